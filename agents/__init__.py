@@ -1,0 +1,1 @@
+"""What we do about a conversation: requests, actions, execution, runners, tools and the wires."""

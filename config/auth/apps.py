@@ -1,0 +1,7 @@
+from django.apps import AppConfig
+
+
+class AccountsConfig(AppConfig):
+    name = "config.auth"
+    label = "accounts"
+    verbose_name = "Accounts"

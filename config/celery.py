@@ -1,0 +1,31 @@
+"""The Celery application: it carries wake-ups and runs periodic chores, nothing else.
+
+A message holds a run id and may be lost, doubled or late without harm: who runs what is decided by
+the run's row (DESIGN §2). Hence early acknowledgement, no results and no retries here.
+"""
+
+from __future__ import annotations
+
+import os
+
+from celery import Celery
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+
+app = Celery("parley")
+app.conf.update(
+    task_ignore_result=True,
+    task_acks_late=False,
+    task_default_queue="parley",
+    worker_prefetch_multiplier=64,
+    worker_hijack_root_logger=False,
+    worker_enable_remote_control=False,
+    worker_send_task_events=False,
+    broker_connection_retry_on_startup=True,
+    broker_connection_timeout=2,
+    broker_transport_options={"polling_interval": 0.005, "socket_connect_timeout": 2},
+    event_queue_expires=60,
+    task_publish_retry=False,
+)
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks(["agents"])

@@ -1,0 +1,87 @@
+"""PostgreSQL for coroutines: one pool an event loop, and a bridge for code that is not async.
+
+The hot path (accept, claim, append, read) speaks SQL through these pools; admin and the slow
+endpoints use the ORM. Every loop that serves has its own pool, opened on first use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+from django.conf import settings
+from django.db import connection as django_connection
+from psycopg import AsyncConnection
+from psycopg_pool import AsyncConnectionPool
+
+T = TypeVar("T")
+_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncConnectionPool] = WeakKeyDictionary()
+_serving: asyncio.AbstractEventLoop | None = None
+
+
+async def pool() -> AsyncConnectionPool:
+    """The running loop's pool, opened on first use."""
+    loop = asyncio.get_running_loop()
+    found = _pools.get(loop)
+    if found is None:
+        found = _pools[loop] = AsyncConnectionPool(
+            kwargs=_connection_arguments(),
+            min_size=1,
+            max_size=settings.DATABASE_POOL_SIZE,
+            timeout=10,
+            check=None,
+            open=False,
+            name="parley",
+        )
+        await found.open()
+    return found
+
+
+@asynccontextmanager
+async def connection() -> AsyncIterator[AsyncConnection[Any]]:
+    """A pooled connection in autocommit: one statement is one transaction unless you open one."""
+    async with (await pool()).connection() as held:
+        yield held
+
+
+async def close() -> None:
+    """Close the running loop's pool."""
+    found = _pools.pop(asyncio.get_running_loop(), None)
+    if found is not None:
+        await found.close(timeout=5)
+
+
+def serve_on(loop: asyncio.AbstractEventLoop | None) -> None:
+    """Name the loop that serves this process, so that threads can hand coroutines to it."""
+    global _serving
+    _serving = loop
+
+
+def run_sync(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine from synchronous code (an admin view, a command) and wait for its result.
+
+    In a serving process it runs on the serving loop; elsewhere on a loop of its own.
+    """
+    if _serving is not None and _serving.is_running():
+        return asyncio.run_coroutine_threadsafe(work, _serving).result()
+    return asyncio.run(_closing(work))
+
+
+async def _closing(work: Coroutine[Any, Any, T]) -> T:
+    try:
+        return await work
+    finally:
+        await close()
+
+
+def _connection_arguments() -> dict[str, Any]:
+    """Django's own arguments (so a test database is honoured), with time-outs on top."""
+    arguments = django_connection.get_connection_params()
+    for name in ("cursor_factory", "context", "prepare_threshold"):
+        arguments.pop(name, None)
+    options = "-c lock_timeout=5s -c statement_timeout=60s -c idle_in_transaction_session_timeout=30s"
+    arguments["options"] = f"{arguments.get('options', '')} {options} -c timezone=UTC".strip()
+    return arguments | {"autocommit": True}

@@ -1,0 +1,81 @@
+"""Read the environment once, typed, and refuse what is wrong by name.
+
+Every setting of Parley passes through one of these functions, so a mistyped value stops the start
+with a sentence that names the variable and the fix, never with a traceback in the middle of a run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from django.core.exceptions import ImproperlyConfigured
+
+
+def text(name: str, default: str = "") -> str:
+    """The variable's text without surrounding white space, or the default when unset or empty."""
+    return os.environ.get(name, "").strip() or default
+
+
+def integer(name: str, default: int, *, minimum: int, maximum: int) -> int:
+    """A whole number within bounds."""
+    raw = text(name)
+    if not raw:
+        return default
+    if not raw.lstrip("-").isdigit() or not minimum <= int(raw) <= maximum:
+        raise _wrong(name, raw, f"a whole number from {minimum} to {maximum}", str(default))
+    return int(raw)
+
+
+def seconds(name: str, default: float, *, minimum: float, maximum: float) -> float:
+    """A duration in seconds within bounds; fractions are allowed."""
+    raw = text(name)
+    if not raw:
+        return default
+    try:
+        value = float(raw)
+    except ValueError:
+        value = float("nan")
+    if not minimum <= value <= maximum:
+        raise _wrong(name, raw, f"seconds from {minimum:g} to {maximum:g}", f"{default:g}")
+    return value
+
+
+def flag(name: str, default: bool) -> bool:
+    """A switch: 1/0, true/false, yes/no, on/off."""
+    raw = text(name).lower()
+    if not raw:
+        return default
+    if raw in {"1", "true", "yes", "on"}:
+        return True
+    if raw in {"0", "false", "no", "off"}:
+        return False
+    raise _wrong(name, raw, "true or false", str(default).lower())
+
+
+def words(name: str, default: Sequence[str] = ()) -> list[str]:
+    """A comma-separated list; empty items are dropped."""
+    raw = text(name)
+    return [word.strip() for word in raw.split(",") if word.strip()] if raw else list(default)
+
+
+def choice(name: str, default: str, options: Sequence[str]) -> str:
+    """One of a closed set."""
+    raw = text(name, default)
+    if raw not in options:
+        raise _wrong(name, raw, "one of " + ", ".join(options), default)
+    return raw
+
+
+def url(name: str, default: str = "", *, schemes: Sequence[str]) -> str:
+    """An address with one of the schemes, or the default when unset."""
+    raw = text(name, default)
+    if raw and raw.partition("://")[0] not in schemes:
+        shown = raw.partition("://")[0] + "://…"  # an address may hold a password
+        raise _wrong(name, shown, "an address starting with " + " or ".join(f"{s}://" for s in schemes), "")
+    return raw
+
+
+def _wrong(name: str, raw: str, wanted: str, example: str) -> ImproperlyConfigured:
+    fix = f" Set it like {name}={example}, or leave it unset." if example else " Or leave it unset."
+    return ImproperlyConfigured(f"{name} must be {wanted}, not {raw!r}.{fix}")

@@ -1,0 +1,126 @@
+"""Every error a client can meet, in one tree and one shape.
+
+    ParleyError                     500 internal_error
+    ├── InvalidRequest              422 invalid_request (and subclasses with codes of their own)
+    │   └── PayloadTooLarge         413 payload_too_large
+    ├── Unauthorized                401 (the code says why: token_missing, token_expired, …)
+    ├── Forbidden                   403 forbidden
+    ├── NotFound                    404 not_found
+    ├── Conflict                    409 conflict
+    ├── TooManyRequests             429 too_many_requests (Retry-After)
+    └── Unavailable                 503 unavailable (Retry-After)
+
+Below the transport only these are raised; `body()` is the one place that gives them a shape:
+`{"detail", "code", "request_id", …facts}` (specs/run-agent-input.md §1, specs/text-run.md §6).
+The message is for clients: our words and codes, never `str(exc)` of somebody else's exception.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import structlog
+
+
+class ParleyError(Exception):
+    """Something went wrong on our side; the request id finds it in the logs."""
+
+    code: ClassVar[str] = "internal_error"
+    status: ClassVar[int] = 500
+
+    def __init__(
+        self,
+        detail: str = "",
+        *,
+        code: str = "",
+        retry_after: int | None = None,
+        **facts: Any,
+    ) -> None:
+        self.detail = detail or " ".join((type(self).__doc__ or "").split())
+        self.error_code = code or self.code
+        self.retry_after = retry_after
+        self.facts = facts
+        super().__init__(self.detail)
+
+
+class InvalidRequest(ParleyError):
+    """The request is not valid."""
+
+    code = "invalid_request"
+    status = 422
+
+
+class PayloadTooLarge(InvalidRequest):
+    """The request body is larger than this endpoint accepts."""
+
+    code = "payload_too_large"
+    status = 413
+
+
+class Unauthorized(ParleyError):
+    """A valid token is needed: send Authorization: Bearer <token>."""
+
+    code = "unauthorized"
+    status = 401
+
+
+class Forbidden(ParleyError):
+    """This account may not do that."""
+
+    code = "forbidden"
+    status = 403
+
+
+class NotFound(ParleyError):
+    """There is no such thing here."""
+
+    code = "not_found"
+    status = 404
+
+
+class Conflict(ParleyError):
+    """The request contradicts what is already stored."""
+
+    code = "conflict"
+    status = 409
+
+
+class TooManyRequests(ParleyError):
+    """Too many requests: wait as long as Retry-After says."""
+
+    code = "too_many_requests"
+    status = 429
+
+
+class Unavailable(ParleyError):
+    """The service cannot take this right now: try again after Retry-After seconds."""
+
+    code = "unavailable"
+    status = 503
+
+
+def current_request_id() -> str:
+    """The id of the request being answered (or of the run being executed), "" outside both."""
+    return str(structlog.contextvars.get_contextvars().get("request_id", ""))
+
+
+def body(error: ParleyError) -> dict[str, Any]:
+    """The JSON that a client gets for this error."""
+    shape: dict[str, Any] = {
+        "detail": error.detail,
+        "code": error.error_code,
+        "request_id": current_request_id(),
+    }
+    if isinstance(error, Unauthorized):  # the words of seed 002's clients (specs/text-run.md §6)
+        shape |= {"status": 401, "msg": error.error_code, "message": error.detail}
+    return shape | error.facts
+
+
+def headers(error: ParleyError) -> dict[str, str]:
+    """The response headers that belong to this error."""
+    found: dict[str, str] = {}
+    if error.retry_after is not None:
+        found["Retry-After"] = str(error.retry_after)
+    if isinstance(error, Unauthorized):
+        found["WWW-Authenticate"] = "Bearer"
+    return found

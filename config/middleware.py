@@ -1,0 +1,141 @@
+"""Django's middleware, kept to the pages that need it, and the request id for everything.
+
+Each of Django's own middlewares costs one or two thread hops under ASGI. Sessions, CSRF and
+messages belong to admin; the API authenticates by bearer token, so it steps past them all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+from uuid import uuid4
+
+import structlog
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction, sync_to_async
+from asgiref.typing import (
+    ASGI3Application,
+    ASGIReceiveCallable,
+    ASGISendCallable,
+    ASGISendEvent,
+    Scope,
+)
+from corsheaders.middleware import CorsMiddleware
+from django.contrib.auth.middleware import AuthenticationMiddleware
+from django.contrib.messages.middleware import MessageMiddleware
+from django.contrib.sessions.middleware import SessionMiddleware
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.middleware.clickjacking import XFrameOptionsMiddleware
+from django.middleware.common import CommonMiddleware
+from django.middleware.csrf import CsrfViewMiddleware
+from django.middleware.security import SecurityMiddleware
+from whitenoise.middleware import WhiteNoiseMiddleware
+
+API_PATHS: Final = ("/api/", "/health")
+_REQUEST_ID: Final = re.compile(rb"[\x21-\x7e]{1,128}")
+
+
+class RequestId:
+    """Give every request an id: the caller's `X-Request-Id` if it is a sane one, or a new one.
+
+    The id is bound to the log context and sent back; an id that is no 1 to 128 visible ASCII
+    characters is replaced rather than refused, since it serves only to find things again.
+    """
+
+    def __init__(self, app: ASGI3Application) -> None:
+        self.app = app
+
+    async def __call__(
+        self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable
+    ) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            return await self.app(scope, receive, send)
+        given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
+        request_id = given if _REQUEST_ID.fullmatch(given) else uuid4().hex.encode()
+        structlog.contextvars.clear_contextvars()
+        structlog.contextvars.bind_contextvars(request_id=request_id.decode())
+
+        async def send_with_id(event: ASGISendEvent) -> None:
+            if event["type"] in ("http.response.start", "websocket.accept"):
+                event["headers"] = [*event["headers"], (b"x-request-id", request_id)]  # type: ignore[typeddict-item,typeddict-unknown-key]
+            await send(event)
+
+        await self.app(scope, receive, send_with_id)
+
+
+class _PagesOnly:
+    """Let API requests pass without a thread hop."""
+
+    get_response: Callable[[HttpRequest], Any]
+
+    async def __acall__(self, request: HttpRequest) -> HttpResponseBase:
+        if request.path.startswith(API_PATHS):
+            response: HttpResponseBase = await self.get_response(request)
+            return response
+        return await super().__acall__(request)  # type: ignore[misc,no-any-return]
+
+
+class Cors(CorsMiddleware):
+    """Cross-origin headers; async by itself, and meant for the API."""
+
+
+class Security(_PagesOnly, SecurityMiddleware):
+    """HTTPS redirects and their headers."""
+
+
+class Session(_PagesOnly, SessionMiddleware):
+    """Sessions, for admin."""
+
+
+class Common(_PagesOnly, CommonMiddleware):
+    """Slashes and content lengths."""
+
+
+class Csrf(_PagesOnly, CsrfViewMiddleware):
+    """CSRF for pages; a bearer token in a header needs none."""
+
+    async def process_view(self, request: HttpRequest, *args: Any) -> Any:  # type: ignore[override]
+        if request.path.startswith(API_PATHS):
+            return None
+        return await sync_to_async(super().process_view)(request, *args)
+
+
+class Authentication(_PagesOnly, AuthenticationMiddleware):
+    """The signed-in user of admin pages."""
+
+
+class Messages(_PagesOnly, MessageMiddleware):
+    """Notices on admin pages."""
+
+
+class Frames(_PagesOnly, XFrameOptionsMiddleware):
+    """No page of ours inside somebody else's frame."""
+
+
+class StaticFiles(WhiteNoiseMiddleware):
+    """WhiteNoise, made to run under ASGI without a thread hop for what is not a static file."""
+
+    async_capable = True
+    sync_capable = True
+
+    def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
+        super().__init__(get_response)
+        if iscoroutinefunction(get_response):
+            markcoroutinefunction(self)
+            self.__class__ = _AsyncStaticFiles
+
+
+class _AsyncStaticFiles(StaticFiles):
+    async def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        found = self.files.get(request.path_info)
+        if found is None:
+            response: HttpResponseBase = await self.get_response(request)
+            return response
+        return await sync_to_async(_read_whole)(self.serve(found, request))
+
+
+def _read_whole(file: Any) -> HttpResponse:
+    """A file response as a plain one: ASGI cannot stream from a blocking file."""
+    with file:
+        content = b"".join(file.streaming_content)
+    return HttpResponse(content, status=file.status_code, headers=dict(file.items()))

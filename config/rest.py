@@ -1,0 +1,60 @@
+"""Django REST framework with our callers and our one error shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import structlog
+from django.http import Http404
+from rest_framework import exceptions
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from config import errors
+from config.auth import bearer
+from config.auth.models import User
+
+log = structlog.get_logger(__name__)
+
+
+class BearerAuthentication(BaseAuthentication):
+    """`Authorization: Bearer <JWT or API token>`; see `config.auth.bearer`."""
+
+    def authenticate(self, request: Request) -> tuple[User, bearer.Caller]:
+        caller = bearer.authenticate_sync(request.headers.get("Authorization"))
+        return User.objects.get(pk=caller.user_id), caller
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Bearer"
+
+
+def render_error(error: Exception, context: dict[str, Any]) -> Response | None:
+    """Give whatever DRF or we raise the shape of `config.errors`."""
+    ours = _ours(error)
+    if isinstance(ours, errors.ParleyError) and ours.status >= 500:
+        log.exception("request failed", exc_info=error)
+    return Response(errors.body(ours), status=ours.status, headers=errors.headers(ours))
+
+
+def _ours(error: Exception) -> errors.ParleyError:
+    match error:
+        case errors.ParleyError():
+            return error
+        case Http404() | exceptions.NotFound():
+            return errors.NotFound()
+        case exceptions.NotAuthenticated() | exceptions.AuthenticationFailed():
+            return errors.Unauthorized(code="token_missing")
+        case exceptions.PermissionDenied():
+            return errors.Forbidden()
+        case exceptions.Throttled():
+            return errors.TooManyRequests(retry_after=int(error.wait or 1))
+        case exceptions.ValidationError():
+            return errors.InvalidRequest(errors=error.get_full_details())
+        case exceptions.ParseError():
+            return errors.InvalidRequest("The body is not valid JSON.", code="invalid_json")
+        case exceptions.APIException():
+            made = errors.InvalidRequest(str(error.detail), code=str(error.get_codes()))
+            made.status = error.status_code  # type: ignore[misc]
+            return made
+    return errors.ParleyError()

@@ -1,0 +1,202 @@
+"""Every setting of Parley, read from the environment, with a safe default each.
+
+Nothing set: the embedded shape (`manage.py up` starts PostgreSQL under `var/` and exports
+DATABASE_URL before this module is read). DATABASE_URL and REDIS_URL set: one host or many.
+README "Settings" explains each in one sentence; a test keeps the two together.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from psycopg.conninfo import conninfo_to_dict
+
+from config import env, keys
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+VAR_DIR = Path(env.text("VAR_DIR", str(BASE_DIR / "var")))
+
+# --- who we are on the network ------------------------------------------------------------------
+HOST = env.text("HOST", "127.0.0.1")
+PORT = env.integer("PORT", 8000, minimum=1, maximum=65535)
+PUBLIC_URL = env.url("PUBLIC_URL", f"http://{HOST}:{PORT}", schemes=("http", "https")).rstrip("/")
+DEBUG = env.flag("DEBUG", False)
+ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]", HOST])
+CORS_ALLOWED_ORIGINS = env.words("CORS_ALLOWED_ORIGINS")
+CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
+BEHIND_TLS = env.flag("BEHIND_TLS", PUBLIC_URL.startswith("https://"))
+
+# --- keys: made once under var/ unless given ----------------------------------------------------
+SECRET_KEY = keys.secret("SECRET_KEY", VAR_DIR)
+JWT_SECRET = keys.secret("JWT_SECRET", VAR_DIR)
+SEALING_KEYS = keys.sealing("SEALING_KEYS", VAR_DIR)
+JWT_AUDIENCES = env.words("JWT_AUDIENCES")
+JWT_ISSUERS = env.words("JWT_ISSUERS")
+JWT_LOCAL_ISSUER = env.text("JWT_LOCAL_ISSUER", "parley")
+JWT_LOCAL_TTL_S = env.integer("JWT_LOCAL_TTL_S", 86_400, minimum=60, maximum=31_536_000)
+JWT_CLOCK_SKEW_S = env.integer("JWT_CLOCK_SKEW_S", 120, minimum=0, maximum=3600)
+
+# --- PostgreSQL, broker, ring -------------------------------------------------------------------
+DATABASE_URL = env.url("DATABASE_URL", schemes=("postgresql", "postgres"))
+if not DATABASE_URL:
+    raise ImproperlyConfigured(
+        "DATABASE_URL is not set. Start with `make up` (it brings its own PostgreSQL), go through "
+        "manage.py, or set DATABASE_URL=postgresql://user:password@host:5432/parley."
+    )
+try:
+    _database = conninfo_to_dict(DATABASE_URL)
+except Exception:
+    raise ImproperlyConfigured(
+        "DATABASE_URL cannot be read. Write it like postgresql://user:password@host:5432/parley."
+    ) from None
+DATABASE_POOL_SIZE = env.integer("DATABASE_POOL_SIZE", 8, minimum=2, maximum=200)
+DATABASES: dict[str, Any] = {
+    "default": {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": _database.pop("dbname", "postgres"),
+        "USER": _database.pop("user", ""),
+        "PASSWORD": _database.pop("password", ""),
+        "HOST": _database.pop("host", ""),
+        "PORT": _database.pop("port", ""),
+        "OPTIONS": _database,
+        "CONN_MAX_AGE": 60,
+        "CONN_HEALTH_CHECKS": True,
+    }
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+REDIS_URL = env.url("REDIS_URL", schemes=("redis", "rediss", "unix"))
+CELERY_BROKER_URL = env.url(
+    "CELERY_BROKER_URL",
+    REDIS_URL or "memory://",
+    schemes=("redis", "rediss", "amqp", "amqps", "memory", "unix"),
+)
+EMBEDDED = CELERY_BROKER_URL.startswith("memory:")
+CHANNEL_LAYERS: dict[str, Any] = {
+    "default": {
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "CONFIG": {"hosts": [REDIS_URL], "prefix": "parley", "capacity": 4096},
+    }
+    if REDIS_URL
+    else {"BACKEND": "channels.layers.InMemoryChannelLayer", "CONFIG": {"capacity": 4096}}
+}
+CACHES: dict[str, Any] = {
+    "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
+    if REDIS_URL
+    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "parley"}
+}
+
+# --- runs ---------------------------------------------------------------------------------------
+WORKER_CAPACITY = env.integer("WORKER_CAPACITY", 400, minimum=1, maximum=10_000)
+RUN_DEADLINE_S = env.integer("RUN_DEADLINE_S", 600, minimum=1, maximum=86_400)
+RUN_QUEUE_LIMIT_S = env.integer("RUN_QUEUE_LIMIT_S", 3_600, minimum=1, maximum=604_800)
+RUN_ATTEMPTS = env.integer("RUN_ATTEMPTS", 3, minimum=1, maximum=20)
+LEASE_S = env.seconds("LEASE_S", 10, minimum=2, maximum=300)
+DRAIN_S = env.seconds("DRAIN_S", 20, minimum=0, maximum=3600)
+HEARTBEAT_S = env.seconds("HEARTBEAT_S", 5, minimum=0.1, maximum=300)
+STREAMS_PER_USER = env.integer("STREAMS_PER_USER", 20, minimum=1, maximum=100_000)
+STREAMS_PER_CONVERSATION = env.integer("STREAMS_PER_CONVERSATION", 10, minimum=1, maximum=100_000)
+PROVIDER_CONNECT_S = env.seconds("PROVIDER_CONNECT_S", 10, minimum=0.1, maximum=600)
+PROVIDER_FIRST_TOKEN_S = env.seconds("PROVIDER_FIRST_TOKEN_S", 60, minimum=0.1, maximum=3600)
+PROVIDER_IDLE_S = env.seconds("PROVIDER_IDLE_S", 30, minimum=0.1, maximum=3600)
+DEMO_TOKEN_S = env.seconds("DEMO_TOKEN_S", 0.015, minimum=0, maximum=5)
+
+# --- Django -------------------------------------------------------------------------------------
+ROOT_URLCONF = "config.urls"
+ASGI_APPLICATION = "config.asgi.application"
+AUTH_USER_MODEL = "accounts.User"
+INSTALLED_APPS = [
+    "unfold",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "corsheaders",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "channels",
+    "config",
+    "config.auth.apps.AccountsConfig",
+    "conversations",
+    "prompts",
+    "agents",
+]
+MIDDLEWARE = [
+    "config.middleware.Cors",
+    "config.middleware.Security",
+    "config.middleware.StaticFiles",
+    "config.middleware.Session",
+    "config.middleware.Common",
+    "config.middleware.Csrf",
+    "config.middleware.Authentication",
+    "config.middleware.Messages",
+    "config.middleware.Frames",
+]
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("MinimumLengthValidator", "CommonPasswordValidator", "NumericPasswordValidator")
+]
+LANGUAGE_CODE = "en"
+TIME_ZONE = env.text("TIME_ZONE", "UTC")
+USE_TZ = True
+STATIC_URL = "/static/"
+STATIC_ROOT = env.text("STATIC_ROOT") or None
+WHITENOISE_USE_FINDERS = True
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = BEHIND_TLS
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_TLS else None
+SECURE_CONTENT_TYPE_NOSNIFF = True
+X_FRAME_OPTIONS = "DENY"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["config.rest.BearerAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "config.rest.render_error",
+    "UNAUTHENTICATED_USER": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Parley",
+    "DESCRIPTION": "Start agent runs, watch them, find them again.",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+    "SERVE_AUTHENTICATION": [],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "REDOC_DIST": "SIDECAR",
+    "POSTPROCESSING_HOOKS": ["config.openapi.add_async_operations"],
+}
+UNFOLD = {
+    "SITE_TITLE": "Parley",
+    "SITE_HEADER": "Parley",
+    "SITE_SUBHEADER": "Agent runs you can trust",
+    "SITE_SYMBOL": "forum",
+    "SHOW_VIEW_ON_SITE": False,
+    "BORDER_RADIUS": "8px",
+}
+LOG_LEVEL = env.choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))
+LOG_FORMAT = env.choice("LOG_FORMAT", "json", ("json", "console"))
+LOGGING_CONFIG = "config.logs.configure"
+LOGGING = {"level": LOG_LEVEL, "format": LOG_FORMAT}

@@ -1,0 +1,27 @@
+"""Run ids are UUIDs of version 7, so that they sort by time.
+
+The event log is partitioned by run id: with the time in the id, a partition is a span of days and
+a reader that knows the id needs no other key to find the right partition.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import datetime
+from uuid import UUID
+
+
+def uuid7(at_ms: int | None = None) -> UUID:
+    """A version 7 UUID (RFC 9562 §5.7): 48 bits of epoch milliseconds, 74 random bits."""
+    milliseconds = time.time_ns() // 1_000_000 if at_ms is None else at_ms
+    random = int.from_bytes(os.urandom(10))
+    value = (milliseconds & (1 << 48) - 1) << 80 | random
+    value = value & ~(0xF << 76) | 0x7 << 76
+    value = value & ~(0x3 << 62) | 0x2 << 62
+    return UUID(int=value)
+
+
+def lowest_uuid7(at: datetime) -> UUID:
+    """The bound below which lie all ids made before `at`."""
+    return UUID(int=int(at.timestamp() * 1000) << 80)
