@@ -10,7 +10,7 @@ from config import env
 
 def provide_database(arguments: list[str]) -> None:
     """Set DATABASE_URL to the embedded server's, starting it if needed, unless it is set already."""
-    if env.text("DATABASE_URL") or not arguments or arguments[0] in {"help", "makemigrations", "--version"}:
+    if env.text("DATABASE_URL") or not arguments or arguments[0] in {"help", "--version"}:
         os.environ.setdefault("DATABASE_URL", "postgresql:///unused")
         return
     os.environ["DATABASE_URL"] = start(Path(env.text("VAR_DIR", "var")))
