@@ -4,15 +4,25 @@
 import os
 import sys
 
-from config import embedded
+from django.core.exceptions import ImproperlyConfigured
+
+from config import embedded, start
 
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-    embedded.provide_database(sys.argv[1:])
-    from django.core.management import execute_from_command_line
+    try:
+        if sys.argv[1:] == ["up"]:
+            start.prepare()
+        else:
+            embedded.provide_database(sys.argv[1:])
+        from django.core.management import execute_from_command_line
 
-    execute_from_command_line(sys.argv)
+        execute_from_command_line(sys.argv)
+    except (embedded.DatabaseUnavailable, start.CannotStart, ImproperlyConfigured) as refusal:
+        sys.exit(str(refusal))
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 if __name__ == "__main__":

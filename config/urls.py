@@ -1,6 +1,27 @@
 """Where everything answers."""
 
-from django.contrib import admin
-from django.urls import path
+from __future__ import annotations
 
-urlpatterns = [path("admin/", admin.site.urls)]
+from django.contrib import admin
+from django.urls import include, path
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+
+from config import pages
+
+urlpatterns = [
+    path("", pages.home),
+    path("health", pages.health),
+    path("admin/", admin.site.urls),
+    path("api/docs/", SpectacularSwaggerView.as_view(url_name="schema")),
+    path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("api/v1/schemas/<str:name>", pages.contract_schema),
+    path("api/v1/auth/", include("config.auth.urls")),
+    path("api/v1/llm/", include("prompts.urls")),
+    path("api/v1/", include("agents.urls")),
+    path("api/v1/", include("conversations.urls")),
+]
+
+handler400 = "config.pages.bad_request"
+handler403 = "config.pages.forbidden"
+handler404 = "config.pages.not_found"
+handler500 = "config.pages.server_error"

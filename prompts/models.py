@@ -14,6 +14,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from prompts.addresses import http_address
+
 
 class PromptKind(models.TextChoices):
     """What a prompt is for; a run uses the active `agent_system` and `agent_tools`."""
@@ -32,9 +34,16 @@ class Prompt(models.Model):
     category = models.CharField(max_length=100, blank=True, default="")
     description = models.TextField(blank=True, default="")
     active_version = models.ForeignKey(
-        "PromptVersion", on_delete=models.PROTECT, null=True, blank=True, related_name="+", editable=False
+        "PromptVersion",
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="+",
+        editable=False,
     )
-    is_active = models.BooleanField(default=False, editable=False, help_text="The one in use for its kind.")
+    is_active = models.BooleanField(
+        default=False, editable=False, help_text="The one in use for its kind."
+    )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:
@@ -44,7 +53,8 @@ class Prompt(models.Model):
                 fields=["kind"], condition=Q(is_active=True), name="one_active_prompt_per_kind"
             ),
             models.CheckConstraint(
-                condition=Q(is_active=False) | Q(active_version__isnull=False), name="active_prompt_has_version"
+                condition=Q(is_active=False) | Q(active_version__isnull=False),
+                name="active_prompt_has_version",
             ),
         ]
 
@@ -105,8 +115,13 @@ class Endpoint(models.Model):
     dialect = models.CharField(
         max_length=32, choices=ProviderDialect, default=ProviderDialect.CHAT_COMPLETIONS
     )
-    base_url = models.URLField(
-        blank=True, default="", max_length=500, help_text="For example https://api.example.com/v1"
+    base_url = models.CharField(
+        "base URL",
+        blank=True,
+        default="",
+        max_length=500,
+        validators=[http_address],
+        help_text="For example https://api.example.com/v1",
     )
     secret = models.ForeignKey(Secret, on_delete=models.SET_NULL, null=True, blank=True, editable=False)
     is_active = models.BooleanField(default=True)
@@ -130,7 +145,7 @@ class Endpoint(models.Model):
 class ModelMapping(models.Model):
     """A public model name and the candidates that may serve it, in order."""
 
-    key = models.SlugField(max_length=100, unique=True, help_text="Clients ask for global:<key> or <key>.")
+    key = models.SlugField(max_length=100, unique=True, help_text="Clients ask for global:KEY or KEY.")
     label = models.CharField(max_length=200, blank=True, default="")
     is_active = models.BooleanField(default=True)
     required_tier = models.CharField(max_length=32, blank=True, default="")
@@ -150,7 +165,9 @@ class ModelCandidate(models.Model):
     mapping = models.ForeignKey(ModelMapping, on_delete=models.CASCADE, related_name="candidates")
     position = models.PositiveIntegerField(default=1, help_text="Tried from low to high.")
     endpoint = models.ForeignKey(Endpoint, on_delete=models.CASCADE, related_name="candidates")
-    model = models.CharField(max_length=200, help_text="The provider's own name, for example gpt-5-mini.")
+    model = models.CharField(
+        max_length=200, help_text="The provider's own name, for example gpt-5-mini."
+    )
     temperature = models.FloatField(
         null=True, blank=True, validators=[MinValueValidator(0), MaxValueValidator(2)]
     )

@@ -1,0 +1,119 @@
+"""Who runs what: claiming, renewing and releasing runs by conditional updates (DESIGN §7).
+
+Every change of hands adds one to the run's fence. Times are the database's, so that no host's clock
+decides. A claim writes `run.started` in the same statement: because the log's key is
+`(run_id, first_seq)`, a late write of a previous holder and the claim cannot both succeed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from msgspec import Struct
+from psycopg.errors import UniqueViolation
+
+from agents import requests
+from agents.requests import RunRequest
+from config import database
+from conversations import log
+from conversations.log import Batch
+
+
+class Claim(Struct, frozen=True):
+    """A run that is this worker's to execute, until its lease ends."""
+
+    run_id: UUID
+    thread_id: UUID
+    user_id: UUID
+    thread_seq: int
+    attempt: int
+    fence: int
+    last_seq: int
+    deadline_at_ms: int
+    left_s: float
+    request: RunRequest
+
+
+_CLAIM: Final = """
+WITH next AS (
+    SELECT id FROM conversations_run run
+    WHERE status = 'queued' AND cancel_requested_at IS NULL AND NOT EXISTS (
+        SELECT 1 FROM conversations_run earlier WHERE earlier.thread_id = run.thread_id
+        AND earlier.thread_seq < run.thread_seq AND earlier.status IN ('queued', 'running')
+    )
+    ORDER BY created_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+), claimed AS (
+    UPDATE conversations_run run SET status = 'running', worker = %(worker)s,
+        attempt = attempt + 1, fence = fence + 1,
+        lease_until = clock_timestamp() + make_interval(secs => %(lease_s)s),
+        started_at = coalesce(started_at, clock_timestamp()),
+        deadline_at = CASE WHEN attempt = 0
+            THEN clock_timestamp() + make_interval(secs => deadline_s) ELSE deadline_at END,
+        prompt_versions = %(prompt_versions)s::jsonb
+    FROM next WHERE run.id = next.id
+    RETURNING run.*, (
+        SELECT max(batch.last_seq) + 1 FROM conversations_eventbatch batch WHERE batch.run_id = run.id
+    ) AS seq, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS at_ms
+), started AS (
+    INSERT INTO conversations_eventbatch (run_id, first_seq, last_seq, events)
+    SELECT id, seq, seq, json_build_array(json_build_array(at_ms, json_build_object(
+        'type', 'run.started', 'attempt', attempt,
+        'deadline_at', floor(extract(epoch FROM deadline_at) * 1000)::bigint
+    ))) FROM claimed RETURNING run_id, events::text
+)
+SELECT id, thread_id, owner_id, thread_seq, attempt, fence, seq,
+    floor(extract(epoch FROM deadline_at) * 1000)::bigint,
+    extract(epoch FROM deadline_at - clock_timestamp())::float8, request::text, started.events
+FROM claimed JOIN started ON started.run_id = claimed.id
+"""
+
+
+async def claim(*, worker: str, limit: int, lease_s: float, prompt_versions: str) -> list[Claim]:
+    """Take up to `limit` of the longest-waiting runs whose thread is free; their start is announced."""
+    arguments = {
+        "worker": worker,
+        "limit": limit,
+        "lease_s": lease_s,
+        "prompt_versions": prompt_versions,
+    }
+    try:
+        async with database.connection() as connection:
+            rows = await (await connection.execute(_CLAIM, arguments)).fetchall()
+    except UniqueViolation:  # another worker took a run of the same thread in the same moment
+        return []
+    log.announce([Batch(row[0], row[6], row[6], row[10]) for row in rows])
+    return [_claimed(row) for row in rows]
+
+
+def _claimed(row: Sequence[Any]) -> Claim:
+    return Claim(*row[:9], requests.load(row[9]))
+
+
+_RENEW: Final = """
+WITH mine AS (SELECT * FROM unnest(%s::uuid[], %s::int[]) AS m(id, fence))
+UPDATE conversations_run run SET lease_until = clock_timestamp() + make_interval(secs => %s)
+FROM mine WHERE run.id = mine.id AND run.fence = mine.fence AND run.status = 'running'
+RETURNING run.id, run.cancel_requested_at IS NOT NULL
+"""
+
+
+async def renew(held: Sequence[tuple[UUID, int]], *, lease_s: float) -> dict[UUID, bool]:
+    """Renew the leases of (run, fence) pairs: run → whether cancelling is asked; lost ones are absent."""
+    async with database.connection() as connection:
+        ids, fences = [run_id for run_id, _ in held], [fence for _, fence in held]
+        cursor = await connection.execute(_RENEW, (ids, fences, lease_s))
+        return dict(await cursor.fetchall())
+
+
+_RELEASE: Final = """
+UPDATE conversations_run SET status = 'queued', worker = '', lease_until = NULL, fence = fence + 1
+WHERE id = %s AND fence = %s AND status = 'running'
+"""
+
+
+async def release(run_id: UUID, fence: int) -> None:
+    """Give a run back so that another worker can take it."""
+    async with database.connection() as connection:
+        await connection.execute(_RELEASE, (run_id, fence))

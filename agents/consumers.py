@@ -1,0 +1,93 @@
+"""`ws(s)://…/ws/agent/runs/{run_id}`: the run's frames as JSON text messages (DESIGN P4).
+
+The token comes as `Authorization: Bearer …`, or, because browsers cannot set that header, as
+`?token=…` or the subprotocol pair `bearer, <token>`. `?after=` resumes, `?dialect=` chooses.
+Refusals close with 4401 (who are you), 4404 (no such run), 4422 (bad parameter) and say why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+import msgspec
+import structlog
+from channels.generic.websocket import AsyncWebsocketConsumer
+
+from agents import streaming
+from agents.dialects.base import Dialect
+from agents.views import check_conversation, position, reading_dialect
+from config import errors
+from config.auth import bearer
+from conversations import reads
+from conversations.reads import RunRow
+
+log = structlog.get_logger(__name__)
+
+_NORMAL: Final = 1000
+_BROKEN: Final = 1011
+
+
+class RunConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
+    """One socket, one reader of one run."""
+
+    _sending: asyncio.Task[None] | None = None
+
+    async def connect(self) -> None:
+        protocols = self.scope.get("subprotocols") or []
+        await self.accept("bearer" if "bearer" in protocols else None)
+        try:
+            run, dialect, after = await self._admit(protocols)
+        except errors.ParleyError as error:
+            await self._refuse(error)
+            return
+        self._sending = asyncio.create_task(self._send_all(run, dialect, after))
+
+    async def disconnect(self, code: int) -> None:
+        if self._sending is not None:
+            self._sending.cancel()
+
+    async def _admit(self, protocols: list[str]) -> tuple[RunRow, Dialect, int]:
+        query = {name: values[-1] for name, values in parse_qs(self.scope["query_string"].decode("latin-1")).items()}
+        caller = await bearer.authenticate(self._authorization(query, protocols))
+        caller.require("read")
+        run_id = reads.run_id_of(self.scope["url_route"]["kwargs"]["run_id"])
+        run = await reads.run_row(run_id, user_id=caller.user_id)
+        check_conversation(run, query.get("conversation_id"))
+        headers = dict(self.scope["headers"])
+        last_event_id = headers.get(b"last-event-id", b"").decode("latin-1")
+        after = position(last_event_id, query.get("after"))
+        return run, reading_dialect(run, query.get("dialect")), after
+
+    def _authorization(self, query: dict[str, str], protocols: list[str]) -> str | None:
+        header: bytes | None = dict(self.scope["headers"]).get(b"authorization")
+        if header is not None:
+            return header.decode("latin-1")
+        if "token" in query:
+            return f"Bearer {query['token']}"
+        others = [protocol for protocol in protocols if protocol != "bearer"]
+        return f"Bearer {others[0]}" if others and "bearer" in protocols else None
+
+    async def _send_all(self, run: RunRow, dialect: Dialect, after: int) -> None:
+        try:
+            async with aclosing(streaming.frames(run, dialect, after=after)) as lists:
+                async for some in lists:
+                    for frame in some:
+                        await self.send(text_data=streaming.as_json(frame).decode())
+            await self.close(_NORMAL)
+        except Exception as error:  # the socket or the database broke: the client comes back with after=
+            log.warning("socket broke", run_id=run.run_id.hex, error=type(error).__name__)
+            await self._close_quietly()
+
+    async def _close_quietly(self) -> None:
+        try:
+            await self.close(_BROKEN)
+        except Exception:  # it is closed already
+            log.debug("socket was closed")
+
+    async def _refuse(self, error: errors.ParleyError) -> None:
+        said: dict[str, Any] = errors.body(error)
+        await self.send(text_data=msgspec.json.encode({"event": "refused", "data": said}).decode())
+        await self.close(4000 + error.status)

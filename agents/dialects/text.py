@@ -1,0 +1,194 @@
+"""The text run (seed 002; specs/text-run.md §1–§3): `{model, text}` in, named SSE events out.
+
+`run_id == message_id` on this wire: both are the run's 32 hex digits. A delta longer than 256
+characters is cut into several frames; only the last carries the event's id, so a reader that was
+cut off between them gets the event again from its first piece.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Final, Literal
+from uuid import UUID
+
+import msgspec
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from agents.dialects.base import Frame, RunHead
+from agents.requests import InputMessage, RunRequest, ToolUse
+from config.errors import InvalidRequest
+from conversations import events
+from conversations.events import RunEvent
+
+NAME: Final = "text"
+EXERCISE_SEARCH: Final = "gymbro.exercise.search"
+LONGEST_DELTA: Final = 256
+_PIECE: Final = 128
+_SEPARATORS: Final = "\n 。？！.?!\t"
+_json: Final = msgspec.json.Encoder().encode
+
+_TopK = Annotated[int, Field(ge=1, le=10)]
+
+
+class TextRunBody(BaseModel):
+    """The body of `POST /api/v1/agent/runs` in this dialect; a closed object."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, hide_input_in_errors=True)
+
+    model: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    text: Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]
+    conversation_id: str | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    result_mode: Literal["xml_plaintext", "raw_passthrough", "auto"] | None = None
+    enable_exercise_search: bool = True
+    exercise_top_k: _TopK = 5
+    enable_web_search: bool | None = None
+    web_search_top_k: _TopK = 5
+
+
+def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
+    """The canonical request; `model_required`, `text_required` or field errors as InvalidRequest."""
+    if body.get("model") in (None, ""):
+        raise InvalidRequest("model is required: take a name from GET /api/v1/llm/models.", code="model_required")
+    if body.get("text") in (None, ""):
+        raise InvalidRequest("text is required: it is what the user says.", code="text_required")
+    try:
+        asked = TextRunBody.model_validate(body)
+    except ValidationError as error:
+        raise InvalidRequest("The body is not a valid text run.", errors=_field_errors(error)) from None
+    search = ToolUse(EXERCISE_SEARCH, {"query": asked.text, "top_k": asked.exercise_top_k})
+    return RunRequest(
+        dialect=NAME,
+        model=asked.model,
+        messages=(InputMessage("user", asked.text),),
+        request_id=request_id,
+        thread_id=_uuid_or_new(asked.conversation_id),
+        metadata=asked.metadata,
+        result_mode=asked.result_mode,
+        prefetch=(search,) if asked.enable_exercise_search else (),
+    )
+
+
+def _uuid_or_new(given: str | None) -> str | None:
+    """A malformed conversation id makes a new conversation, as the seed says."""
+    try:
+        return str(UUID(given)) if given else None
+    except ValueError:
+        return None
+
+
+def _field_errors(error: ValidationError) -> list[dict[str, Any]]:
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return [{"loc": ["body", *item["loc"]], "msg": item["msg"], "type": item["type"]} for item in found]
+
+
+def encoder(head: RunHead) -> TextEncoder:
+    """A fresh encoder for one reader."""
+    return TextEncoder(head)
+
+
+class TextEncoder:
+    """Events of one run as the frames of `agent_run_sse_frame.schema.json`."""
+
+    def __init__(self, head: RunHead) -> None:
+        self._head = head
+        self._ids = {"message_id": head.run_id.hex, "request_id": head.request_id}
+        self._delta_head = _json(self._ids)[:-1] + b',"seq":'
+        self._delta_seq = 0
+        self._reply_length = 0
+        self._routed: dict[str, Any] = {"provider": None, "resolved_model": None, "endpoint_id": None}
+        self._upstream_request_id: str | None = None
+
+    def feed(self, event: RunEvent) -> Sequence[Frame]:
+        """The frames of the next event."""
+        match event.fact:
+            case events.MessageDelta(_, text):
+                return self._deltas(event.seq, text)
+            case events.RunQueued():
+                return self._frame(event, "status", {"state": "queued"})
+            case events.RunStarted():
+                return self._frame(event, "status", {"state": "working"})
+            case events.ModelRouted() as routed:
+                return self._frame(event, "status", {"state": "routed"} | self._route(routed))
+            case events.ToolCallStarted(_, tool_name, parameters):
+                return self._frame(event, "tool_start", {"tool_name": tool_name, "args": parameters})
+            case events.ToolCallCompleted() as call:
+                return self._frame(event, "tool_result", _tool_result(call))
+            case events.RunCompleted() as completed:
+                return self._frame(event, "completed", self._completed(completed))
+            case events.RunFailed() as failed:
+                return self._frame(event, "error", self._failed(failed))
+        return ()
+
+    def heartbeat(self, at_ms: int) -> Frame:
+        """The heartbeat event that fills silence."""
+        return Frame("heartbeat", _json(self._ids | {"ts": at_ms}))
+
+    def _frame(self, event: RunEvent, name: str, more: dict[str, Any]) -> tuple[Frame]:
+        return (Frame(name, _json(self._ids | more), event.seq),)
+
+    def _deltas(self, seq: int, text: str) -> list[Frame]:
+        self._reply_length += len(text)
+        if 0 < len(text) <= LONGEST_DELTA:
+            return [self._delta(text, seq)]
+        pieces = list(cut(text))
+        return [
+            self._delta(piece, seq if number == len(pieces) else None)
+            for number, piece in enumerate(pieces, 1)
+        ]
+
+    def _delta(self, text: str, seq: int | None) -> Frame:
+        self._delta_seq += 1
+        data = b'%b%d,"delta":%b}' % (self._delta_head, self._delta_seq, _json(text))
+        return Frame("content_delta", data, seq)
+
+    def _route(self, routed: events.ModelRouted) -> dict[str, Any]:
+        self._routed = {
+            "provider": routed.provider,
+            "resolved_model": routed.model,
+            "endpoint_id": routed.endpoint_id,
+        }
+        self._upstream_request_id = routed.upstream_request_id
+        return self._routed | {"upstream_request_id": routed.upstream_request_id}
+
+    def _modes(self) -> dict[str, Any]:
+        asked = self._head.result_mode or "raw_passthrough"
+        return {"result_mode": asked, "result_mode_effective": "raw_passthrough"}
+
+    def _completed(self, completed: events.RunCompleted) -> dict[str, Any]:
+        return (
+            {"reply_len": self._reply_length, "reply_snapshot_included": False}
+            | self._routed
+            | {"upstream_request_id": self._upstream_request_id}
+            | self._modes()
+            | {"metadata": _summary(completed)}
+        )
+
+    def _failed(self, failed: events.RunFailed) -> dict[str, Any]:
+        said = {"code": failed.code, "message": failed.message, "error": failed.message}
+        return said | self._routed | self._modes()
+
+
+def _tool_result(call: events.ToolCallCompleted) -> dict[str, Any]:
+    outcome: dict[str, Any] = {"tool_name": call.tool_name, "ok": call.ok, "elapsed_ms": call.elapsed_ms}
+    if call.error is not None:
+        return outcome | {"error": {"code": call.error.code, "message": call.error.message}}
+    return outcome | {"result": call.result}
+
+
+def _summary(completed: events.RunCompleted) -> dict[str, Any]:
+    usage = completed.usage
+    counted = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+    return {"finish_reason": completed.finish_reason, "usage": counted}
+
+
+def cut(text: str) -> Iterator[str]:
+    """A long text in pieces of at most 128 characters, cut after a separator where there is one."""
+    start = 0
+    while start < len(text):
+        end = min(start + _PIECE, len(text))
+        if end < len(text):
+            last = max(text.rfind(separator, start, end) for separator in _SEPARATORS)
+            end = last + 1 if last >= start else end
+        yield text[start:end]
+        start = end

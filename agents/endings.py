@@ -1,0 +1,145 @@
+"""End runs, once each: the worker its own, anybody those whose worker is gone (DESIGN §7).
+
+An ending is composed from a transcript, so it says the same whether the worker kept the transcript
+or it was folded from the log after a crash. It closes what is open, and it is written by one
+statement under the run's fence, so of two that try to end a run one does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any, Final, Literal
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from psycopg import AsyncConnection
+from psycopg.errors import UniqueViolation
+
+from config import database
+from conversations import events, log
+from conversations.events import Fact, RunEvent, Terminal
+from conversations.identifiers import uuid7
+from conversations.log import Ending
+from conversations.transcript import Transcript, fold
+
+logger = structlog.get_logger(__name__)
+
+Reason = Literal["cancelled", "deadline_exceeded", "worker_lost", "queue_timeout"]
+FAILURES: Final[dict[Reason, events.RunFailed]] = {
+    "cancelled": events.RunFailed("cancelled", "The run was cancelled."),
+    "deadline_exceeded": events.RunFailed("deadline_exceeded", "The run took longer than its deadline."),
+    "worker_lost": events.RunFailed(
+        "worker_lost", "The worker was lost in the middle of the run.", retryable=True
+    ),
+    "queue_timeout": events.RunFailed(
+        "queue_timeout", "No worker took the run in time.", retryable=True
+    ),
+}
+
+
+def compose(transcript: Transcript, terminal: Terminal, *, fence: int, after: int) -> Ending:
+    """The ending of a run whose log ends at `after`: what closes the open things, then `terminal`."""
+    code = terminal.code if isinstance(terminal, events.RunFailed) else "interrupted"
+    last = _events(after, [*transcript.closing(code, events.now_ms()), terminal])
+    for event in last:
+        transcript.feed(event)
+    routed = transcript.routed
+    ending = Ending(
+        run_id=transcript.run_id,
+        fence=fence,
+        batch=log.batch_of(transcript.run_id, last),
+        status=transcript.status,
+        provider=routed.provider if routed else "",
+        resolved_model=routed.model if routed else "",
+        endpoint_id=routed.endpoint_id if routed else None,
+        first_token_at_ms=transcript.first_token_at_ms,
+        messages=transcript.messages(),
+    )
+    if isinstance(terminal, events.RunFailed):
+        return replace(ending, error_code=terminal.code, error_message=terminal.message)
+    return replace(ending, finish_reason=terminal.finish_reason, usage=terminal.usage)
+
+
+async def insist(ending: Ending) -> bool:
+    """Write the ending until the database answers; True if it stands, by this try or an earlier."""
+    ids = [uuid7() for _ in ending.messages]
+    repeated = False
+    while True:
+        try:
+            async with database.connection() as connection:
+                done = await log.end(connection, ending, ids)
+            if done or (repeated and await _stands(ending)):
+                log.announce([ending.batch])
+                return True
+            return False
+        except log.OUTAGE as error:
+            logger.warning("ending waits for the database", error=type(error).__name__)
+            repeated = True
+            await asyncio.sleep(0.2)
+
+
+async def settle(run_id: UUID, reason: Reason, *, fence: int) -> bool:
+    """End, or give back, a run that nobody ends: its worker is dead or it never started.
+
+    A lost run goes back to the queue if nothing of it was said yet (promise P8); otherwise it ends
+    with the reason. False if the run has a new holder or has ended meanwhile.
+    """
+    for _ in range(3):
+        try:
+            async with database.connection() as connection, connection.transaction():
+                batch = await _settle(connection, run_id, reason, fence)
+        except UniqueViolation:  # an append that was under way arrived first; look at it too
+            continue
+        if batch is not None:
+            log.announce([batch])
+        return batch is not None
+    return False
+
+
+_TAKE_OVER: Final = """
+UPDATE conversations_run SET fence = fence + 1, lease_until = NULL
+WHERE id = %s AND fence = %s AND status IN ('queued', 'running') RETURNING fence, attempt
+"""
+_GIVE_BACK: Final = "UPDATE conversations_run SET status = 'queued', worker = '' WHERE id = %s"
+_NOTE: Final = "INSERT INTO conversations_eventbatch (run_id, first_seq, last_seq, events) VALUES (%s, %s, %s, %s)"
+
+
+async def _settle(
+    connection: AsyncConnection[Any], run_id: UUID, reason: Reason, fence: int
+) -> log.Batch | None:
+    taken = await (await connection.execute(_TAKE_OVER, (run_id, fence))).fetchone()
+    if taken is None:
+        return None
+    transcript = fold(run_id, await log.read_events(connection, run_id))
+    if reason == "worker_lost" and not transcript.said_anything and taken[1] < settings.RUN_ATTEMPTS:
+        return await _give_back(connection, transcript)
+    ending = compose(transcript, FAILURES[reason], fence=taken[0], after=transcript.last_seq)
+    await log.end(connection, ending, [uuid7() for _ in ending.messages])
+    logger.info("run settled", run_id=run_id.hex, reason=reason)
+    return ending.batch
+
+
+async def _give_back(connection: AsyncConnection[Any], transcript: Transcript) -> log.Batch | None:
+    """Queue the run again; what its lost attempt had opened is closed in the log."""
+    await connection.execute(_GIVE_BACK, (transcript.run_id,))
+    closing = _events(transcript.last_seq, transcript.closing("worker_lost", events.now_ms()))
+    logger.info("run queued again", run_id=transcript.run_id.hex)
+    if not closing:
+        return None
+    batch = log.batch_of(transcript.run_id, closing)
+    await connection.execute(_NOTE, (batch.run_id, batch.first_seq, batch.last_seq, batch.body.decode()))
+    return batch
+
+
+def _events(last_seq: int, facts: list[Fact]) -> list[RunEvent]:
+    at = events.now_ms()
+    return [RunEvent(seq, at, fact) for seq, fact in enumerate(facts, last_seq + 1)]
+
+
+
+async def _stands(ending: Ending) -> bool:
+    """Whether a try whose answer was lost had been committed."""
+    last = [batch async for batch in log.read(ending.run_id, after=ending.batch.first_seq - 1)]
+    return any(batch.events == ending.batch.events for batch in last)

@@ -1,0 +1,209 @@
+"""The `openai.chat_completions` wire, streaming: POST {base_url}/chat/completions.
+
+Written from the provider's public API reference ("Create chat completion", "Streaming"). A chunk
+is decoded into structs that know only the fields we use; everything else is skipped unread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import httpx
+import msgspec
+from django.conf import settings
+from msgspec import Struct
+
+from agents.providers import http
+from agents.providers.base import (
+    Finished,
+    ModelEvent,
+    ModelRequest,
+    Opened,
+    ProviderError,
+    ReasoningText,
+    Target,
+    TextDelta,
+    ToolCall,
+)
+from agents.providers.sse import Cutter, EventTooLarge
+from conversations.events import Usage
+
+
+class _Function(Struct):
+    name: str | None = None
+    arguments: str | None = None
+
+
+class _CallPiece(Struct):
+    index: int = 0
+    id: str | None = None
+    function: _Function | None = None
+
+
+class _Delta(Struct):
+    content: str | None = None
+    refusal: str | None = None
+    reasoning_content: str | None = None
+    tool_calls: list[_CallPiece] | None = None
+
+
+class _Choice(Struct):
+    delta: _Delta | None = None
+    finish_reason: str | None = None
+
+
+class _Details(Struct):
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+
+
+class _Usage(Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: _Details | None = None
+    completion_tokens_details: _Details | None = None
+
+
+class _Chunk(Struct):
+    choices: list[_Choice] | None = None
+    usage: _Usage | None = None
+    error: Any = None
+
+
+_decode: Final = msgspec.json.Decoder(_Chunk).decode
+_INTERRUPTED: Final = ProviderError(
+    "provider_stream_interrupted", "The model provider's stream broke off before its end.", retryable=True
+)
+
+
+async def stream(target: Target, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    """Stream one completion. ProviderError when the provider refuses, hangs, breaks off or rambles."""
+    async with http.posting(
+        f"{target.base_url.rstrip('/')}/chat/completions",
+        headers={"Authorization": f"Bearer {target.key}"} if target.key else {},
+        body=_body(target, request),
+    ) as response:
+        yield Opened(
+            target.endpoint_id, target.provider, target.model, response.headers.get("x-request-id")
+        )
+        async for event in _read(response):
+            yield event
+
+
+def _body(target: Target, request: ModelRequest) -> bytes:
+    body: dict[str, Any] = {
+        "model": target.model,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "messages": request.messages,
+    }
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    if request.max_tokens is not None:
+        body["max_tokens"] = request.max_tokens
+    return msgspec.json.encode(body)
+
+
+async def _read(response: httpx.Response) -> AsyncIterator[ModelEvent]:
+    """The events of a response body; the stream is whole only with a finish reason or `[DONE]`."""
+    cutter, calls = Cutter(), _Calls()
+    finish_reason, usage, done, heard = "", Usage(), False, False
+    async for some in _bytes(response):
+        for data in _events(cutter, some):
+            heard = True
+            if data == b"[DONE]":
+                done = True
+                continue
+            chunk = _chunk(data)
+            if chunk.usage is not None:
+                usage = _usage(chunk.usage)
+            for choice in chunk.choices or ():
+                finish_reason = choice.finish_reason or finish_reason
+                delta = choice.delta
+                if delta is None:
+                    continue
+                if delta.reasoning_content:
+                    yield ReasoningText(delta.reasoning_content)
+                if text := delta.content or delta.refusal:
+                    yield TextDelta(text)
+                calls.take(delta.tool_calls or ())
+    if not heard:
+        raise http.invalid_response()
+    if not (done or finish_reason):
+        raise _INTERRUPTED
+    yield Finished(finish_reason or "stop", usage, calls.whole())
+
+
+async def _bytes(response: httpx.Response) -> AsyncIterator[bytes]:
+    """The body as it arrives, with a limit on the first and on every later silence."""
+    arriving = response.aiter_bytes()
+    limit = settings.PROVIDER_FIRST_TOKEN_S
+    while True:
+        try:
+            async with asyncio.timeout(limit):
+                some = await anext(arriving)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            raise ProviderError(
+                "provider_timeout", "The model provider fell silent.", retryable=True
+            ) from None
+        except httpx.HTTPError:
+            raise _INTERRUPTED from None
+        yield some
+        limit = settings.PROVIDER_IDLE_S
+
+
+def _events(cutter: Cutter, some: bytes) -> list[bytes]:
+    try:
+        return list(cutter.feed(some))
+    except EventTooLarge:
+        raise http.invalid_response() from None
+
+
+def _chunk(data: bytes) -> _Chunk:
+    try:
+        chunk = _decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise http.invalid_response() from None
+    if chunk.error:
+        raise ProviderError("provider_error", "The model provider reported an error in its stream.")
+    return chunk
+
+
+def _usage(usage: _Usage) -> Usage:
+    prompt, completion = usage.prompt_tokens_details, usage.completion_tokens_details
+    return Usage(
+        input_tokens=usage.prompt_tokens or 0,
+        output_tokens=usage.completion_tokens or 0,
+        cached_tokens=(prompt.cached_tokens or 0) if prompt else 0,
+        reasoning_tokens=(completion.reasoning_tokens or 0) if completion else 0,
+    )
+
+
+class _Calls:
+    """Puts tool calls together from their pieces, which may interleave."""
+
+    def __init__(self) -> None:
+        self._ids: dict[int, str] = {}
+        self._names: dict[int, str] = {}
+        self._arguments: dict[int, list[str]] = {}
+
+    def take(self, pieces: list[_CallPiece] | tuple[()]) -> None:
+        for piece in pieces:
+            if piece.id:
+                self._ids[piece.index] = piece.id
+            if piece.function and piece.function.name:
+                self._names[piece.index] = piece.function.name
+            if piece.function and piece.function.arguments:
+                self._arguments.setdefault(piece.index, []).append(piece.function.arguments)
+
+    def whole(self) -> tuple[ToolCall, ...]:
+        return tuple(
+            ToolCall(
+                self._ids.get(index, f"call_{index}"), name, "".join(self._arguments.get(index, ["{}"]))
+            )
+            for index, name in sorted(self._names.items())
+        )

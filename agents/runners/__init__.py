@@ -1,0 +1,1 @@
+"""What produces events: the model-driven runner and the offline one."""

@@ -1,0 +1,52 @@
+"""What the tools found, as the user message that goes before the question (specs/text-run.md §3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+from xml.sax.saxutils import escape, quoteattr
+
+import msgspec
+
+from agents.runners.base import ToolOutcome
+
+_ITEMS: Final = 5
+_DESCRIPTION: Final = 140
+_SNIPPET: Final = 220
+
+
+def injected_context(findings: Iterable[ToolOutcome], *, source: str) -> str:
+    """`<gymbro_injected_context>` with a block a tool that found something; "" when none did."""
+    blocks = [block for finding in findings if (block := _block(finding))]
+    if not blocks:
+        return ""
+    meta = escape(msgspec.json.encode({"source": source}).decode())
+    return "\n".join(
+        [
+            "<gymbro_injected_context>",
+            *blocks,
+            f"<meta><json>{meta}</json></meta>",
+            "</gymbro_injected_context>",
+        ]
+    )
+
+
+def _block(finding: ToolOutcome) -> str:
+    lines = [_line(item) for item in ((finding.result or {}).get("results") or [])[:_ITEMS]]
+    if not lines:
+        return ""
+    return f"<tool name={quoteattr(finding.use.name)}><text>{escape(chr(10).join(lines))}</text></tool>"
+
+
+def _line(item: dict[str, Any]) -> str:
+    """One found item in a line: its name or title, then what is known of it."""
+    if "title" in item:
+        return f"- {item['title']} {item.get('url', '')}: {_cut(item.get('snippet'), _SNIPPET)}"
+    facts = [item.get("muscleGroup"), item.get("difficulty"), "/".join(item.get("equipment") or ())]
+    known = ", ".join(str(fact) for fact in facts if fact)
+    return f"- {item.get('name', '')} ({known}): {_cut(item.get('description'), _DESCRIPTION)}"
+
+
+def _cut(text: object, length: int) -> str:
+    whole = " ".join(str(text or "").split())
+    return whole if len(whole) <= length else whole[: length - 1] + "…"

@@ -1,0 +1,57 @@
+"""Settle what nobody settles: dead workers, overdue and forgotten runs (promises P1, P9).
+
+Every web and worker process sweeps, so no single process must be alive for a run to end. Sweeping
+twice is harmless: each settling is conditional on the run's fence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Final
+
+import structlog
+
+from agents import endings
+from config import database
+
+logger = structlog.get_logger(__name__)
+
+EVERY_S: Final = 0.5
+_AT_ONCE: Final = 200
+
+_OVERDUE: Final = """
+SELECT id, fence, CASE
+    WHEN cancel_requested_at IS NOT NULL THEN 'cancelled'
+    WHEN deadline_at < clock_timestamp() THEN 'deadline_exceeded' ELSE 'worker_lost' END
+FROM conversations_run WHERE status = 'running' AND (
+    lease_until < clock_timestamp()
+    OR cancel_requested_at < clock_timestamp() - interval '1 second'
+    OR deadline_at < clock_timestamp() - interval '1 second'
+)
+UNION ALL
+SELECT id, fence, CASE WHEN cancel_requested_at IS NOT NULL THEN 'cancelled' ELSE 'queue_timeout' END
+FROM conversations_run WHERE status = 'queued' AND (
+    cancel_requested_at IS NOT NULL OR deadline_at < clock_timestamp()
+)
+LIMIT %s
+"""
+
+
+async def sweep() -> int:
+    """Settle every overdue run once; how many there were."""
+    async with database.connection() as connection:
+        rows = await (await connection.execute(_OVERDUE, (_AT_ONCE,))).fetchall()
+    for run_id, fence, reason in rows:
+        await endings.settle(run_id, reason, fence=fence)
+    return len(rows)
+
+
+async def sweep_for_ever() -> None:
+    """Sweep about twice a second; an outage of the database is waited out."""
+    while True:
+        await asyncio.sleep(EVERY_S * random.uniform(0.8, 1.2))
+        try:
+            await sweep()
+        except Exception as error:  # a failed sweep is repeated; it must never be the last one
+            logger.warning("sweep failed", error=type(error).__name__)

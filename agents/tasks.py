@@ -1,0 +1,69 @@
+"""Celery carries wake-ups: "there is a run to look at" (DESIGN §2).
+
+`wake_workers` is called after the commit that accepted a run. It never waits and never fails: a
+thread sends the message, and if the broker is away the workers find the run by themselves.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from typing import Final
+from uuid import UUID
+
+import structlog
+
+from agents import worker
+from config.celery import app
+
+logger = structlog.get_logger(__name__)
+
+_ENOUGH: Final = 8
+
+
+@app.task(name="agents.execute_run")
+def execute_run(run_id: str) -> None:
+    """Wake this process's worker. Which run it then takes is decided by the runs' rows."""
+    if not worker.wake_here():
+        worker.ensure_worker()
+        worker.wake_here()
+
+
+def wake_workers(run_id: UUID) -> None:
+    """Have some worker look for runs: the one in this process, or one behind the broker."""
+    if not worker.wake_here():
+        _publisher.publish(run_id.hex)
+
+
+class _Publisher:
+    """Sends wake-ups on a thread of its own, because the broker's client blocks."""
+
+    def __init__(self) -> None:
+        self._waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def publish(self, run_id: str) -> None:
+        self._waiting.put(run_id)
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._send_for_ever, daemon=True, name="wake-ups")
+                self._thread.start()
+
+    def _send_for_ever(self) -> None:
+        while True:
+            waiting = [self._waiting.get()]
+            while not self._waiting.empty():
+                waiting.append(self._waiting.get())
+            # A wake-up makes a worker take all it has room for: a few stand for many.
+            for run_id in waiting[:_ENOUGH]:
+                self._send(run_id)
+
+    def _send(self, run_id: str) -> None:
+        try:
+            execute_run.apply_async((run_id,), retry=False, ignore_result=True)
+        except Exception as error:  # kombu's errors differ by transport; workers look by themselves
+            logger.warning("wake-up not sent", run_id=run_id, error=type(error).__name__)
+
+
+_publisher: Final = _Publisher()

@@ -1,0 +1,74 @@
+"""What an exercise file becomes before it meets the database: checked items, or a refusal in words."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"\S")]
+Text = Annotated[str, Meta(max_length=4_000)]
+Texts = Annotated[tuple[Text, ...], Meta(max_length=100)]
+Url = Annotated[str, Meta(max_length=2_000, pattern=r"^https?://\S+$")]
+
+
+class BadExercises(Exception):
+    """The file cannot be imported; the message names the item and the field."""
+
+
+class UnusableItem(Exception):
+    """One item has no place in the library; the message names the field."""
+
+
+class Item(Struct, frozen=True):
+    """One exercise of a file: model fields by name, only those the file gives."""
+
+    id: str
+    name: str
+    fields: dict[str, Any]
+
+
+class Media(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
+    """Pictures and a film of an exercise."""
+
+    thumbnail_url: Url
+    video_url: Url | None = None
+    image_urls: tuple[Url, ...] = ()
+    step_images: tuple[Url, ...] = ()
+    version: str = ""
+
+
+def read_media(raw: Any) -> dict[str, Any]:
+    """The pictures of one exercise, checked; `{}` is none. Raises BadExercises."""
+    try:
+        refuse_nul(raw)
+        return plain(msgspec.convert(raw, Media)) if raw else {}
+    except (msgspec.ValidationError, UnusableItem) as problem:
+        raise BadExercises(in_words(problem)) from None
+
+
+def plain(value: Any) -> dict[str, Any]:
+    """Lists and plain strings, as the columns hold them."""
+    found: dict[str, Any] = msgspec.to_builtins(value)
+    return found
+
+
+def refuse_nul(value: Any, field: str = "") -> None:
+    """PostgreSQL text cannot hold the NUL character."""
+    match value:
+        case str() if "\x00" in value:
+            raise UnusableItem(f"{field or 'the item'}: contains the NUL character")
+        case list():
+            for part in value:
+                refuse_nul(part, field)
+        case dict():
+            for key, part in value.items():
+                refuse_nul(part, field or key)
+
+
+def in_words(problem: Exception) -> str:
+    """The field first: "equipment[0]: Invalid enum value 'ROPE'"."""
+    what, _, where = str(problem).partition(" - at `$")
+    field = where.strip("`.")
+    return f"{field}: {what}" if field else what

@@ -1,0 +1,213 @@
+"""The searchable library: frozen exercises and an inverted index over their words.
+
+A library never changes; a new state of the table is a new library. The ranking is specs/text-run.md §3:
+each word of the query gives +10 where it stands in a name, +6 in an alias or trained muscle, +3 in the
+description (with tags, equipment and difficulty); nothing scores zero; ties go by name.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import zip_longest
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+from agents.tools.exercise_vocabulary import CATEGORIES, DAYS, DIFFICULTIES, EQUIPMENT, GROUP_OF, MUSCLES
+from agents.tools.exercise_words import is_chinese_pair, query_words, wants_split, words
+
+Day = Literal["push", "pull", "legs"]
+
+NAME_WEIGHT: Final = 10
+ALIAS_WEIGHT: Final = 6
+DESCRIPTION_WEIGHT: Final = 3
+
+STAPLE: Final = "首选"  # the tag of what a coach names first for a muscle group
+
+_DAY_TAGS: Final[Mapping[str, Day]] = {
+    "推": "push",
+    "拉": "pull",
+    "腿": "legs",
+    "push": "push",
+    "pull": "pull",
+    "legs": "legs",
+}
+_DAY_GROUPS: Final[Mapping[str, Day]] = {
+    **dict.fromkeys(("CHEST", "SHOULDERS", "TRICEPS"), "push"),
+    **dict.fromkeys(("BACK", "BICEPS", "FOREARMS", "TRAPEZIUS"), "pull"),
+    **dict.fromkeys(("LEGS", "QUADRICEPS", "HAMSTRINGS", "GLUTES", "CALVES"), "legs"),
+}
+
+
+class Exercise(Struct, frozen=True, kw_only=True):
+    """One exercise as the library knows it; times are epoch milliseconds."""
+
+    id: str
+    name: str
+    name_en: str = ""
+    aliases: tuple[str, ...] = ()
+    description: str = ""
+    description_en: str = ""
+    muscle_group: str
+    category: str
+    equipment: tuple[str, ...] = ()
+    difficulty: str = "BEGINNER"
+    target_muscles: tuple[str, ...] = ()
+    secondary_muscles: tuple[str, ...] = ()
+    default_sets: int | None = None
+    default_reps: int | None = None
+    steps: tuple[str, ...] = ()
+    tips: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    media: dict[str, Any] = {}
+    source: str = "OFFICIAL"
+    is_custom: bool = False
+    is_official: bool = True
+    created_at: int = 0
+    updated_at: int = 0
+
+
+class Library:
+    """Every exercise, in order of name, ready to be searched."""
+
+    __slots__ = ("_postings", "exercises")
+
+    def __init__(
+        self, exercises: tuple[Exercise, ...], postings: Mapping[str, tuple[tuple[int, int], ...]]
+    ) -> None:
+        self.exercises = exercises
+        self._postings = postings
+
+    @classmethod
+    def build(cls, rows: Iterable[Exercise]) -> Library:
+        """Index the exercises."""
+        exercises = tuple(sorted(rows, key=lambda row: (row.name, row.id)))
+        postings: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+        for position, exercise in enumerate(exercises):
+            for word, weight in _weights(exercise).items():
+                postings[word].append((position, weight))
+        return cls(exercises, {word: tuple(found) for word, found in postings.items()})
+
+    def search(self, query: str, top_k: int) -> tuple[int, tuple[Exercise, ...]]:
+        """How many exercises match, and the best `top_k` of them."""
+        scores: defaultdict[int, int] = defaultdict(int)
+        for word in self._known(query_words(query)):
+            for position, weight in self._postings[word]:
+                scores[position] += weight
+        ranked = [self.exercises[at] for at in sorted(scores, key=lambda at: (-scores[at], at))]
+        if wants_split(query):
+            ranked = list(_dealt(ranked))
+        return len(ranked), tuple(ranked[:top_k])
+
+    def _known(self, asked: Iterable[str]) -> tuple[str, ...]:
+        """The asked words that occur; an unknown pair such as 胸背 falls back on its characters."""
+        known: dict[str, None] = {}
+        for word in asked:
+            parts = word if word not in self._postings and is_chinese_pair(word) else (word,)
+            known.update((part, None) for part in parts if part in self._postings)
+        return tuple(known)
+
+
+def dto(exercise: Exercise) -> dict[str, Any]:
+    """The ExerciseDto of specs/text-run.md §3; what an exercise does not have is left out."""
+    optional = {
+        "targetMuscles": list(exercise.target_muscles),
+        "secondaryMuscles": list(exercise.secondary_muscles),
+        "defaultSets": exercise.default_sets,
+        "defaultReps": exercise.default_reps,
+        "steps": list(exercise.steps),
+        "tips": list(exercise.tips),
+        "tags": list(exercise.tags),
+        "media": exercise.media,
+    }
+    return {
+        "id": exercise.id,
+        "name": exercise.name,
+        "description": _description(exercise),
+        "muscleGroup": exercise.muscle_group,
+        "category": exercise.category,
+        "equipment": list(exercise.equipment),
+        "difficulty": exercise.difficulty,
+        "source": exercise.source,
+        "isCustom": exercise.is_custom,
+        "isOfficial": exercise.is_official,
+        "createdAt": exercise.created_at,
+        "updatedAt": exercise.updated_at,
+    } | {key: value for key, value in optional.items() if value}
+
+
+def day_of(exercise: Exercise) -> Day | None:
+    """The day of a push, pull and legs split an exercise belongs to: by its tags, else its muscles."""
+    for tag in exercise.tags:
+        if tag in _DAY_TAGS:
+            return _DAY_TAGS[tag]
+    for muscle in (exercise.muscle_group, *exercise.target_muscles):
+        if muscle in _DAY_GROUPS:
+            return _DAY_GROUPS[muscle]
+    return None
+
+
+def _description(exercise: Exercise) -> str:
+    """Both languages in one text, since the DTO has one name and one description."""
+    if not exercise.description_en:
+        return exercise.description
+    english = (
+        f"{exercise.name_en}: {exercise.description_en}" if exercise.name_en else exercise.description_en
+    )
+    return f"{exercise.description} {english}".strip()
+
+
+def _weights(exercise: Exercise) -> dict[str, int]:
+    """What each word of an exercise is worth."""
+    weights: defaultdict[str, int] = defaultdict(int)
+    for weight, texts in (
+        (NAME_WEIGHT, (exercise.name, exercise.name_en)),
+        (ALIAS_WEIGHT, (*exercise.aliases, *_trained(exercise))),
+        (DESCRIPTION_WEIGHT, (exercise.description, exercise.description_en, *_about(exercise))),
+    ):
+        for word in words(" , ".join(texts)):
+            weights[word] += weight
+    return weights
+
+
+def _trained(exercise: Exercise) -> Iterator[str]:
+    """The words of its muscle group, and of target muscles within that group: a bench press is no 练肩."""
+    yield MUSCLES.get(exercise.muscle_group, "")
+    yield from (
+        MUSCLES.get(muscle, "") for muscle in exercise.target_muscles if _within(muscle, exercise)
+    )
+
+
+def _about(exercise: Exercise) -> Iterator[str]:
+    yield from exercise.tags
+    yield from (EQUIPMENT.get(item, "") for item in exercise.equipment)
+    yield from (MUSCLES.get(muscle, "") for muscle in _assisting(exercise))
+    yield CATEGORIES.get(exercise.category, "")
+    yield DIFFICULTIES.get(exercise.difficulty, "")
+    day = day_of(exercise)
+    yield DAYS[day] if day and exercise.category != "FLEXIBILITY" else ""
+
+
+def _assisting(exercise: Exercise) -> Iterator[str]:
+    """Muscles that also work; a staple counts its own once more, so that it leads its group."""
+    yield from exercise.secondary_muscles
+    yield from (muscle for muscle in exercise.target_muscles if not _within(muscle, exercise))
+    if STAPLE in exercise.tags:
+        yield from (exercise.muscle_group, *exercise.target_muscles[:1])
+
+
+def _within(muscle: str, exercise: Exercise) -> bool:
+    group = exercise.muscle_group
+    return muscle == group or GROUP_OF.get(muscle) == group or GROUP_OF.get(group) == muscle
+
+
+def _dealt(ranked: Iterable[Exercise]) -> Iterator[Exercise]:
+    """One exercise of each training day in turn, best first; what belongs to no day comes last."""
+    days: dict[Day | None, list[Exercise]] = {}
+    for exercise in ranked:
+        days.setdefault(day_of(exercise), []).append(exercise)
+    rest = days.pop(None, [])
+    for turn in zip_longest(*days.values()):
+        yield from (exercise for exercise in turn if exercise is not None)
+    yield from rest

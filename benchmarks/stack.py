@@ -1,0 +1,304 @@
+"""Parley in the one-host shape, started for a benchmark and ended with it: loopback only, by pid.
+
+PostgreSQL and Redis are private ones in a temporary folder, or those of DATABASE_URL (a database is
+made in it and dropped again) and REDIS_URL (give one that nothing else uses). Without a
+`redis-server` there is no one-host shape, and the embedded one (`manage.py up`) is measured instead.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import psutil
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from config import embedded
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTHON = sys.executable
+START_S = 60
+STOP_S = 15
+SETTINGS = {"STREAMS_PER_USER": "100000"}  # all clients are one user here
+
+
+@dataclass(frozen=True)
+class Stack:
+    """What is running: where it listens, who may call it, and which processes it consists of."""
+
+    shape: str
+    web_port: int
+    token: str
+    model_port: int
+    proxy_port: int
+    pids: tuple[int, ...]
+    model_pid: int
+    proxy_pid: int
+
+
+class CannotStart(Exception):
+    """A part of the stack did not start; the message ends with its log."""
+
+
+@contextmanager
+def running(*, server: str, say: Callable[[str], None]) -> Iterator[Stack]:
+    """Start everything, and end it again whatever happens."""
+    with ExitStack() as opened:
+        folder = Path(tempfile.mkdtemp(prefix="parley-bench-"))
+        opened.callback(shutil.rmtree, folder, ignore_errors=True)
+        folder.chmod(0o711)  # PostgreSQL's user passes through
+        parts = opened.enter_context(Parts(folder))
+        model_port, proxy_port = free_port(), free_port()
+        model = parts.start(
+            "fake model", PYTHON, "-m", "benchmarks.fake_model", "--port", str(model_port)
+        )
+        proxy = parts.start("proxy", *_uvicorn(proxy_port), env={"MODEL_PORT": str(model_port)})
+        base_url = f"http://127.0.0.1:{model_port}/v1"
+        shape = _one_host if os.environ.get("REDIS_URL") or shutil.which("redis-server") else _embedded
+        name, port, token, pids = shape(parts, opened, base_url=base_url, server=server, say=say)
+        yield Stack(name, port, token, model_port, proxy_port, pids, model.pid, proxy.pid)
+
+
+Shape = tuple[str, int, str, tuple[int, ...]]
+
+
+def _one_host(
+    parts: Parts, opened: ExitStack, *, base_url: str, server: str, say: Callable[[str], None]
+) -> Shape:
+    say("PostgreSQL and Redis")
+    database_url, database = _database(parts, opened)
+    redis_url, redis = _redis(parts)
+    port = free_port()
+    env = _environment(parts, port, server) | {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
+    say("migrations")
+    parts.finish("migrate", PYTHON, "manage.py", "migrate", "--no-input", env=env)
+    token = parts.finish("prepare", PYTHON, "-m", "benchmarks.prepare", base_url, env=env)
+    say("web, worker, beat")
+    pids = [
+        parts.start(part, PYTHON, "manage.py", part, env=env).pid for part in ("web", "worker", "beat")
+    ]
+    _wait_for_health(parts, "web", port)
+    counted = "" if database and redis else "; a given PostgreSQL or Redis is not counted in the CPU"
+    return f"one host{counted}", port, token, (*pids, *database, *redis)
+
+
+def _embedded(
+    parts: Parts, opened: ExitStack, *, base_url: str, server: str, say: Callable[[str], None]
+) -> Shape:
+    say("no redis-server: the embedded shape, one process")
+    port = free_port()
+    env = _environment(parts, port, server)
+    up = parts.start("up", PYTHON, "manage.py", "up", env=env)
+    _wait_for_health(parts, "up", port)
+    token = parts.finish("prepare", PYTHON, "-m", "benchmarks.prepare", base_url, env=env)
+    return "embedded (no redis-server found)", port, token, (up.pid, *_postmaster(parts.folder / "var"))
+
+
+def _environment(parts: Parts, port: int, server: str) -> dict[str, str]:
+    own = {"HOST": "127.0.0.1", "PORT": str(port), "VAR_DIR": str(parts.folder / "var")}
+    return SETTINGS | own | {"ASGI_SERVER": server}
+
+
+# --- PostgreSQL and Redis -------------------------------------------------------------------------
+
+
+def _database(parts: Parts, opened: ExitStack) -> tuple[str, tuple[int, ...]]:
+    """The address of a fresh database, and the server's pid if it is ours."""
+    given = os.environ.get("DATABASE_URL", "")
+    if given:
+        return _fresh_database(given, opened), ()
+    if binaries := sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres")):
+        return _system_postgres(parts, binaries[-1].parent, opened)
+    server = embedded.Server(parts.folder)
+    opened.callback(server.stop)
+    return server.start(), _postmaster(parts.folder)
+
+
+def _fresh_database(server_url: str, opened: ExitStack) -> str:
+    name = f"parley_bench_{os.getpid()}"
+    _run_sql(server_url, "CREATE DATABASE {}", name)
+    opened.callback(_run_sql, server_url, "DROP DATABASE {} WITH (FORCE)", name)
+    address, _, query = server_url.partition("?")
+    scheme, _, rest = address.partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}/{name}" + (f"?{query}" if query else "")
+
+
+def _run_sql(url: str, statement: Any, name: str) -> None:
+    with psycopg.connect(make_conninfo(url), autocommit=True, connect_timeout=5) as connection:
+        connection.execute(sql.SQL(statement).format(sql.Identifier(name)))
+
+
+def _system_postgres(parts: Parts, binaries: Path, opened: ExitStack) -> tuple[str, tuple[int, ...]]:
+    data, port = parts.folder / "postgres", free_port()
+    data.mkdir(mode=0o700)
+    identity: dict[str, Any] = {}
+    if os.geteuid() == 0:  # PostgreSQL refuses to run as root
+        user = pwd.getpwnam("postgres")
+        os.chown(data, user.pw_uid, user.pw_gid)
+        identity = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+    layout = ("-D", str(data), "-U", "bench", "--auth=trust", "-E", "UTF8", "--locale=C")
+    parts.finish("initdb", str(binaries / "initdb"), *layout, **identity)
+    options = {"listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": ""}
+    switches = [f"--{name}={value}" for name, value in (options | {"max_connections": 200}).items()]
+    command = (str(binaries / "postgres"), "-D", str(data), *switches)
+    process = parts.start("postgres", *command, stop_by=signal.SIGINT, **identity)  # INT: fast shutdown
+    url = f"postgresql://bench@127.0.0.1:{port}"
+    parts.wait("postgres", lambda: _answers(f"{url}/postgres"))
+    return _fresh_database(f"{url}/postgres", opened), (process.pid,)
+
+
+def _answers(url: str) -> bool:
+    try:
+        psycopg.connect(url, connect_timeout=2).close()
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+def _redis(parts: Parts) -> tuple[str, tuple[int, ...]]:
+    given = os.environ.get("REDIS_URL", "")
+    if given:
+        return given, ()
+    port = free_port()
+    options = ("--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", str(parts.folder))
+    process = parts.start("redis", "redis-server", "--port", str(port), *options)
+    parts.wait("redis", lambda: _listens(port))
+    return f"redis://127.0.0.1:{port}/0", (process.pid,)
+
+
+def _postmaster(folder: Path) -> tuple[int, ...]:
+    return (int((folder / "postgres" / "postmaster.pid").read_text().split()[0]),)
+
+
+# --- processes ------------------------------------------------------------------------------------
+
+
+class Parts:
+    """The processes of a stack, each with a log of its own, ended in reverse order."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._started: dict[str, tuple[subprocess.Popen[bytes], signal.Signals]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process, stop_by in reversed(self._started.values()):
+            _end(process, stop_by)
+
+    def start(
+        self,
+        name: str,
+        *command: str,
+        env: Mapping[str, str] | None = None,
+        stop_by: signal.Signals = signal.SIGTERM,
+        **identity: Any,
+    ) -> subprocess.Popen[bytes]:
+        """Start a process that stays; it does not see the terminal's Ctrl-C, we end it ourselves."""
+        with self._log(name).open("wb") as log:
+            process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env=os.environ | dict(env or {}),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                **identity,
+            )
+        self._started[name] = process, stop_by
+        return process
+
+    def finish(
+        self, name: str, *command: str, env: Mapping[str, str] | None = None, **identity: Any
+    ) -> str:
+        """Run a command to its end; the last line it printed."""
+        process = self.start(name, *command, env=env, **identity)
+        if process.wait(START_S):
+            raise self._failure(name)
+        lines = self._log(name).read_text().split()
+        return lines[-1] if lines else ""
+
+    def wait(self, name: str, ready: Callable[[], bool]) -> None:
+        """Return when it is ready; complain when it has ended or takes too long."""
+        process, _ = self._started[name]
+        deadline = time.monotonic() + START_S
+        while not ready():
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise self._failure(name)
+            time.sleep(0.05)
+
+    def _failure(self, name: str) -> CannotStart:
+        return CannotStart(f"{name} did not start:\n{self.tail(name)}")
+
+    def tail(self, name: str, lines: int = 30) -> str:
+        """The end of a process's log."""
+        return "\n".join(self._log(name).read_text(errors="replace").splitlines()[-lines:])
+
+    def _log(self, name: str) -> Path:
+        return self.folder / f"{name.replace(' ', '-')}.log"
+
+
+def _end(process: subprocess.Popen[bytes], stop_by: signal.Signals) -> None:
+    if process.poll() is not None:
+        return
+    family = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(stop_by)
+    try:
+        process.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    for orphan in family:
+        if orphan.is_running():  # compares the start time too: never a stranger with the same pid
+            orphan.kill()
+
+
+def _uvicorn(port: int) -> tuple[str, ...]:
+    options = ("--host", "127.0.0.1", "--port", str(port), "--loop", "uvloop", "--http", "httptools")
+    quiet = ("--no-access-log", "--log-level", "warning", "--backlog", "4096", "--lifespan", "off")
+    return (PYTHON, "-m", "uvicorn", "benchmarks.json_proxy:app", *options, *quiet)
+
+
+def _wait_for_health(parts: Parts, name: str, port: int) -> None:
+    parts.wait(name, lambda: _healthy(port))
+
+
+def _healthy(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2) as response:
+            return bool(response.status == 200)
+    except (OSError, urllib.error.HTTPError):
+        return False
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def free_port() -> int:
+    """A port that is free now on loopback."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

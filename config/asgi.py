@@ -1,0 +1,70 @@
+"""The ASGI application: HTTP through Django, sockets through Channels, and the web's own chores."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+
+from django.core.asgi import get_asgi_application
+
+django_application = get_asgi_application()
+
+from asgiref.typing import ASGI3Application, ASGIReceiveCallable, ASGISendCallable, Scope  # noqa: E402
+from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
+from django.urls import path  # noqa: E402
+
+from agents.consumers import RunConsumer  # noqa: E402
+from agents.sweeper import sweep_for_ever  # noqa: E402
+from config import database  # noqa: E402
+from config.middleware import RequestId  # noqa: E402
+from conversations.follow import hub, stop_hub  # noqa: E402
+
+_sockets = URLRouter([path("ws/agent/runs/<str:run_id>", RunConsumer.as_asgi())])
+
+
+class Chores:
+    """Starts what a web process does beside answering, on the first event of any kind.
+
+    Servers differ in whether they send `lifespan`, so the first request will do as well.
+    """
+
+    def __init__(self, app: ASGI3Application) -> None:
+        self.app = app
+        self._sweeping: asyncio.Task[None] | None = None
+
+    async def __call__(
+        self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable
+    ) -> None:
+        self._start()
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        else:
+            await self.app(scope, receive, send)
+
+    def _start(self) -> None:
+        if self._sweeping is None or self._sweeping.get_loop() is not asyncio.get_running_loop():
+            database.serve_on(asyncio.get_running_loop())
+            hub()
+            self._sweeping = asyncio.get_running_loop().create_task(sweep_for_ever())
+
+    async def _live(self, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+        await receive()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self._stop()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _stop(self) -> None:
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            await asyncio.gather(self._sweeping, return_exceptions=True)
+        await stop_hub()
+        database.serve_on(None)
+        await database.close()
+
+
+application = Chores(
+    RequestId(ProtocolTypeRouter({"http": django_application, "websocket": _sockets}))
+)

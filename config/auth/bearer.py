@@ -1,0 +1,250 @@
+"""Who sent this request: an Authorization header in, a Caller out, in one SQL statement.
+
+Every API request and socket passes here, so there is no ORM, no thread hop and no cache: a token
+revoked or a user switched off a moment ago is refused now. `authenticate` is for coroutines,
+`authenticate_sync` for DRF; what they ask the database and how they judge it is the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection as django_connection
+from django.utils import timezone
+
+from config import database
+from config.auth import claims
+from config.auth.models import ApiToken, Scope, User, default_scopes
+from config.errors import Forbidden, Unauthorized, Unavailable
+
+API_TOKEN_PREFIX: Final = "parley_"
+LONGEST_TOKEN: Final = 8 * 1024
+_EVERY_SCOPE: Final = frozenset(Scope.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The account behind a request, and what its token may be used for."""
+
+    user_id: UUID
+    is_staff: bool
+    is_guest: bool
+    scopes: frozenset[str]
+
+    def require(self, scope: str) -> None:
+        """Raise Forbidden (`scope_missing`) unless the token has this scope."""
+        if scope not in self.scopes:
+            raise Forbidden(
+                f"This token lacks the scope {scope}: use one that has it.", code="scope_missing"
+            )
+
+
+def require_not_guest(caller: Caller) -> None:
+    """Raise Forbidden (`ANONYMOUS_ACCESS_DENIED`) for anonymous visitors."""
+    if caller.is_guest:
+        raise Forbidden("Guests may not do that: sign in first.", code="ANONYMOUS_ACCESS_DENIED")
+
+
+def require_staff(caller: Caller) -> None:
+    """Raise Forbidden unless a staff account is calling, with a token that may administer."""
+    require_not_guest(caller)
+    if not caller.is_staff:
+        raise Forbidden("Only staff may do that.")
+    caller.require(Scope.ADMIN)
+
+
+async def authenticate(header: str | None) -> Caller:
+    """The caller that an Authorization header proves; raises Unauthorized."""
+    lookup = _lookup(header)
+    async with database.connection() as held:
+        for _ in range(lookup.tries):
+            row = await (await held.execute(lookup.sql, lookup.parameters)).fetchone()
+            if row is not None:
+                break
+    return lookup.judge(row and _Account(*row))
+
+
+def authenticate_sync(header: str | None) -> Caller:
+    """`authenticate`, for code that is not async."""
+    lookup = _lookup(header)
+    with django_connection.cursor() as cursor:
+        for _ in range(lookup.tries):
+            cursor.execute(lookup.sql, lookup.parameters)
+            row = cursor.fetchone()
+            if row is not None:
+                break
+    return lookup.judge(row and _Account(*row))
+
+
+def issue_token(user: User) -> tuple[str, int]:
+    """A JWT for this user, and the seconds it lives. It ends early only with the user."""
+    return claims.issue(str(user.pk))
+
+
+def create_api_token(
+    user: User, name: str, *, scopes: Iterable[str] | None = None, expires_at: datetime | None = None
+) -> tuple[ApiToken, str]:
+    """A long-lived token and its text, which is nowhere else and cannot be had again."""
+    text = API_TOKEN_PREFIX + secrets.token_urlsafe(32)
+    token = ApiToken.objects.create(
+        user=user,
+        name=name,
+        digest=_digest(text),
+        prefix=text[: len(API_TOKEN_PREFIX) + 5],
+        scopes=default_scopes() if scopes is None else list(scopes),
+        expires_at=expires_at,
+    )
+    return token, text
+
+
+def revoke(token: ApiToken) -> None:
+    """Refuse this token from the next request on; revoking again keeps the first time."""
+    ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now())
+    token.refresh_from_db(fields=["revoked_at"])
+
+
+class _Account(NamedTuple):
+    """The row that every lookup below answers with."""
+
+    user_id: UUID
+    is_active: bool
+    is_staff: bool
+    is_guest: bool
+    scopes: list[str] | None = None
+    is_revoked: bool = False
+    is_expired: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Lookup:
+    """One question to the database, and the caller that its answer means."""
+
+    sql: str
+    parameters: dict[str, Any]
+    judge: Callable[[_Account | None], Caller]
+    tries: int = 1
+
+
+_LOCAL_USER: Final = """
+SELECT id, is_active, is_staff, is_guest FROM accounts_user WHERE id = %(id)s
+"""
+
+# Nobody waits for last_used_at: a row that another request is just stamping is skipped.
+_API_TOKEN: Final = """
+WITH stamped AS (
+    UPDATE accounts_apitoken SET last_used_at = now()
+    WHERE id = (
+        SELECT id FROM accounts_apitoken
+        WHERE digest = %(digest)s AND revoked_at IS NULL
+            AND (expires_at IS NULL OR expires_at > now())
+            AND (last_used_at IS NULL OR last_used_at <= now() - interval '1 minute')
+        FOR NO KEY UPDATE SKIP LOCKED
+    )
+)
+SELECT account.id, account.is_active, account.is_staff, account.is_guest, token.scopes,
+    token.revoked_at IS NOT NULL, coalesce(token.expires_at <= now(), false)
+FROM accounts_apitoken token JOIN accounts_user account ON account.id = token.user_id
+WHERE token.digest = %(digest)s
+"""
+
+# An identity is stored when it is first seen, and a guest who has signed up since stops being one.
+# Of two first sights at once one inserts; the other waits, gets no row, and finds it at the second try.
+_IDENTITY: Final = """
+WITH known AS (
+    SELECT id, is_active, is_staff, is_guest FROM accounts_user
+    WHERE issuer = %(issuer)s AND subject = %(subject)s
+), signed_up AS (
+    UPDATE accounts_user SET is_guest = false
+    WHERE id = (SELECT id FROM known WHERE is_guest AND NOT %(is_guest)s)
+), made AS (
+    INSERT INTO accounts_user (id, username, password, issuer, subject, is_guest, is_active, is_staff,
+        is_superuser, first_name, last_name, email, date_joined)
+    SELECT gen_random_uuid(), %(username)s, '!' || gen_random_uuid(), %(issuer)s, %(subject)s,
+        %(is_guest)s, true, false, false, '', '', '', now()
+    WHERE NOT EXISTS (SELECT FROM known)
+    ON CONFLICT DO NOTHING
+    RETURNING id, is_active, is_staff, is_guest
+)
+SELECT id, is_active, is_staff, %(is_guest)s FROM known
+UNION ALL SELECT id, is_active, is_staff, is_guest FROM made
+"""
+
+
+def _lookup(header: str | None) -> _Lookup:
+    token = _bearer(header)
+    if token.startswith(API_TOKEN_PREFIX):
+        return _Lookup(_API_TOKEN, {"digest": _digest(token)}, _token_caller)
+    found = claims.verify(token)
+    if found.issuer == settings.JWT_LOCAL_ISSUER:
+        return _Lookup(_LOCAL_USER, {"id": _local_id(found.subject)}, _local_caller)
+    parameters = {
+        "issuer": found.issuer,
+        "subject": found.subject,
+        "username": _username(found.issuer, found.subject),
+        "is_guest": found.is_guest,
+    }
+    return _Lookup(_IDENTITY, parameters, _identity_caller, tries=2)
+
+
+def _bearer(header: str | None) -> str:
+    match (header or "").split():
+        case []:
+            raise Unauthorized(code="token_missing")
+        case [scheme] if scheme.lower() == "bearer":
+            raise Unauthorized(code="token_missing")
+        case [scheme, token] if scheme.lower() == "bearer":
+            if len(token) > LONGEST_TOKEN or not token.isascii():
+                raise Unauthorized("The token is too long or not plain ASCII.", code="invalid_token")
+            return token
+    raise Unauthorized("Send exactly Authorization: Bearer <token>.", code="invalid_token_header")
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def _local_id(subject: str) -> UUID:
+    try:
+        return UUID(subject)
+    except ValueError:
+        raise Unauthorized("The token names no user of this server.", code="invalid_token") from None
+
+
+def _username(issuer: str, subject: str) -> str:
+    """Unique like the pair it stands for, and readable enough for a list."""
+    return "user-" + hashlib.sha256(f"{issuer}\0{subject}".encode()).hexdigest()[:32]
+
+
+def _token_caller(account: _Account | None) -> Caller:
+    if account is None:
+        raise Unauthorized("There is no such API token: ask staff for a new one.", code="invalid_token")
+    if account.is_revoked:
+        raise Unauthorized("The API token was revoked: ask staff for a new one.", code="invalid_token")
+    if account.is_expired:
+        raise Unauthorized("The API token has expired: ask staff for a new one.", code="token_expired")
+    return _caller(account, frozenset(account.scopes or ()))
+
+
+def _local_caller(account: _Account | None) -> Caller:
+    if account is None:
+        raise Unauthorized("The token's user is gone: sign in again.", code="invalid_token")
+    return _caller(account, _EVERY_SCOPE)
+
+
+def _identity_caller(account: _Account | None) -> Caller:
+    if account is None:  # deleted between the tries, or a local user has taken the username
+        raise Unavailable("The account could not be made: try again.", retry_after=1)
+    return _caller(account, _EVERY_SCOPE)
+
+
+def _caller(account: _Account, scopes: frozenset[str]) -> Caller:
+    if not account.is_active:
+        raise Unauthorized("This account is switched off: ask staff.", code="unauthorized")
+    return Caller(account.user_id, account.is_staff, account.is_guest, scopes)

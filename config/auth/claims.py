@@ -1,0 +1,176 @@
+"""What a JWT says, once it is verified; and the JWTs that Parley issues itself.
+
+The key is chosen by the family of the algorithm and never by the token alone, so a public key can
+never be used as an HMAC secret (RFC 8725 §3.1). Another kind of key is one more line in FAMILIES;
+a family whose keys belong to somebody else must then refuse JWT_LOCAL_ISSUER, because whoever signs
+for that issuer can be every local user.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import jwt
+from django.conf import settings
+
+from config.errors import Unauthorized
+
+LONGEST_NAME: Final = 500  # characters of `iss` and of `sub`, as their columns have it
+LONGEST_NAME_BYTES: Final = 1_000  # both are in one index row, of which PostgreSQL takes 2,704 bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """Who a verified token speaks of."""
+
+    issuer: str
+    subject: str
+    is_guest: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Algorithms that share a kind of key, and where the key for a JWT header is found."""
+
+    algorithms: tuple[str, ...]
+    key: Callable[[Mapping[str, Any]], str]
+
+
+def _shared_secret(_header: Mapping[str, Any]) -> str:
+    if not settings.JWT_SECRET:
+        raise Unauthorized(
+            "This server has no secret for HMAC tokens: set JWT_SECRET.", code="hmac_key_not_found"
+        )
+    return str(settings.JWT_SECRET)
+
+
+FAMILIES: Final = (Family(("HS256",), _shared_secret),)
+_FAMILY_OF: Final = {name: family for family in FAMILIES for name in family.algorithms}
+
+_REFUSALS: Final[tuple[tuple[type[jwt.PyJWTError], str, str], ...]] = (
+    (jwt.ExpiredSignatureError, "token_expired", "The token has expired: get a new one."),
+    (jwt.ImmatureSignatureError, "token_not_yet_valid", "The token is not valid yet: check the clocks."),
+    (jwt.InvalidAudienceError, "invalid_audience", "The token is meant for another audience (aud)."),
+    (jwt.InvalidKeyError, "hmac_key_not_found", "JWT_SECRET is no HMAC secret: set another."),
+    (jwt.PyJWTError, "invalid_token", "The token is not valid: get a new one from its issuer."),
+)
+_MISSING: Final = {
+    "iss": ("invalid_issuer", "The token has no issuer: its claim iss must be a string."),
+    "sub": ("subject_missing", "The token names nobody: it needs the claim sub."),
+    "exp": ("invalid_token", "The token never expires: it needs the claim exp."),
+    "iat": ("invalid_token", "The token does not say when it was issued: it needs the claim iat."),
+    "aud": ("invalid_audience", "The token has no audience: it needs the claim aud."),
+}
+
+
+def verify(token: str) -> Claims:
+    """The claims of an ASCII token whose signature, times, audience and issuer are right.
+
+    Raises Unauthorized, with the code that says what is wrong (specs/text-run.md §6).
+    """
+    header = _header(token)
+    family = _family(header)
+    audiences = list(settings.JWT_AUDIENCES)
+    try:
+        claims = jwt.decode(
+            token,
+            family.key(header),
+            algorithms=list(family.algorithms),
+            audience=audiences or None,
+            leeway=settings.JWT_CLOCK_SKEW_S,
+            options={
+                "require": ["iss", "sub", "exp", "iat", *(["aud"] if audiences else [])],
+                "verify_aud": bool(audiences),
+                "verify_iat": False,  # PyJWT would call a future iat "not yet valid"
+            },
+        )
+    except jwt.PyJWTError as error:
+        raise _refusal(error) from None
+    _refuse_future(claims["iat"])
+    return Claims(
+        issuer=_issuer(claims["iss"]),
+        subject=_subject(claims["sub"]),
+        is_guest=claims.get("is_anonymous") is True,
+    )
+
+
+def issue(subject: str) -> tuple[str, int]:
+    """A JWT for a local user's key, and the seconds it lives."""
+    now = int(time.time())
+    lifetime = int(settings.JWT_LOCAL_TTL_S)
+    claims = {"iss": settings.JWT_LOCAL_ISSUER, "sub": subject, "iat": now, "exp": now + lifetime}
+    if settings.JWT_AUDIENCES:
+        claims["aud"] = settings.JWT_AUDIENCES[0]
+    return jwt.encode(claims, settings.JWT_SECRET, algorithm="HS256"), lifetime
+
+
+def _header(token: str) -> Mapping[str, Any]:
+    try:
+        return jwt.get_unverified_header(token)
+    except jwt.PyJWTError:
+        raise Unauthorized(
+            "The token is neither a JWT nor an API token of this server.", code="invalid_token_header"
+        ) from None
+
+
+def _family(header: Mapping[str, Any]) -> Family:
+    algorithm = header.get("alg")
+    if not algorithm:
+        raise Unauthorized("The token must name its algorithm (alg).", code="algorithm_missing")
+    family = _FAMILY_OF.get(algorithm) if isinstance(algorithm, str) else None
+    if family is None:
+        raise Unauthorized(
+            f"Tokens must be signed with {', '.join(_FAMILY_OF)}.", code="unsupported_alg"
+        )
+    return family
+
+
+def _refusal(error: jwt.PyJWTError) -> Unauthorized:
+    if isinstance(error, jwt.MissingRequiredClaimError):
+        code, sentence = _MISSING[error.claim]
+    else:
+        code, sentence = next(rest for kind, *rest in _REFUSALS if isinstance(error, kind))
+    return Unauthorized(sentence, code=code)
+
+
+def _refuse_future(issued_at: object) -> None:
+    try:
+        moment = int(issued_at)  # type: ignore[call-overload]
+    except (TypeError, ValueError, OverflowError):
+        raise Unauthorized("The token's claim iat must be a number.", code="invalid_token") from None
+    if moment > time.time() + settings.JWT_CLOCK_SKEW_S:
+        raise Unauthorized("The token comes from the future: check the clocks.", code="iat_too_future")
+
+
+def _issuer(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise Unauthorized("The token's issuer (iss) must be a string.", code="invalid_issuer")
+    if settings.JWT_ISSUERS and value not in (*settings.JWT_ISSUERS, settings.JWT_LOCAL_ISSUER):
+        raise Unauthorized(
+            "This server does not know the token's issuer: add it to JWT_ISSUERS.",
+            code="issuer_not_allowed",
+        )
+    return _name(value)
+
+
+def _subject(value: str) -> str:
+    if not value:
+        raise Unauthorized("The token names nobody: its claim sub is empty.", code="subject_missing")
+    return _name(value)
+
+
+def _name(value: str) -> str:
+    """A text that PostgreSQL can store in a column and an index."""
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:  # half a surrogate pair, which JSON can write and UTF-8 cannot
+        size = LONGEST_NAME_BYTES + 1
+    if len(value) > LONGEST_NAME or size > LONGEST_NAME_BYTES or "\0" in value:
+        raise Unauthorized(
+            f"The token's iss and sub must be plain text of at most {LONGEST_NAME} characters.",
+            code="invalid_token",
+        )
+    return value

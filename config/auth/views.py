@@ -1,0 +1,114 @@
+"""Sign in with a username and a password, and get a token."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.conf import settings
+from django.contrib.auth import authenticate
+from django.contrib.auth.models import update_last_login
+from django.core.cache.backends.locmem import LocMemCache
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from redis.exceptions import RedisError
+from rest_framework import serializers
+from rest_framework.permissions import AllowAny
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.throttling import AnonRateThrottle
+from rest_framework.views import APIView
+
+from config.auth.bearer import issue_token
+from config.auth.models import User
+from config.errors import PayloadTooLarge, Unauthorized
+
+LONGEST_BODY: Final = 8 * 1024
+
+
+class SignInThrottle(AnonRateThrottle):
+    """So many attempts for each client address; a subclass or a test may set another `rate`.
+
+    Without Redis each process counts for itself, which still slows a guesser down.
+    """
+
+    scope = "sign_in"
+    rate = "30/min"
+
+    def allow_request(self, request: Request, view: APIView) -> bool:
+        try:
+            return super().allow_request(request, view)
+        except RedisError:
+            self.cache = LocMemCache("sign_in", {})
+            return super().allow_request(request, view)
+
+    def get_ident(self, request: Request) -> str:
+        """The client's address, which it cannot choose: only what our own proxy appended counts."""
+        forwarded = request.headers.get("X-Forwarded-For", "")
+        if settings.BEHIND_TLS and forwarded:
+            return "".join(forwarded.rsplit(",", 1)[-1].split())[:64]
+        return str(request.META.get("REMOTE_ADDR", ""))
+
+
+class Credentials(serializers.Serializer[Any]):
+    """A local user's name and password."""
+
+    username = serializers.CharField(max_length=150)
+    password = serializers.CharField(max_length=1_000, trim_whitespace=False)
+
+
+class IssuedToken(serializers.Serializer[Any]):
+    """A token for the Authorization header."""
+
+    access_token = serializers.CharField()
+    token_type = serializers.ChoiceField(choices=["Bearer"])
+    expires_in = serializers.IntegerField(help_text="Seconds until the token expires.")
+
+
+class SignIn(APIView):
+    """`POST /api/v1/auth/token`: a password in, a token out."""
+
+    authentication_classes = ()
+    permission_classes = (AllowAny,)
+    throttle_classes = (SignInThrottle,)
+
+    @extend_schema(
+        operation_id="sign_in",
+        summary="Get a token with a username and a password",
+        tags=["auth"],
+        auth=[],
+        request=Credentials,
+        responses={
+            200: IssuedToken,
+            401: OpenApiResponse(description="`invalid_credentials`"),
+            413: OpenApiResponse(description="`payload_too_large`"),
+            422: OpenApiResponse(description="`invalid_request`; `errors` names the fields"),
+            429: OpenApiResponse(description="`too_many_requests`; wait as long as Retry-After says"),
+        },
+    )
+    def post(self, request: Request) -> Response:
+        _refuse_large(request)
+        credentials = Credentials(data=request.data)
+        credentials.is_valid(raise_exception=True)
+        token, lifetime = issue_token(_signed_in(**credentials.validated_data))
+        return Response(
+            {"access_token": token, "token_type": "Bearer", "expires_in": lifetime},
+            headers={"Cache-Control": "no-store"},
+        )
+
+
+def _refuse_large(request: Request) -> None:
+    """DRF would read a body of any size into memory, and here everybody may send one."""
+    try:
+        length = int(request.META.get("CONTENT_LENGTH") or 0)
+    except ValueError:
+        return  # DRF takes it for no body at all
+    if length > LONGEST_BODY:
+        raise PayloadTooLarge
+
+
+def _signed_in(*, username: str, password: str) -> User:
+    """The active user with this password. Django spends a hash's time on unknown names as well."""
+    user = authenticate(username=username, password=password)
+    if not isinstance(user, User):
+        raise Unauthorized("The username or the password is wrong.", code="invalid_credentials")
+    update_last_login(None, user)  # type: ignore[arg-type]
+    return user

@@ -1,0 +1,110 @@
+"""Plain async Django views with our errors: for the paths that are hot or stream.
+
+DRF has no async, so the run endpoints are plain views. `api` gives them methods, the caller and the
+one error shape; nothing that goes wrong in a view reaches the client as anything else.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable
+from typing import Any, Concatenate, Final, ParamSpec
+
+import msgspec
+import structlog
+from django.core.exceptions import RequestDataTooBig
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http.request import UnreadablePostError
+from psycopg import OperationalError
+from psycopg_pool import PoolTimeout, TooManyRequests
+
+from config import errors
+from config.auth import bearer
+from config.auth.bearer import Caller
+
+log = structlog.get_logger(__name__)
+
+P = ParamSpec("P")
+View = Callable[Concatenate[HttpRequest, Caller, P], Awaitable[HttpResponseBase]]
+JSON: Final = "application/json"
+
+
+def api(view: View[P]) -> Callable[Concatenate[HttpRequest, P], Awaitable[HttpResponseBase]]:
+    """Authenticate the caller, run the view, and give every error our shape."""
+
+    @functools.wraps(view)
+    async def answer(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+        try:
+            caller = await bearer.authenticate(request.headers.get("Authorization"))
+            return await view(request, caller, *args, **kwargs)
+        except errors.ParleyError as error:
+            return error_response(error)
+        except (OperationalError, PoolTimeout, TooManyRequests):
+            log.warning("the database is away")
+            return error_response(errors.Unavailable(retry_after=2))
+        except UnreadablePostError:
+            return error_response(errors.InvalidRequest("The body did not arrive whole."))
+        except Exception:  # the last line before the wire: the client gets a code, the log the rest
+            log.exception("view failed")
+            return error_response(errors.ParleyError())
+
+    return answer
+
+
+def json_response(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> HttpResponse:
+    """A JSON response; `body` may be bytes that are JSON already."""
+    content = body if isinstance(body, bytes) else msgspec.json.encode(body)
+    return HttpResponse(content, status=status, content_type=JSON, headers=headers)
+
+
+def error_response(error: errors.ParleyError) -> HttpResponse:
+    """An error in the one shape."""
+    return json_response(errors.body(error), error.status, errors.headers(error))
+
+
+def json_object(request: HttpRequest, *, limit: int, too_large: str) -> dict[str, Any]:
+    """The body as a JSON object. PayloadTooLarge past `limit` bytes, InvalidRequest when it is none.
+
+    The body is measured before it is parsed.
+    """
+    if int(request.headers.get("Content-Length") or 0) > limit:
+        raise errors.PayloadTooLarge(too_large)
+    try:
+        raw = request.body
+    except RequestDataTooBig:
+        raise errors.PayloadTooLarge(too_large) from None
+    if len(raw) > limit:
+        raise errors.PayloadTooLarge(too_large)
+    try:
+        body = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise errors.InvalidRequest("The body is not valid JSON.", code="invalid_json") from None
+    if not isinstance(body, dict):
+        raise errors.InvalidRequest("The body must be a JSON object.", code="invalid_json")
+    if b"\\u0000" in raw and _holds_nul(body):
+        raise errors.InvalidRequest("The body holds a NUL character.", code="invalid_characters")
+    return body
+
+
+def _holds_nul(value: Any) -> bool:
+    match value:
+        case str():
+            return "\x00" in value
+        case dict():
+            return any(_holds_nul(key) or _holds_nul(item) for key, item in value.items())
+        case list():
+            return any(map(_holds_nul, value))
+    return False
+
+
+def allow(request: HttpRequest, *methods: str) -> None:
+    """Refuse other methods with 405."""
+    if request.method not in methods:
+        raise MethodNotAllowed(f"This address takes {' and '.join(methods)}.", allowed=list(methods))
+
+
+class MethodNotAllowed(errors.ParleyError):
+    """This address does not take this method."""
+
+    code = "method_not_allowed"
+    status = 405

@@ -1,0 +1,177 @@
+"""`manage.py up`: the embedded shape, everything in one process (DESIGN §8).
+
+The first half, before the settings are read, is `config/start.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from http.client import HTTPConnection, HTTPException
+from typing import Any, Final
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+
+from config import errors, serve, start
+from config.auth import bearer
+from config.auth.models import User
+from config.start import Claim
+from config.wakeups import Beat, Consumer
+
+_ADMIN: Final = "admin"
+_CLIENT: Final = "demo"
+_HEALTHY_S: Final = 30
+_READY: Final = """
+Parley is ready at {url} ({seconds:.1f} s).{elsewhere}
+
+  Admin    {url}/admin/      user {admin}, password {password}
+  API      {url}/api/docs/
+  Token    {token}      (user {client})
+  All of this is also in {notes}.
+
+Ask something, then watch the answer being written:
+
+  TOKEN={token}
+  RUN=$(curl -s {url}/api/v1/agent/runs -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" -d '{{"model": "demo", "text": "{question}"}}' | sed 's/.*"run_id": *"\\([^"]*\\)".*/\\1/')
+  curl -N {url}/api/v1/agent/runs/$RUN/events -H "Authorization: Bearer $TOKEN"
+
+Ctrl-C stops everything.
+"""  # noqa: E501 - to be pasted
+_QUESTION: Final = "Which exercises train the glutes? 哪些动作可以练臀?"
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What a person needs to try Parley; the password is "" once somebody has changed it."""
+
+    admin_password: str
+    client_token: str
+
+
+class Command(BaseCommand):
+    help = "Start Parley with everything it needs, in one process; Ctrl-C stops it."
+    requires_system_checks = ()
+
+    def handle(self, *_: Any, **__: Any) -> None:
+        claim = start.claim
+        if claim is None:
+            raise CommandError("`up` takes no options here: set PORT= and HOST= in the environment.")
+        with start.step("Database is up to date"):
+            call_command("migrate", verbosity=0, interactive=False)
+        with start.step("Prompts, exercises and accounts are there"):
+            _seed()
+            notes = start.read_notes(claim.notes)
+            credentials = Credentials(_admin_password(notes), _client_token(notes))
+        serve.run(lambda stop: _serve(stop, claim, credentials))
+        start.write_notes(claim.notes, start.read_notes(claim.notes) | {"pid": None})
+        if claim.database is not None:
+            claim.database.stop()
+        print("Parley has stopped.", flush=True)
+
+
+def _seed() -> None:
+    from agents.tools.exercises import seed_exercises
+    from prompts.seeds import seed
+
+    seed()
+    seed_exercises()
+
+
+def _admin_password(notes: dict[str, Any]) -> str:
+    """The password of `admin`: the one written down, or a new one; one set by a person is left alone."""
+    known: str | None = notes.get("admin", {}).get("password")
+    user, made = User.objects.get_or_create(
+        username=_ADMIN, defaults={"is_staff": True, "is_superuser": True}
+    )
+    if not made and known is not None:
+        return known if known and user.check_password(known) else ""
+    password = known or secrets.token_urlsafe(12)
+    user.set_password(password)
+    user.save(update_fields=["password"])
+    return password
+
+
+def _client_token(notes: dict[str, Any]) -> str:
+    """The demo user's token: the one written down while it is valid, else a new one."""
+    user = User.objects.filter(username=_CLIENT).first() or User.objects.create_user(_CLIENT)
+    known = notes.get("client_token", "")
+    try:
+        if bearer.authenticate_sync(f"Bearer {known}").user_id == user.pk:
+            return str(known)
+    except errors.Unauthorized:
+        pass
+    _row, token = bearer.create_api_token(user, "manage.py up")
+    return token
+
+
+async def _serve(stop: asyncio.Event, claim: Claim, credentials: Credentials) -> None:
+    from agents.worker import serve_worker
+    from config.asgi import application
+
+    consumer, beat = Consumer(), Beat(settings.VAR_DIR)
+    async with serve.lifespan(application), asyncio.TaskGroup() as tasks:
+        worker = tasks.create_task(serve_worker(stop))
+        tasks.create_task(_announce(stop, claim, credentials))
+        consumer.start()
+        beat.start()
+        await serve.serve(
+            application,
+            listener=claim.listener,
+            server=serve.chosen_server(),
+            stop=stop,
+            linger=lambda: asyncio.wait({worker}),
+        )
+        await asyncio.gather(asyncio.to_thread(consumer.stop), asyncio.to_thread(beat.stop))
+
+
+async def _announce(stop: asyncio.Event, claim: Claim, credentials: Credentials) -> None:
+    """Once it really answers, write down and print how to use it."""
+    deadline = time.monotonic() + _HEALTHY_S
+    while not await asyncio.to_thread(_healthy, claim):
+        if stop.is_set():
+            return
+        if time.monotonic() > deadline:
+            print(f"Parley has started but GET {claim.address}/health does not say so: see the log.")
+            return
+        await asyncio.sleep(0.05)
+    notes = {
+        "url": claim.address,
+        "admin": {"username": _ADMIN, "password": credentials.admin_password},
+        "client_token": credentials.client_token,
+        "pid": os.getpid(),
+        "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    start.write_notes(claim.notes, notes)
+    print(_words(claim, credentials), flush=True)
+
+
+def _healthy(claim: Claim) -> bool:
+    host, port = claim.listener_address
+    connection = HTTPConnection(host, port, timeout=5)
+    try:
+        connection.request("GET", "/health")
+        return connection.getresponse().status < 500
+    except (OSError, HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _words(claim: Claim, credentials: Credentials) -> str:
+    return _READY.format(
+        url=claim.address,
+        seconds=time.monotonic() - claim.since,
+        elsewhere="".join(f"\nFrom other machines: {other}" for other in claim.others),
+        admin=_ADMIN,
+        password=credentials.admin_password or "as you changed it",
+        token=credentials.client_token,
+        client=_CLIENT,
+        notes=claim.notes,
+        question=_QUESTION,
+    ).rstrip()

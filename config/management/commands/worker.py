@@ -1,0 +1,42 @@
+"""`manage.py worker`: execute runs; any number of these may run."""
+
+from __future__ import annotations
+
+import asyncio
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from config import database, serve
+from config.wakeups import Consumer, require_broker
+
+
+class Command(BaseCommand):
+    help = "Execute runs (one process, many runs at once; run as many processes as you need)."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--capacity", type=int, help="runs at once (default: WORKER_CAPACITY)")
+
+    def handle(self, *_: Any, capacity: int | None, **__: Any) -> None:
+        require_broker("worker")
+        if capacity is not None:
+            if capacity < 1:
+                raise CommandError("--capacity must be 1 or more.")
+            settings.WORKER_CAPACITY = capacity
+        serve.run(_work)
+
+
+async def _work(stop: asyncio.Event) -> None:
+    from agents.worker import serve_worker
+
+    database.serve_on(asyncio.get_running_loop())
+    consumer = Consumer()
+    consumer.start()
+    try:
+        await serve_worker(stop)
+    finally:
+        await asyncio.to_thread(consumer.stop)
+        await database.close()

@@ -1,0 +1,213 @@
+"""Serving HTTP and WebSockets on the running loop, by uvicorn or by Daphne, until told to stop.
+
+At the end no new connections are accepted, requests get a moment to finish, and streams still open
+then are ended cleanly: their readers come back with Last-Event-ID, to another process or a new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any, Final, Literal, TypeAlias, cast
+
+import uvicorn
+import uvloop
+
+from config import env
+
+Scope: TypeAlias = Any
+Receive: TypeAlias = Any
+Send: TypeAlias = Any
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+ServerName = Literal["uvicorn", "daphne"]
+SERVERS: Final[tuple[ServerName, ...]] = ("uvicorn", "daphne")
+_GRACE_S: Final = 2.0
+_KEEP_ALIVE_S: Final = 65
+
+
+def run(main: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
+    """Run `main(stop)` on a fast loop; SIGTERM and SIGINT set `stop`, a second one ends it at once."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_until_signalled(main))
+
+
+async def _until_signalled(main: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    work = loop.create_task(main(stop))
+
+    def ask() -> None:
+        work.cancel() if stop.is_set() else stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ask)
+    with suppress(asyncio.CancelledError):
+        await work
+
+
+def chosen_server() -> ServerName:
+    """The ASGI server named by ASGI_SERVER."""
+    return cast("ServerName", env.choice("ASGI_SERVER", SERVERS[0], SERVERS))
+
+
+async def serve(
+    application: Application,
+    *,
+    listener: socket.socket,
+    server: ServerName,
+    stop: asyncio.Event,
+    linger: Callable[[], Awaitable[object]] | None = None,
+) -> None:
+    """Answer on a bound socket until `stop`; open streams may go on until `linger()` is done."""
+    open_requests = _Requests(application)
+    running = {"uvicorn": _uvicorn, "daphne": _daphne}[server]
+    async with running(open_requests, listener, stop) as close:
+        await stop.wait()
+        close()
+        if linger is not None:
+            await linger()
+        await open_requests.finish(_GRACE_S)
+
+
+@asynccontextmanager
+async def lifespan(application: Application) -> AsyncIterator[None]:
+    """Tell the application that it starts and ends, whichever server answers for it.
+
+    Raises RuntimeError when the application says that it cannot start.
+    """
+    inbox: asyncio.Queue[dict[str, str]] = asyncio.Queue()
+    outbox: asyncio.Queue[dict[str, str]] = asyncio.Queue()
+    scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}, "state": {}}
+    speaking = asyncio.ensure_future(application(scope, inbox.get, outbox.put))
+    await _ask(speaking, inbox, outbox, "startup")
+    try:
+        yield
+    finally:
+        await _ask(speaking, inbox, outbox, "shutdown")
+        await speaking
+
+
+async def _ask(
+    speaking: asyncio.Future[None],
+    inbox: asyncio.Queue[dict[str, str]],
+    outbox: asyncio.Queue[dict[str, str]],
+    moment: str,
+) -> None:
+    inbox.put_nowait({"type": f"lifespan.{moment}"})
+    answer = asyncio.ensure_future(outbox.get())
+    either: set[asyncio.Future[Any]] = {speaking, answer}
+    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+    if not answer.done():
+        answer.cancel()
+        await speaking  # raises what went wrong
+    elif answer.result()["type"] != f"lifespan.{moment}.complete":
+        raise RuntimeError(f"the application failed at {moment}: {answer.result().get('message', '')}")
+
+
+class _Requests:
+    """The application, with a way to end what is still open."""
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+        self._open: set[asyncio.Task[Any]] = set()
+        self._ending = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._open.add(task)
+        try:
+            await self._application(scope, receive, send)
+        except asyncio.CancelledError:
+            if not self._ending:
+                raise
+            await _end(scope, send)
+        finally:
+            self._open.discard(task)
+
+    async def finish(self, grace_s: float) -> None:
+        """Wait a moment for the open requests, then end them."""
+        if self._open:
+            await asyncio.wait(self._open, timeout=grace_s)
+        self._ending = True
+        for task in self._open:
+            task.cancel()
+        if self._open:
+            await asyncio.wait(self._open, timeout=grace_s)
+
+
+async def _end(scope: Scope, send: Send) -> None:
+    """A whole answer: 503 where nothing was sent yet, else the end of the stream."""
+    frames: list[dict[str, Any]] = [{"type": "websocket.close", "code": 1012}]
+    if scope["type"] == "http":
+        frames = [
+            {"type": "http.response.start", "status": 503, "headers": [(b"retry-after", b"1")]},
+            {"type": "http.response.body", "body": b"", "more_body": False},
+        ]
+    for frame in frames:
+        with suppress(Exception):  # refused where it was sent before
+            await send(frame)
+
+
+class _Uvicorn(uvicorn.Server):
+    """uvicorn without its hands on the signals."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@asynccontextmanager
+async def _uvicorn(
+    application: Application, listener: socket.socket, stop: asyncio.Event
+) -> AsyncIterator[Callable[[], object]]:
+    server = _Uvicorn(
+        uvicorn.Config(
+            application,
+            http="httptools",
+            ws="websockets-sansio",
+            lifespan="off",
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=_KEEP_ALIVE_S,
+        )
+    )
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    serving.add_done_callback(lambda _: stop.set())  # should it ever fail
+
+    def close() -> None:
+        server.should_exit = True
+
+    try:
+        yield close
+    finally:
+        server.should_exit = server.force_exit = True
+        await asyncio.wait({serving}, timeout=_GRACE_S)  # longer only with a reader that does not read
+        serving.cancel()
+        with suppress(asyncio.CancelledError):
+            await serving
+
+
+@asynccontextmanager
+async def _daphne(
+    application: Application, listener: socket.socket, stop: asyncio.Event
+) -> AsyncIterator[Callable[[], object]]:
+    """Daphne means to own the process; here the loop runs already and the socket is bound already."""
+    from twisted.internet import asyncioreactor
+
+    asyncioreactor.install(asyncio.get_running_loop())  # type: ignore[no-untyped-call]
+    from daphne.server import Server  # type: ignore[import-untyped]
+    from twisted.internet import reactor
+
+    server = Server(application, endpoints=["unused"], signal_handlers=False, server_name="")
+    server.endpoints = []
+    reactor.run = reactor.startRunning  # type: ignore[method-assign, misc] # the loop runs already
+    server.run()
+    port = reactor.adoptStreamPort(listener.fileno(), listener.family, server.http_factory)
+    listener.close()
+    yield port.stopListening

@@ -1,0 +1,96 @@
+"""Celery inside our processes: a thread that receives wake-ups, and a thread or process that beats.
+
+Neither is needed for correctness: the worker also looks for queued runs by itself, so a broker that
+is down costs latency only (DESIGN §2). Both threads go on by themselves when the broker is back.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from pathlib import Path
+from typing import Final
+
+import structlog
+from celery.beat import Service
+from celery.worker import WorkController, state
+from django.conf import settings
+from django.core.management.base import CommandError
+
+from config.celery import app
+
+log = structlog.get_logger(__name__)
+
+_RETRY_S: Final = 1.0
+_STOP_S: Final = 3.0
+
+
+def require_broker(command: str) -> None:
+    """Refuse to run a process of its own where processes could not tell each other anything."""
+    if settings.EMBEDDED:
+        raise CommandError(
+            f"`{command}` is one process of several, which meet over a broker: set REDIS_URL (or "
+            "CELERY_BROKER_URL), or start everything in one process with `make up`."
+        )
+
+
+class Consumer:
+    """Celery's consumer on a thread of its own; it runs our tasks there, one after the other."""
+
+    def __init__(self) -> None:
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="celery", daemon=True)
+
+    def start(self) -> None:
+        app.conf.broker_connection_max_retries = None  # for ever
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop receiving; a task that runs is finished first."""
+        self._stopping.set()
+        state.should_stop = 0  # type: ignore[assignment]
+        self._thread.join(timeout=_STOP_S)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._consume()
+            except Exception:
+                log.exception("the Celery consumer stopped; it starts again")
+            self._stopping.wait(_RETRY_S)
+
+    def _consume(self) -> None:
+        WorkController(
+            app=app,
+            hostname=f"parley@{socket.gethostname()}",
+            pool="solo",
+            concurrency=1,
+            without_mingle=True,
+            without_gossip=True,
+            without_heartbeat=True,
+        ).start()
+
+
+class Beat:
+    """The clock of the periodic chores; the last times are kept in `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        app.conf.broker_connection_max_retries = None
+        folder.mkdir(parents=True, exist_ok=True)
+        self._service = Service(  # type: ignore[call-arg]
+            app, max_interval=1, schedule_filename=str(folder / "beat"), remote_control=False
+        )
+        self._thread = threading.Thread(target=self.run, name="beat", daemon=True)
+
+    def start(self) -> None:
+        """Beat on a thread of its own."""
+        self._thread.start()
+
+    def run(self) -> None:
+        """Beat here until `stop` is called elsewhere."""
+        self._service.start(embedded_process=False)
+
+    def stop(self) -> None:
+        self._service.stop(wait=False)
+        if self._thread.is_alive():
+            self._thread.join(timeout=_STOP_S)

@@ -1,0 +1,359 @@
+"""The event log: the truth about what happened in a run (DESIGN §6).
+
+`Writer` appends. All runs of a process share one: what gathers while a write is in flight goes out
+together as one statement, a row a run, so a lone event is written at once and a loaded process
+writes few rows. The statement takes a batch only if the run's fence is still the writer's, and the
+primary key `(run_id, first_seq)` settles what two overlapping statements would both write.
+Only after the commit is the ring rung, so nobody ever sees an event that could be lost.
+
+`read` gives a run's batches, `end` writes the last one together with the run's row and messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+from psycopg import AsyncConnection, OperationalError
+from psycopg import Error as DatabaseError
+from psycopg_pool import PoolTimeout
+
+from config import database, ring
+from conversations import events
+from conversations.events import Fact, RunEvent
+
+log = structlog.get_logger(__name__)
+
+GROUP: Final = "log"
+PAGE: Final = 200
+_RETRY_S: Final = 0.2
+ROOM_BYTES: Final = 4 * 1024 * 1024
+OUTAGE: Final = (OperationalError, PoolTimeout, OSError)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Consecutive events of one run, decoded on first need and then shared by all readers."""
+
+    run_id: UUID
+    first_seq: int
+    last_seq: int
+    body: bytes | str
+
+    @cached_property
+    def events(self) -> list[RunEvent]:
+        return events.decode(self.first_seq, self.body)
+
+    @property
+    def ends(self) -> bool:
+        """Whether the run's last event is in here."""
+        return isinstance(self.events[-1].fact, events.TERMINAL)
+
+    def after(self, seq: int) -> list[RunEvent]:
+        """The events past `seq`."""
+        return self.events[max(0, seq + 1 - self.first_seq) :]
+
+
+def batch_of(run_id: UUID, some: Sequence[RunEvent]) -> Batch:
+    """A batch of events that are about to be written."""
+    return Batch(run_id, some[0].seq, some[-1].seq, events.encode(some))
+
+
+def announce(batches: Sequence[Batch]) -> None:
+    """Ring for batches that are committed; the ring carries them, so followers need no query."""
+    if batches:
+        carried = [(b.run_id.bytes, b.first_seq, b.last_seq, _as_bytes(b.body)) for b in batches]
+        ring.ring(GROUP, {"batches": carried})
+
+
+def heard(message: ring.Message) -> list[Batch]:
+    """The batches that a ring carries."""
+    return [Batch(UUID(bytes=run), first, last, body) for run, first, last, body in message["batches"]]
+
+
+def _as_bytes(body: bytes | str) -> bytes:
+    return body.encode() if isinstance(body, str) else body
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+_READ: Final = """
+SELECT first_seq, last_seq, events::text FROM conversations_eventbatch
+WHERE run_id = %s AND last_seq > %s ORDER BY first_seq LIMIT %s
+"""
+
+
+async def read(run_id: UUID, *, after: int = 0) -> AsyncGenerator[Batch]:
+    """The run's stored batches that hold events past `after`, in order, a page at a time."""
+    while True:
+        async with database.connection() as connection:
+            cursor = await connection.execute(_READ, (run_id, after, PAGE))
+            rows = await cursor.fetchall()
+        for first_seq, last_seq, body in rows:
+            yield Batch(run_id, first_seq, last_seq, body)
+        if len(rows) < PAGE:
+            return
+        after = rows[-1][1]
+
+
+async def read_events(connection: AsyncConnection[Any], run_id: UUID) -> list[RunEvent]:
+    """All stored events of a run, on a connection of the caller's."""
+    cursor = await connection.execute(_READ, (run_id, 0, 1_000_000))
+    return [
+        event
+        for first_seq, _, body in await cursor.fetchall()
+        for event in events.decode(first_seq, body)
+    ]
+
+
+_ENDS: Final = """
+SELECT run_id, max(last_seq) FROM conversations_eventbatch WHERE run_id = ANY(%s) GROUP BY run_id
+"""
+
+
+async def last_seqs(run_ids: Sequence[UUID]) -> dict[UUID, int]:
+    """Where each run's log ends now, by one statement for all of them."""
+    async with database.connection() as connection:
+        cursor = await connection.execute(_ENDS, (list(run_ids),))
+        return dict(await cursor.fetchall())
+
+
+# --- appending ----------------------------------------------------------------------------------
+
+
+class LeaseLost(Exception):
+    """Another process has taken the run over; nothing more can be written for it here."""
+
+
+@dataclass(eq=False)
+class RunLog:
+    """The append side of one claimed run; made by `Writer.open`."""
+
+    run_id: UUID
+    fence: int
+    last_seq: int
+    writer: Writer
+    lost: bool = False
+    pending: list[RunEvent] = field(default_factory=list)
+    in_flight: bool = False
+    _settled: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def append(self, fact: Fact) -> RunEvent:
+        """Give the fact its place and time and have it written soon. LeaseLost once that is known."""
+        if self.lost:
+            raise LeaseLost
+        self.last_seq += 1
+        event = RunEvent(self.last_seq, events.now_ms(), fact)
+        self.pending.append(event)
+        self.writer.wake(self)
+        return event
+
+    async def drain(self) -> None:
+        """Wait until all that was appended is committed. LeaseLost if it cannot be."""
+        while not self.lost and (self.pending or self.in_flight):
+            self._settled.clear()
+            await self._settled.wait()
+        if self.lost:
+            raise LeaseLost
+
+    async def make_room(self) -> None:
+        """Wait while too much is waiting to be written (a runner faster than the database)."""
+        if self.in_flight and len(self.pending) > 5_000:
+            await self.drain()
+
+    def settle(self, *, lost: bool = False) -> None:
+        self.in_flight = False
+        self.lost = self.lost or lost
+        self._settled.set()
+
+
+_APPEND: Final = """
+WITH draft AS (
+    SELECT * FROM unnest(%s::uuid[], %s::int[], %s::int[], %s::int[], %s::text[])
+        AS d(run_id, fence, first_seq, last_seq, events)
+)
+INSERT INTO conversations_eventbatch (run_id, first_seq, last_seq, events)
+SELECT draft.run_id, draft.first_seq, draft.last_seq, draft.events::json FROM draft
+JOIN conversations_run run
+    ON run.id = draft.run_id AND run.fence = draft.fence AND run.status = 'running'
+ON CONFLICT DO NOTHING RETURNING run_id
+"""
+_ALREADY: Final = """
+SELECT batch.run_id FROM unnest(%s::uuid[], %s::int[], %s::int[], %s::int[], %s::text[])
+    AS draft(run_id, fence, first_seq, last_seq, events)
+JOIN conversations_eventbatch batch ON batch.run_id = draft.run_id
+    AND batch.first_seq = draft.first_seq AND batch.events::text = draft.events
+"""
+
+
+class Writer:
+    """Appends the events of all runs of one process, one statement in flight at a time."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[UUID, RunLog] = {}
+        self._wake = asyncio.Event()
+
+    def open(self, run_id: UUID, *, fence: int, last_seq: int) -> RunLog:
+        """The append side of a run that this process has claimed."""
+        return RunLog(run_id, fence, last_seq, self)
+
+    def wake(self, run_log: RunLog) -> None:
+        self._waiting[run_log.run_id] = run_log
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Write for ever; an outage of the database is waited out."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            taken, self._waiting = self._waiting, {}
+            await self._write(list(taken.values()))
+
+    async def _write(self, logs: list[RunLog]) -> None:
+        drafts = [_take(run_log) for run_log in logs]
+        written = await self._insist(logs, drafts)
+        for run_log in logs:
+            run_log.settle(lost=run_log.run_id not in written)
+        announce([draft for draft in drafts if draft.run_id in written])
+
+    async def _insist(self, logs: list[RunLog], drafts: list[Batch]) -> set[UUID]:
+        """Write until the database answers. After a broken try, what had arrived counts as written."""
+        columns = _columns(logs, drafts)
+        repeated = False
+        while True:
+            try:
+                async with database.connection() as connection:
+                    written = await _runs(connection, _ALREADY, columns) if repeated else set()
+                    return written | await _runs(connection, _APPEND, columns)
+            except OUTAGE as error:
+                log.warning("append waits for the database", runs=len(logs), error=type(error).__name__)
+                repeated = True
+                await asyncio.sleep(_RETRY_S)
+            except DatabaseError as error:
+                if len(logs) == 1:
+                    log.error("append refused", run_id=logs[0].run_id.hex, error=type(error).__name__)
+                    return set()
+                each = [await self._insist([one], [draft]) for one, draft in zip(logs, drafts, strict=True)]
+                return set().union(*each)
+
+
+def _take(run_log: RunLog) -> Batch:
+    some, run_log.pending = run_log.pending, []
+    run_log.in_flight = True
+    return batch_of(run_log.run_id, some)
+
+
+def _columns(logs: list[RunLog], drafts: list[Batch]) -> tuple[list[Any], ...]:
+    return (
+        [draft.run_id for draft in drafts],
+        [run_log.fence for run_log in logs],
+        [draft.first_seq for draft in drafts],
+        [draft.last_seq for draft in drafts],
+        [_as_text(draft.body) for draft in drafts],
+    )
+
+
+def _as_text(body: bytes | str) -> str:
+    return body.decode() if isinstance(body, bytes) else body
+
+
+async def _runs(connection: AsyncConnection[Any], statement: str, columns: tuple[list[Any], ...]) -> set[UUID]:
+    cursor = await connection.execute(statement, columns)
+    return {run_id for (run_id,) in await cursor.fetchall()}
+
+
+# --- ending -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class StoredMessage:
+    """A finished message on its way to the thread."""
+
+    role: str
+    content: str
+    metadata: str
+
+
+@dataclass(frozen=True)
+class Ending:
+    """All that is written when a run ends: its last events, its row and its messages."""
+
+    run_id: UUID
+    fence: int
+    batch: Batch
+    status: str
+    error_code: str = ""
+    error_message: str = ""
+    finish_reason: str = ""
+    usage: events.Usage = field(default_factory=events.Usage)
+    provider: str = ""
+    resolved_model: str = ""
+    endpoint_id: int | None = None
+    first_token_at_ms: int | None = None
+    messages: tuple[StoredMessage, ...] = ()
+
+
+_END: Final = """
+WITH ended AS (
+    UPDATE conversations_run SET status = %(status)s, finished_at = clock_timestamp(),
+        lease_until = NULL, last_seq = %(last_seq)s, finish_reason = %(finish_reason)s,
+        error_code = %(error_code)s, error_message = %(error_message)s,
+        provider = %(provider)s, resolved_model = %(resolved_model)s, endpoint_id = %(endpoint_id)s,
+        input_tokens = %(input_tokens)s, output_tokens = %(output_tokens)s,
+        cached_tokens = %(cached_tokens)s, reasoning_tokens = %(reasoning_tokens)s,
+        first_token_at = to_timestamp(%(first_token_at_ms)s::float8 / 1000)
+    WHERE id = %(run_id)s AND fence = %(fence)s AND status IN ('queued', 'running')
+    RETURNING id, thread_id
+), batch AS (
+    INSERT INTO conversations_eventbatch (run_id, first_seq, last_seq, events)
+    SELECT id, %(first_seq)s, %(last_seq)s, %(events)s::json FROM ended
+), thread AS (
+    UPDATE conversations_thread SET last_seq = last_seq + %(count)s, updated_at = now()
+    FROM ended WHERE conversations_thread.id = ended.thread_id
+    RETURNING conversations_thread.id, last_seq - %(count)s AS base
+), message AS (
+    INSERT INTO conversations_message (id, thread_id, run_id, seq, role, content, metadata)
+    SELECT m.id, thread.id, %(run_id)s, thread.base + m.place, m.role, m.content, m.metadata::jsonb
+    FROM thread, unnest(%(ids)s::uuid[], %(roles)s::text[], %(contents)s::text[], %(metadata)s::text[])
+        WITH ORDINALITY AS m(id, role, content, metadata, place)
+)
+SELECT thread_id FROM ended
+"""
+
+
+async def end(connection: AsyncConnection[Any], ending: Ending, ids: Sequence[UUID]) -> bool:
+    """End a run by one statement; False if the fence is no longer ours or the run has ended."""
+    cursor = await connection.execute(_END, _end_arguments(ending, ids))
+    return await cursor.fetchone() is not None
+
+
+def _end_arguments(ending: Ending, ids: Sequence[UUID]) -> dict[str, Any]:
+    return {
+        "run_id": ending.run_id,
+        "fence": ending.fence,
+        "status": ending.status,
+        "first_seq": ending.batch.first_seq,
+        "last_seq": ending.batch.last_seq,
+        "events": _as_text(ending.batch.body),
+        "error_code": ending.error_code,
+        "error_message": ending.error_message,
+        "finish_reason": ending.finish_reason,
+        "provider": ending.provider,
+        "resolved_model": ending.resolved_model,
+        "endpoint_id": ending.endpoint_id,
+        "first_token_at_ms": ending.first_token_at_ms,
+        "input_tokens": ending.usage.input_tokens,
+        "output_tokens": ending.usage.output_tokens,
+        "cached_tokens": ending.usage.cached_tokens,
+        "reasoning_tokens": ending.usage.reasoning_tokens,
+        "count": len(ending.messages),
+        "ids": list(ids),
+        "roles": [message.role for message in ending.messages],
+        "contents": [message.content for message in ending.messages],
+        "metadata": [message.metadata for message in ending.messages],
+    }

@@ -1,0 +1,88 @@
+"""The form of a prompt: its facts, and the wording of its next version."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, ClassVar
+
+from django import forms
+from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
+
+from prompts import actions
+from prompts.admin.forms import refusals_shown
+from prompts.models import Prompt
+
+
+class IndentedJSON(json.JSONEncoder):
+    """JSON as people edit it."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs | {"indent": 2})
+
+
+class ToolsField(forms.JSONField):
+    """JSON, indented; nothing is an empty box rather than the word null."""
+
+    def prepare_value(self, value: Any) -> Any:
+        return "" if value is None else super().prepare_value(value)
+
+
+class PromptForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A prompt's facts and the wording of its next version, prefilled with the newest one."""
+
+    content = forms.CharField(
+        strip=False,
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 24, "class": "wording-editor"}),
+        help_text="Saving a changed wording publishes a new version; earlier ones stay as they are.",
+    )
+    tools_json = ToolsField(
+        label="Tools (JSON)",
+        required=False,
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 4, "class": "wording-editor"}),
+        help_text="Optional tool definitions that belong to this wording.",
+        encoder=IndentedJSON,
+    )
+    note = forms.CharField(
+        required=False,
+        max_length=actions.LONGEST_NOTE,
+        widget=UnfoldAdminTextInputWidget(),
+        help_text="What changed and why, for the list of versions.",
+    )
+    based_on = forms.IntegerField(required=False, widget=forms.HiddenInput)
+
+    class Meta:
+        model = Prompt
+        fields: ClassVar = ["name", "kind", "category", "description"]
+        widgets: ClassVar = {"description": UnfoldAdminTextareaWidget(attrs={"rows": 2})}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.newest = self.instance.versions.first() if self.instance.pk else None
+        if self.newest is not None:
+            self.initial["content"] = self.newest.content
+            self.initial["tools_json"] = self.newest.tools_json
+            self.initial["based_on"] = self.newest.number
+
+    def clean_content(self) -> str:
+        """Browsers send CR LF; a wording has LF, so that saving it unchanged changes nothing."""
+        content: str = self.cleaned_data["content"].replace("\r\n", "\n")
+        with refusals_shown():
+            actions.check_wording(content)
+        return content
+
+    def clean_tools_json(self) -> Any:
+        with refusals_shown():
+            actions.check_tools(self.cleaned_data["tools_json"])
+        return self.cleaned_data["tools_json"]
+
+    def clean(self) -> None:
+        """Do not let a page opened earlier undo what a colleague published since."""
+        super().clean()
+        based_on = self.cleaned_data.get("based_on")
+        if self.newest is None or based_on == self.newest.number:
+            return
+        self.data = dict(self.data.items()) | {"based_on": str(self.newest.number)}
+        raise forms.ValidationError(
+            f"Version {self.newest.number} was published by {self.newest.author or 'Parley'} since you "
+            "opened this page. Compare it below; saving again publishes your wording on top of it."
+        )

@@ -1,0 +1,176 @@
+"""Prompts: saving publishes a new version, activating is a step of its own."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.core.paginator import Paginator
+from django.db.models import Count, Max, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from unfold.admin import ModelAdmin
+from unfold.decorators import action, display
+
+from prompts import actions
+from prompts.active import effective_system_message
+from prompts.admin.forms import staff
+from prompts.admin.prompt_form import PromptForm
+from prompts.models import Prompt, PromptVersion
+
+
+@admin.register(Prompt)
+class PromptAdmin(ModelAdmin):  # type: ignore[misc]
+    """Edit, publish, activate; versions are only shown."""
+
+    form = PromptForm
+    list_display = ("name", "kind", "shown_state", "shown_active", "shown_count", "shown_updated")
+    list_filter = ("kind", "is_active")
+    search_fields = ("name", "description")
+    ordering = ("kind", "name")
+    fieldsets = (
+        (None, {"fields": ("name", "kind", "category", "description")}),
+        ("Wording", {"fields": ("content", "note", "tools_json", "based_on")}),
+    )
+    actions_submit_line = ("activate",)
+    change_form_outer_after_template = "prompts/versions.html"
+    warn_unsaved_form = True
+
+    class Media:
+        css: ClassVar = {"all": ["prompts/admin.css"]}
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Prompt]:
+        found: QuerySet[Prompt] = super().get_queryset(request)
+        return found.select_related("active_version").annotate(
+            count=Count("versions"), updated=Max("versions__created_at")
+        )
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Prompt | None = None) -> tuple[str, ...]:
+        return ("kind",) if obj else ()
+
+    def has_delete_permission(self, request: HttpRequest, obj: Prompt | None = None) -> bool:
+        """Runs name the versions they used; a prompt is taken out of use instead."""
+        return False
+
+    @display(description="State", ordering="is_active", label={"active": "success"})  # type: ignore[untyped-decorator]
+    def shown_state(self, prompt: Prompt) -> str:
+        return "active" if prompt.is_active else "not in use"
+
+    @admin.display(description="Active version")
+    def shown_active(self, prompt: Prompt) -> str:
+        return f"v{prompt.active_version.number}" if prompt.is_active and prompt.active_version else "–"
+
+    @admin.display(description="Versions", ordering="count")
+    def shown_count(self, prompt: Any) -> int:
+        return int(prompt.count)
+
+    @admin.display(description="Updated", ordering="updated")
+    def shown_updated(self, prompt: Any) -> Any:
+        return prompt.updated
+
+    @action(description="Save and activate…", permissions=["change"])  # type: ignore[untyped-decorator]
+    def activate(self, request: HttpRequest, prompt: Prompt) -> None:
+        """Only a button: `response_change` leads on to the confirmation."""
+
+    def save_model(self, request: HttpRequest, obj: Prompt, form: PromptForm, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        wording = form.cleaned_data
+        version = actions.publish_version(
+            obj,
+            wording["content"],
+            author=staff(request),
+            note=wording["note"],
+            tools_json=wording["tools_json"],
+        )
+        if form.newest is None or version.number > form.newest.number:
+            self.message_user(
+                request, f"Version {version.number} is published; it is used once activated."
+            )
+
+    def response_change(self, request: HttpRequest, obj: Prompt) -> HttpResponse:
+        if "prompts_prompt_activate" in request.POST:
+            newest = obj.versions.latest("number")
+            return HttpResponseRedirect(
+                reverse("admin:prompts_prompt_activation", args=[obj.pk, newest.number])
+            )
+        response: HttpResponse = super().response_change(request, obj)
+        return response
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        versions = PromptVersion.objects.filter(prompt_id=object_id).select_related("author")
+        shown = Paginator(versions, 20).get_page(request.GET.get("versions"))
+        context = {
+            "versions": shown,
+            "effective_system_message": effective_system_message(),
+            "may_activate": self.has_change_permission(request),
+        }
+        response: HttpResponse = super().change_view(
+            request, object_id, form_url, (extra_context or {}) | context
+        )
+        return response
+
+    def get_urls(self) -> list[URLPattern]:
+        wrap = self.admin_site.admin_view
+        own = [
+            path(
+                "<path:object_id>/versions/<int:number>/activate/",
+                wrap(self.activation_view),
+                name="prompts_prompt_activation",
+            ),
+            path(
+                "<path:object_id>/deactivate/",
+                wrap(self.deactivation_view),
+                name="prompts_prompt_deactivation",
+            ),
+        ]
+        return own + super().get_urls()  # type: ignore[no-any-return]
+
+    def activation_view(self, request: HttpRequest, object_id: str, number: int) -> HttpResponse:
+        """Ask, then make this version the one in use."""
+        prompt = self._changeable(request, object_id)
+        version = get_object_or_404(prompt.versions, number=number)
+        if request.method != "POST":
+            replaced = Prompt.objects.filter(kind=prompt.kind, is_active=True).select_related(
+                "active_version"
+            )
+            return self._confirmation(
+                request, prompt, f"Activate version {number}", version=version, replaced=replaced.first()
+            )
+        actions.activate_version(version, by=staff(request))
+        return self._done(request, prompt, f"Version {number} is active; runs that start now use it.")
+
+    def deactivation_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Ask, then take the prompt out of use."""
+        prompt = self._changeable(request, object_id)
+        if request.method != "POST":
+            return self._confirmation(request, prompt, "Deactivate")
+        actions.deactivate(prompt, by=staff(request))
+        return self._done(request, prompt, f"{prompt.name} is no longer in use.")
+
+    def _changeable(self, request: HttpRequest, object_id: str) -> Prompt:
+        prompt = get_object_or_404(Prompt, pk=_number(unquote(object_id)))
+        if not self.has_change_permission(request, prompt):
+            raise PermissionDenied
+        return prompt
+
+    def _confirmation(
+        self, request: HttpRequest, prompt: Prompt, title: str, **context: Any
+    ) -> TemplateResponse:
+        shared = {"title": title, "prompt": prompt, "opts": self.opts, "media": self.media}
+        site = self.admin_site.each_context(request)
+        return TemplateResponse(request, "prompts/confirm.html", site | shared | context)
+
+    def _done(self, request: HttpRequest, prompt: Prompt, sentence: str) -> HttpResponse:
+        self.log_change(request, prompt, sentence)
+        self.message_user(request, sentence, messages.SUCCESS)
+        return HttpResponseRedirect(reverse("admin:prompts_prompt_change", args=[prompt.pk]))
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() else 0

@@ -1,0 +1,47 @@
+"""A value that is read often and changes seldom: read again at most every so many seconds.
+
+Each event loop remembers its own, and callers that come while it is being read share that read,
+so a burst of starting runs costs one statement. Nothing is remembered of a read that failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from time import monotonic
+from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
+
+T = TypeVar("T")
+
+
+class Remembered(Generic[T]):
+    """What `read` returned, for at most `seconds` since that read began."""
+
+    def __init__(self, read: Callable[[], Coroutine[Any, Any, T]], *, seconds: float) -> None:
+        self._read = read
+        self._seconds = seconds
+        self._reading: dict[asyncio.AbstractEventLoop, asyncio.Task[T]] = {}
+        self._held: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[float, T]] = WeakKeyDictionary()
+
+    async def get(self) -> T:
+        loop = asyncio.get_running_loop()
+        held = self._held.get(loop)
+        if held is not None and monotonic() < held[0]:
+            return held[1]
+        return await asyncio.shield(self._reading.get(loop) or self._start(loop))
+
+    def forget(self) -> None:
+        """Read again next time; safe to call from any thread."""
+        self._held = WeakKeyDictionary()
+
+    def _start(self, loop: asyncio.AbstractEventLoop) -> asyncio.Task[T]:
+        task = self._reading[loop] = loop.create_task(self._refresh(loop))
+        task.add_done_callback(lambda _: self._reading.pop(loop, None))
+        return task
+
+    async def _refresh(self, loop: asyncio.AbstractEventLoop) -> T:
+        held, began = self._held, monotonic()
+        value = await self._read()
+        held[loop] = (began + self._seconds, value)
+        return value

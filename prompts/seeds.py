@@ -1,0 +1,62 @@
+"""What an empty installation is given, so that the first run works without any setting.
+
+Each part is made only where there is nothing of its sort at all: what staff edited, switched off
+or deleted in favour of their own stays as they left it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from django.db import connection, transaction
+from django.db.models import Q
+
+from prompts import actions
+from prompts.models import Endpoint, ModelMapping, Prompt, PromptKind, ProviderDialect
+
+DEFAULT_MODEL: Final = "global:demo"
+_TEXTS: Final = Path(__file__).parent / "defaults"
+_DESCRIPTIONS: Final = {
+    PromptKind.AGENT_SYSTEM: "Who the agent is and how it answers.",
+    PromptKind.AGENT_TOOLS: "How the agent treats tools and their results; follows the system prompt.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SeedReport:
+    """What `seed` made, in words for the console; empty when all was there."""
+
+    made: tuple[str, ...]
+
+
+@transaction.atomic
+def seed() -> SeedReport:
+    """Make what is missing; of processes that start together one does it."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('prompts.seed'))")
+    return SeedReport(made=(*_seed_prompts(), *_seed_demo()))
+
+
+def _seed_prompts() -> Iterator[str]:
+    for kind, description in _DESCRIPTIONS.items():
+        if Prompt.objects.filter(Q(kind=kind) | Q(name=kind.value)).exists():
+            continue
+        prompt = Prompt.objects.create(name=kind.value, kind=kind, description=description)
+        text = (_TEXTS / f"{kind.value}.md").read_text(encoding="utf-8").strip()
+        version = actions.publish_version(prompt, text, author=None, note="Comes with Parley.")
+        actions.activate_version(version, by=None)
+        yield f"prompt {prompt.name}"
+
+
+def _seed_demo() -> Iterator[str]:
+    if not Endpoint.objects.exists():
+        Endpoint.objects.create(name="Offline demo", provider="demo", dialect=ProviderDialect.DEMO)
+        yield "endpoint Offline demo"
+    endpoint = Endpoint.objects.filter(dialect=ProviderDialect.DEMO).order_by("pk").first()
+    if endpoint is not None and not ModelMapping.objects.exists():
+        mapping = ModelMapping.objects.create(key="demo", label="Demo (offline)")
+        mapping.candidates.create(endpoint=endpoint, model="demo-1")
+        yield "model global:demo"

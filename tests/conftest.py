@@ -1,0 +1,138 @@
+"""One real server and worker for the whole session, on a real port and a real database.
+
+Tests do not clean up after each other: each makes its own user, and rows of another user do not
+exist (promise P10), so they cannot disturb each other and run in any order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from uuid import uuid4
+
+import httpx
+import pytest
+import uvicorn
+from pytest_django.plugin import DjangoDbBlocker
+
+from tests.client import Client, ScriptedModel
+from tests.fake_model import FakeModel
+
+
+@dataclass(frozen=True)
+class Server:
+    """The running server, and its loop for tests that look inside."""
+
+    url: str
+    loop: asyncio.AbstractEventLoop
+
+
+@pytest.fixture(scope="session", autouse=True)
+def database(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """The test database, open to every test and seeded as a new installation is."""
+    try:
+        from agents.tools.exercise_seed import seed_exercises
+    except ImportError:
+        seed_exercises = lambda: 0
+    from prompts import seeds
+
+    with django_db_blocker.unblock():
+        seeds.seed()
+        seed_exercises()
+        yield
+
+
+@pytest.fixture(scope="session")
+def server(database: None) -> Iterator[Server]:
+    """Web and worker in one process, as `make up` runs them."""
+    from agents.worker import serve_worker
+    from config.asgi import application
+
+    listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+    port = listener.getsockname()[1]
+    ready = threading.Event()
+    loops: list[asyncio.AbstractEventLoop] = []
+    stops: list[asyncio.Event] = []
+    config = uvicorn.Config(application, log_config=None, ws="websockets-sansio", lifespan="on")
+    web = uvicorn.Server(config)
+
+    async def main() -> None:
+        loops.append(asyncio.get_running_loop())
+        stops.append(asyncio.Event())
+        worker = asyncio.create_task(serve_worker(stops[0]))
+        asyncio.get_running_loop().call_later(0.2, ready.set)
+        web.capture_signals = _nothing  # type: ignore[method-assign,assignment]
+        await web.serve(sockets=[listener])
+        stops[0].set()
+        await worker
+
+    thread = threading.Thread(target=asyncio.run, args=(main(),), daemon=True)
+    thread.start()
+    assert ready.wait(10)
+    url = f"http://127.0.0.1:{port}"
+    _wait_for_health(url)
+    yield Server(url, loops[0])
+    web.should_exit = True
+    thread.join(30)
+
+
+class _nothing:
+    def __enter__(self) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
+
+
+def _wait_for_health(url: str) -> None:
+    for _ in range(100):
+        try:
+            if httpx.get(f"{url}/health", timeout=2).status_code == 200:
+                return
+        except httpx.TransportError:
+            threading.Event().wait(0.1)
+    raise AssertionError("the server does not answer")
+
+
+@pytest.fixture
+def make_client(server: Server) -> Iterator[Callable[..., Client]]:
+    """Make clients, each a user of its own unless told whose."""
+    from django.contrib.auth import get_user_model
+
+    from config.auth.bearer import create_api_token
+
+    made: list[Client] = []
+
+    def make(**fields: object) -> Client:
+        user = get_user_model().objects.create_user(username=f"user-{uuid4().hex}", **fields)  # type: ignore[attr-defined]
+        scopes = ["run", "read", "admin"] if user.is_staff else ["run", "read"]
+        _, token = create_api_token(user, "test", scopes=scopes)
+        made.append(Client(server.url, token, user))
+        return made[-1]
+
+    yield make
+    for client in made:
+        client.close()
+
+
+@pytest.fixture
+def client(make_client: Callable[..., Client]) -> Client:
+    """A client of a plain user."""
+    return make_client()
+
+
+@pytest.fixture(scope="session")
+def provider() -> Iterator[FakeModel]:
+    """A loopback model provider that speaks OpenAI's wire."""
+    with FakeModel() as model:
+        yield model
+
+
+@pytest.fixture
+def scripted(server: Server, provider: FakeModel) -> Callable[..., ScriptedModel]:
+    """Make a model mapping onto the loopback provider; the provider's model name says what it does."""
+
+    def make(*models: str) -> ScriptedModel:
+        return ScriptedModel.make(provider.base_url, models)
+
+    return make

@@ -1,0 +1,178 @@
+"""No secret reaches a log, in whatever shape it is handed over (promise P12)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from config.logs import mask, redact
+
+CANARY = "cAnArY0123456789abcdefGHIJKLMNOPqrstuv"
+JWT = f"eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxIn0.{CANARY}"
+
+# Everything a process may do with a secret, each written to a real stderr.
+PROGRAM = f"""
+import asyncio, logging, sys
+from config import logs
+logs.configure({{"level": "DEBUG", "format": sys.argv[1]}})
+import structlog
+secret, jwt = {CANARY!r}, {JWT!r}
+log, old = structlog.get_logger("new"), logging.getLogger("old")
+
+class Client:
+    def __repr__(self):
+        return f"Client(base_url='https://api.example', api_key='{{secret}}')"
+
+class Unprintable:
+    def __str__(self):
+        raise ValueError(secret)
+
+loop = {{"password": secret}}
+loop["again"] = loop
+
+structlog.contextvars.bind_contextvars(request_id="r1", authorization=f"Bearer {{secret}}")
+log.info(f"calling with Bearer {{secret}}")
+log.info("named", password=secret, api_token=secret, accessToken=secret, API_KEY=secret)
+log.info("nested", body={{"a": [{{"client_secret": secret}}, ("x", {{"Cookie": secret}})]}}, client=Client())
+log.info("headers", headers=[(b"authorization", b"Basic " + secret.encode()), ("x-api-key", secret)])
+log.info("circular", body=loop)
+log.info("bytes", body=b'{{"password": "' + secret.encode() + b'"}}')
+old.info("GET /storage/v1/object/sign/a/b?token=%s HTTP/1.1", secret)
+old.warning("connecting to redis://:%s@redis:6379/0 and postgresql://u:%s@h/db", secret, secret)
+old.info("extra", extra={{"password": secret, "request": Client()}})
+old.info("too many arguments", Unprintable(), jwt)
+old.info("number %d", f"sk-{{secret}}")
+old.info("%s", Unprintable())
+log.info("unprintable", value=Unprintable())
+try:
+    try:
+        raise ValueError(f"401 for {{jwt}}")
+    except ValueError as error:
+        error.add_note(f"sent x-api-key: {{secret}}")
+        raise RuntimeError({{"headers": {{"Authorization": f"Bearer {{secret}}"}}}}) from error
+except RuntimeError:
+    log.exception("failed")
+    old.exception("failed", stack_info=True)
+log.info("the end")
+"""
+
+
+@pytest.mark.parametrize("style", ["json", "console"])
+def test_no_secret_reaches_standard_error(style: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PROGRAM, style],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert CANARY not in done.stdout + done.stderr
+    assert "the end" in done.stderr
+    assert "RuntimeError" in done.stderr  # what is left can still be read
+    assert "api.example" in done.stderr
+
+
+def test_a_line_that_cannot_be_rendered_names_its_place_only() -> None:
+    program = (
+        "import logging\nfrom config import logs\n"
+        "logs.configure({'level': 'INFO', 'format': 'json'})\n"
+        f"logging.getLogger('billing').info('%d', {CANARY!r})\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stderr == "log line lost: billing <string>:4\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        (f"Authorization: Bearer {CANARY}", "Authorization: ***"),
+        (f"Authorization: Basic {CANARY}=", "Authorization: ***"),
+        (f"proxy-authorization={CANARY}", "proxy-authorization=***"),
+        (f"sent bearer {CANARY}.", "sent ***"),
+        (f"Bearer 12|{CANARY}", "***"),
+        (f"got {JWT}!", "got ***!"),
+        (f"key sk-ant-api03-{CANARY} is wrong", "key *** is wrong"),
+        (f"AIza{CANARY}", "***"),
+        (f"parley_{CANARY}", "***"),
+        (f"gsk_{CANARY}, tvly-{CANARY}, xai-{CANARY}", "***, ***, ***"),
+        (f"redis://:{CANARY}@redis:6379/0", "redis://***@redis:6379/0"),
+        (f"postgresql://u:p@{CANARY}@h/db", "postgresql://***@h/db"),
+        (f"postgresql://u:p/{CANARY}@h/db", "postgresql://***@h/db"),
+        (f"https://{CANARY}@github.com/x", "https://***@github.com/x"),
+        (f"host=h password={CANARY} user=u", "host=h password=*** user=u"),
+        (f"host=h password='a {CANARY}' user=u", "host=h password=*** user=u"),
+        (f"/sign/a?token={CANARY}&x=1", "/sign/a?token=***&x=1"),
+        (f"/v1/models?key={CANARY}", "/v1/models?key=***"),
+        (f"next=%2Fsign%3Ftoken%3D{CANARY}", "next=%2Fsign%3Ftoken%3D***"),
+        (f"?X-Amz-Signature={CANARY}", "?X-Amz-Signature=***"),
+        (f'{{"api_key": "{CANARY}", "a": 1}}', '{"api_key": ***, "a": 1}'),
+        (f'{{"password": "a\\"{CANARY}", "a": 1}}', '{"password": ***, "a": 1}'),
+        (f'\'{{\\"api_key\\": \\"{CANARY}\\"}}\'', '\'{\\"api_key\\": ***\\"}\''),
+        (f"[(b'x-api-key', b'{CANARY}')]", "[(b'x-api-key', b***)]"),
+        (f"Cookie: a=1; sessionid={CANARY}\nHost: h", "Cookie: ***\nHost: h"),
+        (f"JWT_SECRET={CANARY} SEALING_KEYS={CANARY}", "JWT_SECRET=*** SEALING_KEYS=***"),
+        (
+            "GET http://localhost:8000/api?mail=a@b HTTP/1.1",
+            "GET http://localhost:8000/api?mail=a@b HTTP/1.1",
+        ),
+        ("prompt_tokens 15, task-force, monkey: 3", "prompt_tokens 15, task-force, monkey: 3"),
+    ],
+)
+def test_secrets_in_text_are_masked_and_the_rest_stays(text: str, masked: str) -> None:
+    assert mask(text) == masked
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+@pytest.mark.parametrize(
+    ("line", "masked"),
+    [
+        ({"password": "x", "Secret_Key": 1, "user_password_hash": "h"}, "***"),
+        ({"token": "x", "accessToken": "y", "X-Auth-Token": "z"}, "***"),
+        ({"x-api-key": "x", "apiKey": ["x"], "set-cookie": {"a": 1}, "credentials": ("a",)}, "***"),
+    ],
+)
+def test_values_under_telling_names_are_masked_whole(line: dict[str, Any], masked: str) -> None:
+    assert redact(None, "", dict(line)) == dict.fromkeys(line, masked)
+
+
+def test_what_is_no_secret_is_rendered_as_it_was() -> None:
+    line = {
+        "event": "run ended",
+        "prompt_tokens_used": 12,
+        "ratio": 0.5,
+        "ok": True,
+        "error": None,
+        "token": "",
+        "colour": Colour.RED,
+        "frozen": MappingProxyType({1: ("a", 2)}),
+    }
+    assert json.loads(json.dumps(redact(None, "", line))) == {
+        "event": "run ended",
+        "prompt_tokens_used": 12,
+        "ratio": 0.5,
+        "ok": True,
+        "error": None,
+        "token": "",
+        "colour": "red",
+        "frozen": {"1": ["a", 2]},
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["secret" * 15_000 + "=", "_eyJ" * 20_000, "://a:" * 20_000, "token=\\" * 15_000, "token " * 15_000],
+)
+def test_a_hostile_text_is_masked_in_linear_time(text: str) -> None:
+    started = time.process_time()
+    mask(text)
+    assert time.process_time() - started < 2
