@@ -88,7 +88,7 @@ async def claim(*, worker: str, limit: int, lease_s: float, prompt_versions: str
 
 
 def _claimed(row: Sequence[Any]) -> Claim:
-    return Claim(*row[:9], requests.load(row[9]))
+    return Claim(*row[:9], requests.load(row[9]))  # type: ignore[call-arg]
 
 
 _RENEW: Final = """
@@ -100,7 +100,7 @@ RETURNING run.id, run.cancel_requested_at IS NOT NULL
 
 
 async def renew(held: Sequence[tuple[UUID, int]], *, lease_s: float) -> dict[UUID, bool]:
-    """Renew the leases of (run, fence) pairs: run → whether cancelling is asked; lost ones are absent."""
+    """Renew the leases of (run, fence) pairs: run → whether to cancel it; lost ones are absent."""
     async with database.connection() as connection:
         ids, fences = [run_id for run_id, _ in held], [fence for _, fence in held]
         cursor = await connection.execute(_RENEW, (ids, fences, lease_s))

@@ -50,7 +50,10 @@ class RunConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             self._sending.cancel()
 
     async def _admit(self, protocols: list[str]) -> tuple[RunRow, Dialect, int]:
-        query = {name: values[-1] for name, values in parse_qs(self.scope["query_string"].decode("latin-1")).items()}
+        query = {
+            name: values[-1]
+            for name, values in parse_qs(self.scope["query_string"].decode("latin-1")).items()
+        }
         caller = await bearer.authenticate(self._authorization(query, protocols))
         caller.require("read")
         run_id = reads.run_id_of(self.scope["url_route"]["kwargs"]["run_id"])
@@ -91,3 +94,10 @@ class RunConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         said: dict[str, Any] = errors.body(error)
         await self.send(text_data=msgspec.json.encode({"event": "refused", "data": said}).decode())
         await self.close(4000 + error.status)
+
+
+class NoSuchSocket(AsyncWebsocketConsumer):  # type: ignore[misc]
+    """Every other path: closed before it opens, which clients see as 403."""
+
+    async def connect(self) -> None:
+        await self.close(4404)

@@ -103,7 +103,9 @@ UPDATE conversations_run SET fence = fence + 1, lease_until = NULL
 WHERE id = %s AND fence = %s AND status IN ('queued', 'running') RETURNING fence, attempt
 """
 _GIVE_BACK: Final = "UPDATE conversations_run SET status = 'queued', worker = '' WHERE id = %s"
-_NOTE: Final = "INSERT INTO conversations_eventbatch (run_id, first_seq, last_seq, events) VALUES (%s, %s, %s, %s)"
+_NOTE: Final = """
+INSERT INTO conversations_eventbatch (run_id, first_seq, last_seq, events) VALUES (%s, %s, %s, %s)
+"""
 
 
 async def _settle(
@@ -129,14 +131,13 @@ async def _give_back(connection: AsyncConnection[Any], transcript: Transcript) -
     if not closing:
         return None
     batch = log.batch_of(transcript.run_id, closing)
-    await connection.execute(_NOTE, (batch.run_id, batch.first_seq, batch.last_seq, batch.body.decode()))
+    await connection.execute(_NOTE, (batch.run_id, batch.first_seq, batch.last_seq, batch.text))
     return batch
 
 
 def _events(last_seq: int, facts: list[Fact]) -> list[RunEvent]:
     at = events.now_ms()
     return [RunEvent(seq, at, fact) for seq, fact in enumerate(facts, last_seq + 1)]
-
 
 
 async def _stands(ending: Ending) -> bool:

@@ -151,7 +151,9 @@ class Execution:
     async def _finish(self, terminal: events.Terminal) -> None:
         """Write the ending; a database that is away is waited for as long as the lease is ours."""
         await self._log.drain()
-        ending = endings.compose(self._transcript, terminal, fence=self.claim.fence, after=self._log.last_seq)
+        ending = endings.compose(
+            self._transcript, terminal, fence=self.claim.fence, after=self._log.last_seq
+        )
         if not await endings.insist(ending):
             raise LeaseLost
 

@@ -18,7 +18,7 @@ from agents.tools.exercise_items import BadExercises, read_media
 
 
 class LinesField(SimpleArrayField):
-    """A list written one entry a line, because steps and tips contain commas; blank lines do not count."""
+    """A list written one entry a line, since steps and tips contain commas; blank lines do not count."""
 
     def __init__(self, base_field: forms.Field, **kwargs: Any) -> None:
         super().__init__(base_field, delimiter="\n", **kwargs)
@@ -35,7 +35,7 @@ class ExerciseForm(forms.ModelForm):  # type: ignore[type-arg]
 
     class Meta:
         model = Exercise
-        exclude = ()
+        fields = tuple(field.name for field in Exercise._meta.fields if field.editable)
 
     def clean_media(self) -> dict[str, Any]:
         """The pictures as a client can show them."""
@@ -79,7 +79,7 @@ class ExerciseAdmin(ModelAdmin):  # type: ignore[misc]
         if db_field.base_field.choices:
             return _choices_field(db_field)
         widget = UnfoldAdminTextareaWidget(attrs={"rows": 4})
-        help_text = " ".join(filter(None, ["One a line.", db_field.help_text]))
+        help_text = " ".join(filter(None, ["One a line.", str(db_field.help_text)]))
         return db_field.formfield(form_class=LinesField, widget=widget, help_text=help_text)
 
 

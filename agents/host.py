@@ -89,7 +89,7 @@ def _pause(error: ProviderError, attempt: int) -> float:
     """Seconds before the next try: what the provider asked for, or a jittered doubling."""
     if error.retry_after_s is not None:
         return min(error.retry_after_s, _LONGEST_PAUSE_S)
-    return random.uniform(0.5, 1.0) * 0.25 * 2**attempt
+    return random.uniform(0.125, 0.25) * (1 << attempt)
 
 
 def _failure(error: ProviderError) -> RunFailure:

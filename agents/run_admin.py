@@ -38,8 +38,18 @@ class TimelineRow(Struct, frozen=True):
 class RunAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
     """Runs, newest first."""
 
-    list_display = ("short_id", "status_label", "model", "owner", "queue_ms", "first_token_ms", "total_ms",
-                    "output_tokens", "error_code", "created_at")  # fmt: skip
+    list_display = (
+        "short_id",
+        "status_label",
+        "model",
+        "owner",
+        "queue_ms",
+        "first_token_ms",
+        "total_ms",
+        "output_tokens",
+        "error_code",
+        "created_at",
+    )
     list_select_related: ClassVar = ["owner"]
     list_filter: ClassVar = ["status", "dialect", "model", "created_at"]
     search_fields: ClassVar = ["=id", "=thread__id", "=request_id", "owner__username"]
@@ -51,12 +61,51 @@ class RunAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
     readonly_fields = ("queue_ms", "first_token_ms", "total_ms", "thread_link")
     fieldsets = (
         (None, {"fields": ("id", "status", "owner", "thread_link", "dialect", "model", "request_id")}),
-        ("Timings", {"fields": ("created_at", "started_at", "first_token_at", "finished_at",
-                                "queue_ms", "first_token_ms", "total_ms", "deadline_at")}),  # fmt: skip
-        ("Answer", {"fields": ("provider", "resolved_model", "endpoint_id", "finish_reason", "input_tokens",
-                               "output_tokens", "cached_tokens", "reasoning_tokens", "prompt_versions")}),  # fmt: skip
-        ("Failure and execution", {"fields": ("error_code", "error_message", "attempt", "worker", "fence",
-                                              "lease_until", "cancel_requested_at")}),  # fmt: skip
+        (
+            "Timings",
+            {
+                "fields": (
+                    "created_at",
+                    "started_at",
+                    "first_token_at",
+                    "finished_at",
+                    "queue_ms",
+                    "first_token_ms",
+                    "total_ms",
+                    "deadline_at",
+                )
+            },
+        ),
+        (
+            "Answer",
+            {
+                "fields": (
+                    "provider",
+                    "resolved_model",
+                    "endpoint_id",
+                    "finish_reason",
+                    "input_tokens",
+                    "output_tokens",
+                    "cached_tokens",
+                    "reasoning_tokens",
+                    "prompt_versions",
+                )
+            },
+        ),
+        (
+            "Failure and execution",
+            {
+                "fields": (
+                    "error_code",
+                    "error_message",
+                    "attempt",
+                    "worker",
+                    "fence",
+                    "lease_until",
+                    "cancel_requested_at",
+                )
+            },
+        ),
         ("Request", {"fields": ("request",), "classes": ("collapse",)}),
     )
 
@@ -64,7 +113,7 @@ class RunAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
     def short_id(self, run: Run) -> str:
         return run.id.hex
 
-    @display(
+    @display(  # type: ignore[untyped-decorator]
         description="Status",
         ordering="status",
         label={
@@ -95,16 +144,19 @@ class RunAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
         return format_html('<a class="text-primary-600 underline" href="{}">{}</a>', url, run.thread_id)
 
     def changeform_view(
-        self, request: HttpRequest, object_id: str | None = None, form_url: str = "",
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
         extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:  # fmt: skip
+    ) -> HttpResponse:
         shown = {"timeline": timeline(object_id)} if object_id else {}
         response: HttpResponse = super().changeform_view(
             request, object_id, form_url, (extra_context or {}) | shown
         )
         return response
 
-    @action(description="Cancel run", url_path="cancel", permissions=["cancel"])
+    @action(description="Cancel run", url_path="cancel", permissions=["cancel"])  # type: ignore[untyped-decorator]
     def cancel(self, request: HttpRequest, object_id: str) -> HttpResponse:
         run = Run.objects.filter(pk=object_id).first()
         if run is None or run.status not in LIVE:
@@ -123,7 +175,7 @@ def _between(begin: Any, end: Any) -> int | None:
 
 
 def timeline(run_id: str) -> list[TimelineRow]:
-    """The run's events for reading, deltas of one message joined; the newest are cut off past a limit."""
+    """The run's events for reading, deltas of one message joined; cut off past a limit."""
     batches = EventBatch.objects.filter(run_id=run_id).order_by("first_seq")[:_TIMELINE_LIMIT]
     stored = batches.extra(select={"body": "events::text"}).values_list("first_seq", "body")
     some = [event for first_seq, body in stored for event in events.decode(first_seq, body)]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 
 from agents import actions, streaming

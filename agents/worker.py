@@ -175,7 +175,9 @@ def ensure_worker() -> None:
     with _starting:
         if _current is None:
             ready = threading.Event()
-            threading.Thread(target=_serve_alone, args=(ready,), daemon=True, name="parley-worker").start()
+            threading.Thread(
+                target=_serve_alone, args=(ready,), daemon=True, name="parley-worker"
+            ).start()
             ready.wait(10)
 
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,15 @@ from benchmarks.measure import WARM_UP, Cell, Result, Tree, measure
 from benchmarks.report import report
 from benchmarks.stack import ROOT, CannotStart, Stack, running
 
-CELLS = (Cell(1, 0), Cell(8, 0), Cell(32, 0), Cell(64, 0), Cell(1, 10), Cell(50, 10), Cell(200, 10))
+CELLS = (
+    Cell(1, 0),
+    Cell(8, 0),
+    Cell(32, 0),
+    Cell(64, 0),
+    Cell(1, 10, least_runs=5),
+    Cell(50, 10),
+    Cell(200, 10),
+)
 QUICK = ("1x10", "8x0", "50x10")
 TARGETS = ("model", "proxy", "parley")
 RESULTS = ROOT / "benchmarks" / "results"
@@ -65,6 +73,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--seconds", type=float, default=0, help="how long each cell is loaded (4)")
     parser.add_argument("--limit-s", type=float, default=60, help="give a cell up after so long")
+    parser.add_argument("--tries", type=int, default=2, help="tries of a cell while strangers are busy")
     parser.add_argument("--server", choices=("uvicorn", "daphne"), default="uvicorn")
     parser.add_argument("--json", action="store_true", help="print JSON lines instead of tables")
     options = parser.parse_args()
@@ -84,13 +93,21 @@ async def _matrix(stack: Stack, options: argparse.Namespace) -> list[Result]:
     for cell in _cells(options):
         for target, tree in targets:
             _say(f"{cell.clients} clients × {cell.tokens} tokens at {cell.delay_ms} ms: {target.name}")
-            results.append(
-                await measure(
-                    target, cell, tree, bench, seconds=options.seconds, limit_s=options.limit_s
-                )
-            )
+            results.append(await _quietest(target, cell, tree, bench, options))
             _say(_short(results[-1]))
     return results
+
+
+async def _quietest(
+    target: load.Target, cell: Cell, server: Tree, bench: Tree, options: argparse.Namespace
+) -> Result:
+    """Measure again while strangers were busy; keep the quietest try, whatever its figures."""
+    tries: list[Result] = []
+    while not tries or (tries[-1].cost.noisy and len(tries) < options.tries):
+        tries.append(
+            await measure(target, cell, server, bench, seconds=options.seconds, limit_s=options.limit_s)
+        )
+    return replace(min(tries, key=lambda tried: tried.cost.strangers_share), tries=len(tries))
 
 
 def _targets(stack: Stack) -> dict[str, tuple[load.Target, Tree]]:

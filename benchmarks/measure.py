@@ -7,7 +7,9 @@ at one by one.
 from __future__ import annotations
 
 import asyncio
+import math
 import re
+import statistics
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -26,11 +28,15 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True)
 class Cell:
-    """One measurement of the matrix: so many clients, each run so many tokens, so far apart."""
+    """One measurement of the matrix: so many clients, each run so many tokens, so far apart.
+
+    Each client makes at least `least_runs`: a median of one client's two runs would say nothing.
+    """
 
     clients: int
     delay_ms: int
     tokens: int = 200
+    least_runs: int = 1
 
     @property
     def name(self) -> str:
@@ -55,10 +61,10 @@ class Spread:
 
     @classmethod
     def of(cls, seconds: Sequence[float]) -> Spread:
-        """By nearest rank; 0 when there is nothing to measure."""
+        """The 99th by nearest rank; 0 when there is nothing to measure."""
         ordered = sorted(seconds) or [0.0]
-        at = [ordered[min(len(ordered) - 1, int(share * len(ordered)))] for share in (0.5, 0.99)]
-        return cls(*(round(1000 * value, 2) for value in at))
+        last = ordered[math.ceil(0.99 * len(ordered)) - 1]
+        return cls(round(1000 * statistics.median(ordered), 2), round(1000 * last, 2))
 
 
 @dataclass(frozen=True)
@@ -96,9 +102,14 @@ class Cost:
     processes: int
 
     @property
+    def strangers_share(self) -> float:
+        """How much of one core others took."""
+        return self.strangers_cpu_s / self.wall_s
+
+    @property
     def noisy(self) -> bool:
         """Whether others took so much of the machine that the figures say little."""
-        return self.strangers_cpu_s > NOISE_SHARE * self.wall_s
+        return self.strangers_share > NOISE_SHARE
 
 
 @dataclass(frozen=True)
@@ -118,6 +129,7 @@ class Result:
     faults: Faults
     errors: dict[str, int]
     cost: Cost
+    tries: int = 1
 
 
 class Tree:
@@ -206,7 +218,7 @@ async def measure(
 
     async def client() -> list[Run]:
         runs: list[Run] = []
-        while not runs or time.perf_counter() < began + seconds - cell.ideal_s / 2:
+        while len(runs) < cell.least_runs or time.perf_counter() < began + seconds - cell.ideal_s / 2:
             left_s = began + limit_s - time.perf_counter()
             runs.append(await run_once(target, cell.prompt, limit_s=left_s))
             if runs[-1].error:

@@ -26,7 +26,7 @@ MEASURED = (
     "RSS / PSS MiB",
     "lost / doubled / disordered",
     "errors",
-    "strangers' CPU",
+    "strangers' CPU, tries",
 )
 BESIDE_PEERS = (
     "server",
@@ -125,7 +125,7 @@ def _measured_line(result: Result) -> tuple[str, ...]:
         f"{cost.rss_mib:,.0f} / {cost.pss_mib:,.0f}",
         f"{faults.lost} / {faults.doubled} / {faults.reordered + faults.garbled}",
         f"{sum(result.errors.values())} of {result.runs}",
-        f"{100 * cost.strangers_cpu_s / cost.wall_s:.0f} %" + (" (noisy)" if cost.noisy else ""),
+        f"{cost.strangers_share:.0%}{' (noisy)' if cost.noisy else ''}, {result.tries}",
     )
 
 

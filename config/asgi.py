@@ -13,15 +13,20 @@ django_application = get_asgi_application()
 
 from asgiref.typing import ASGI3Application, ASGIReceiveCallable, ASGISendCallable, Scope  # noqa: E402
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
-from django.urls import path  # noqa: E402
+from django.urls import path, re_path  # noqa: E402
 
-from agents.consumers import RunConsumer  # noqa: E402
+from agents.consumers import NoSuchSocket, RunConsumer  # noqa: E402
 from agents.sweeper import sweep_for_ever  # noqa: E402
 from config import database  # noqa: E402
 from config.middleware import RequestId  # noqa: E402
 from conversations.follow import hub, stop_hub  # noqa: E402
 
-_sockets = URLRouter([path("ws/agent/runs/<str:run_id>", RunConsumer.as_asgi())])
+_sockets = URLRouter(
+    [
+        path("ws/agent/runs/<str:run_id>", RunConsumer.as_asgi()),
+        re_path(r"", NoSuchSocket.as_asgi()),
+    ]
+)
 
 
 class Chores:
@@ -34,9 +39,7 @@ class Chores:
         self.app = app
         self._sweeping: asyncio.Task[None] | None = None
 
-    async def __call__(
-        self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable
-    ) -> None:
+    async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
         self._start()
         if scope["type"] == "lifespan":
             await self._live(receive, send)
@@ -65,6 +68,4 @@ class Chores:
         await database.close()
 
 
-application = Chores(
-    RequestId(ProtocolTypeRouter({"http": django_application, "websocket": _sockets}))
-)
+application = Chores(RequestId(ProtocolTypeRouter({"http": django_application, "websocket": _sockets})))

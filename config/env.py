@@ -72,7 +72,9 @@ def url(name: str, default: str = "", *, schemes: Sequence[str]) -> str:
     raw = text(name, default)
     if raw and raw.partition("://")[0] not in schemes:
         shown = raw.partition("://")[0] + "://…"  # an address may hold a password
-        raise _wrong(name, shown, "an address starting with " + " or ".join(f"{s}://" for s in schemes), "")
+        raise _wrong(
+            name, shown, "an address starting with " + " or ".join(f"{s}://" for s in schemes), ""
+        )
     return raw
 
 

@@ -45,11 +45,10 @@ class RequestId:
     def __init__(self, app: ASGI3Application) -> None:
         self.app = app
 
-    async def __call__(
-        self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable
-    ) -> None:
+    async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
         if scope["type"] not in ("http", "websocket"):
-            return await self.app(scope, receive, send)
+            await self.app(scope, receive, send)
+            return
         given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
         request_id = given if _REQUEST_ID.fullmatch(given) else uuid4().hex.encode()
         structlog.contextvars.clear_contextvars()
@@ -57,7 +56,7 @@ class RequestId:
 
         async def send_with_id(event: ASGISendEvent) -> None:
             if event["type"] in ("http.response.start", "websocket.accept"):
-                event["headers"] = [*event["headers"], (b"x-request-id", request_id)]  # type: ignore[typeddict-item,typeddict-unknown-key]
+                event["headers"] = [*event.get("headers", ()), (b"x-request-id", request_id)]
             await send(event)
 
         await self.app(scope, receive, send_with_id)
@@ -112,7 +111,7 @@ class Frames(_PagesOnly, XFrameOptionsMiddleware):
     """No page of ours inside somebody else's frame."""
 
 
-class StaticFiles(WhiteNoiseMiddleware):
+class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]
     """WhiteNoise, made to run under ASGI without a thread hop for what is not a static file."""
 
     async_capable = True

@@ -88,7 +88,7 @@ def _watch(operation_id: str) -> Operation:
         "Watch a run: server-sent events, or long-poll with Accept: application/json",
         {
             "200": {
-                "description": "Frames until `completed` or `error`; resume with Last-Event-ID or after.",
+                "description": "Frames to `completed` or `error`; resume with Last-Event-ID or after.",
                 "content": {
                     "text/event-stream": {"schema": {"type": "string"}},
                     "application/json": {"schema": {"type": "object"}},

@@ -39,7 +39,9 @@ async def contract_schema(request: HttpRequest, name: str) -> HttpResponse:
     known = {path.name.removesuffix(".schema.json"): path for path in folder.glob("*.schema.json")}
     found = known.get(name.removesuffix(".json").removesuffix(".schema"))
     if found is None:
-        return error_response(errors.NotFound(f"There is no such schema; there are: {', '.join(sorted(known))}."))
+        return error_response(
+            errors.NotFound(f"There is no such schema; there are: {', '.join(sorted(known))}.")
+        )
     return json_response(found.read_bytes(), headers={"Content-Type": "application/schema+json"})
 
 
@@ -54,11 +56,19 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return error_response(errors.Forbidden()) if _is_api(request) else defaults.permission_denied(request, exception)
+    return (
+        error_response(errors.Forbidden())
+        if _is_api(request)
+        else defaults.permission_denied(request, exception)
+    )
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return error_response(errors.NotFound()) if _is_api(request) else defaults.page_not_found(request, exception)
+    return (
+        error_response(errors.NotFound())
+        if _is_api(request)
+        else defaults.page_not_found(request, exception)
+    )
 
 
 def server_error(request: HttpRequest, *args: Any) -> HttpResponse:

@@ -48,7 +48,7 @@ def _ours(error: Exception) -> errors.ParleyError:
         case exceptions.PermissionDenied():
             return errors.Forbidden()
         case exceptions.Throttled():
-            return errors.TooManyRequests(retry_after=int(error.wait or 1))
+            return errors.TooManyRequests(retry_after=int(getattr(error, "wait", None) or 1))
         case exceptions.ValidationError():
             return errors.InvalidRequest(errors=error.get_full_details())
         case exceptions.ParseError():

@@ -46,7 +46,7 @@ if not DATABASE_URL:
         "manage.py, or set DATABASE_URL=postgresql://user:password@host:5432/parley."
     )
 try:
-    _database = conninfo_to_dict(DATABASE_URL)
+    _database: dict[str, Any] = conninfo_to_dict(DATABASE_URL)
 except Exception:
     raise ImproperlyConfigured(
         "DATABASE_URL cannot be read. Write it like postgresql://user:password@host:5432/parley."
@@ -60,9 +60,7 @@ DATABASES: dict[str, Any] = {
         "PASSWORD": _database.pop("password", ""),
         "HOST": _database.pop("host", ""),
         "PORT": _database.pop("port", ""),
-        "OPTIONS": _database,
-        "CONN_MAX_AGE": 60,
-        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": _database | {"pool": {"min_size": 0, "max_size": DATABASE_POOL_SIZE, "timeout": 10}},
     }
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

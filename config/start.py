@@ -35,9 +35,13 @@ class CannotStart(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What this process holds from its first moment to its last: the port, the folder, the database."""
+    """What this process holds from its first moment to its last: port, folder and database.
+
+    `local` is where this machine reaches it, `address` what people are told, `others` for elsewhere.
+    """
 
     listener: socket.socket
+    local: tuple[str, int]
     lock: IO[str]
     database: embedded.Server | None
     address: str
@@ -48,13 +52,6 @@ class Claim:
     def notes(self) -> Path:
         """Where a person or a script finds the address and the credentials."""
         return embedded.folder() / "up.json"
-
-    @property
-    def listener_address(self) -> tuple[str, int]:
-        """Where this machine itself reaches the listener."""
-        host, port = self.listener.getsockname()[:2]
-        return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), port
-
 
 claim: Claim | None = None
 
@@ -74,6 +71,7 @@ def prepare() -> None:
     others = _prepare_for_any_address(port) if host in _ANY_ADDRESS else []
     claim = Claim(
         listener=listener,
+        local=({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), port),
         lock=lock,
         database=_provide_database(),
         address=env.text("PUBLIC_URL") or f"http://{_bracketed(host)}:{port}",

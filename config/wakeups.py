@@ -6,6 +6,7 @@ is down costs latency only (DESIGN §2). Both threads go on by themselves when t
 
 from __future__ import annotations
 
+import logging
 import socket
 import threading
 from pathlib import Path
@@ -43,12 +44,16 @@ class Consumer:
 
     def start(self) -> None:
         app.conf.broker_connection_max_retries = None  # for ever
+        for chatty in ("celery.worker.strategy", "celery.app.trace", "kombu.connection"):
+            logging.getLogger(chatty).setLevel(logging.ERROR)  # else two lines a run
         self._thread.start()
 
     def stop(self) -> None:
         """Stop receiving; a task that runs is finished first."""
         self._stopping.set()
         state.should_stop = 0  # type: ignore[assignment]
+        if settings.EMBEDDED:
+            app.send_task("celery.accumulate")  # a message makes its two-second poll return at once
         self._thread.join(timeout=_STOP_S)
 
     def _run(self) -> None:

@@ -190,6 +190,4 @@ def encode(events: Sequence[RunEvent]) -> bytes:
 
 def decode(first_seq: int, batch: bytes | str) -> list[RunEvent]:
     """The events of a batch whose first one has `first_seq`."""
-    return [
-        RunEvent(seq, at, fact) for seq, (at, fact) in enumerate(_decoder.decode(batch), first_seq)
-    ]
+    return [RunEvent(seq, at, fact) for seq, (at, fact) in enumerate(_decoder.decode(batch), first_seq)]

@@ -50,6 +50,11 @@ class Batch:
         return events.decode(self.first_seq, self.body)
 
     @property
+    def text(self) -> str:
+        """The JSON as PostgreSQL takes it."""
+        return self.body.decode() if isinstance(self.body, bytes) else self.body
+
+    @property
     def ends(self) -> bool:
         """Whether the run's last event is in here."""
         return isinstance(self.events[-1].fact, events.TERMINAL)
@@ -238,7 +243,9 @@ class Writer:
                 if len(logs) == 1:
                     log.error("append refused", run_id=logs[0].run_id.hex, error=type(error).__name__)
                     return set()
-                each = [await self._insist([one], [draft]) for one, draft in zip(logs, drafts, strict=True)]
+                each = [
+                    await self._insist([one], [draft]) for one, draft in zip(logs, drafts, strict=True)
+                ]
                 return set().union(*each)
 
 
@@ -254,15 +261,13 @@ def _columns(logs: list[RunLog], drafts: list[Batch]) -> tuple[list[Any], ...]:
         [run_log.fence for run_log in logs],
         [draft.first_seq for draft in drafts],
         [draft.last_seq for draft in drafts],
-        [_as_text(draft.body) for draft in drafts],
+        [draft.text for draft in drafts],
     )
 
 
-def _as_text(body: bytes | str) -> str:
-    return body.decode() if isinstance(body, bytes) else body
-
-
-async def _runs(connection: AsyncConnection[Any], statement: str, columns: tuple[list[Any], ...]) -> set[UUID]:
+async def _runs(
+    connection: AsyncConnection[Any], statement: str, columns: tuple[list[Any], ...]
+) -> set[UUID]:
     cursor = await connection.execute(statement, columns)
     return {run_id for (run_id,) in await cursor.fetchall()}
 
@@ -339,7 +344,7 @@ def _end_arguments(ending: Ending, ids: Sequence[UUID]) -> dict[str, Any]:
         "status": ending.status,
         "first_seq": ending.batch.first_seq,
         "last_seq": ending.batch.last_seq,
-        "events": _as_text(ending.batch.body),
+        "events": ending.batch.text,
         "error_code": ending.error_code,
         "error_message": ending.error_message,
         "finish_reason": ending.finish_reason,

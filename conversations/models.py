@@ -30,7 +30,9 @@ class Thread(models.Model):
     """An ordered conversation of one owner."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="threads", db_index=False)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="threads", db_index=False
+    )
     title = models.CharField(max_length=200, blank=True, default="")
     last_seq = models.IntegerField(default=0, db_default=0, editable=False)
     state = models.JSONField(default=dict, db_default={}, blank=True)
@@ -65,7 +67,9 @@ class Run(models.Model):
     """One execution on a thread. The row is the truth about who runs it and how it ended."""
 
     id = models.UUIDField(primary_key=True, default=uuid7)
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="runs", db_index=False)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="runs", db_index=False
+    )
     thread = models.ForeignKey(Thread, on_delete=models.CASCADE, related_name="runs", db_index=False)
     thread_seq = models.IntegerField(help_text="Place in the thread: the seq of its first message.")
     client_run_id = models.CharField(max_length=128, null=True, blank=True)
@@ -118,7 +122,9 @@ class Run(models.Model):
                 condition=~Q(status=RunStatus.FAILED) | ~Q(error_code=""), name="run_failed_has_code"
             ),
             models.UniqueConstraint(
-                fields=["thread"], condition=Q(status=RunStatus.RUNNING), name="one_running_run_per_thread"
+                fields=["thread"],
+                condition=Q(status=RunStatus.RUNNING),
+                name="one_running_run_per_thread",
             ),
             models.UniqueConstraint(
                 fields=["owner", "thread", "client_run_id"],
@@ -128,7 +134,9 @@ class Run(models.Model):
         ]
         indexes: ClassVar = [
             models.Index(fields=["created_at"], condition=Q(status=RunStatus.QUEUED), name="run_queued"),
-            models.Index(fields=["lease_until"], condition=Q(status=RunStatus.RUNNING), name="run_running"),
+            models.Index(
+                fields=["lease_until"], condition=Q(status=RunStatus.RUNNING), name="run_running"
+            ),
             models.Index(fields=["thread", "thread_seq"], name="run_of_thread"),
             models.Index(fields=["owner", "-created_at"], name="run_of_owner"),
             models.Index(fields=["-created_at"], name="run_by_time"),
@@ -150,7 +158,6 @@ class Role(models.TextChoices):
     ACTIVITY = "activity"
 
 
-
 class Message(models.Model):
     """One finished entry of a thread, with an open `metadata` (specs/run-agent-input.md §3).
 
@@ -159,9 +166,7 @@ class Message(models.Model):
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7)
-    thread = models.ForeignKey(
-        Thread, on_delete=models.CASCADE, related_name="messages", db_index=False
-    )
+    thread = models.ForeignKey(Thread, on_delete=models.CASCADE, related_name="messages", db_index=False)
     run = models.ForeignKey(
         Run, on_delete=models.CASCADE, null=True, blank=True, related_name="messages", db_index=False
     )
@@ -175,13 +180,18 @@ class Message(models.Model):
     run_ref = models.GeneratedField(
         expression=KT("metadata__run_id"), output_field=TextField(), db_persist=True
     )
-    stage = models.GeneratedField(expression=KT("metadata__stage"), output_field=TextField(), db_persist=True)
+    stage = models.GeneratedField(
+        expression=KT("metadata__stage"), output_field=TextField(), db_persist=True
+    )
     tool_name = models.GeneratedField(
         expression=KT("metadata__tool_name"), output_field=TextField(), db_persist=True
     )
     latency_ms = models.GeneratedField(
         expression=Case(
-            When(metadata__latency_ms__regex=r"^\d{1,9}$", then=Cast(KT("metadata__latency_ms"), IntegerField()))
+            When(
+                metadata__latency_ms__regex=r"^\d{1,9}$",
+                then=Cast(KT("metadata__latency_ms"), IntegerField()),
+            )
         ),
         output_field=IntegerField(),
         db_persist=True,
@@ -197,9 +207,13 @@ class Message(models.Model):
             models.Index(fields=["run"], name="message_of_run"),
             models.Index(fields=["thread", "created_at"], name="message_by_day"),
             models.Index(
-                fields=["tool_name", "created_at"], condition=Q(tool_name__isnull=False), name="message_by_tool"
+                fields=["tool_name", "created_at"],
+                condition=Q(tool_name__isnull=False),
+                name="message_by_tool",
             ),
-            models.Index(fields=["stage", "created_at"], condition=Q(stage__isnull=False), name="message_by_stage"),
+            models.Index(
+                fields=["stage", "created_at"], condition=Q(stage__isnull=False), name="message_by_stage"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -95,7 +95,9 @@ class Transcript:
             if isinstance(entry, _Call) and entry.completed is None:
                 begun = entry.started
                 facts.append(
-                    events.ToolCallCompleted(begun.tool_call_id, begun.tool_name, False, 0, error=problem)
+                    events.ToolCallCompleted(
+                        begun.tool_call_id, begun.tool_name, False, 0, error=problem
+                    )
                 )
         for entry in self._entries.values():
             if isinstance(entry, _Draft) and entry.body is None:
@@ -183,7 +185,9 @@ def _tool_summary(started: events.ToolCallStarted, done: events.ToolCallComplete
         reason = done.error.message if done and done.error else "no answer"
         return f"{started.tool_name} failed: {reason}"
     total = (done.result or {}).get("total")
-    return f"{started.tool_name}: {total} found" if isinstance(total, int) else f"{started.tool_name}: done"
+    return (
+        f"{started.tool_name}: {total} found" if isinstance(total, int) else f"{started.tool_name}: done"
+    )
 
 
 def _storable(metadata: dict[str, Any]) -> str:

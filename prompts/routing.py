@@ -85,6 +85,11 @@ async def check_model(model: str) -> str:
     return _name(key)
 
 
+def forget() -> None:
+    """Let `check_model` read again at once in this process."""
+    _routable_keys.forget()
+
+
 def list_models() -> list[dict[str, Any]]:
     """The routable models for `GET /api/v1/llm/models` (schema llm_models_item)."""
     return [_item(mapping, mapping.routable) for mapping in _mappings() if mapping.routable]

@@ -10,12 +10,16 @@ import asyncio
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import nullcontext
 from dataclasses import dataclass
 from uuid import uuid4
 
 import httpx
 import pytest
 import uvicorn
+from django.db import connections
+from django.test.utils import setup_databases, teardown_databases
 from pytest_django.plugin import DjangoDbBlocker
 
 from tests.client import Client, ScriptedModel
@@ -30,13 +34,23 @@ class Server:
     loop: asyncio.AbstractEventLoop
 
 
+@pytest.fixture(scope="session")
+def django_db_setup(
+    django_test_environment: None, django_db_blocker: DjangoDbBlocker
+) -> Iterator[None]:
+    """Always a test database: pytest-django's own makes one only for tests that carry its mark."""
+    with django_db_blocker.unblock():
+        made = setup_databases(verbosity=0, interactive=False)
+        yield
+        connections.close_all()
+        connections["default"].close_pool()  # type: ignore[attr-defined]
+        teardown_databases(made, verbosity=0)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def database(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     """The test database, open to every test and seeded as a new installation is."""
-    try:
-        from agents.tools.exercise_seed import seed_exercises
-    except ImportError:
-        seed_exercises = lambda: 0
+    from agents.tools.exercise_seed import seed_exercises
     from prompts import seeds
 
     with django_db_blocker.unblock():
@@ -52,36 +66,26 @@ def server(database: None) -> Iterator[Server]:
     from config.asgi import application
 
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
-    port = listener.getsockname()[1]
-    ready = threading.Event()
-    loops: list[asyncio.AbstractEventLoop] = []
-    stops: list[asyncio.Event] = []
-    config = uvicorn.Config(application, log_config=None, ws="websockets-sansio", lifespan="on")
-    web = uvicorn.Server(config)
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+    web = uvicorn.Server(uvicorn.Config(application, log_config=None, ws="websockets-sansio"))
+    web.capture_signals = nullcontext  # type: ignore[method-assign,assignment]
 
     async def main() -> None:
-        loops.append(asyncio.get_running_loop())
-        stops.append(asyncio.Event())
-        worker = asyncio.create_task(serve_worker(stops[0]))
-        asyncio.get_running_loop().call_later(0.2, ready.set)
-        web.capture_signals = _nothing  # type: ignore[method-assign,assignment]
-        await web.serve(sockets=[listener])
-        stops[0].set()
-        await worker
+        stop = asyncio.Event()
+        serving = asyncio.create_task(web.serve(sockets=[listener]))
+        started.set_result((asyncio.get_running_loop(), stop))
+        await serve_worker(stop)
+        web.should_exit = True
+        await serving
 
     thread = threading.Thread(target=asyncio.run, args=(main(),), daemon=True)
     thread.start()
-    assert ready.wait(10)
-    url = f"http://127.0.0.1:{port}"
+    loop, stop = started.result(10)
     _wait_for_health(url)
-    yield Server(url, loops[0])
-    web.should_exit = True
+    yield Server(url, loop)
+    loop.call_soon_threadsafe(stop.set)
     thread.join(30)
-
-
-class _nothing:
-    def __enter__(self) -> None: ...
-    def __exit__(self, *_: object) -> None: ...
 
 
 def _wait_for_health(url: str) -> None:

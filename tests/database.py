@@ -25,6 +25,7 @@ def _provide() -> None:
         return  # a worker of xdist
     os.environ["PARLEY_TESTING"] = "1"
     os.environ.setdefault("LOG_LEVEL", "WARNING")
+    os.environ.setdefault("DEMO_TOKEN_S", "0.002")
     _folder = Path(tempfile.mkdtemp(prefix="parley-tests-"))
     os.environ["VAR_DIR"] = str(_folder)
     if not os.environ.get("DATABASE_URL"):

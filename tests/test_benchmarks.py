@@ -129,8 +129,9 @@ def test_a_client_begins_no_run_that_would_mostly_lie_outside_the_window() -> No
     assert uvloop.run(once()).runs == 2 * 2
 
 
-def test_spread_is_by_nearest_rank_in_milliseconds() -> None:
-    assert Spread.of([i / 1000 for i in range(100)]) == Spread(50.0, 99.0)
+def test_spread_is_the_median_and_the_99th_in_milliseconds() -> None:
+    assert Spread.of([i / 1000 for i in range(1, 101)]) == Spread(50.5, 99.0)
+    assert Spread.of([0.001, 0.003]) == Spread(2.0, 3.0)
     assert Spread.of([]) == Spread(0.0, 0.0)
 
 

@@ -14,7 +14,9 @@ def test_a_text_run_streams_its_search_and_its_answer_and_is_found_in_history(cl
     assert [f.data["state"] for f in frames if f.event == "status"] == ["queued", "working", "routed"]
     assert set(kinds[5:-1]) == {"content_delta"}
     assert kinds[-1] == "completed"
-    assert [f.data["seq"] for f in frames if f.event == "content_delta"] == list(range(1, len(kinds) - 5))
+    assert [f.data["seq"] for f in frames if f.event == "content_delta"] == list(
+        range(1, len(kinds) - 5)
+    )
     found = frames[3].data["result"]
     assert frames[3].data["ok"]
     assert found["results"][0]["name"] in reply(frames)

@@ -49,7 +49,9 @@ class TextRunBody(BaseModel):
 def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
     """The canonical request; `model_required`, `text_required` or field errors as InvalidRequest."""
     if body.get("model") in (None, ""):
-        raise InvalidRequest("model is required: take a name from GET /api/v1/llm/models.", code="model_required")
+        raise InvalidRequest(
+            "model is required: take a name from GET /api/v1/llm/models.", code="model_required"
+        )
     if body.get("text") in (None, ""):
         raise InvalidRequest("text is required: it is what the user says.", code="text_required")
     try:

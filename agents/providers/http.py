@@ -66,7 +66,9 @@ async def _send(request: httpx.Request) -> httpx.Response:
         async with asyncio.timeout(settings.PROVIDER_CONNECT_S + settings.PROVIDER_FIRST_TOKEN_S):
             return await client().send(request, stream=True)
     except (TimeoutError, httpx.TimeoutException):
-        raise ProviderError("provider_timeout", "The model provider did not answer.", retryable=True) from None
+        raise ProviderError(
+            "provider_timeout", "The model provider did not answer.", retryable=True
+        ) from None
     except (httpx.HTTPError, httpx.InvalidURL):
         raise ProviderError(
             "provider_unreachable", "The model provider cannot be reached.", retryable=True

@@ -74,7 +74,9 @@ class _Chunk(Struct):
 
 _decode: Final = msgspec.json.Decoder(_Chunk).decode
 _INTERRUPTED: Final = ProviderError(
-    "provider_stream_interrupted", "The model provider's stream broke off before its end.", retryable=True
+    "provider_stream_interrupted",
+    "The model provider's stream broke off before its end.",
+    retryable=True,
 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-_LIMIT: Final = 8 * 1024 * 1024
+LIMIT: Final = 8 * 1024 * 1024
 
 
 class EventTooLarge(Exception):
@@ -19,12 +19,14 @@ class EventTooLarge(Exception):
 class Cutter:
     """Feed it bytes as they arrive; it gives each event's data as soon as the event is whole."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, limit: int = LIMIT) -> None:
+        self._limit = limit
         self._rest = b""
         self._data: list[bytes] = []
+        self._held = 0
 
     def feed(self, some: bytes) -> Iterator[bytes]:
-        """The data of every event that `some` completes."""
+        """The data of every event that `some` completes. EventTooLarge past the limit."""
         whole = self._rest + some
         if b"\r" in whole:
             held_back = whole.endswith(b"\r")  # its LF may be in the next read
@@ -34,12 +36,13 @@ class Cutter:
         else:
             lines = whole.split(b"\n")
             self._rest = lines.pop()
-        if len(self._rest) > _LIMIT:
-            raise EventTooLarge
         for line in lines:
             if not line:
                 if self._data:
                     yield self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
-                    self._data = []
+                    self._data, self._held = [], 0
             elif line.startswith(b"data:"):
                 self._data.append(line[6:] if line.startswith(b"data: ") else line[5:])
+                self._held += len(line)
+        if self._held + len(self._rest) > self._limit:
+            raise EventTooLarge

@@ -6,7 +6,7 @@ numbers, stores and closes. It reaches the world through its Host only.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
@@ -76,7 +76,7 @@ class Host(Protocol):
 class Runner(Protocol):
     """Produces the events of a run."""
 
-    def run(self, context: RunContext, host: Host) -> AsyncIterator[Fact]:
+    def run(self, context: RunContext, host: Host) -> AsyncGenerator[Fact]:
         """The run's facts; the last is `RunCompleted` (added if missing) or RunFailure is raised."""
         ...
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from agents.providers.base import Finished, Opened, ReasoningText, TextDelta, ToolCall
 from agents.runners.base import ChatMessage, Host, RunContext
@@ -14,7 +14,7 @@ from conversations.events import Fact
 class ChatRunner:
     """System message, history, findings and question go to the model; its stream becomes facts."""
 
-    async def run(self, context: RunContext, host: Host) -> AsyncIterator[Fact]:
+    async def run(self, context: RunContext, host: Host) -> AsyncGenerator[Fact]:
         async for said in host.stream_model(_messages(context)):
             match said:
                 case TextDelta(text):
@@ -42,7 +42,9 @@ def _messages(context: RunContext) -> tuple[ChatMessage, ...]:
 
 def _unasked(call: ToolCall) -> tuple[Fact, Fact]:
     """A call for a tool that this run did not offer: visible, and refused."""
-    problem = events.Problem("tool_not_offered", "The model asked for a tool that this run does not offer.")
+    problem = events.Problem(
+        "tool_not_offered", "The model asked for a tool that this run does not offer."
+    )
     return (
         events.ToolCallStarted(call.id, call.name, {"arguments": call.arguments}),
         events.ToolCallCompleted(call.id, call.name, False, 0, error=problem),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any, Final
 
 from django.conf import settings
@@ -24,7 +24,7 @@ _TOKEN: Final = re.compile(r"\s*(?:[\u3000-\u9fff\uff00-\uffef]|[^\s\u3000-\u9ff
 class DemoRunner:
     """Says what the exercise search found, or what it would need to say more."""
 
-    async def run(self, context: RunContext, host: Host) -> AsyncIterator[Fact]:
+    async def run(self, context: RunContext, host: Host) -> AsyncGenerator[Fact]:
         yield events.ModelRouted("demo", "demo-1", None)
         answer = compose(context.question, _found(context))
         count = 0
@@ -59,7 +59,9 @@ def _in_chinese(question: str, exercises: list[dict[str, Any]]) -> str:
     lines = [f"关于“{_brief(question)}”，动作库里最合适的有：", ""]
     for number, item in enumerate(exercises, 1):
         volume = _volume(item, "{sets} 组 × {reps} 次")
-        lines.append(f"{number}. **{item['name']}**{f'（{volume}）' if volume else ''}：{item['description']}")
+        lines.append(
+            f"{number}. **{item['name']}**{f'（{volume}）' if volume else ''}：{item['description']}"
+        )
     if tip := _first(exercises[0], "tips"):
         lines += ["", f"先从“{exercises[0]['name']}”开始。要点：{tip}。"]
     lines += ["", "组间休息 60–120 秒，动作变形就减重。（离线演示模型的回答）"]

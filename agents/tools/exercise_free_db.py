@@ -86,7 +86,7 @@ def read_free_item(raw: Any) -> Item:
     read = msgspec.convert(raw, _FreeItem)
     name = read.name.strip()
     targets = _each(_MUSCLES, read.primary_muscles, "primaryMuscles")
-    group = MuscleGroup(GROUP_OF.get(targets[0], targets[0])) if targets else MuscleGroup.OTHER
+    group = _group(read.category, targets)
     (equipment,) = _each(_EQUIPMENT, (read.equipment,), "equipment")
     fields = {
         "description": _sentence(read),
@@ -106,7 +106,14 @@ def read_free_item(raw: Any) -> Item:
 def _sentence(read: _FreeItem) -> str:
     """A description, which that format lacks: "Beginner strength exercise for the chest (barbell)."."""
     muscles = " and ".join(read.primary_muscles) or "body"
-    return f"{read.level.capitalize()} {read.category} exercise for the {muscles} ({read.equipment or 'body only'})."
+    equipment = read.equipment or "body only"
+    return f"{read.level.capitalize()} {read.category} exercise for the {muscles} ({equipment})."
+
+
+def _group(category: str, targets: list[MuscleGroup]) -> MuscleGroup:
+    if category == "cardio":
+        return MuscleGroup.CARDIO
+    return MuscleGroup(GROUP_OF.get(targets[0], targets[0])) if targets else MuscleGroup.OTHER
 
 
 def _part(category: str, group: MuscleGroup) -> Category:

@@ -50,7 +50,7 @@ def read_media(raw: Any) -> dict[str, Any]:
 
 def plain(value: Any) -> dict[str, Any]:
     """Lists and plain strings, as the columns hold them."""
-    found: dict[str, Any] = msgspec.to_builtins(value)
+    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
     return found
 
 

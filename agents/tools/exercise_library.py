@@ -1,21 +1,22 @@
 """The searchable library: frozen exercises and an inverted index over their words.
 
 A library never changes; a new state of the table is a new library. The ranking is specs/text-run.md §3:
-each word of the query gives +10 where it stands in a name, +6 in an alias or trained muscle, +3 in the
-description (with tags, equipment and difficulty); nothing scores zero; ties go by name.
+each word of the query gives +10 where it stands in a name, +6 in an alias, tag or trained muscle, +3 in
+the description (with equipment, difficulty and assisting muscles); nothing scores zero; ties go by name.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import zip_longest
+from functools import cache
+from itertools import islice, zip_longest
 from typing import Any, Final, Literal
 
 from msgspec import Struct
 
 from agents.tools.exercise_vocabulary import CATEGORIES, DAYS, DIFFICULTIES, EQUIPMENT, GROUP_OF, MUSCLES
-from agents.tools.exercise_words import is_chinese_pair, query_words, wants_split, words
+from agents.tools.exercise_words import is_chinese_pair, read_query, words
 
 Day = Literal["push", "pull", "legs"]
 
@@ -71,12 +72,13 @@ class Exercise(Struct, frozen=True, kw_only=True):
 class Library:
     """Every exercise, in order of name, ready to be searched."""
 
-    __slots__ = ("_postings", "exercises")
+    __slots__ = ("_days", "_postings", "exercises")
 
     def __init__(
         self, exercises: tuple[Exercise, ...], postings: Mapping[str, tuple[tuple[int, int], ...]]
     ) -> None:
         self.exercises = exercises
+        self._days = tuple(day_of(exercise) for exercise in exercises)
         self._postings = postings
 
     @classmethod
@@ -91,14 +93,14 @@ class Library:
 
     def search(self, query: str, top_k: int) -> tuple[int, tuple[Exercise, ...]]:
         """How many exercises match, and the best `top_k` of them."""
+        asked = read_query(query)
         scores: defaultdict[int, int] = defaultdict(int)
-        for word in self._known(query_words(query)):
+        for word in self._known(asked.words):
             for position, weight in self._postings[word]:
                 scores[position] += weight
-        ranked = [self.exercises[at] for at in sorted(scores, key=lambda at: (-scores[at], at))]
-        if wants_split(query):
-            ranked = list(_dealt(ranked))
-        return len(ranked), tuple(ranked[:top_k])
+        ranked: Iterable[int] = (at for _, at in sorted((-score, at) for at, score in scores.items()))
+        best = islice(self._dealt(ranked) if asked.wants_split else ranked, top_k)
+        return len(scores), tuple(self.exercises[at] for at in best)
 
     def _known(self, asked: Iterable[str]) -> tuple[str, ...]:
         """The asked words that occur; an unknown pair such as 胸背 falls back on its characters."""
@@ -107,6 +109,16 @@ class Library:
             parts = word if word not in self._postings and is_chinese_pair(word) else (word,)
             known.update((part, None) for part in parts if part in self._postings)
         return tuple(known)
+
+    def _dealt(self, ranked: Iterable[int]) -> Iterator[int]:
+        """One exercise of each training day in turn, best first; what belongs to no day comes last."""
+        days: dict[Day | None, list[int]] = {}
+        for at in ranked:
+            days.setdefault(self._days[at], []).append(at)
+        rest = days.pop(None, [])
+        for turn in zip_longest(*days.values()):
+            yield from (at for at in turn if at is not None)
+        yield from rest
 
 
 def dto(exercise: Exercise) -> dict[str, Any]:
@@ -161,38 +173,45 @@ def _description(exercise: Exercise) -> str:
 def _weights(exercise: Exercise) -> dict[str, int]:
     """What each word of an exercise is worth."""
     weights: defaultdict[str, int] = defaultdict(int)
-    for weight, texts in (
-        (NAME_WEIGHT, (exercise.name, exercise.name_en)),
-        (ALIAS_WEIGHT, (*exercise.aliases, *_trained(exercise))),
-        (DESCRIPTION_WEIGHT, (exercise.description, exercise.description_en, *_about(exercise))),
+    for weight, texts, said in (
+        (NAME_WEIGHT, (exercise.name, exercise.name_en), ()),
+        (ALIAS_WEIGHT, (*exercise.aliases, *exercise.tags), _trained(exercise)),
+        (DESCRIPTION_WEIGHT, (exercise.description, exercise.description_en), _about(exercise)),
     ):
-        for word in words(" , ".join(texts)):
+        found = {word for text in texts for word in words(text)}
+        for word in found.union(*map(_vocabulary_words, said)):
             weights[word] += weight
     return weights
 
 
+@cache
+def _vocabulary_words(said: str) -> tuple[str, ...]:
+    return words(said)
+
+
 def _trained(exercise: Exercise) -> Iterator[str]:
-    """The words of its muscle group, and of target muscles within that group: a bench press is no 练肩."""
-    yield MUSCLES.get(exercise.muscle_group, "")
-    yield from (
-        MUSCLES.get(muscle, "") for muscle in exercise.target_muscles if _within(muscle, exercise)
-    )
+    """The words of its muscle group and of targets within it: a bench press is no answer to 练肩."""
+    for muscle in (exercise.muscle_group, *exercise.target_muscles):
+        if _within(muscle, exercise):
+            yield MUSCLES.get(muscle, "")
 
 
 def _about(exercise: Exercise) -> Iterator[str]:
-    yield from exercise.tags
+    """What people say for its equipment, assisting muscles, part of a programme, difficulty and day."""
     yield from (EQUIPMENT.get(item, "") for item in exercise.equipment)
     yield from (MUSCLES.get(muscle, "") for muscle in _assisting(exercise))
     yield CATEGORIES.get(exercise.category, "")
     yield DIFFICULTIES.get(exercise.difficulty, "")
     day = day_of(exercise)
-    yield DAYS[day] if day and exercise.category != "FLEXIBILITY" else ""
+    if day and exercise.category != "FLEXIBILITY":
+        yield DAYS[day]
 
 
 def _assisting(exercise: Exercise) -> Iterator[str]:
     """Muscles that also work; a staple counts its own once more, so that it leads its group."""
-    yield from exercise.secondary_muscles
-    yield from (muscle for muscle in exercise.target_muscles if not _within(muscle, exercise))
+    for muscle in (*exercise.target_muscles, *exercise.secondary_muscles):
+        if not _within(muscle, exercise):
+            yield muscle
     if STAPLE in exercise.tags:
         yield from (exercise.muscle_group, *exercise.target_muscles[:1])
 
@@ -200,14 +219,3 @@ def _assisting(exercise: Exercise) -> Iterator[str]:
 def _within(muscle: str, exercise: Exercise) -> bool:
     group = exercise.muscle_group
     return muscle == group or GROUP_OF.get(muscle) == group or GROUP_OF.get(group) == muscle
-
-
-def _dealt(ranked: Iterable[Exercise]) -> Iterator[Exercise]:
-    """One exercise of each training day in turn, best first; what belongs to no day comes last."""
-    days: dict[Day | None, list[Exercise]] = {}
-    for exercise in ranked:
-        days.setdefault(day_of(exercise), []).append(exercise)
-    rest = days.pop(None, [])
-    for turn in zip_longest(*days.values()):
-        yield from (exercise for exercise in turn if exercise is not None)
-    yield from rest

@@ -30,7 +30,8 @@ MUSCLES: Final[Mapping[str, str]] = MappingProxyType(
         "LOWER_BACK": "下背 下背部 腰 腰部 竖脊肌 lower back, lumbar",
         "TRAPEZIUS": "斜方肌 上背 traps trapezius, upper back",
         "FULL_BODY": "全身 全身性 full body, total body, whole body",
-        "CARDIO": "有氧 心肺 减肥 减脂 燃脂 瘦身 减重 耐力 cardio aerobic conditioning endurance fat loss lose weight slim",
+        "CARDIO": "有氧 心肺 减肥 减脂 燃脂 瘦身 减重 耐力 cardio aerobic conditioning endurance "
+        "fat loss lose weight slim",
     }
 )
 GROUP_OF: Final[Mapping[str, str]] = MappingProxyType(
@@ -45,9 +46,6 @@ CATEGORIES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "UPPER_BODY": "上肢 上半身 upper body",
         "LOWER_BODY": "下肢 下半身 lower body",
-        "CORE": "核心 core",
-        "FULL_BODY": "全身 full body",
-        "CARDIO": "有氧 心肺 减肥 减脂 cardio",
         "FLEXIBILITY": "拉伸 柔韧 灵活性 活动度 放松 热身 恢复 stretch stretching flexibility mobility "
         "warmup cooldown recovery",
         "STRENGTH": "力量 strength",
@@ -68,8 +66,8 @@ EQUIPMENT: Final[Mapping[str, str]] = MappingProxyType(
         "MEDICINE_BALL": "药球 medicine ball",
         "STABILITY_BALL": "瑞士球 健身球 stability ball",
         "FOAM_ROLLER": "泡沫轴 foam roller",
-        "BENCH": "卧推凳 健身凳 bench",
-        "SQUAT_RACK": "深蹲架 rack",
+        "BENCH": "健身凳 长凳 bench",
+        "SQUAT_RACK": "蹲架 rack",
         "SMITH_MACHINE": "史密斯 史密斯机 smith machine",
         "LEG_PRESS": "腿举机 machine",
         "LAT_PULLDOWN": "高位下拉器 machine",
@@ -101,6 +99,6 @@ DAYS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "push": "推 推日 推类 push 分化",
         "pull": "拉 拉日 拉类 pull 分化",
-        "legs": "腿 腿日 legs 分化",
+        "legs": "腿日 分化",
     }
 )

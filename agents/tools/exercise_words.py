@@ -12,7 +12,11 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Final
 
+from msgspec import Struct
+
 LONGEST_QUERY: Final = 2_000
+SPLIT: Final = "三分化"
+SPLIT_WORD: Final = "分化"
 
 _CJK = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
 _WORD = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
@@ -33,14 +37,20 @@ _CHINESE_FILLER = re.compile(
     "|礼拜[一二三四五六日天]|次数|[的了吗呢吧啊呀请帮我你您想做练用]"
 )
 _ENGLISH_FILLER: Final = frozenset(
-    """a an the i me my we you your it its is are am be do does did doing can could should would will shall
-    want need like please help give show tell recommend suggest suggestion make create build list find
-    search design what whats which who how when where why many much for of to in on at with without and or
-    but from by as that this these those some any all no not there if so just about into using use have has
-    had get got im id ive whichever best good great better top effective efficient proper properly correct
-    correctly right form exercise workout work out routine training train plan program programme session
-    day week weekly daily month today tomorrow monday tuesday wednesday thursday friday saturday sunday fitness gym movement
-    move muscle set rep grow bigger stronger strong strengthen equipment weights only""".split()
+    " ".join(
+        (
+            "a an the i me my we you your it its is are am be do does did doing can could should",
+            "would will shall want need like please help give show tell recommend suggest suggestion",
+            "make create build list find search design what whats which who how when where why many",
+            "much for of to in on at with without and or but from by as that this these those some",
+            "any all no not there if so just about into using use have has had get got im id ive best",
+            "good great better top effective efficient proper properly correct correctly right form",
+            "exercise workout work out routine training train plan program programme session day week",
+            "weekly daily month today tomorrow monday tuesday wednesday thursday friday saturday",
+            "sunday fitness gym movement move muscle set rep grow bigger stronger strong strengthen",
+            "equipment weights only target",
+        )
+    ).split()
 )
 _IRREGULAR: Final = {
     "calves": "calf",
@@ -60,14 +70,14 @@ _SPELLINGS: Final = (
     (re.compile("腰(疼|痛|酸|不好|不舒服|伤|突|椎|肌劳损)|\\bback\\W+pain\\b"), " 护腰 下背 "),
     (
         re.compile("膝盖?(疼|痛|酸|不好|不舒服|伤|有伤|受伤)|\\b(bad|sore|weak)\\W+knees?\\b"),
-        " 膝盖友好 knee ",
+        " 膝盖友好 ",
     ),
     (
         re.compile(
             "[二两三四五]分化|推拉腿|推、拉、腿|\\bppl\\b|\\bpush\\W+pull\\b(\\W+(and\\W+)?legs?\\b)?"
             "|\\bsplit\\b(?!\\W+(squat|jerk|lunge|jump|stance))"
         ),
-        " 三分化 ",
+        f" {SPLIT} ",
     ),
     (
         re.compile(
@@ -80,7 +90,16 @@ _SPELLINGS: Final = (
 _PLAN = re.compile(
     r"(训练|健身|锻炼|运动)\W*(计划|方案)|\b(workout|training|fitness|gym)\W+(plan|program|routine)"
 )
-_WEEKDAY = re.compile("(?:周|星期|礼拜)[一二三四五六日天]")
+_WEEKDAY = re.compile(
+    r"(?:周|星期|礼拜)[一二三四五六日天]|\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b"
+)
+
+
+class Query(Struct, frozen=True):
+    """What a question asks for; `wants_split` is a question about several training days."""
+
+    words: tuple[str, ...]
+    wants_split: bool
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -88,18 +107,17 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_each_word(_plain(text))))
 
 
-def query_words(query: str) -> tuple[str, ...]:
-    """The distinct search words of a question; one that asks for no more than a plan asks for a split."""
+def read_query(query: str) -> Query:
+    """The search words of a question; one that asks for no more than a plan asks for a split."""
     plain = _plain(query[:LONGEST_QUERY])
+    days = len(_WEEKDAY.findall(plain))
+    wants_plan = bool(_PLAN.search(plain))
     for spelling, replacement in _SPELLINGS:
         plain = spelling.sub(replacement, plain)
     found = tuple(dict.fromkeys(_each_word(plain)))
-    return words("三分化") if not found and _PLAN.search(plain) else found
-
-
-def wants_split(query: str) -> bool:
-    """Whether a question is about several training days, so that its answer should cover them all."""
-    return "分化" in query_words(query) or len(_WEEKDAY.findall(_plain(query[:LONGEST_QUERY]))) > 1
+    if not found and wants_plan:
+        found = words(SPLIT)
+    return Query(words=found, wants_split=SPLIT_WORD in found or days > 1)
 
 
 def is_chinese_pair(word: str) -> bool:

@@ -6,6 +6,7 @@ in two seconds, tells whether it changed, so most searches ask the database noth
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import Annotated, Any, Final
@@ -86,7 +87,9 @@ class LibraryCache:
         async with database.connection() as connection:
             state = await _state(connection)
             if self._library is None or state != self._state:
-                self._library = Library.build(await _exercises(connection))
+                rows = await _exercises(connection)
+                # A thousand exercises take 0.1 s: not on the loop that serves streams.
+                self._library = await asyncio.to_thread(Library.build, rows)
                 # Read before the rows: if they changed in between, the next look finds out.
                 self._state = state
         return self._library

@@ -13,7 +13,7 @@ from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
-from django.db.models import ForeignKey, QuerySet
+from django.db.models import Field, ForeignKey, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html
@@ -50,29 +50,14 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[misc,type-arg]
     ]
 
 
-class ApiTokenForm(forms.ModelForm):  # type: ignore[type-arg]
-    """What staff say about a token; its text is made for them."""
-
-    scopes = forms.MultipleChoiceField(
-        choices=Scope.choices,
-        initial=default_scopes,
-        widget=UnfoldAdminCheckboxSelectMultipleWidget,
-        required=False,
-    )
-
-    class Meta:
-        model = ApiToken
-        fields = ("user", "name", "scopes", "expires_at")
-
-
 @admin.register(ApiToken)
 class ApiTokenAdmin(ModelAdmin):  # type: ignore[misc]
     """Make API tokens, see when they were used, revoke them."""
 
-    form = ApiTokenForm
     fields = ("user", "name", "scopes", "expires_at")
     list_display = ("shown_prefix", "name", "user", "shown_scopes", "last_used_at", "state")
-    list_filter = ("revoked_at", "expires_at")
+    list_filter = (("revoked_at", admin.EmptyFieldListFilter), "expires_at")
+    autocomplete_fields = ("user",)
     list_select_related = ("user",)
     search_fields = ("name", "prefix", "user__username")
     ordering = ("-created_at",)
@@ -86,6 +71,20 @@ class ApiTokenAdmin(ModelAdmin):  # type: ignore[misc]
     def get_readonly_fields(self, request: HttpRequest, obj: ApiToken | None = None) -> tuple[str, ...]:
         """Of a token that exists only the name may change: whoever holds it counts on the rest."""
         return () if obj is None else ("user", "shown_prefix", "shown_scopes", *_MOMENTS)
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        return {"user": request.user.pk}
+
+    def formfield_for_dbfield(
+        self, db_field: Field[Any, Any], request: HttpRequest, **kwargs: Any
+    ) -> Any:
+        if db_field.name != "scopes":
+            return super().formfield_for_dbfield(db_field, request, **kwargs)
+        return forms.MultipleChoiceField(
+            choices=Scope.choices,
+            initial=default_scopes,
+            widget=UnfoldAdminCheckboxSelectMultipleWidget,
+        )
 
     def formfield_for_foreignkey(
         self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any

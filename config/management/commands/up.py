@@ -41,9 +41,9 @@ Ask something, then watch the answer being written:
   RUN=$(curl -s {url}/api/v1/agent/runs -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" -d '{{"model": "demo", "text": "{question}"}}' | sed 's/.*"run_id": *"\\([^"]*\\)".*/\\1/')
   curl -N {url}/api/v1/agent/runs/$RUN/events -H "Authorization: Bearer $TOKEN"
 
-Ctrl-C stops everything.
+It answers in the language of the question: 有哪些在家练臀的动作?  Ctrl-C stops everything.
 """  # noqa: E501 - to be pasted
-_QUESTION: Final = "Which exercises train the glutes? 哪些动作可以练臀?"
+_QUESTION: Final = "Which exercises train the glutes at home?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Command(BaseCommand):
 
 
 def _seed() -> None:
-    from agents.tools.exercises import seed_exercises
+    from agents.tools.exercise_seed import seed_exercises
     from prompts.seeds import seed
 
     seed()
@@ -152,8 +152,7 @@ async def _announce(stop: asyncio.Event, claim: Claim, credentials: Credentials)
 
 
 def _healthy(claim: Claim) -> bool:
-    host, port = claim.listener_address
-    connection = HTTPConnection(host, port, timeout=5)
+    connection = HTTPConnection(*claim.local, timeout=5)
     try:
         connection.request("GET", "/health")
         return connection.getresponse().status < 500

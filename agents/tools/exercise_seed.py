@@ -1,0 +1,32 @@
+"""The starter library: written for Parley, loaded once, then the staff's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from django.db import transaction
+
+from agents.models import Exercise
+from agents.tools.exercise_import import read_items
+from agents.tools.exercise_items import Item
+from agents.tools.exercise_store import lock_library, store
+
+STARTER_FILE: Final = Path(__file__).with_name("starter_exercises.json")
+
+
+def starter_items() -> tuple[Item, ...]:
+    """The exercises Parley brings along."""
+    return read_items(STARTER_FILE.read_bytes())
+
+
+def seed_exercises() -> int:
+    """Load the starter library into an empty table; how many exercises were added.
+
+    A table with anything in it is the staff's and stays as it is.
+    """
+    if Exercise.objects.exists():
+        return 0
+    with transaction.atomic():
+        lock_library()
+        return 0 if Exercise.objects.exists() else store(starter_items()).created

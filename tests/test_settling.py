@@ -1,0 +1,239 @@
+"""Every accepted run ends, once, whatever happens to its worker (promises P1, P2, P7, P8, P9)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from agents import claims, endings
+from config.database import run_sync
+from conversations import events, log
+from conversations.identifiers import uuid7
+from conversations.log import LeaseLost, Writer
+from conversations.models import Message, Run, RunStatus, Thread
+from tests.client import Client, reply
+from tests.conftest import Server
+
+
+def stored_types(run_id: str) -> list[str]:
+    async def read() -> list[str]:
+        return [event.type async for batch in log.read(UUID(run_id)) for event in batch.events]
+
+    return run_sync(read())
+
+
+def orphan(client: Client, *said: events.Fact, attempt: int = 1) -> Run:
+    """A run that a worker claimed, said something of, and then died."""
+    accepted = client.start("hello", model="demo", enable_exercise_search=False)
+    run = Run.objects.get(pk=accepted["run_id"])
+    client.wait_for(accepted["run_id"], "completed")
+    thread = Thread.objects.create(owner=client.user, last_seq=1)
+    soon = timezone.now() + timedelta(minutes=5)
+    made = Run.objects.create(
+        id=uuid7(),
+        owner=client.user,
+        thread=thread,
+        thread_seq=1,
+        request_id=uuid4().hex,
+        dialect="text",
+        model="global:demo",
+        request=run.request,
+        status=RunStatus.RUNNING,
+        attempt=attempt,
+        fence=1,
+        worker="dead:1",
+        started_at=timezone.now(),
+        lease_until=soon,
+        deadline_at=soon,
+        deadline_s=300,
+    )
+
+    async def write() -> None:
+        from config import database
+
+        facts = [events.RunQueued(0), events.RunStarted(attempt, 0), *said]
+        batch = log.batch_of(made.id, [events.RunEvent(n, 1, f) for n, f in enumerate(facts, 1)])
+        async with database.connection() as connection:
+            await connection.execute(
+                "INSERT INTO conversations_eventbatch VALUES (%s, %s, %s, %s)",
+                (made.id, batch.first_seq, batch.last_seq, _text(batch.body)),
+            )
+
+    run_sync(write())
+    return made
+
+
+def _text(body: bytes | str) -> str:
+    return body.decode() if isinstance(body, bytes) else body
+
+
+def expire(run: Run) -> None:
+    Run.objects.filter(pk=run.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
+
+
+def test_a_lost_run_that_said_something_fails_visibly_and_keeps_what_it_said(client: Client) -> None:
+    run = orphan(
+        client,
+        events.StageStarted("execution"),
+        events.ToolCallStarted("t1", "web_search.exa", {"query": "x"}),
+        events.MessageDelta("m1", "Half an ans"),
+    )
+    expire(run)
+    detail = client.wait_for(run.id.hex, "failed", seconds=5)
+    assert detail["error"]["code"] == "worker_lost"
+    frames = client.watch(run.id.hex)
+    assert [f.event for f in frames] == [
+        "status", "status", "tool_start", "content_delta", "tool_result", "error",
+    ]  # fmt: skip
+    assert frames[4].data["error"]["code"] == "worker_lost"
+    assert stored_types(run.id.hex)[-4:] == [
+        "tool.call.completed", "message.completed", "stage.completed", "run.failed",
+    ]  # fmt: skip
+    answer = Message.objects.get(run=run, role="assistant")
+    assert answer.content == "Half an ans"
+    assert answer.metadata["worker_agent_output"] == {"answer": "Half an ans", "status": "failed"}
+
+
+def test_a_lost_run_that_said_nothing_runs_again(client: Client) -> None:
+    run = orphan(client, events.StageStarted("execution"))
+    expire(run)
+    detail = client.wait_for(run.id.hex, "completed", seconds=10)
+    assert detail["attempt"] == 2
+    types = stored_types(run.id.hex)
+    assert types.count("run.started") == 2
+    assert types[:4] == ["run.queued", "run.started", "stage.started", "stage.completed"]
+
+
+def test_a_run_that_was_lost_too_often_fails(client: Client) -> None:
+    run = orphan(client, attempt=3)
+    expire(run)
+    assert client.wait_for(run.id.hex, "failed", seconds=5)["error"]["code"] == "worker_lost"
+
+
+def test_a_dead_workers_run_is_cancelled_within_two_seconds(client: Client) -> None:
+    run = orphan(client, events.MessageDelta("m1", "x"))
+    begun = time.monotonic()
+    response = client.http.post(f"/api/v1/agent/runs/{run.id.hex}/cancel")
+    assert response.status_code == 202
+    client.wait_for(run.id.hex, "cancelled", seconds=5)
+    assert time.monotonic() - begun < 2.5
+
+
+def test_a_dead_workers_run_past_its_deadline_fails(client: Client) -> None:
+    run = orphan(client, events.MessageDelta("m1", "x"))
+    Run.objects.filter(pk=run.pk).update(deadline_at=timezone.now() - timedelta(seconds=2))
+    detail = client.wait_for(run.id.hex, "failed", seconds=5)
+    assert detail["error"]["code"] == "deadline_exceeded"
+
+
+def test_a_run_that_no_worker_takes_in_time_fails(client: Client) -> None:
+    run = orphan(client)
+    late = timezone.now() - timedelta(seconds=1)
+    Run.objects.filter(pk=run.pk).update(status="queued", lease_until=None, deadline_at=late,
+                                         cancel_requested_at=None)  # fmt: skip
+    assert client.wait_for(run.id.hex, "failed", "completed", seconds=5)["status"] in (
+        "failed",
+        "completed",
+    )
+
+
+def test_settling_twice_at_once_ends_a_run_once(client: Client, server: Server) -> None:
+    run = orphan(client, events.MessageDelta("m1", "x"))
+    with ThreadPoolExecutor(8) as pool:
+        ended = list(
+            pool.map(lambda _: run_sync(endings.settle(run.id, "worker_lost", fence=1)), range(8))
+        )
+    assert ended.count(True) == 1
+    assert stored_types(run.id.hex).count("run.failed") == 1
+
+
+def test_a_worker_that_lost_its_lease_cannot_write(client: Client) -> None:
+    run = orphan(client, events.MessageDelta("m1", "x"))
+    assert run_sync(endings.settle(run.id, "worker_lost", fence=1))
+    before = stored_types(run.id.hex)
+
+    async def wake_up() -> None:
+        import asyncio
+
+        writer = Writer()
+        writing = asyncio.create_task(writer.run())
+        late = writer.open(run.id, fence=1, last_seq=3)
+        late.append(events.MessageDelta("m1", "too late"))
+        with pytest.raises(LeaseLost):
+            await late.drain()
+        with pytest.raises(LeaseLost):
+            late.append(events.MessageDelta("m1", "even later"))
+        writing.cancel()
+
+    run_sync(wake_up())
+    assert stored_types(run.id.hex) == before
+    assert run_sync(claims.renew([(run.id, 1)], lease_s=10)) == {}
+
+
+def test_a_running_run_is_cancelled_and_keeps_its_words(
+    client: Client, scripted: Callable[..., Any]
+) -> None:
+    accepted = client.start("Say much", model=scripted("endless").name, enable_exercise_search=False)
+    begun = client.watch(accepted["run_id"], stop_after=6)
+    since = time.monotonic()
+    client.http.post(f"/api/v1/agent/runs/{accepted['run_id']}/cancel")
+    rest = client.watch(accepted["run_id"], after=begun[-1].id)
+    assert time.monotonic() - since < 2
+    assert rest[-1].event == "error"
+    assert rest[-1].data["code"] == "cancelled"
+    assert client.run(accepted["run_id"])["status"] == "cancelled"
+    said = client.history(accepted["conversation_id"])["messages"][-1]["content"]
+    assert said == reply(begun + rest)
+
+
+def test_a_waiting_run_is_cancelled_at_once_and_the_next_one_runs(
+    client: Client, scripted: Callable[..., Any]
+) -> None:
+    first = client.start("one", model=scripted("endless").name)
+    thread = first["conversation_id"]
+    second = client.start("two", conversation_id=thread)
+    third = client.start("three", conversation_id=thread)
+    client.watch(first["run_id"], stop_after=2)
+    assert client.run(second["run_id"])["status"] == "queued"
+    client.http.post(f"/api/v1/agent/runs/{second['run_id']}/cancel")
+    assert client.run(second["run_id"])["status"] == "cancelled"
+    client.http.post(f"/api/v1/agent/runs/{first['run_id']}/cancel")
+    assert client.watch(third["run_id"])[-1].event == "completed"
+
+
+def test_cancelling_an_ended_run_changes_nothing(client: Client) -> None:
+    accepted = client.start()
+    frames = client.watch(accepted["run_id"])
+    response = client.http.post(f"/api/v1/agent/runs/{accepted['run_id']}/cancel")
+    assert (response.status_code, response.json()["status"]) == (202, "completed")
+    assert client.watch(accepted["run_id"]) == frames
+
+
+def test_runs_of_one_thread_run_one_after_the_other_in_the_order_asked(client: Client) -> None:
+    first = client.start("question 1")
+    thread = first["conversation_id"]
+    others = [client.start(f"question {n}", conversation_id=thread) for n in (2, 3, 4)]
+    for accepted in others:
+        client.watch(accepted["run_id"])
+    runs = Run.objects.filter(thread_id=thread).order_by("started_at")
+    assert [run.thread_seq for run in runs] == sorted(run.thread_seq for run in runs)
+    finished = [run.finished_at for run in runs]
+    begun = [run.started_at for run in runs]
+    assert all(end <= start for end, start in zip(finished[:-1], begun[1:], strict=True))
+
+
+def test_the_database_refuses_two_running_runs_on_a_thread(client: Client) -> None:
+    run = orphan(client)
+    twin = Run.objects.get(pk=run.pk)
+    twin.pk = uuid7()
+    with pytest.raises(IntegrityError, match="one_running_run_per_thread"), transaction.atomic():
+        twin.save(force_insert=True)
+    run_sync(endings.settle(run.id, "cancelled", fence=1))
