@@ -88,7 +88,7 @@ EXPECTED_FIRST = [
     ("rowing machine", "划船机"),
     ("stretching after leg day", "腘绳肌拉伸"),
     ("肩部热身", "弹力带绕肩"),
-    ("hip mobility", "九十九十髋旋转"),
+    ("hip mobility", "髋部旋转（90/90）"),
     ("foam roller", "泡沫轴放松"),
     ("腰疼适合做什么", "婴儿式"),
     ("帮我安排一个三分化训练，周一练胸", "杠铃卧推"),

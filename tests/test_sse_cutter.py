@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import pytest
 from hypothesis import example, given
@@ -57,7 +58,7 @@ def reads(draw: st.DrawFn) -> tuple[str, list[bytes]]:
     stream = draw(streams())
     whole = stream.encode()
     places = sorted(draw(st.sets(st.integers(0, len(whole)), max_size=12)) | {0, len(whole)})
-    pieces = [whole[start:end] for start, end in zip(places, places[1:], strict=False)]
+    pieces = [whole[start:end] for start, end in pairwise(places)]
     return stream, pieces
 
 

@@ -36,7 +36,7 @@ class TextRunBody(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, hide_input_in_errors=True)
 
     model: Annotated[str, StringConstraints(min_length=1, max_length=200)]
-    text: Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]
+    text: Annotated[str, StringConstraints(min_length=1)]
     conversation_id: str | None = None
     metadata: dict[str, Any] = Field(default_factory=dict)
     result_mode: Literal["xml_plaintext", "raw_passthrough", "auto"] | None = None
@@ -48,11 +48,11 @@ class TextRunBody(BaseModel):
 
 def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
     """The canonical request; `model_required`, `text_required` or field errors as InvalidRequest."""
-    if body.get("model") in (None, ""):
+    if _blank(body.get("model")):
         raise InvalidRequest(
             "model is required: take a name from GET /api/v1/llm/models.", code="model_required"
         )
-    if body.get("text") in (None, ""):
+    if _blank(body.get("text")):
         raise InvalidRequest("text is required: it is what the user says.", code="text_required")
     try:
         asked = TextRunBody.model_validate(body)
@@ -69,6 +69,10 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
         result_mode=asked.result_mode,
         prefetch=(search,) if asked.enable_exercise_search else (),
     )
+
+
+def _blank(given: object) -> bool:
+    return given is None or (isinstance(given, str) and not given.strip())
 
 
 def _uuid_or_new(given: str | None) -> str | None:
