@@ -7,8 +7,12 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 from django.contrib import admin, messages
+from django.db.models import TextField
+from django.db.models.functions import Cast
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.html import format_html
 from msgspec import Struct
 from unfold.admin import ModelAdmin
@@ -39,6 +43,7 @@ class RunAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
     """Runs, newest first."""
 
     list_display = (
+        "begun",
         "short_id",
         "status_label",
         "model",
@@ -48,7 +53,6 @@ class RunAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
         "total_ms",
         "output_tokens",
         "error_code",
-        "created_at",
     )
     list_select_related: ClassVar = ["owner"]
     list_filter: ClassVar = ["status", "dialect", "model", "created_at"]
@@ -109,9 +113,13 @@ class RunAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
         ("Request", {"fields": ("request",), "classes": ("collapse",)}),
     )
 
+    @admin.display(description="Created", ordering="created_at")
+    def begun(self, run: Run) -> str:
+        return timezone.localtime(run.created_at).strftime("%Y-%m-%d %H:%M:%S")
+
     @admin.display(description="Run", ordering="id")
     def short_id(self, run: Run) -> str:
-        return run.id.hex
+        return format_html('<code title="{}">…{}</code>', run.id.hex, run.id.hex[-8:])
 
     @display(  # type: ignore[untyped-decorator]
         description="Status",
@@ -158,7 +166,11 @@ class RunAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
 
     @action(description="Cancel run", url_path="cancel", permissions=["cancel"])  # type: ignore[untyped-decorator]
     def cancel(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        run = Run.objects.filter(pk=object_id).first()
+        """Ask first (GET), then cancel (POST): a link must not end a run."""
+        run = Run.objects.select_related("owner").filter(pk=object_id).first()
+        if run is not None and run.status in LIVE and request.method != "POST":
+            shown = self.admin_site.each_context(request) | {"run": run, "title": "Cancel run"}
+            return TemplateResponse(request, "admin/conversations/run/confirm_cancel.html", shown)
         if run is None or run.status not in LIVE:
             messages.info(request, "The run has ended already.")
         else:
@@ -176,8 +188,8 @@ def _between(begin: Any, end: Any) -> int | None:
 
 def timeline(run_id: str) -> list[TimelineRow]:
     """The run's events for reading, deltas of one message joined; cut off past a limit."""
-    batches = EventBatch.objects.filter(run_id=run_id).order_by("first_seq")[:_TIMELINE_LIMIT]
-    stored = batches.extra(select={"body": "events::text"}).values_list("first_seq", "body")
+    batches = EventBatch.objects.filter(run_id=run_id).annotate(body=Cast("events", TextField()))
+    stored = batches.order_by("first_seq").values_list("first_seq", "body")[:_TIMELINE_LIMIT]
     some = [event for first_seq, body in stored for event in events.decode(first_seq, body)]
     return list(_rows(some))
 

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -140,8 +141,10 @@ async def _until_it_answers(target: load.Target) -> None:
 
 def _facts(options: argparse.Namespace, stack: Stack) -> dict[str, Any]:
     """What must be known to compare a result with another."""
-    git = ("git", "-C", str(ROOT), "describe", "--always", "--dirty")
-    commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
+    commit = "unknown"
+    if git := shutil.which("git"):
+        command = (git, "-C", str(ROOT), "describe", "--always", "--dirty")
+        commit = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
     at = datetime.now(UTC).isoformat(timespec="seconds")
     return {
         "commit": commit,

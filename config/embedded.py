@@ -31,7 +31,8 @@ import psycopg
 from config import env
 
 DATABASE: Final = "parley"
-START_S: Final = 60
+START_S: Final = 180
+_LAUNCHES: Final = 3  # the children of a killed server hold on to its memory for a moment
 _ROOT_RUNS_AS: Final = "pgserver"  # PostgreSQL refuses to run as root
 _LONGEST_SOCKET_PATH: Final = 103
 _NO_DATABASE: Final = "postgresql:///unused"
@@ -91,10 +92,12 @@ class Server:
             fcntl.flock(self._lease, fcntl.LOCK_SH)
             if not (self.data / "PG_VERSION").exists():
                 self._create()
-            if not self._running():
-                self._launch()
-            self._wait_until_it_answers()
-        return self.url(DATABASE)
+            for _ in range(_LAUNCHES):
+                if not self._running():
+                    self._launch()
+                if self._answers():
+                    return self.url(DATABASE)
+        raise DatabaseUnavailable(self._complaint())
 
     def stop(self) -> None:
         """Give up this process's share; the last one to leave stops the server."""
@@ -164,17 +167,19 @@ class Server:
         options = shlex.join(f"--{name}={value}" for name, value in settings.items())
         self._control("--no-wait", "-o", options, "-l", str(self.data / "server.log"), "start")
 
-    def _wait_until_it_answers(self) -> None:
-        """Recovery after a crash may take a while; then make sure that our database is there."""
+    def _answers(self) -> bool:
+        """Wait for it (recovery after a crash takes time) and see to our database; False if it died."""
         deadline = time.monotonic() + START_S
-        while True:
+        while time.monotonic() < deadline:
             try:
                 with psycopg.connect(self.url("postgres"), autocommit=True, connect_timeout=5) as opened:
-                    return _make_database(opened)
+                    _make_database(opened)
+                    return True
             except psycopg.OperationalError:
-                if time.monotonic() > deadline or not self._running_or_starting():
-                    raise DatabaseUnavailable(self._complaint()) from None
-                time.sleep(0.02)
+                if not self._running_or_starting():
+                    return False
+                time.sleep(0.05)
+        return False
 
     def _running_or_starting(self) -> bool:
         """A fresh server has no pid file for a moment."""

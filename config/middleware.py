@@ -135,6 +135,8 @@ class _AsyncStaticFiles(StaticFiles):
 
 def _read_whole(file: Any) -> HttpResponse:
     """A file response as a plain one: ASGI cannot stream from a blocking file."""
-    with file:
+    try:
         content = b"".join(file.streaming_content)
+    finally:
+        file.close()
     return HttpResponse(content, status=file.status_code, headers=dict(file.items()))

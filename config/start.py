@@ -53,6 +53,7 @@ class Claim:
         """Where a person or a script finds the address and the credentials."""
         return embedded.folder() / "up.json"
 
+
 claim: Claim | None = None
 
 

@@ -150,7 +150,7 @@ class Transcript:
             metadata |= {"stage": draft.stage, "latency_ms": self._latencies.get(draft.stage, 0)}
         if role == "assistant":
             metadata["worker_agent_output"] = answer
-        return StoredMessage(role, draft.text, _storable(metadata))
+        return _storable(role, draft.text, metadata)
 
     def _tool_message(self, call: _Call) -> StoredMessage:
         started, done = call.started, call.completed
@@ -163,7 +163,7 @@ class Transcript:
             "latency_ms": done.elapsed_ms if done else 0,
             "tool_agent_output": output | (_outcome(done) if done else {"ok": False}),
         }
-        return StoredMessage("tool", _tool_summary(started, done), _storable(metadata))
+        return _storable("tool", _tool_summary(started, done), metadata)
 
 
 def fold(run_id: UUID, some: Iterable[RunEvent]) -> Transcript:
@@ -190,12 +190,12 @@ def _tool_summary(started: events.ToolCallStarted, done: events.ToolCallComplete
     )
 
 
-def _storable(metadata: dict[str, Any]) -> str:
-    """Metadata as JSON that PostgreSQL's jsonb takes: it has no place for the NUL character."""
+def _storable(role: str, content: str, metadata: dict[str, Any]) -> StoredMessage:
+    """A message that PostgreSQL takes: neither its text nor its jsonb has a place for NUL."""
     encoded = msgspec.json.encode(metadata).decode()
-    if "\\u0000" not in encoded:
-        return encoded
-    return msgspec.json.encode(_without_nul(metadata)).decode()
+    if "\\u0000" in encoded:
+        encoded = msgspec.json.encode(_without_nul(metadata)).decode()
+    return StoredMessage(role, _without_nul(content), encoded)
 
 
 def _without_nul(value: Any) -> Any:

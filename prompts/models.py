@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from django.conf import settings
-from django.core.validators import MaxValueValidator, MinValueValidator
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -145,7 +145,16 @@ class Endpoint(models.Model):
 class ModelMapping(models.Model):
     """A public model name and the candidates that may serve it, in order."""
 
-    key = models.SlugField(max_length=100, unique=True, help_text="Clients ask for global:KEY or KEY.")
+    key = models.CharField(
+        max_length=100,
+        unique=True,
+        validators=[
+            RegexValidator(
+                r"^[A-Za-z0-9][A-Za-z0-9._/-]*\Z", "Use letters, digits and . _ / - only, for example gpt-4.1."
+            )
+        ],
+        help_text="Clients ask for global:KEY or KEY.",
+    )
     label = models.CharField(max_length=200, blank=True, default="")
     is_active = models.BooleanField(default=True)
     required_tier = models.CharField(max_length=32, blank=True, default="")

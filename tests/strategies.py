@@ -11,7 +11,7 @@ from conversations import events
 from conversations.events import Fact, RunEvent
 
 AT = 1_760_000_000_000
-_UNITS = ["x", "word ", "你好，", "句。", "🏋️‍♀️", ".\n", "é\t", "a\u2028b", "\x00", "<b>", "​", "   "]
+_UNITS = ["x", "word ", "你好，", "句。", "🏋️‍♀️", ".\n", "é\t", "a\u2028b", "\x00", "<b>", "\u200b", "   "]
 
 
 def texts() -> st.SearchStrategy[str]:

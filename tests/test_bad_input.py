@@ -40,7 +40,7 @@ def check_error(response: httpx.Response, status: int, code: str) -> dict[str, A
         ({"model": None, "text": "hi"}, 422, "model_required"),
         ({"model": "demo"}, 422, "text_required"),
         ({"model": "demo", "text": ""}, 422, "text_required"),
-        ({"model": "demo", "text": " \n"}, 422, "invalid_request"),
+        ({"model": "demo", "text": " \n"}, 422, "text_required"),
         ({"model": "no-such", "text": "hi"}, 422, "model_not_allowed"),
         ({"model": "global:no-such", "text": "hi"}, 422, "model_not_allowed"),
         ({"model": 7, "text": "hi"}, 422, "invalid_request"),

@@ -14,7 +14,7 @@ import msgspec
 import psycopg
 import pytest
 from django.contrib.admin import site
-from django.db import connection
+from django.db import IntegrityError, connection, transaction
 from django.test import RequestFactory
 from hypothesis import given
 from hypothesis import strategies as st
@@ -256,10 +256,11 @@ def test_a_thousand_exercises_are_searched_within_a_millisecond() -> None:
 
 
 def _mean_seconds(library: Library, queries: list[str]) -> float:
-    start = time.perf_counter()
+    """CPU time, so that a busy machine does not count."""
+    start = time.thread_time()
     for query in queries:
         library.search(query, 10)
-    return (time.perf_counter() - start) / len(queries)
+    return (time.thread_time() - start) / len(queries)
 
 
 # --- words --------------------------------------------------------------------------------------
@@ -540,12 +541,10 @@ def test_staff_find_an_exercise_by_an_alias() -> None:
 def test_the_database_knows_the_closed_sets() -> None:
     row = Row.objects.create(name="约束测试", muscle_group="OTHER", category="OTHER")
     for column in ("muscle_group", "category", "difficulty", "source"):
-        with connection.cursor() as cursor, pytest.raises(Exception, match="violates check"):
+        with connection.cursor() as cursor, pytest.raises(IntegrityError, match="violates check"):
             _in_savepoint(cursor, f"UPDATE agents_exercise SET {column} = 'NO' WHERE id = %s", row.pk)
 
 
 def _in_savepoint(cursor: Any, statement: str, pk: str) -> None:
-    from django.db import transaction
-
     with transaction.atomic():
         cursor.execute(statement, [pk])

@@ -109,8 +109,7 @@ def test_an_endpoints_key_is_set_changed_and_removed_and_never_logged() -> None:
             KEY,
         )
         actions.rotate_secret(endpoint, "")
-    endpoint.refresh_from_db()
-    assert endpoint.secret is None
+    assert Endpoint.objects.get(pk=endpoint.pk).secret is None
     assert not Secret.objects.filter(name=f"endpoint:{endpoint.pk}").exists()
     assert [(line["event"], line["endpoint"], line["removed"], line["by"]) for line in lines] == [
         ("endpoint key changed", endpoint.name, False, "parley"),

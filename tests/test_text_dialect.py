@@ -465,9 +465,28 @@ def test_a_fact_gives_only_its_own_frame_types(fact: Fact) -> None:
     assert names == (set() if silent else FRAMES_OF[type(fact)])
 
 
-def test_an_upstream_id_is_kept_for_the_last_frame_when_the_router_names_none() -> None:
+def test_a_run_that_was_never_routed_ends_without_a_route() -> None:
     frames = encode(numbered([events.RunCompleted("length")]))
-    assert json.loads(frames[0].data)["upstream_request_id"] is None
+    assert said(frames) == [
+        (
+            "completed",
+            {
+                "reply_len": 0,
+                "reply_snapshot_included": False,
+                "provider": None,
+                "resolved_model": None,
+                "endpoint_id": None,
+                "upstream_request_id": None,
+                "result_mode": "raw_passthrough",
+                "result_mode_effective": "raw_passthrough",
+                "metadata": {
+                    "finish_reason": "length",
+                    "usage": {"input_tokens": 0, "output_tokens": 0},
+                },
+            },
+            1,
+        )
+    ]
 
 
 # --- the encoder, by properties --------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """Text to search words: lower-cased Unicode words, and pairs of characters for Chinese.
 
 Questions are sentences, so what any sentence about training contains (帮我, 推荐, "good exercises
-for") is dropped, and a few spellings of one thing are made one ("push-ups", "push up", 俯卧撑's 臥).
-Texts and queries pass through the same function, so both sides agree on what a word is.
+for") is dropped, and spellings of one thing are made one (push-ups and push up, 臥推 and 卧推). Texts
+and queries pass through the same function, so both sides agree on what a word is.
 """
 
 from __future__ import annotations
@@ -59,33 +59,27 @@ _IRREGULAR: Final = {
     "flye": "fly",
     "stretching": "stretch",
 }
-_SPELLINGS: Final = (
-    (
-        re.compile(
-            r"\d+\W*(days?|times?|sets?|reps?|weeks?|minutes?|mins?|exercises?|moves?|天|次|组|个|周|分钟)\b"
-            "|\\d+(天|次|组|个|周|分钟)"
+_SPELLINGS: Final = tuple(
+    (re.compile(pattern, re.VERBOSE), replacement)
+    for pattern, replacement in (
+        (
+            r"""(?<!\d)\d{1,3}\W{0,3}(days?|times?|sets?|reps?|weeks?|minutes?|mins?|exercises?|moves?)\b
+            |(?<!\d)\d{1,3}\W?(天|次|组|个|周|分钟)""",
+            " ",
         ),
-        " ",
-    ),
-    (re.compile("腰(疼|痛|酸|不好|不舒服|伤|突|椎|肌劳损)|\\bback\\W+pain\\b"), " 护腰 下背 "),
-    (
-        re.compile("膝盖?(疼|痛|酸|不好|不舒服|伤|有伤|受伤)|\\b(bad|sore|weak)\\W+knees?\\b"),
-        " 膝盖友好 ",
-    ),
-    (
-        re.compile(
-            "[二两三四五]分化|推拉腿|推、拉、腿|\\bppl\\b|\\bpush\\W+pull\\b(\\W+(and\\W+)?legs?\\b)?"
-            "|\\bsplit\\b(?!\\W+(squat|jerk|lunge|jump|stance))"
+        (r"腰(疼|痛|酸|不好|不舒服|伤|突|椎|肌劳损)|\bback\W+pain\b", " 护腰 下背 "),
+        (r"膝盖?(疼|痛|酸|不好|不舒服|伤|有伤|受伤)|\b(bad|sore|weak)\W+knees?\b", " 膝盖友好 "),
+        (
+            r"""[二两三四五]分化|推拉腿|推、拉、腿|\bppl\b|\bpush\W+pull\b(\W+(and\W+)?legs?\b)?
+            |\bsplit\b(?!\W+(squat|jerk|lunge|jump|stance))""",
+            f" {SPLIT} ",
         ),
-        f" {SPLIT} ",
-    ),
-    (
-        re.compile(
-            "(没有|没|无|不用|不需要|不靠)(任何)?(健身)?(器械|器材|设备|工具)"
-            "|\\b(no|without|zero)\\W+(any\\W+)?(equipment|gear|weights|machines?|gym)\\b|\\bequipment\\W+free\\b"
+        (
+            r"""(没有|没|无|不用|不需要|不靠)(任何)?(健身)?(器械|器材|设备|工具)|\bequipment\W+free\b
+            |\b(no|without|zero)\W+(any\W+)?(equipment|gear|weights|machines?|gym)\b""",
+            " 自重 bodyweight ",
         ),
-        " 自重 bodyweight ",
-    ),
+    )
 )
 _PLAN = re.compile(
     r"(训练|健身|锻炼|运动)\W*(计划|方案)|\b(workout|training|fitness|gym)\W+(plan|program|routine)"
@@ -109,7 +103,7 @@ def words(text: str) -> tuple[str, ...]:
 
 def read_query(query: str) -> Query:
     """The search words of a question; one that asks for no more than a plan asks for a split."""
-    plain = _plain(query[:LONGEST_QUERY])
+    plain = _plain(query[:LONGEST_QUERY])[:LONGEST_QUERY]
     days = len(_WEEKDAY.findall(plain))
     wants_plan = bool(_PLAN.search(plain))
     for spelling, replacement in _SPELLINGS:

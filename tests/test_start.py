@@ -1,0 +1,223 @@
+"""`manage.py up` as a user meets it: real processes, each with a VAR_DIR and a port of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+READY_S = 60
+STOP_S = 30
+
+pytestmark = pytest.mark.timeout(240)
+
+
+@dataclass
+class Place:
+    """A fresh machine: a folder, a free port, and the processes started on it."""
+
+    folder: Path
+    port: int
+    processes: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.folder / "up.json").read_text())
+        return found
+
+    def up(self, **variables: str) -> subprocess.Popen[str]:
+        keep = ("PATH", "HOME", "TMPDIR", "LANG", "PYTHONWARNINGS")
+        environment = {name: os.environ[name] for name in keep if name in os.environ}
+        environment |= {"VAR_DIR": str(self.folder), "PORT": str(self.port), "DEMO_TOKEN_S": "0.001"}
+        process = subprocess.Popen(
+            [sys.executable, "manage.py", "up"],
+            cwd=ROOT,
+            env=environment | variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.processes.append(process)
+        return process
+
+    def wait_until_ready(self, process: subprocess.Popen[str]) -> str:
+        """What it printed up to its last line."""
+        assert process.stdout is not None
+        said = ""
+        for line in process.stdout:
+            said += line
+            if "Ctrl-C stops everything" in line:
+                return said
+        raise AssertionError(f"it ended with {process.wait(STOP_S)}: {said}")
+
+    def postgres(self) -> list[int]:
+        found = []
+        for process in psutil.process_iter(["name", "cmdline"]):
+            if process.info["name"] == "postgres" and str(self.folder / "postgres") in (
+                process.info["cmdline"] or []
+            ):
+                found.append(process.pid)
+        return found
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    made = Place(tmp_path / "var", port)
+    yield made
+    for process in made.processes:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+    for pid in made.postgres():
+        os.kill(pid, signal.SIGQUIT)
+
+
+def _finish(process: subprocess.Popen[str]) -> tuple[int, str]:
+    said, _ = process.communicate(timeout=STOP_S)
+    return process.returncode, said
+
+
+def _stop(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, str]:
+    process.send_signal(number)
+    return _finish(process)
+
+
+def test_up_answers_says_how_to_use_it_and_stops_cleanly(place: Place) -> None:
+    since = time.monotonic()
+    first = place.up()
+    said = place.wait_until_ready(first)
+    assert time.monotonic() - since < READY_S
+    notes = place.notes
+    assert {**notes, "started_at": ""} == {
+        "url": place.url,
+        "admin": {"username": "admin", "password": notes["admin"]["password"]},
+        "client_token": notes["client_token"],
+        "pid": first.pid,
+        "started_at": "",
+    }
+    assert (place.folder / "up.json").stat().st_mode & 0o777 == 0o600
+    assert httpx.get(f"{place.url}/health").status_code == 200
+    for word in (place.url, notes["admin"]["password"], notes["client_token"], "/api/v1/agent/runs"):
+        assert word in said
+
+    again = place.up()
+    assert _finish(again) == (
+        0,
+        f"Parley is already running at {place.url} (pid {first.pid}). Ctrl-C stops it there.\n",
+    )
+
+    code, last_words = _stop(first, signal.SIGINT)
+    assert (code, last_words.split("\n")[-2:]) == (0, ["Parley has stopped.", ""])
+    assert place.postgres() == []
+    assert place.notes == notes | {"pid": None}
+
+
+def test_the_printed_commands_work_when_pasted(place: Place) -> None:
+    process = place.up()
+    said = place.wait_until_ready(process)
+    commands = [line for line in said.splitlines() if line.startswith(("  TOKEN=", "  RUN=", "  curl"))]
+    pasted = subprocess.run(
+        ["sh", "-c", "\n".join(commands)], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert len(commands) == 3
+    assert "event: completed" in pasted.stdout
+    assert _stop(process, signal.SIGTERM)[0] == 0
+
+
+def test_the_next_start_keeps_credentials_and_data_even_after_a_kill(place: Place) -> None:
+    place.wait_until_ready(place.up())
+    notes = place.notes
+    run = httpx.post(
+        f"{place.url}/api/v1/agent/runs",
+        headers={"Authorization": f"Bearer {notes['client_token']}"},
+        json={"model": "demo", "text": "Which exercises train the glutes?"},
+    ).json()
+    place.processes[0].kill()
+    place.processes[0].wait()
+    assert len(place.postgres()) > 0  # it outlives the killed process and is joined by the next
+
+    second = place.up()
+    place.wait_until_ready(second)
+    assert {**place.notes, "pid": 0, "started_at": ""} == {**notes, "pid": 0, "started_at": ""}
+    answer = httpx.get(
+        f"{place.url}/api/v1/agent/runs/{run['run_id']}",
+        headers={"Authorization": f"Bearer {notes['client_token']}"},
+    )
+    assert answer.status_code == 200
+    assert _stop(second, signal.SIGINT)[0] == 0
+    assert place.postgres() == []
+
+
+def test_up_survives_a_crash_of_everything(place: Place) -> None:
+    place.wait_until_ready(place.up())
+    token = place.notes["client_token"]
+    place.processes[0].kill()
+    for pid in place.postgres():
+        os.kill(pid, signal.SIGKILL)
+    (place.folder / "postgres" / "postmaster.pid").write_text(f"{os.getpid()}\n")  # a pid of another
+
+    second = place.up(ASGI_SERVER="daphne")
+    place.wait_until_ready(second)
+    assert place.notes["client_token"] == token
+    assert _stop(second, signal.SIGTERM)[0] == 0
+
+
+def test_a_password_that_somebody_changed_is_left_alone(place: Place) -> None:
+    first = place.up()
+    place.wait_until_ready(first)
+    assert _stop(first, signal.SIGINT)[0] == 0
+    (place.folder / "up.json").write_text(
+        json.dumps(place.notes | {"admin": {"username": "admin", "password": "what it was before"}})
+    )
+    second = place.up()
+    assert "password as you changed it" in place.wait_until_ready(second)
+    assert place.notes["admin"] == {"username": "admin", "password": ""}
+    assert _stop(second, signal.SIGINT)[0] == 0
+
+
+def test_a_taken_port_is_said_before_anything_else_happens(place: Place) -> None:
+    with socket.create_server(("127.0.0.1", place.port)):
+        assert _finish(place.up()) == (
+            1,
+            f"Port {place.port} is taken by another program. "
+            f"Choose another: make up PORT={place.port + 1}.\n",
+        )
+    assert not (place.folder / "postgres").exists()
+
+
+@pytest.mark.parametrize(("name", "value"), [("HOST", "192.0.2.1"), ("PORT", "http")])
+def test_a_wrong_address_is_said_by_name(place: Place, name: str, value: str) -> None:
+    code, said = _finish(place.up(**{name: value}))
+    assert (code, name in said, "Traceback" in said) == (1, True, False)
+
+
+def test_every_address_of_the_machine_may_be_used(place: Place) -> None:
+    process = place.up(HOST="0.0.0.0")
+    said = place.wait_until_ready(process)
+    assert place.notes["url"] == place.url
+    assert "0.0.0.0" not in said
+    for host in ("localhost", socket.gethostname()):
+        answer = httpx.get(f"{place.url}/admin/login/", headers={"Host": f"{host}:{place.port}"})
+        assert answer.status_code == 200
+    assert _stop(process, signal.SIGINT) == (0, "Parley has stopped.\n")
