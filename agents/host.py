@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
 import structlog
@@ -22,6 +22,7 @@ from prompts.routing import Candidate, ModelRoute
 log = structlog.get_logger(__name__)
 
 CLIENTS: Final[dict[str, ProviderClient]] = {"openai.chat_completions": openai_chat.stream}
+Sleep = Callable[[float], Awaitable[object]]
 _TRIES: Final = 3
 _LONGEST_PAUSE_S: Final = 5.0
 
@@ -29,8 +30,9 @@ _LONGEST_PAUSE_S: Final = 5.0
 class RunHost:
     """What one run may reach."""
 
-    def __init__(self, route: ModelRoute) -> None:
+    def __init__(self, route: ModelRoute, *, sleep: Sleep = asyncio.sleep) -> None:
         self._route = route
+        self._sleep = sleep
 
     async def call_tool(self, use: ToolUse) -> ToolOutcome:
         """Call a server tool; a failure is an outcome, never an exception."""
@@ -70,7 +72,7 @@ class RunHost:
                 if not failure.retryable or failure.code == "provider_timeout":
                     break
                 if attempt + 1 < _TRIES:
-                    await asyncio.sleep(_pause(failure, attempt))
+                    await self._sleep(_pause(failure, attempt))
         raise _failure(failure)
 
 

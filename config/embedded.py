@@ -149,7 +149,6 @@ class Server:
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(mode=0o700)
         if os.geteuid() == 0:
-            _let_through(self.folder)
             _give_away(draft)
         options = ["--auth=trust", "--username=postgres", "--encoding=UTF8", f"--pgdata={draft}"]
         options += ["--locale-provider=builtin", "--locale=C.UTF-8"]  # the same order on every machine
@@ -160,7 +159,6 @@ class Server:
         self._sockets().mkdir(mode=0o700, exist_ok=True)
         self._sockets().chmod(0o700)  # refused where somebody else made it
         if os.geteuid() == 0:
-            _let_through(self.folder)
             _give_away(self._sockets())
         settings = _SETTINGS | {"unix_socket_directories": str(self._sockets())}
         settings |= {} if self.durable else _THROWAWAY
@@ -204,6 +202,7 @@ class Server:
         binaries = _binaries()
         identity: dict[str, Any] = {}
         if os.geteuid() == 0:
+            _let_through(self.folder)
             _let_through(binaries)
             _let_read(binaries.parent)
             user = _system_user()

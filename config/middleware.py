@@ -24,7 +24,7 @@ from corsheaders.middleware import CorsMiddleware
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.messages.middleware import MessageMiddleware
 from django.contrib.sessions.middleware import SessionMiddleware
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpResponseBase
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.common import CommonMiddleware
 from django.middleware.csrf import CsrfViewMiddleware
@@ -79,7 +79,12 @@ class Cors(CorsMiddleware):
 
 
 class Security(_PagesOnly, SecurityMiddleware):
-    """HTTPS redirects and their headers."""
+    """HTTPS redirects and their headers; no NUL in a query, which no PostgreSQL text can hold."""
+
+    def process_request(self, request: HttpRequest) -> HttpResponseBase | None:
+        if any("\x00" in part for pair in request.GET.items() for part in pair):
+            return HttpResponseBadRequest("The address holds a NUL character.")
+        return super().process_request(request)
 
 
 class Session(_PagesOnly, SessionMiddleware):

@@ -8,6 +8,7 @@ import structlog
 from django.http import Http404
 from rest_framework import exceptions
 from rest_framework.authentication import BaseAuthentication
+from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -23,10 +24,23 @@ class BearerAuthentication(BaseAuthentication):
 
     def authenticate(self, request: Request) -> tuple[User, bearer.Caller]:
         caller = bearer.authenticate_sync(request.headers.get("Authorization"))
-        return User.objects.get(pk=caller.user_id), caller
+        user = User.objects.filter(pk=caller.user_id).first()
+        if user is None:
+            raise errors.Unauthorized("This account is gone.")
+        return user, caller
 
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"
+
+
+class SafeJSONParser(JSONParser):
+    """DRF's parser, with JSON that is nested too deeply refused like any other that is wrong."""
+
+    def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
+        try:
+            return super().parse(stream, media_type, parser_context)
+        except RecursionError:
+            raise exceptions.ParseError from None
 
 
 def render_error(error: Exception, context: dict[str, Any]) -> Response | None:

@@ -150,7 +150,8 @@ class ModelMapping(models.Model):
         unique=True,
         validators=[
             RegexValidator(
-                r"^[A-Za-z0-9][A-Za-z0-9._/-]*\Z", "Use letters, digits and . _ / - only, for example gpt-4.1."
+                r"^[A-Za-z0-9][A-Za-z0-9._/-]*\Z",
+                "Use letters, digits and . _ / - only, for example gpt-4.1.",
             )
         ],
         help_text="Clients ask for global:KEY or KEY.",

@@ -35,7 +35,11 @@ class Server:
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_test_environment: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+def django_db_setup(
+    django_test_environment: None,
+    django_db_modify_db_settings: None,
+    django_db_blocker: DjangoDbBlocker,
+) -> Iterator[None]:
     """Always a test database: pytest-django's own makes one only for tests that carry its mark."""
     with django_db_blocker.unblock():
         made = setup_databases(verbosity=0, interactive=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx
 import pytest
@@ -14,6 +14,7 @@ from tests.client import Client
 from tests.conftest import Server
 
 RUNS = "/api/v1/agent/runs"
+UNKNOWN = "0" * 31 + "1"
 
 
 def post(client: Client, body: Any, **headers: str) -> httpx.Response:
@@ -96,7 +97,7 @@ def test_a_wrong_method_is_405(client: Client, method: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["", "/events", "/cancel"])
-@pytest.mark.parametrize("run_id", ["nonsense", uuid4().hex, str(uuid4()), "%00", "'; drop table"])
+@pytest.mark.parametrize("run_id", ["nonsense", UNKNOWN, str(UUID(UNKNOWN)), "%00", "'; drop table"])
 def test_an_unknown_run_is_404_everywhere(client: Client, path: str, run_id: str) -> None:
     method = "POST" if path == "/cancel" else "GET"
     check_error(client.http.request(method, f"{RUNS}/{run_id}{path}"), 404, "run_not_found")
@@ -153,9 +154,9 @@ def test_a_wait_that_is_no_number_of_seconds_is_refused(client: Client, wait: st
     ("method", "path"),
     [
         ("POST", RUNS),
-        ("GET", f"{RUNS}/{uuid4().hex}"),
-        ("GET", f"{RUNS}/{uuid4().hex}/events"),
-        ("POST", f"{RUNS}/{uuid4().hex}/cancel"),
+        ("GET", f"{RUNS}/{UNKNOWN}"),
+        ("GET", f"{RUNS}/{UNKNOWN}/events"),
+        ("POST", f"{RUNS}/{UNKNOWN}/cancel"),
         ("GET", "/api/v1/agent/history"),
         ("GET", "/api/v1/llm/models"),
     ],
@@ -207,3 +208,18 @@ def test_history_of_a_user_without_threads_is_empty(client: Client) -> None:
         "hasMore": False,
         "messages": [],
     }
+
+
+def test_json_nested_beyond_reason_is_refused_by_the_slow_endpoints_too(server: Server) -> None:
+    response = httpx.post(
+        f"{server.url}/api/v1/auth/token",
+        content=b"[" * 8000,
+        headers={"Content-Type": "application/json"},
+        trust_env=False,
+    )
+    assert response.status_code in (413, 422)
+
+
+def test_a_nul_in_an_admin_address_is_refused(server: Server) -> None:
+    response = httpx.get(f"{server.url}/admin/login/?next=%00", trust_env=False)
+    assert response.status_code == 400

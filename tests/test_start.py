@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -78,10 +80,11 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
+def place() -> Iterator[Place]:
+    """Not under tmp_path: each new pytest session locks that for PostgreSQL's own user."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    made = Place(tmp_path / "var", port)
+    made = Place(Path(tempfile.mkdtemp(prefix="parley-start-")), port)
     yield made
     for process in made.processes:
         if process.poll() is None:
@@ -90,7 +93,8 @@ def place(tmp_path: Path) -> Iterator[Place]:
         if process.stdout is not None:
             process.stdout.close()
     for pid in made.postgres():
-        os.kill(pid, signal.SIGQUIT)
+        os.kill(pid, signal.SIGKILL)
+    shutil.rmtree(made.folder, ignore_errors=True)
 
 
 def _finish(process: subprocess.Popen[str]) -> tuple[int, str]:

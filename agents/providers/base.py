@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -74,7 +74,7 @@ class Target(Protocol):
 class ProviderClient(Protocol):
     """One provider wire."""
 
-    def __call__(self, target: Target, request: ModelRequest) -> AsyncIterator[ModelEvent]: ...
+    def __call__(self, target: Target, request: ModelRequest) -> AsyncGenerator[ModelEvent]: ...
 
 
 class ProviderError(Exception):

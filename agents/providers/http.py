@@ -49,10 +49,7 @@ async def close() -> None:
 @asynccontextmanager
 async def posting(url: str, *, headers: dict[str, str], body: bytes) -> AsyncIterator[httpx.Response]:
     """A streaming POST that was answered with 200; ProviderError for everything else."""
-    request = client().build_request(
-        "POST", url, content=body, headers={"Content-Type": "application/json"} | headers
-    )
-    response = await _send(request)
+    response = await _send(url, {"Content-Type": "application/json"} | headers, body)
     try:
         if response.status_code != 200:
             raise _refusal(response)
@@ -61,15 +58,16 @@ async def posting(url: str, *, headers: dict[str, str], body: bytes) -> AsyncIte
         await response.aclose()
 
 
-async def _send(request: httpx.Request) -> httpx.Response:
+async def _send(url: str, headers: dict[str, str], body: bytes) -> httpx.Response:
     try:
+        request = client().build_request("POST", url, content=body, headers=headers)
         async with asyncio.timeout(settings.PROVIDER_CONNECT_S + settings.PROVIDER_FIRST_TOKEN_S):
             return await client().send(request, stream=True)
     except (TimeoutError, httpx.TimeoutException):
         raise ProviderError(
             "provider_timeout", "The model provider did not answer.", retryable=True
         ) from None
-    except (httpx.HTTPError, httpx.InvalidURL):
+    except (httpx.HTTPError, httpx.InvalidURL, UnicodeEncodeError):
         raise ProviderError(
             "provider_unreachable", "The model provider cannot be reached.", retryable=True
         ) from None
@@ -89,7 +87,7 @@ def _refusal(response: httpx.Response) -> ProviderError:
 
 def _retry_after(response: httpx.Response) -> float | None:
     value = response.headers.get("retry-after", "")
-    return float(value) if value.isdigit() else None
+    return float(value) if value.isascii() and value.isdigit() else None
 
 
 def invalid_response() -> ProviderError:

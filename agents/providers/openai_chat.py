@@ -7,7 +7,9 @@ is decoded into structs that know only the fields we use; everything else is ski
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncGenerator
+from contextlib import suppress
 from typing import Any, Final
 
 import httpx
@@ -79,8 +81,13 @@ _INTERRUPTED: Final = ProviderError(
     retryable=True,
 )
 
+_MOMENT_S: Final = 0.1
+_LONGEST_REASON: Final = 64
+_LONGEST_NAME: Final = 128
+_LARGEST_COUNT: Final = 2**31 - 1
 
-async def stream(target: Target, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+
+async def stream(target: Target, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
     """Stream one completion. ProviderError when the provider refuses, hangs, breaks off or rambles."""
     async with http.posting(
         f"{target.base_url.rstrip('/')}/chat/completions",
@@ -108,16 +115,16 @@ def _body(target: Target, request: ModelRequest) -> bytes:
     return msgspec.json.encode(body)
 
 
-async def _read(response: httpx.Response) -> AsyncIterator[ModelEvent]:
+async def _read(response: httpx.Response) -> AsyncGenerator[ModelEvent]:
     """The events of a response body; the stream is whole only with a finish reason or `[DONE]`."""
-    cutter, calls = Cutter(), _Calls()
+    cutter, calls, body = Cutter(), _Calls(), _bytes(response)
     finish_reason, usage, done, heard = "", Usage(), False, False
-    async for some in _bytes(response):
+    async for some in body:
         for data in _events(cutter, some):
             heard = True
             if data == b"[DONE]":
                 done = True
-                continue
+                break
             chunk = _chunk(data)
             if chunk.usage is not None:
                 usage = _usage(chunk.usage)
@@ -131,14 +138,25 @@ async def _read(response: httpx.Response) -> AsyncIterator[ModelEvent]:
                 if text := delta.content or delta.refusal:
                     yield TextDelta(text)
                 calls.take(delta.tool_calls or ())
+        if done:
+            await _let_end(body)
+            break
     if not heard:
         raise http.invalid_response()
     if not (done or finish_reason):
         raise _INTERRUPTED
-    yield Finished(finish_reason or "stop", usage, calls.whole())
+    yield Finished(_reason(finish_reason), usage, calls.whole())
 
 
-async def _bytes(response: httpx.Response) -> AsyncIterator[bytes]:
+async def _let_end(body: AsyncGenerator[bytes]) -> None:
+    """Give a body that is done a moment to end, so that its connection can serve again."""
+    with suppress(ProviderError, TimeoutError):
+        async with asyncio.timeout(_MOMENT_S):
+            async for _ in body:
+                pass
+
+
+async def _bytes(response: httpx.Response) -> AsyncGenerator[bytes]:
     """The body as it arrives, with a limit on the first and on every later silence."""
     arriving = response.aiter_bytes()
     limit = settings.PROVIDER_FIRST_TOKEN_S
@@ -168,44 +186,74 @@ def _events(cutter: Cutter, some: bytes) -> list[bytes]:
 def _chunk(data: bytes) -> _Chunk:
     try:
         chunk = _decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        raise http.invalid_response() from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        chunk = _mended(data)
     if chunk.error:
         raise ProviderError("provider_error", "The model provider reported an error in its stream.")
     return chunk
 
 
+def _mended(data: bytes) -> _Chunk:
+    """A chunk with half a surrogate pair in it, as providers send that cut text by UTF-16 units."""
+    try:
+        text = json.dumps(json.loads(data), ensure_ascii=False)
+        return _decode(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    except (ValueError, RecursionError):
+        raise http.invalid_response() from None
+
+
+def _reason(given: str) -> str:
+    """Why the model stopped, as far as the run's row can hold it."""
+    return given.replace("\x00", "")[:_LONGEST_REASON] or "stop"
+
+
 def _usage(usage: _Usage) -> Usage:
     prompt, completion = usage.prompt_tokens_details, usage.completion_tokens_details
     return Usage(
-        input_tokens=usage.prompt_tokens or 0,
-        output_tokens=usage.completion_tokens or 0,
-        cached_tokens=(prompt.cached_tokens or 0) if prompt else 0,
-        reasoning_tokens=(completion.reasoning_tokens or 0) if completion else 0,
+        input_tokens=_count(usage.prompt_tokens),
+        output_tokens=_count(usage.completion_tokens),
+        cached_tokens=_count(prompt.cached_tokens) if prompt else 0,
+        reasoning_tokens=_count(completion.reasoning_tokens) if completion else 0,
     )
 
 
+def _count(given: int | None) -> int:
+    """A provider's count, as far as the run's row can hold it."""
+    return min(max(given or 0, 0), _LARGEST_COUNT)
+
+
+class _Call(Struct):
+    """A tool call so far."""
+
+    id: str
+    name: str = ""
+    arguments: list[str] = []
+
+
 class _Calls:
-    """Puts tool calls together from their pieces, which may interleave."""
+    """Puts tool calls together from their pieces, which may interleave.
+
+    A new id begins a new call: some providers give every call the same index, or none.
+    """
 
     def __init__(self) -> None:
-        self._ids: dict[int, str] = {}
-        self._names: dict[int, str] = {}
-        self._arguments: dict[int, list[str]] = {}
+        self._all: list[_Call] = []
+        self._open: dict[int, _Call] = {}
 
     def take(self, pieces: list[_CallPiece] | tuple[()]) -> None:
         for piece in pieces:
-            if piece.id:
-                self._ids[piece.index] = piece.id
+            call = self._open.get(piece.index)
+            if call is None or (piece.id and piece.id != call.id):
+                call = self._open[piece.index] = _Call(piece.id or f"call_{piece.index}")
+                self._all.append(call)
             if piece.function and piece.function.name:
-                self._names[piece.index] = piece.function.name
+                call.name = piece.function.name[:_LONGEST_NAME]
             if piece.function and piece.function.arguments:
-                self._arguments.setdefault(piece.index, []).append(piece.function.arguments)
+                call.arguments.append(piece.function.arguments)
 
     def whole(self) -> tuple[ToolCall, ...]:
         return tuple(
-            ToolCall(
-                self._ids.get(index, f"call_{index}"), name, "".join(self._arguments.get(index, ["{}"]))
-            )
-            for index, name in sorted(self._names.items())
+            ToolCall(call.id, call.name, "".join(call.arguments) or "{}")
+            for call in self._all
+            if call.name
         )
