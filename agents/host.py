@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Final
 
 import structlog
@@ -54,16 +55,18 @@ class RunHost:
         elapsed_ms = round((time.monotonic() - begun) * 1000)
         return ToolOutcome(use, elapsed_ms, result, problem)
 
-    async def stream_model(self, messages: tuple[ChatMessage, ...]) -> AsyncIterator[ModelEvent]:
+    async def stream_model(self, messages: tuple[ChatMessage, ...]) -> AsyncGenerator[ModelEvent]:
         """Stream the run's model: each candidate in order, with retries before the first delta."""
         failure = ProviderError("model_not_routed", "No endpoint serves this model any more.")
         for candidate in self._route.candidates:
             for attempt in range(_TRIES):
                 said = False
                 try:
-                    async for event in _client(candidate)(candidate, _request(candidate, messages)):
-                        said = said or not isinstance(event, Opened)
-                        yield event
+                    stream = _client(candidate)(candidate, _request(candidate, messages))
+                    async with aclosing(stream) as events:
+                        async for event in events:
+                            said = said or not isinstance(event, Opened)
+                            yield event
                     return
                 except ProviderError as error:
                     failure = error

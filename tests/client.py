@@ -105,8 +105,8 @@ class Client:
 
 def read_sse(response: httpx.Response) -> Iterator[Seen]:
     """The named events of a response, as any EventSource would cut them."""
-    event, data, place = "message", [], None
-    for line in response.iter_lines():
+    event, data, place = "message", list[str](), None
+    for line in _lines(response):
         if not line:
             if data:
                 yield Seen(event, json.loads("\n".join(data)), place)
@@ -117,6 +117,14 @@ def read_sse(response: httpx.Response) -> Iterator[Seen]:
             data.append(line[6:])
         elif line.startswith("id: "):
             place = int(line[4:])
+
+
+def _lines(response: httpx.Response) -> Iterator[str]:
+    """The lines of a response; httpx's own would also end them at U+2028 and its like."""
+    rest = ""
+    for some in response.iter_text():
+        *lines, rest = (rest + some).split("\n")
+        yield from lines
 
 
 def reply(frames: list[Seen]) -> str:

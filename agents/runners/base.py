@@ -6,7 +6,7 @@ numbers, stores and closes. It reaches the world through its Host only.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
@@ -65,7 +65,7 @@ class Host(Protocol):
         """Call a server tool; a failure is an outcome, never an exception."""
         ...
 
-    def stream_model(self, messages: tuple[ChatMessage, ...]) -> AsyncIterator[ModelEvent]:
+    def stream_model(self, messages: tuple[ChatMessage, ...]) -> AsyncGenerator[ModelEvent]:
         """Stream the run's model, with retries and fallbacks before the first delta.
 
         Raises RunFailure with a `provider_…` code when no candidate answers or the stream breaks.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
 
-from agents.providers.base import Finished, Opened, ReasoningText, TextDelta, ToolCall
+from agents.providers.base import Finished, ModelEvent, Opened, ReasoningText, TextDelta, ToolCall
 from agents.runners.base import ChatMessage, Host, RunContext
 from agents.runners.injection import injected_context
 from conversations import events
@@ -15,19 +16,24 @@ class ChatRunner:
     """System message, history, findings and question go to the model; its stream becomes facts."""
 
     async def run(self, context: RunContext, host: Host) -> AsyncGenerator[Fact]:
-        async for said in host.stream_model(_messages(context)):
-            match said:
-                case TextDelta(text):
-                    yield events.MessageDelta(context.message_id, text)
-                case ReasoningText(text):
-                    yield events.ReasoningDelta(context.message_id, text)
-                case Opened(endpoint_id, provider, model, upstream_request_id):
-                    yield events.ModelRouted(provider, model, endpoint_id, upstream_request_id)
-                case Finished(finish_reason, usage, calls):
-                    for call in calls:
-                        for fact in _unasked(call):
-                            yield fact
-                    yield events.RunCompleted(finish_reason, usage)
+        async with aclosing(host.stream_model(_messages(context))) as stream:
+            async for said in stream:
+                for fact in _facts(context, said):
+                    yield fact
+
+
+def _facts(context: RunContext, said: ModelEvent) -> Iterable[Fact]:
+    match said:
+        case TextDelta(text):
+            yield events.MessageDelta(context.message_id, text)
+        case ReasoningText(text):
+            yield events.ReasoningDelta(context.message_id, text)
+        case Opened(endpoint_id, provider, model, upstream_request_id):
+            yield events.ModelRouted(provider, model, endpoint_id, upstream_request_id)
+        case Finished(finish_reason, usage, calls):
+            for call in calls:
+                yield from _unasked(call)
+            yield events.RunCompleted(finish_reason, usage)
 
 
 def _messages(context: RunContext) -> tuple[ChatMessage, ...]:

@@ -18,6 +18,7 @@ from conversations import events
 from conversations.events import Fact
 
 _CHINESE: Final = re.compile(r"[\u3400-\u9fff]")
+_ENGLISH_PART: Final = re.compile(r"(?P<name>(?<![\w-])[A-Z0-9][^\u3000-\u9fff:]*): (?P<told>[^\u3000-\u9fff]+)$")
 _TOKEN: Final = re.compile(r"\s*(?:[\u3000-\u9fff\uff00-\uffef]|[^\s\u3000-\u9fff\uff00-\uffef]+)\s*")
 
 
@@ -59,10 +60,8 @@ def _found(context: RunContext) -> list[dict[str, Any]]:
 def _in_chinese(question: str, exercises: list[dict[str, Any]]) -> str:
     lines = [f"关于“{_brief(question)}”，动作库里最合适的有：", ""]
     for number, item in enumerate(exercises, 1):
-        volume = _volume(item, "{sets} 组 × {reps} 次")
-        lines.append(
-            f"{number}. **{item['name']}**{f'（{volume}）' if volume else ''}：{item['description']}"
-        )
+        volume = _volume(item, "（{sets} 组 × {reps} 次）")
+        lines.append(f"{number}. **{item['name']}**{volume}：{_both(item)[0]}")
     if tip := _first(exercises[0], "tips"):
         lines += ["", f"先从“{exercises[0]['name']}”开始。要点：{tip}。"]
     lines += ["", "组间休息 60–120 秒，动作变形就减重。（离线演示模型的回答）"]
@@ -72,20 +71,27 @@ def _in_chinese(question: str, exercises: list[dict[str, Any]]) -> str:
 def _in_english(question: str, exercises: list[dict[str, Any]]) -> str:
     lines = [f"For “{_brief(question)}” the exercise library suggests:", ""]
     for number, item in enumerate(exercises, 1):
-        volume = _volume(item, "{sets} sets of {reps}")
-        group = str(item.get("muscleGroup", "")).replace("_", " ").lower()
-        facts = ", ".join(fact for fact in (group, volume) if fact)
-        lines.append(f"{number}. **{_english_name(item)}**{f' ({facts})' if facts else ''}")
+        _, name, told = _both(item)
+        volume = _volume(item, " ({sets} × {reps})")
+        lines.append(f"{number}. **{name}**{volume}{f': {told}' if told else ''}")
     lines += [
         "",
-        f"Start with the {_english_name(exercises[0])}; rest one to two minutes between sets and "
-        "lower the weight when your form breaks. (An answer of the offline demo model.)",
+        f"Start with the {_both(exercises[0])[1]}; rest one to two minutes between sets and lower the "
+        "weight when your form breaks. (An answer of the offline demo model.)",
     ]
     return "\n".join(lines)
 
 
-def _english_name(item: dict[str, Any]) -> str:
-    return str(item.get("nameEn") or item["name"])
+def _both(item: dict[str, Any]) -> tuple[str, str, str]:
+    """(Chinese description, English name, English description) of an exercise, as far as there are any.
+
+    The library writes both languages into one description: 中文 English Name: English.
+    """
+    whole = str(item.get("description") or "")
+    found = _ENGLISH_PART.search(whole)
+    if found is None:
+        return whole, str(item["name"]), "" if _CHINESE.search(whole) else whole
+    return whole[: found.start()].strip(), found["name"].strip(), found["told"].strip()
 
 
 def _volume(item: dict[str, Any], form: str) -> str:
