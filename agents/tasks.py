@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from typing import Final
 from uuid import UUID
 
 import structlog
 
 from agents import worker
+from config import ring
 from config.celery import app
 
 logger = structlog.get_logger(__name__)
 
-_ENOUGH: Final = 8
+_PAUSE_S: Final = 0.1
 
 
 @app.task(name="agents.execute_run")
@@ -30,8 +32,12 @@ def execute_run(run_id: str) -> None:
 
 
 def wake_workers(run_id: UUID) -> None:
-    """Have some worker look for runs: the one in this process, or one behind the broker."""
+    """Have some worker look for runs: the one in this process, or those that ring and broker reach.
+
+    The ring is quick and reaches every worker; the broker's message is for when the ring is lost.
+    """
     if not worker.wake_here():
+        ring.ring(worker.GROUP, {"wake": True})
         _publisher.publish(run_id.hex)
 
 
@@ -52,12 +58,13 @@ class _Publisher:
 
     def _send_for_ever(self) -> None:
         while True:
-            waiting = [self._waiting.get()]
+            self._send(self._waiting.get())
+            time.sleep(_PAUSE_S)
+            latest = ""
             while not self._waiting.empty():
-                waiting.append(self._waiting.get())
-            # A wake-up makes a worker take all it has room for: a few stand for many.
-            for run_id in waiting[:_ENOUGH]:
-                self._send(run_id)
+                latest = self._waiting.get()
+            if latest:  # one wake-up stands for all that came meanwhile
+                self._send(latest)
 
     def _send(self, run_id: str) -> None:
         try:

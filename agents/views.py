@@ -15,8 +15,6 @@ from config.http import allow, api, json_object, json_response
 from conversations import reads
 from conversations.reads import RunRow
 
-BODY_LIMIT: Final = 262_144
-_TOO_LARGE: Final = "RunAgentInput payload exceeds size limit"
 _LONGEST_WAIT_S: Final = 55.0
 _STREAM_HEADERS: Final = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
 
@@ -26,7 +24,7 @@ async def runs(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`POST /api/v1/agent/runs`: accept a run in whichever dialect the body speaks; 202."""
     allow(request, "POST")
     caller.require("run")
-    body = json_object(request, limit=BODY_LIMIT, too_large=_TOO_LARGE)
+    body = json_object(request.body)
     forced = request.GET.get("dialect")
     dialect = dialect_named(forced) if forced else recognise(body)
     asked = dialect.parse(body, request_id=current_request_id())

@@ -130,11 +130,13 @@ class Worker:
                     execution.stop("cancelled")
 
     async def _obey(self) -> None:
-        """Stop the runs that a ring asks to cancel."""
+        """Do what a ring asks: look for runs, or stop one."""
         async for message in ring.listen(GROUP, every_s=60):
-            found = self._running.get(UUID(bytes=message["cancel"])) if message else None
-            if found is not None:
-                found[0].stop("cancelled")
+            match message:
+                case {"wake": True}:
+                    self._news.set()
+                case {"cancel": bytes(run_id)} if found := self._running.get(UUID(bytes=run_id)):
+                    found[0].stop("cancelled")
 
     async def _drain(self) -> None:
         tasks = [task for _, task in self._running.values()]

@@ -18,6 +18,7 @@ from django.urls import path, re_path  # noqa: E402
 from agents.consumers import NoSuchSocket, RunConsumer  # noqa: E402
 from agents.sweeper import sweep_for_ever  # noqa: E402
 from config import database  # noqa: E402
+from config.handler import HotHandler, Split  # noqa: E402
 from config.middleware import RequestId  # noqa: E402
 from conversations.follow import hub, stop_hub  # noqa: E402
 
@@ -68,4 +69,5 @@ class Chores:
         await database.close()
 
 
-application = Chores(RequestId(ProtocolTypeRouter({"http": django_application, "websocket": _sockets})))
+_http = Split(HotHandler(), django_application)
+application = Chores(RequestId(ProtocolTypeRouter({"http": _http, "websocket": _sockets})))

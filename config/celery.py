@@ -23,7 +23,7 @@ app.conf.update(
     worker_send_task_events=False,
     broker_connection_retry_on_startup=True,
     broker_connection_timeout=2,
-    broker_transport_options={"polling_interval": 0.005, "socket_connect_timeout": 2},
+    broker_transport_options={"socket_connect_timeout": 2},
     event_queue_expires=60,
     task_publish_retry=False,
 )

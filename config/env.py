@@ -7,6 +7,7 @@ with a sentence that names the variable and the fix, never with a traceback in t
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 
 from django.core.exceptions import ImproperlyConfigured
@@ -22,7 +23,7 @@ def integer(name: str, default: int, *, minimum: int, maximum: int) -> int:
     raw = text(name)
     if not raw:
         return default
-    if not raw.lstrip("-").isdigit() or not minimum <= int(raw) <= maximum:
+    if not re.fullmatch(r"-?[0-9]{1,18}", raw) or not minimum <= int(raw) <= maximum:
         raise _wrong(name, raw, f"a whole number from {minimum} to {maximum}", str(default))
     return int(raw)
 

@@ -12,9 +12,7 @@ from typing import Any, Concatenate, Final, ParamSpec
 
 import msgspec
 import structlog
-from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.http.request import UnreadablePostError
 from psycopg import OperationalError
 from psycopg_pool import PoolTimeout, TooManyRequests
 
@@ -42,8 +40,6 @@ def api(view: View[P]) -> Callable[..., Any]:
         except (OperationalError, PoolTimeout, TooManyRequests):
             log.warning("the database is away")
             return error_response(errors.Unavailable(retry_after=2))
-        except UnreadablePostError:
-            return error_response(errors.InvalidRequest("The body did not arrive whole."))
         except Exception:  # the last line before the wire: the client gets a code, the log the rest
             log.exception("view failed")
             return error_response(errors.ParleyError())
@@ -62,19 +58,8 @@ def error_response(error: errors.ParleyError) -> HttpResponse:
     return json_response(errors.body(error), error.status, errors.headers(error))
 
 
-def json_object(request: HttpRequest, *, limit: int, too_large: str) -> dict[str, Any]:
-    """The body as a JSON object. PayloadTooLarge past `limit` bytes, InvalidRequest when it is none.
-
-    The body is measured before it is parsed.
-    """
-    if int(request.headers.get("Content-Length") or 0) > limit:
-        raise errors.PayloadTooLarge(too_large)
-    try:
-        raw = request.body
-    except RequestDataTooBig:
-        raise errors.PayloadTooLarge(too_large) from None
-    if len(raw) > limit:
-        raise errors.PayloadTooLarge(too_large)
+def json_object(raw: bytes) -> dict[str, Any]:
+    """A body as a JSON object; InvalidRequest when it is none or holds what no row can hold."""
     try:
         body = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -21,7 +21,8 @@ VAR_DIR = Path(env.text("VAR_DIR", str(BASE_DIR / "var")))
 # --- who we are on the network ------------------------------------------------------------------
 HOST = env.text("HOST", "127.0.0.1")
 PORT = env.integer("PORT", 8000, minimum=1, maximum=65535)
-PUBLIC_URL = env.url("PUBLIC_URL", f"http://{HOST}:{PORT}", schemes=("http", "https")).rstrip("/")
+_REACHED_AT = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(HOST, HOST)
+PUBLIC_URL = env.url("PUBLIC_URL", f"http://{_REACHED_AT}:{PORT}", schemes=("http", "https")).rstrip("/")
 DEBUG = env.flag("DEBUG", False)
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]", HOST])
 CORS_ALLOWED_ORIGINS = env.words("CORS_ALLOWED_ORIGINS")
@@ -68,7 +69,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_URL = env.url("REDIS_URL", schemes=("redis", "rediss", "unix"))
 CELERY_BROKER_URL = env.url(
     "CELERY_BROKER_URL",
-    REDIS_URL or "memory://",
+    REDIS_URL or "memory://localhost",
     schemes=("redis", "rediss", "amqp", "amqps", "memory", "unix"),
 )
 EMBEDDED = CELERY_BROKER_URL.startswith("memory:")

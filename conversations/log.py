@@ -179,7 +179,7 @@ class RunLog:
 
 _APPEND: Final = """
 WITH draft AS (
-    SELECT * FROM unnest(%s::uuid[], %s::int[], %s::int[], %s::int[], %s::text[])
+    SELECT * FROM unnest(%b::uuid[], %b::int[], %b::int[], %b::int[], %b::text[])
         AS d(run_id, fence, first_seq, last_seq, events)
 )
 INSERT INTO conversations_eventbatch (run_id, first_seq, last_seq, events)
@@ -189,7 +189,7 @@ JOIN conversations_run run
 ON CONFLICT DO NOTHING RETURNING run_id
 """
 _ALREADY: Final = """
-SELECT batch.run_id FROM unnest(%s::uuid[], %s::int[], %s::int[], %s::int[], %s::text[])
+SELECT batch.run_id FROM unnest(%b::uuid[], %b::int[], %b::int[], %b::int[], %b::text[])
     AS draft(run_id, fence, first_seq, last_seq, events)
 JOIN conversations_eventbatch batch ON batch.run_id = draft.run_id
     AND batch.first_seq = draft.first_seq AND batch.events::text = draft.events

@@ -12,6 +12,8 @@ from typing import Any, Final
 
 import structlog
 from django.db.models import Prefetch, Q, QuerySet
+from django.db.models.signals import post_delete, post_save
+from django.dispatch import receiver
 
 from config.database import connection
 from config.errors import InvalidRequest
@@ -29,12 +31,11 @@ _CANDIDATES: Final = """
       LEFT JOIN prompts_secret s ON s.id = e.secret_id
      WHERE m.is_active AND (e.dialect = 'demo' OR s.id IS NOT NULL)
 """
-_ROUTE: Final = f"""
-    SELECT e.id, e.provider, e.dialect, e.base_url, c.model, s.sealed, c.temperature, c.max_tokens
-    {_CANDIDATES} AND m.key = %s
+_ROUTES: Final = f"""
+    SELECT m.key, e.id, e.provider, e.dialect, e.base_url, c.model, s.sealed, c.temperature, c.max_tokens
+    {_CANDIDATES}
      ORDER BY c.position, c.id
 """
-_KEYS: Final = f"SELECT DISTINCT m.key {_CANDIDATES}"
 _ROUTABLE: Final = Q(endpoint__is_active=True) & (
     Q(endpoint__dialect=ProviderDialect.DEMO) | Q(endpoint__secret__isnull=False)
 )
@@ -66,11 +67,10 @@ class ModelRoute:
 async def route(model: str) -> ModelRoute:
     """Who may serve `model` (`global:xai` or `xai`), with opened keys; for the start of a run.
 
-    Raises `InvalidRequest` with code model_required or model_not_allowed.
+    At most half a second old. Raises `InvalidRequest` with code model_required or model_not_allowed.
     """
     key = _key(model)
-    async with connection() as held:
-        rows = await (await held.execute(_ROUTE, [key])).fetchall()
+    rows = (await _routes.get()).get(key, ())
     candidates = tuple(made for row in rows if (made := _candidate(*row)) is not None)
     if not candidates:
         raise _not_allowed()
@@ -78,16 +78,16 @@ async def route(model: str) -> ModelRoute:
 
 
 async def check_model(model: str) -> str:
-    """The canonical public name of a routable model; opens no key and is at most a second old."""
+    """The canonical public name of a routable model; opens no key and is at most half a second old."""
     key = _key(model)
-    if key not in await _routable_keys.get():
+    if key not in await _routes.get():
         raise _not_allowed()
     return _name(key)
 
 
 def forget() -> None:
-    """Let `check_model` read again at once in this process."""
-    _routable_keys.forget()
+    """Let this process read the routes again at once; called after a change."""
+    _routes.forget()
 
 
 def list_models() -> list[dict[str, Any]]:
@@ -142,12 +142,24 @@ def _candidate(
     return Candidate(endpoint_id, provider, dialect, base_url, model, key, *limits)
 
 
-async def _read_keys() -> frozenset[str]:
+async def _read_routes() -> dict[str, list[tuple[Any, ...]]]:
+    """What `_candidate` takes, for every routable model key; one statement for all of them."""
     async with connection() as held:
-        return frozenset(key for (key,) in await (await held.execute(_KEYS)).fetchall())
+        rows = await (await held.execute(_ROUTES)).fetchall()
+    routes: dict[str, list[tuple[Any, ...]]] = {}
+    for key, *facts in rows:
+        routes.setdefault(key, []).append(tuple(facts))
+    return routes
 
 
-_routable_keys: Final = Remembered(_read_keys, seconds=1.0)
+_routes: Final = Remembered(_read_routes, seconds=0.5)
+
+
+@receiver((post_save, post_delete))
+def _changed(sender: type[Any], **_: Any) -> None:
+    """What staff save takes effect at once in the process where they save it."""
+    if sender in (Endpoint, ModelMapping, ModelCandidate):
+        forget()
 
 
 def _mappings() -> list[Any]:

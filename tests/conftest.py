@@ -17,6 +17,7 @@ from uuid import uuid4
 
 import httpx
 import pytest
+import structlog
 import uvicorn
 from django.db import connections
 from django.test.utils import setup_databases, teardown_databases
@@ -24,6 +25,9 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from tests.client import Client, ScriptedModel
 from tests.fake_model import FakeModel
+
+
+structlog.configure(cache_logger_on_first_use=False)  # so that a test can capture any logger's lines
 
 
 @dataclass(frozen=True)

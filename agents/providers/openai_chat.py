@@ -12,9 +12,8 @@ from collections.abc import AsyncGenerator
 from contextlib import suppress
 from typing import Any, Final
 
-import httpx
+import aiohttp
 import msgspec
-from django.conf import settings
 from msgspec import Struct
 
 from agents.providers import http
@@ -75,11 +74,6 @@ class _Chunk(Struct):
 
 
 _decode: Final = msgspec.json.Decoder(_Chunk).decode
-_INTERRUPTED: Final = ProviderError(
-    "provider_stream_interrupted",
-    "The model provider's stream broke off before its end.",
-    retryable=True,
-)
 
 _MOMENT_S: Final = 0.1
 _LONGEST_REASON: Final = 64
@@ -115,9 +109,9 @@ def _body(target: Target, request: ModelRequest) -> bytes:
     return msgspec.json.encode(body)
 
 
-async def _read(response: httpx.Response) -> AsyncGenerator[ModelEvent]:
+async def _read(response: aiohttp.ClientResponse) -> AsyncGenerator[ModelEvent]:
     """The events of a response body; the stream is whole only with a finish reason or `[DONE]`."""
-    cutter, calls, body = Cutter(), _Calls(), _bytes(response)
+    cutter, calls, body = Cutter(), _Calls(), http.read(response)
     finish_reason, usage, done, heard = "", Usage(), False, False
     async for some in body:
         for data in _events(cutter, some):
@@ -144,7 +138,7 @@ async def _read(response: httpx.Response) -> AsyncGenerator[ModelEvent]:
     if not heard:
         raise http.invalid_response()
     if not (done or finish_reason):
-        raise _INTERRUPTED
+        raise http.interrupted()
     yield Finished(_reason(finish_reason), usage, calls.whole())
 
 
@@ -154,26 +148,6 @@ async def _let_end(body: AsyncGenerator[bytes]) -> None:
         async with asyncio.timeout(_MOMENT_S):
             async for _ in body:
                 pass
-
-
-async def _bytes(response: httpx.Response) -> AsyncGenerator[bytes]:
-    """The body as it arrives, with a limit on the first and on every later silence."""
-    arriving = response.aiter_bytes()
-    limit = settings.PROVIDER_FIRST_TOKEN_S
-    while True:
-        try:
-            async with asyncio.timeout(limit):
-                some = await anext(arriving)
-        except StopAsyncIteration:
-            return
-        except TimeoutError:
-            raise ProviderError(
-                "provider_timeout", "The model provider fell silent.", retryable=True
-            ) from None
-        except httpx.HTTPError:
-            raise _INTERRUPTED from None
-        yield some
-        limit = settings.PROVIDER_IDLE_S
 
 
 def _events(cutter: Cutter, some: bytes) -> list[bytes]:

@@ -18,7 +18,9 @@ from conversations import events
 from conversations.events import Fact
 
 _CHINESE: Final = re.compile(r"[\u3400-\u9fff]")
-_ENGLISH_PART: Final = re.compile(r"(?P<name>(?<![\w-])[A-Z0-9][^\u3000-\u9fff:]*): (?P<told>[^\u3000-\u9fff]+)$")
+_ENGLISH_PART: Final = re.compile(
+    r"(?P<name>(?<![\w-])[A-Z0-9][^\u3000-\u9fff:]*): (?P<told>[^\u3000-\u9fff]+)$"
+)
 _TOKEN: Final = re.compile(r"\s*(?:[\u3000-\u9fff\uff00-\uffef]|[^\s\u3000-\u9fff\uff00-\uffef]+)\s*")
 
 

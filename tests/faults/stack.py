@@ -1,0 +1,283 @@
+"""Parley in the one-host shape, made to be broken: every part can be killed, frozen and started again.
+
+PostgreSQL (the embedded one, durable) and Redis are private, so nothing of this machine's own is
+disturbed; processes are ended by pid. Two workers, so that there is always somebody to take over.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+import psycopg
+from psycopg.rows import namedtuple_row
+
+from benchmarks.stack import PYTHON, START_S, Parts, free_port
+from config import embedded
+from tests.fake_model import FakeModel
+
+FULL: Final = os.environ.get("FAULTS") == "full"
+SEED: Final = int(os.environ.get("FAULTS_SEED", "1"))
+LEASE_S: Final = 10 if FULL else 3
+DRAIN_S: Final = 3
+SCRIPTED: Final = ("hang", "hang-midway", "endless", "script:wakes", "script:never")
+_ENVIRONMENT: Final = {
+    "ALLOWED_HOSTS": "",
+    "CELERY_BROKER_URL": "",
+    "DATABASE_POOL_SIZE": "",
+    "DEMO_TOKEN_S": "0.01",
+    "DRAIN_S": str(DRAIN_S),
+    "HEARTBEAT_S": "1",
+    "HOST": "127.0.0.1",
+    "LEASE_S": str(LEASE_S),
+    "LOG_LEVEL": "INFO",
+    "PROVIDER_CONNECT_S": "2",
+    "PROVIDER_FIRST_TOKEN_S": "4" if not FULL else "60",
+    "PROVIDER_IDLE_S": "4" if not FULL else "30",
+    "PUBLIC_URL": "",
+    "STREAMS_PER_CONVERSATION": "100000",
+    "STREAMS_PER_USER": "100000",
+}
+
+
+class Part:
+    """One process of the stack; a new one each time it is started."""
+
+    def __init__(
+        self, parts: Parts, name: str, command: tuple[str, ...], env: Mapping[str, str], ready: Ready
+    ) -> None:
+        self.name = name
+        self._parts, self._command, self._env, self._ready = parts, command, env, ready
+        self._process: subprocess.Popen[bytes] | None = None
+        self._generation = 0
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def frozen(self) -> bool:
+        return self.alive and psutil.Process(self.pid).status() == psutil.STATUS_STOPPED
+
+    def start(self, **env: str) -> None:
+        """Start it and return when it is ready."""
+        self.launch(**env)
+        self.wait_ready()
+
+    def launch(self, **env: str) -> None:
+        """Start it without waiting."""
+        self._generation += 1
+        self._process = self._parts.start(self._log_name, *self._command, env={**self._env, **env})
+
+    def wait_ready(self) -> None:
+        self._parts.wait(self._log_name, lambda: self._ready(self))
+
+    def kill(self) -> None:
+        """SIGKILL: it has no chance to do anything more."""
+        self._end(signal.SIGKILL, 10)
+
+    def terminate(self) -> None:
+        """SIGTERM, without waiting."""
+        os.kill(self.pid, signal.SIGTERM)
+
+    def wait_ended(self, seconds: float) -> int:
+        """Its exit code; raises TimeoutExpired when it goes on."""
+        assert self._process is not None
+        return self._process.wait(seconds)
+
+    def freeze(self) -> None:
+        """SIGSTOP: it stands still, its connections stay open."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    def log(self, lines: int = 100_000) -> str:
+        """What this generation has logged."""
+        return self._parts.tail(self._log_name, lines)
+
+    def _end(self, number: signal.Signals, seconds: float) -> None:
+        if self.alive:
+            os.kill(self.pid, number)
+            self.wait_ended(seconds)
+
+    @property
+    def _log_name(self) -> str:
+        return f"{self.name}.{self._generation}"
+
+
+Ready = Callable[[Part], bool]
+
+
+class Postgres:
+    """The private PostgreSQL."""
+
+    def __init__(self, folder: Path) -> None:
+        self._server = embedded.Server(folder)
+        self.url = self._server.start()
+        self.alive = True
+
+    def stop(self) -> None:
+        """Fast mode: open transactions are rolled back, connections are cut."""
+        self._server.stop()
+        self.alive = False
+
+    def start(self) -> None:
+        self._server.start()
+        self.alive = True
+
+    def kill(self) -> None:
+        """SIGKILL of the postmaster: its children notice and end, the next start recovers."""
+        pid = int((self._server.data / "postmaster.pid").read_text().split()[0])
+        children = psutil.Process(pid).children()
+        os.kill(pid, signal.SIGKILL)
+        psutil.wait_procs(children, timeout=10)
+        self.stop()  # gives up our share of the folder, so that `start` takes it anew
+
+    def cut_connections(self) -> int:
+        """Terminate every backend but ours; how many there were."""
+        with self.connect() as connection:
+            row = connection.execute(
+                "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            ).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    def connect(self) -> psycopg.Connection[Any]:
+        """A connection of the test's own, in autocommit, rows by name."""
+        return psycopg.connect(self.url, autocommit=True, row_factory=namedtuple_row, connect_timeout=10)
+
+
+@dataclass
+class Stack:
+    """Everything that runs, and how to call it."""
+
+    postgres: Postgres
+    redis: Part
+    redis_url: str
+    web: Part
+    workers: tuple[Part, Part]
+    beat: Part
+    port: int
+    token: str
+    user_id: str
+    scripted: FakeModel
+    env: Mapping[str, str]
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def mend(self) -> None:
+        """Bring back whatever a test has broken."""
+        if not self.postgres.alive:
+            self.postgres.start()
+        everything = (self.redis, self.web, *self.workers, self.beat)
+        for part in everything:
+            if part.frozen:
+                part.thaw()
+            if not part.alive:
+                part.launch()
+        for part in everything:
+            part.wait_ready()
+
+    def direct(self, *arguments: str) -> subprocess.Popen[bytes]:
+        """A process with the stack's settings that calls actions itself (`tests.faults.direct`)."""
+        return subprocess.Popen(
+            [PYTHON, "-m", "tests.faults.direct", *arguments],
+            env=os.environ | dict(self.env),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+
+
+@contextmanager
+def running() -> Iterator[Stack]:
+    """Start everything, and end it again whatever happens."""
+    with ExitStack() as opened:
+        folder = Path(tempfile.mkdtemp(prefix="parley-faults-"))
+        opened.callback(shutil.rmtree, folder, ignore_errors=True)
+        folder.chmod(0o711)  # PostgreSQL's user passes through
+        postgres = Postgres(folder)
+        opened.callback(postgres.stop)
+        parts = opened.enter_context(Parts(folder))
+        scripted = opened.enter_context(FakeModel())
+        redis_port, port, model_port = free_port(), free_port(), free_port()
+        redis = Part(parts, "redis", _redis(folder, redis_port), {}, lambda _: listens(redis_port))
+        redis.launch()
+        parts.start("model", PYTHON, "-m", "benchmarks.fake_model", "--port", str(model_port))
+        redis_url = f"redis://127.0.0.1:{redis_port}/0"
+        addresses = {"DATABASE_URL": postgres.url, "REDIS_URL": redis_url, "PORT": str(port)}
+        env = _ENVIRONMENT | addresses | {"VAR_DIR": str(folder / "var")}
+        parts.finish("migrate", PYTHON, "manage.py", "migrate", "--no-input", env=env)
+        models = (f"http://127.0.0.1:{model_port}/v1", scripted.base_url, *SCRIPTED)
+        prepared = parts.finish("prepare", PYTHON, "-m", "tests.faults.prepare", *models, env=env)
+        token, _, user_id = prepared.partition("|")
+
+        def part(name: str, ready: Ready) -> Part:
+            made = Part(parts, name, (PYTHON, "manage.py", name.partition("-")[0]), env, ready)
+            opened.callback(_let_go, made)
+            made.launch()
+            return made
+
+        workers = part("worker-1", _says("worker ready")), part("worker-2", _says("worker ready"))
+        web = part("web", lambda _: healthy(port))
+        beat = part("beat", lambda beat: beat.alive)
+        for one in (redis, web, *workers):
+            one.wait_ready()
+        yield Stack(postgres, redis, redis_url, web, workers, beat, port, token, user_id, scripted, env)
+
+
+def _let_go(part: Part) -> None:
+    """A frozen process cannot be asked to end."""
+    if part.frozen:
+        part.kill()
+
+
+def _redis(folder: Path, port: int) -> tuple[str, ...]:
+    options = ("--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", str(folder))
+    return ("redis-server", "--port", str(port), *options)
+
+
+def _says(words: str) -> Ready:
+    return lambda part: words in part.log()
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def healthy(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as response:
+            return bool(response.status == 200)
+    except OSError:
+        return False
+
+
+def wait_until(ready: Callable[[], object], *, seconds: float = START_S, what: str = "it") -> float:
+    """Wait for something; the seconds it took."""
+    since = time.monotonic()
+    while not ready():
+        assert time.monotonic() - since < seconds, f"waited {seconds:g} s for {what}"
+        time.sleep(0.02)
+    return time.monotonic() - since
