@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID, uuid4
 
+import msgspec
 from django.conf import settings
 from psycopg import AsyncConnection
 from psycopg.errors import UniqueViolation
@@ -16,6 +17,7 @@ from agents.requests import RunRequest
 from config import database, ring
 from config.errors import Conflict, NotFound
 from conversations.identifiers import uuid7
+from prompts import app_settings
 from prompts.routing import check_model
 
 
@@ -74,6 +76,7 @@ async def start_run(request: RunRequest, *, owner_id: UUID) -> Accepted:
     a `client_run_id` that was used with another request.
     """
     model = await check_model(request.model)
+    request = await _with_defaults(request)
     thread_id = UUID(request.thread_id) if request.thread_id else uuid4()
     run_id = uuid7()
     arguments = _start_arguments(request, owner_id, thread_id, run_id, model)
@@ -86,6 +89,14 @@ async def start_run(request: RunRequest, *, owner_id: UUID) -> Accepted:
         raise NotFound("There is no such conversation.", code="conversation_not_found")
     tasks.wake_workers(run_id)
     return Accepted(run_id, thread_id)
+
+
+async def _with_defaults(request: RunRequest) -> RunRequest:
+    """The request with what staff decide where the client did not."""
+    if request.result_mode is not None:
+        return request
+    mode = await app_settings.aget("default_result_mode")
+    return msgspec.structs.replace(request, result_mode=mode)
 
 
 async def _already(

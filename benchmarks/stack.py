@@ -36,7 +36,6 @@ ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
 START_S = 60
 STOP_S = 15
-SETTINGS = {"STREAMS_PER_USER": "100000"}  # all clients are one user here
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,17 @@ ORM, so they are answered without both, and a body is read no further than they 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from io import BytesIO
 from typing import Any, Final
 
-from asgiref.typing import ASGI3Application, ASGIReceiveCallable, ASGISendCallable, Scope
 from django.core.handlers.asgi import ASGIHandler, get_script_prefix
-from django.http import HttpResponseBase
 from django.urls import set_script_prefix
 
 from config.errors import PayloadTooLarge
 from config.http import error_response
 
+Application = Callable[[Any, Any, Any], Awaitable[None]]
 BODY_LIMIT: Final = 262_144
 TOO_LARGE: Final = "RunAgentInput payload exceeds size limit"
 HOT_PATHS: Final = ("/api/v1/agent/run", "/api/v1/messages/", "/api/v1/schemas/", "/health")
@@ -27,7 +27,7 @@ HOT_PATHS: Final = ("/api/v1/agent/run", "/api/v1/messages/", "/api/v1/schemas/"
 class HotHandler(ASGIHandler):
     """Answers requests whose views are coroutines that touch no ORM."""
 
-    async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         try:
             body = await _read_body(receive)
         except PayloadTooLarge as error:
@@ -37,12 +37,12 @@ class HotHandler(ASGIHandler):
             set_script_prefix(get_script_prefix(scope))
             await self._until_gone(self._answer(scope, body, send), receive)
 
-    async def _answer(self, scope: Scope, body: bytes, send: ASGISendCallable) -> None:
+    async def _answer(self, scope: Any, body: bytes, send: Any) -> None:
         request, refusal = self.create_request(scope, BytesIO(body))
-        response: HttpResponseBase = refusal or await self.run_get_response(request)
+        response: Any = refusal if request is None else await self.run_get_response(request)
         await self.send_response(response, send)
 
-    async def _until_gone(self, answer: Any, receive: ASGIReceiveCallable) -> None:
+    async def _until_gone(self, answer: Any, receive: Any) -> None:
         """Answer, but stop when the client goes away: nobody would read the rest."""
         answering, leaving = asyncio.ensure_future(answer), asyncio.ensure_future(receive())
         try:
@@ -59,26 +59,24 @@ class HotHandler(ASGIHandler):
 class Split:
     """Hot paths to one application, everything else to the other."""
 
-    def __init__(self, hot: ASGI3Application, other: ASGI3Application) -> None:
+    def __init__(self, hot: Application, other: Application) -> None:
         self.hot = hot
         self.other = other
 
-    async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
-        assert scope["type"] == "http"
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         app = self.hot if scope["path"].startswith(HOT_PATHS) else self.other
         await app(scope, receive, send)
 
 
-async def _read_body(receive: ASGIReceiveCallable) -> bytes | None:
+async def _read_body(receive: Any) -> bytes | None:
     """The body, or None if the client went away. PayloadTooLarge as soon as it is over the limit."""
-    body = b""
+    body = bytearray()
     while True:
         event = await receive()
         if event["type"] == "http.disconnect":
             return None
-        assert event["type"] == "http.request"
-        body += event["body"]
+        body += event.get("body", b"")
         if len(body) > BODY_LIMIT:
             raise PayloadTooLarge(TOO_LARGE)
-        if not event["more_body"]:
-            return body
+        if not event.get("more_body", False):
+            return bytes(body)

@@ -81,7 +81,7 @@ class Cors(CorsMiddleware):
 class Security(_PagesOnly, SecurityMiddleware):
     """HTTPS redirects and their headers; no NUL in a query, which no PostgreSQL text can hold."""
 
-    def process_request(self, request: HttpRequest) -> HttpResponseBase | None:
+    def process_request(self, request: HttpRequest) -> Any:
         if any("\x00" in part for pair in request.GET.items() for part in pair):
             return HttpResponseBadRequest("The address holds a NUL character.")
         return super().process_request(request)

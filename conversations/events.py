@@ -2,7 +2,8 @@
 
 A *fact* is one typed thing that happened; a `RunEvent` is a fact with its place (`seq`, counted
 from 1 within the run without a gap) and time (`at`, epoch milliseconds). The JSON of a batch is
-`[[at, {"type": …, …}], …]`: the sequence numbers follow from the batch's first one.
+`[[at, {"type": …, …}], …]`: the sequence numbers follow from the batch's first one, and deltas
+that follow each other share one entry.
 
 This module stands alone so that dialects, the fold and tests can use it without a database.
 Adding a fact means adding it to `Fact`; a dialect that does not know it must ignore it.
@@ -179,15 +180,70 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+class _MessageDeltas(Struct, frozen=True, tag="message.deltas"):
+    """Consecutive deltas of one message as they are stored; `later` are milliseconds after the first."""
+
+    message_id: str
+    texts: list[str]
+    later: list[int]
+
+
+class _ReasoningDeltas(Struct, frozen=True, tag="reasoning.deltas"):
+    message_id: str
+    texts: list[str]
+    later: list[int]
+
+
+_Stored = Fact | _MessageDeltas | _ReasoningDeltas
 _encoder: Final = Encoder()
-_decoder: Final = Decoder(list[tuple[int, Fact]])
+_decoder: Final = Decoder(list[tuple[int, _Stored]])
 
 
 def encode(events: Sequence[RunEvent]) -> bytes:
-    """The JSON of a batch of consecutive events."""
-    return _encoder.encode([(event.at, event.fact) for event in events])
+    """The JSON of a batch of consecutive events; runs of deltas are stored as one entry.
+
+    Nothing is lost by that: `decode` gives the same events again, each with its seq and time.
+    """
+    return _encoder.encode(_joined(events))
 
 
 def decode(first_seq: int, batch: bytes | str) -> list[RunEvent]:
     """The events of a batch whose first one has `first_seq`."""
-    return [RunEvent(seq, at, fact) for seq, (at, fact) in enumerate(_decoder.decode(batch), first_seq)]
+    seq, events = first_seq, []
+    for at, stored in _decoder.decode(batch):
+        if isinstance(stored, _MessageDeltas | _ReasoningDeltas):
+            kind = MessageDelta if isinstance(stored, _MessageDeltas) else ReasoningDelta
+            for text, later in zip(stored.texts, stored.later, strict=True):
+                events.append(RunEvent(seq, at + later, kind(stored.message_id, text)))
+                seq += 1
+        else:
+            events.append(RunEvent(seq, at, stored))
+            seq += 1
+    return events
+
+
+def _joined(events: Sequence[RunEvent]) -> list[tuple[int, _Stored]]:
+    """What is stored: deltas that follow each other in one message become one entry."""
+    joined: list[tuple[int, _Stored]] = []
+    place, end = 0, len(events)
+    while place < end:
+        event = events[place]
+        fact = event.fact
+        last = place + 1
+        if isinstance(fact, MessageDelta | ReasoningDelta):
+            while last < end and _continues(events[last].fact, fact):
+                last += 1
+        joined.append((event.at, fact if last == place + 1 else _deltas(events[place:last])))
+        place = last
+    return joined
+
+
+def _continues(fact: Fact, first: MessageDelta | ReasoningDelta) -> bool:
+    return type(fact) is type(first) and fact.message_id == first.message_id  # type: ignore[union-attr]
+
+
+def _deltas(events: Sequence[RunEvent]) -> _MessageDeltas | _ReasoningDeltas:
+    first = events[0]
+    kind = _MessageDeltas if isinstance(first.fact, MessageDelta) else _ReasoningDeltas
+    texts = [event.fact.text for event in events]  # type: ignore[union-attr]
+    return kind(first.fact.message_id, texts, [event.at - first.at for event in events])  # type: ignore[union-attr]

@@ -72,6 +72,11 @@ async def aget(name: str) -> Value:
     return _valid(name, await _stored.get())
 
 
+def forget() -> None:
+    """Let `aget` read again at once in this process."""
+    _stored.forget()
+
+
 def everything() -> dict[str, Value]:
     """All settings with their values."""
     stored = dict(AppSetting.objects.values_list("key", "value"))

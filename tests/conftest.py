@@ -26,7 +26,6 @@ from pytest_django.plugin import DjangoDbBlocker
 from tests.client import Client, ScriptedModel
 from tests.fake_model import FakeModel
 
-
 structlog.configure(cache_logger_on_first_use=False)  # so that a test can capture any logger's lines
 
 
@@ -113,8 +112,9 @@ def make_client(server: Server) -> Iterator[Callable[..., Client]]:
 
     made: list[Client] = []
 
-    def make(**fields: object) -> Client:
-        user = get_user_model().objects.create_user(username=f"user-{uuid4().hex}", **fields)  # type: ignore[attr-defined]
+    def make(**fields: bool) -> Client:
+        user = get_user_model()(username=f"user-{uuid4().hex}", **fields)
+        user.save()
         scopes = ["run", "read", "admin"] if user.is_staff else ["run", "read"]
         _, token = create_api_token(user, "test", scopes=scopes)
         made.append(Client(server.url, token, user))

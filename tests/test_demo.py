@@ -21,14 +21,12 @@ from tests.strategies import texts
 RUN_ID = UUID("0199c3c0-1111-7222-8333-444455556666")
 BENCH = {
     "name": "杠铃卧推",
-    "nameEn": "Barbell Bench Press",
-    "description": "躺在平板凳上推起杠铃。",
-    "muscleGroup": "CHEST",
+    "description": "躺在平板凳上推起杠铃。 Barbell Bench Press: Push the bar up: slowly.",
     "defaultSets": 4,
     "defaultReps": 8,
     "tips": ["肩胛收紧。", "脚踩实"],
 }
-FLY = {"name": "飞鸟", "description": "张开双臂。", "muscleGroup": "UPPER_CHEST"}
+FLY = {"name": "飞鸟", "description": "张开双臂。"}
 
 
 class NoHost:
@@ -74,8 +72,8 @@ def test_any_other_question_is_answered_in_english() -> None:
     assert compose("How do I train my chest?", [BENCH, FLY]) == (
         "For “How do I train my chest?” the exercise library suggests:\n"
         "\n"
-        "1. **Barbell Bench Press** (chest, 4 sets of 8)\n"
-        "2. **飞鸟** (upper chest)\n"
+        "1. **Barbell Bench Press** (4 × 8): Push the bar up: slowly.\n"
+        "2. **飞鸟**\n"
         "\n"
         "Start with the Barbell Bench Press; rest one to two minutes between sets and lower the weight "
         "when your form breaks. (An answer of the offline demo model.)"
@@ -109,6 +107,13 @@ def test_an_exercise_without_details_is_only_named() -> None:
         "组间休息 60–120 秒，动作变形就减重。（离线演示模型的回答）"
     )
     assert "1. **深蹲**\n" in compose("legs", [bare])
+
+
+def test_a_colon_in_an_english_description_makes_no_name_of_what_is_before_it() -> None:
+    plain = {"name": "Squat", "description": "Stand. Note: keep your heels down."}
+    assert "1. **Squat**: Stand. Note: keep your heels down.\n" in compose("legs", [plain])
+    assert "Start with the Squat;" in compose("legs", [plain])
+    assert "1. **Squat**：Stand. Note: keep your heels down.\n" in compose("腿", [plain])
 
 
 def test_a_long_question_is_repeated_in_brief() -> None:

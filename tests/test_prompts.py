@@ -575,9 +575,11 @@ def settings_kept() -> Iterator[None]:
     """The stored settings, put back afterwards."""
     before = list(AppSetting.objects.all())
     AppSetting.objects.all().delete()
+    app_settings.forget()
     yield
     AppSetting.objects.all().delete()
     AppSetting.objects.bulk_create(before)
+    app_settings.forget()
 
 
 def test_a_setting_has_its_default_until_it_is_changed(settings_kept: None) -> None:

@@ -389,7 +389,7 @@ UNREACHABLE = ("provider_unreachable", "The model provider cannot be reached.", 
             ("provider_bad_request", "The model provider refused the request as too large.", False),
         ),
         (418, ("provider_error", "The model provider answered 418, which is no stream.", False)),
-        (203, ("provider_error", "The model provider answered 204, which is no stream.", False)),
+        (203, ("provider_error", "The model provider answered 203, which is no stream.", False)),
         (302, ("provider_error", "The model provider answered 302, which is no stream.", False)),
         (429, ("provider_rate_limited", "The model provider is limiting our rate.", True)),
         (500, ("provider_unavailable", "The model provider answered 500.", True)),
@@ -552,6 +552,29 @@ def stranger() -> Iterator[str]:
 
 def test_a_server_of_another_protocol_is_unreachable(stranger: str) -> None:
     assert stream(candidate(stranger, "gpt-test")).failure == UNREACHABLE
+
+
+class CountingModel(FakeModel):
+    """Counts the connections that are made to it."""
+
+    connections = 0
+
+    def opened(self, connection: Any) -> None:
+        self.connections += 1
+        super().opened(connection)
+
+
+def test_a_connection_serves_one_stream_after_another() -> None:
+    async def read_twice(target: Candidate) -> list[ModelEvent]:
+        request = ModelRequest(MESSAGES)
+        read = [event for _ in range(2) async for event in openai_chat.stream(target, request)]
+        await http.close()
+        return read
+
+    with CountingModel() as model:
+        read = asyncio.run(read_twice(candidate(model.base_url, "usage")))
+    assert [event.usage for event in read if isinstance(event, Finished)] == [Usage(11, 8, 7, 5)] * 2
+    assert (len(model.requests), model.connections) == (2, 1)
 
 
 def test_a_reader_that_leaves_leaves_the_provider_too() -> None:

@@ -19,7 +19,7 @@ def sockets_frames(client: Client, run_id: str, query: str = "", **options: Any)
     url = client.url.replace("http", "ws") + f"/ws/agent/runs/{run_id}{query}"
     options.setdefault("header", [f"Authorization: Bearer {client.token}"])
     socket = websocket.create_connection(url, timeout=30, **options)
-    seen = []
+    seen: list[Seen] = []
     try:
         while True:
             opcode, body = socket.recv_data()
@@ -30,12 +30,12 @@ def sockets_frames(client: Client, run_id: str, query: str = "", **options: Any)
             FRAME.validate({"event": frame["event"], "data": frame["data"]})
             seen.append(Seen(frame["event"], frame["data"], frame.get("id")))
     finally:
-        socket.shutdown()
+        socket.shutdown()  # type: ignore[no-untyped-call]
 
 
 def polled_frames(client: Client, run_id: str, after: int = 0) -> list[Seen]:
     """All frames that repeated long-polls give."""
-    seen = []
+    seen: list[Seen] = []
     while True:
         answer = client.poll(run_id, after=after)
         seen += [Seen(f["event"], f["data"], f.get("id")) for f in answer["events"]]
@@ -111,7 +111,7 @@ def test_a_socket_that_is_refused_says_why(
     assert refused["data"]["code"] == reason
     opcode, body = socket.recv_data()
     assert (opcode, int.from_bytes(body[:2])) == (websocket.ABNF.OPCODE_CLOSE, code)
-    socket.shutdown()
+    socket.shutdown()  # type: ignore[no-untyped-call]
 
 
 def test_the_stream_has_the_padding_and_headers_that_open_proxies(client: Client) -> None:

@@ -91,7 +91,7 @@ def _both(item: dict[str, Any]) -> tuple[str, str, str]:
     """
     whole = str(item.get("description") or "")
     found = _ENGLISH_PART.search(whole)
-    if found is None:
+    if found is None or not _CHINESE.search(whole[: found.start()]):
         return whole, str(item["name"]), "" if _CHINESE.search(whole) else whole
     return whole[: found.start()].strip(), found["name"].strip(), found["told"].strip()
 

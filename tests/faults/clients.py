@@ -82,15 +82,19 @@ class Reader:
     port: int
     run_id: str
     transports: Iterator[Transport] = field(default_factory=lambda: repeat("sse"))
-    after: int = 0
+    began_at: int = 0
+    after: int = field(init=False)
     frames: list[Seen] = field(default_factory=list)
     connections: int = 0
     repeated: int = 0
     ended: bool = False
     _loose: list[Seen] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self.after = self.began_at
+
     async def read(self, *, within_s: float) -> list[Seen]:
-        """All frames past `after`, to the last."""
+        """All frames past `began_at`, to the last."""
         ways: dict[Transport, Callable[[], Awaitable[None]]] = {
             "sse": self._sse,
             "websocket": self._websocket,
@@ -158,7 +162,12 @@ class Reader:
         url = f"ws://127.0.0.1:{self.port}/ws/agent/runs/{self.run_id}?after={self.after}"
         headers = {"Authorization": self.http.headers["Authorization"]}
         async with connect(
-            url, additional_headers=headers, proxy=None, ping_interval=None, close_timeout=0.2
+            url,
+            additional_headers=headers,
+            compression=None,  # else a cut by bytes would come late
+            proxy=None,
+            ping_interval=None,
+            close_timeout=0.2,
         ) as socket:
             async for message in socket:
                 frame = json.loads(message)

@@ -18,7 +18,7 @@ from typing import Self
 class Faults:
     """How badly the proxy behaves; `cut_after` is a range of bytes from the server."""
 
-    cut_after: tuple[int, int] = (2_200, 6_000)  # an SSE answer begins with 2 KiB of padding
+    cut_after: tuple[int, int] = (2_200, 5_000)  # an SSE answer begins with 2 KiB of padding
     pieces: tuple[int, int] = (1, 1_500)
     delay_s: float = 0.002
 

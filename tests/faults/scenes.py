@@ -16,11 +16,11 @@ from uuid import UUID, uuid4
 import httpx
 import psycopg
 
+from tests.client import Seen
 from tests.faults import ledger
 from tests.faults.clients import Caller, Reader, session
 from tests.faults.ledger import Findings
 from tests.faults.stack import Part, Stack
-from tests.client import Seen
 
 SETTLE_S: Final = 20.0
 _SAID: Final = """
