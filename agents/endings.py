@@ -15,6 +15,7 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 from psycopg import AsyncConnection
+from psycopg import Error as DatabaseError
 from psycopg.errors import UniqueViolation
 
 from config import database
@@ -27,6 +28,8 @@ from conversations.transcript import Transcript, fold
 logger = structlog.get_logger(__name__)
 
 Reason = Literal["cancelled", "deadline_exceeded", "worker_lost", "queue_timeout"]
+_CODE_LENGTH: Final = 64  # of the run's columns; the event in the log keeps the whole
+_NAME_LENGTH: Final = 200
 FAILURES: Final[dict[Reason, events.RunFailed]] = {
     "cancelled": events.RunFailed("cancelled", "The run was cancelled."),
     "deadline_exceeded": events.RunFailed("deadline_exceeded", "The run took longer than its deadline."),
@@ -51,15 +54,16 @@ def compose(transcript: Transcript, terminal: Terminal, *, fence: int, after: in
         fence=fence,
         batch=log.batch_of(transcript.run_id, last),
         status=transcript.status,
-        provider=routed.provider if routed else "",
-        resolved_model=routed.model if routed else "",
+        provider=routed.provider[:_CODE_LENGTH] if routed else "",
+        resolved_model=routed.model[:_NAME_LENGTH] if routed else "",
         endpoint_id=routed.endpoint_id if routed else None,
         first_token_at_ms=transcript.first_token_at_ms,
         messages=transcript.messages(),
     )
     if isinstance(terminal, events.RunFailed):
-        return replace(ending, error_code=terminal.code, error_message=terminal.message)
-    return replace(ending, finish_reason=terminal.finish_reason, usage=terminal.usage)
+        code = terminal.code[:_CODE_LENGTH] or "unknown_error"
+        return replace(ending, error_code=code, error_message=terminal.message)
+    return replace(ending, finish_reason=terminal.finish_reason[:_CODE_LENGTH], usage=terminal.usage)
 
 
 async def insist(ending: Ending) -> bool:
@@ -74,10 +78,16 @@ async def insist(ending: Ending) -> bool:
                 log.announce([ending.batch])
                 return True
             return False
-        except log.OUTAGE as error:
-            logger.warning("ending waits for the database", error=type(error).__name__)
-            repeated = True
-            await asyncio.sleep(0.2)
+        except (*log.OUTAGE, DatabaseError) as error:
+            if isinstance(error, log.OUTAGE) and log.passes(error):
+                logger.warning("ending waits for the database", error=type(error).__name__)
+                repeated = True
+                await asyncio.sleep(0.2)
+            elif ending.messages:
+                logger.exception("ending refused; the run ends without its messages")
+                ending = replace(ending, messages=())
+            else:
+                raise
 
 
 async def settle(run_id: UUID, reason: Reason, *, fence: int) -> bool:

@@ -17,6 +17,7 @@ import structlog
 
 from agents import endings
 from agents.claims import Claim
+from agents.cleaning import clean
 from agents.context import history
 from agents.endings import FAILURES, Reason
 from agents.host import RunHost
@@ -146,7 +147,7 @@ class Execution:
             yield outcome
 
     def _say(self, fact: Fact) -> None:
-        self._transcript.feed(self._log.append(_clean(fact)))
+        self._transcript.feed(self._log.append(clean(fact)))
 
     async def _finish(self, terminal: events.Terminal) -> None:
         """Write the ending; a database that is away is waited for as long as the lease is ours."""
@@ -161,13 +162,3 @@ class Execution:
 def runner_for(chosen: ModelRoute) -> Runner:
     """Which runner serves a model: the offline one for `demo`, else the model-driven one."""
     return DemoRunner() if chosen.candidates[0].dialect == "demo" else ChatRunner()
-
-
-def _clean(fact: Fact) -> Fact:
-    """Text without NUL, which no PostgreSQL text can hold: streamed and stored stay the same."""
-    match fact:
-        case events.MessageDelta(message_id, text) if "\x00" in text:
-            return events.MessageDelta(message_id, text.replace("\x00", "\ufffd"))
-        case events.ReasoningDelta(message_id, text) if "\x00" in text:
-            return events.ReasoningDelta(message_id, text.replace("\x00", "\ufffd"))
-    return fact

@@ -23,6 +23,11 @@ from conversations.reads import RunRow
 
 PADDING: Final = b":" + b" " * 2048 + b"\n\n"
 _LONG_POLL_LIMIT: Final = 1_000
+_LINE_ENDS: Final = (
+    ("\x85".encode(), b"\\u0085"),
+    ("\u2028".encode(), b"\\u2028"),
+    ("\u2029".encode(), b"\\u2029"),
+)
 
 
 class _Cursor:
@@ -65,9 +70,17 @@ async def frames(run: RunRow, dialect: Dialect, *, after: int) -> AsyncGenerator
 
 def sse(frame: Frame) -> bytes:
     """A frame as a server-sent event (WHATWG HTML §9.2)."""
+    data = frame.data if frame.data.isascii() else _on_one_line(frame.data)
     if frame.id is None:
-        return b"event: %b\ndata: %b\n\n" % (frame.event.encode(), frame.data)
-    return b"event: %b\nid: %d\ndata: %b\n\n" % (frame.event.encode(), frame.id, frame.data)
+        return b"event: %b\ndata: %b\n\n" % (frame.event.encode(), data)
+    return b"event: %b\nid: %d\ndata: %b\n\n" % (frame.event.encode(), frame.id, data)
+
+
+def _on_one_line(data: bytes) -> bytes:
+    """JSON without the characters at which some clients, against the standard, end a line."""
+    for character, escaped in _LINE_ENDS:
+        data = data.replace(character, escaped)
+    return data
 
 
 def as_json(frame: Frame) -> bytes:

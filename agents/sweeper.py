@@ -11,6 +11,7 @@ import random
 from typing import Final
 
 import structlog
+from psycopg import Error as DatabaseError
 
 from agents import endings
 from config import database
@@ -43,7 +44,10 @@ async def sweep() -> int:
     async with database.connection() as connection:
         rows = await (await connection.execute(_OVERDUE, (_AT_ONCE,))).fetchall()
     for run_id, fence, reason in rows:
-        await endings.settle(run_id, reason, fence=fence)
+        try:
+            await endings.settle(run_id, reason, fence=fence)
+        except DatabaseError:  # one run that cannot be written must not keep the others unsettled
+            logger.exception("settling failed", run_id=run_id.hex, reason=reason)
     return len(rows)
 
 

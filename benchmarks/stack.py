@@ -112,7 +112,7 @@ def _embedded(
 
 def _environment(parts: Parts, port: int, server: str) -> dict[str, str]:
     own = {"HOST": "127.0.0.1", "PORT": str(port), "VAR_DIR": str(parts.folder / "var")}
-    return SETTINGS | own | {"ASGI_SERVER": server}
+    return own | {"ASGI_SERVER": server}
 
 
 # --- PostgreSQL and Redis -------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -71,13 +72,20 @@ async def listen(group: str, *, every_s: float) -> AsyncIterator[Message | None]
                 async for message in _receive(layer, channel, every_s=every_s):
                     yield message
             finally:
-                await layer.group_discard(group, channel)
+                await _leave(layer, group, channel)
         except (asyncio.CancelledError, GeneratorExit):
             raise
         except Exception as error:
             log.warning("ring is down", group=group, error=type(error).__name__)
             yield None
             await asyncio.sleep(_RETRY_S)
+
+
+async def _leave(layer: Any, group: str, channel: str) -> None:
+    """Best effort: a layer that is down must not take the place of the cancellation that ends us."""
+    with suppress(Exception):
+        async with asyncio.timeout(_SEND_S):
+            await layer.group_discard(group, channel)
 
 
 async def _receive(layer: Any, channel: str, *, every_s: float) -> AsyncIterator[Message | None]:

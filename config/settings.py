@@ -97,7 +97,7 @@ DRAIN_S = env.seconds("DRAIN_S", 20, minimum=0, maximum=3600)
 HEARTBEAT_S = env.seconds("HEARTBEAT_S", 5, minimum=0.1, maximum=300)
 PROVIDER_CONNECT_S = env.seconds("PROVIDER_CONNECT_S", 10, minimum=0.1, maximum=600)
 PROVIDER_FIRST_TOKEN_S = env.seconds("PROVIDER_FIRST_TOKEN_S", 60, minimum=0.1, maximum=3600)
-PROVIDER_IDLE_S = env.seconds("PROVIDER_IDLE_S", 30, minimum=0.1, maximum=3600)
+PROVIDER_IDLE_S = env.seconds("PROVIDER_IDLE_S", 60, minimum=0.1, maximum=3600)
 DEMO_TOKEN_S = env.seconds("DEMO_TOKEN_S", 0.015, minimum=0, maximum=5)
 
 # --- Django -------------------------------------------------------------------------------------

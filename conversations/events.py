@@ -239,11 +239,14 @@ def _joined(events: Sequence[RunEvent]) -> list[tuple[int, _Stored]]:
 
 
 def _continues(fact: Fact, first: MessageDelta | ReasoningDelta) -> bool:
-    return type(fact) is type(first) and fact.message_id == first.message_id  # type: ignore[union-attr]
+    return isinstance(fact, type(first)) and fact.message_id == first.message_id
 
 
 def _deltas(events: Sequence[RunEvent]) -> _MessageDeltas | _ReasoningDeltas:
-    first = events[0]
-    kind = _MessageDeltas if isinstance(first.fact, MessageDelta) else _ReasoningDeltas
-    texts = [event.fact.text for event in events]  # type: ignore[union-attr]
-    return kind(first.fact.message_id, texts, [event.at - first.at for event in events])  # type: ignore[union-attr]
+    first, facts = events[0].fact, [event.fact for event in events]
+    texts = [fact.text for fact in facts if isinstance(fact, MessageDelta | ReasoningDelta)]
+    later = [event.at - events[0].at for event in events]
+    if isinstance(first, MessageDelta):
+        return _MessageDeltas(first.message_id, texts, later)
+    assert isinstance(first, ReasoningDelta)
+    return _ReasoningDeltas(first.message_id, texts, later)

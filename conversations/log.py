@@ -34,6 +34,13 @@ PAGE: Final = 200
 _RETRY_S: Final = 0.2
 ROOM_BYTES: Final = 4 * 1024 * 1024
 OUTAGE: Final = (OperationalError, PoolTimeout, OSError)
+_PASSING: Final = ("08", "40", "53", "55", "57")
+
+
+def passes(error: BaseException) -> bool:
+    """Whether an OUTAGE error may be gone at the next try, by its SQLSTATE class (none: no answer)."""
+    state = getattr(error, "sqlstate", None)
+    return state is None or state[:2] in _PASSING
 
 
 @dataclass(frozen=True)
@@ -235,11 +242,14 @@ class Writer:
                 async with database.connection() as connection:
                     written = await _runs(connection, _ALREADY, columns) if repeated else set()
                     return written | await _runs(connection, _APPEND, columns)
-            except OUTAGE as error:
-                log.warning("append waits for the database", runs=len(logs), error=type(error).__name__)
-                repeated = True
-                await asyncio.sleep(_RETRY_S)
-            except DatabaseError as error:
+            except (*OUTAGE, DatabaseError) as error:
+                if isinstance(error, OUTAGE) and passes(error):
+                    log.warning(
+                        "append waits for the database", runs=len(logs), error=type(error).__name__
+                    )
+                    repeated = True
+                    await asyncio.sleep(_RETRY_S)
+                    continue
                 if len(logs) == 1:
                     log.error("append refused", run_id=logs[0].run_id.hex, error=type(error).__name__)
                     return set()

@@ -237,3 +237,36 @@ def test_the_database_refuses_two_running_runs_on_a_thread(client: Client) -> No
     with pytest.raises(IntegrityError, match="one_running_run_per_thread"), transaction.atomic():
         twin.save(force_insert=True)
     run_sync(endings.settle(run.id, "cancelled", fence=1))
+
+
+def test_a_run_that_cannot_be_settled_does_not_keep_the_next_ones_unsettled(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from psycopg import DataError
+
+    from agents import sweeper
+
+    bad, good = orphan(client, events.MessageDelta("m1", "x")), orphan(client)
+    settle = endings.settle
+
+    async def refuse_one(run_id: UUID, reason: endings.Reason, *, fence: int) -> bool:
+        if run_id == bad.id:
+            raise DataError
+        return await settle(run_id, reason, fence=fence)
+
+    monkeypatch.setattr(sweeper.endings, "settle", refuse_one)
+    expire(bad)
+    expire(good)
+    client.wait_for(good.id.hex, "failed", "completed", seconds=5)
+    monkeypatch.undo()
+    client.wait_for(bad.id.hex, "failed", seconds=5)
+
+
+def test_a_failure_with_words_too_long_for_its_row_still_ends_the_run(client: Client) -> None:
+    from conversations.transcript import fold
+
+    run = orphan(client, events.MessageDelta("m1", "x"))
+    failed = events.RunFailed("c" * 500, "m" * 5000)
+    ending = endings.compose(fold(run.id, []), failed, fence=1, after=3)
+    assert run_sync(endings.insist(ending))
+    assert client.run(run.id.hex)["error"]["code"] == "c" * 64

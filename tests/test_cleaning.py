@@ -1,0 +1,41 @@
+"""Whatever a runner says can be stored and sent (promise P3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.cleaning import clean
+from conversations import events
+
+ANY_TEXT = st.text(st.characters(exclude_categories=[]), max_size=20)
+ANY_JSON = st.recursive(
+    ANY_TEXT | st.integers() | st.none(),
+    lambda inner: st.lists(inner) | st.dictionaries(ANY_TEXT, inner),
+    max_leaves=8,
+)
+
+
+@given(ANY_TEXT)
+def test_a_cleaned_delta_is_utf8_without_nul_and_keeps_the_rest(text: str) -> None:
+    cleaned = clean(events.MessageDelta("m", text))
+    assert isinstance(cleaned, events.MessageDelta)
+    cleaned.text.encode()
+    assert "\x00" not in cleaned.text
+    assert len(cleaned.text) == len(text)
+    if text.isprintable():
+        assert cleaned.text == text
+
+
+@given(st.dictionaries(ANY_TEXT, ANY_JSON))
+def test_a_cleaned_tool_result_can_be_encoded(result: dict[str, Any]) -> None:
+    fact = clean(events.ToolCallCompleted("c", "t", True, 1, result))
+    stored = events.encode([events.RunEvent(1, 1, fact)])
+    assert b"\\u0000" not in stored.replace(b"\\\\", b"")
+
+
+def test_what_needs_no_cleaning_is_passed_on_as_it_is() -> None:
+    fact = events.ToolCallStarted("c", "t", {"query": "练胸 💪"})
+    assert clean(fact) is fact
