@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from typing import Any, Final
-from uuid import UUID, uuid4
+from uuid import UUID, uuid4, uuid5
 
 import msgspec
 from django.conf import settings
@@ -13,7 +13,8 @@ from psycopg import AsyncConnection
 from psycopg.errors import UniqueViolation
 
 from agents import endings, requests, tasks, worker
-from agents.requests import RunRequest
+from agents.load import load
+from agents.requests import OnBusy, RunRequest
 from config import database, ring
 from config.errors import Conflict, NotFound
 from conversations.identifiers import uuid7
@@ -62,6 +63,11 @@ WITH thread AS (
 )
 SELECT id FROM run
 """
+_LOCK_THREAD: Final = "SELECT pg_advisory_xact_lock(hashtextextended(%(thread_id)s::text, 0))"
+_LIVE: Final = """
+SELECT id FROM conversations_run
+WHERE thread_id = %(thread_id)s AND owner_id = %(owner_id)s AND status IN ('queued', 'running')
+"""
 _SAME: Final = """
 SELECT id, request_digest FROM conversations_run
 WHERE owner_id = %s AND thread_id = %s AND client_run_id = %s
@@ -73,22 +79,54 @@ async def start_run(request: RunRequest, *, owner_id: UUID) -> Accepted:
 
     With a `client_run_id` the same request gives the run that it gave before (promise P5). Raises
     InvalidRequest for a model that is not served, NotFound for another user's thread, Conflict for
-    a `client_run_id` that was used with another request.
+    a `client_run_id` that was used with another request or for a busy thread (`on_busy` reject),
+    TooManyRequests or Unavailable when too much is waiting.
     """
     model = await check_model(request.model)
     request = await _with_defaults(request)
-    thread_id = UUID(request.thread_id) if request.thread_id else uuid4()
+    thread_id = _thread_of(request, owner_id)
     run_id = uuid7()
     arguments = _start_arguments(request, owner_id, thread_id, run_id, model)
+    load.admit(owner_id)
     async with database.connection() as connection:
         try:
-            started = await (await connection.execute(_START, arguments)).fetchone()
+            if request.on_busy == "enqueue":
+                await _insert(connection, arguments)
+            else:
+                await _insert_alone(connection, arguments, request.on_busy)
         except UniqueViolation:
             return await _already(connection, request, owner_id, thread_id, arguments["digest"])
-    if started is None:
-        raise NotFound("There is no such conversation.", code="conversation_not_found")
     tasks.wake_workers(run_id)
     return Accepted(run_id, thread_id)
+
+
+async def _insert(connection: AsyncConnection[Any], arguments: dict[str, Any]) -> None:
+    if await (await connection.execute(_START, arguments)).fetchone() is None:
+        raise NotFound("There is no such conversation.", code="conversation_not_found")
+
+
+async def _insert_alone(
+    connection: AsyncConnection[Any], arguments: dict[str, Any], on_busy: OnBusy
+) -> None:
+    """Start the run only on a thread without a live one: refuse it (reject) or end those (interrupt).
+
+    Looking and inserting happen under a lock on the thread's id, so of two that reject one starts.
+    """
+    async with connection.transaction():
+        await connection.execute(_LOCK_THREAD, arguments)
+        live = await (await connection.execute(_LIVE, arguments)).fetchall()
+        if live and on_busy == "reject":
+            raise Conflict("The conversation is busy with another run.", code="thread_busy")
+        await _insert(connection, arguments)
+    for (run_id,) in live:
+        await cancel_run(run_id)
+
+
+def _thread_of(request: RunRequest, owner_id: UUID) -> UUID:
+    """The thread asked for, or a new one; for a repeatable request always the same new one."""
+    if request.thread_id:
+        return UUID(request.thread_id)
+    return uuid5(owner_id, request.client_run_id) if request.client_run_id else uuid4()
 
 
 async def _with_defaults(request: RunRequest) -> RunRequest:

@@ -37,13 +37,22 @@ class Claim(Struct, frozen=True):
 
 
 _CLAIM: Final = """
-WITH next AS (
-    SELECT id FROM conversations_run run
+WITH ready AS (
+    SELECT id, owner_id, created_at,
+        row_number() OVER (PARTITION BY owner_id ORDER BY created_at) AS turn
+    FROM conversations_run run
     WHERE status = 'queued' AND cancel_requested_at IS NULL AND NOT EXISTS (
         SELECT 1 FROM conversations_run earlier WHERE earlier.thread_id = run.thread_id
         AND earlier.thread_seq < run.thread_seq AND earlier.status IN ('queued', 'running')
     )
-    ORDER BY created_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+), busy AS (
+    SELECT owner_id, count(*) AS runs FROM conversations_run WHERE status = 'running' GROUP BY owner_id
+), fair AS (
+    SELECT ready.id FROM ready LEFT JOIN busy USING (owner_id)
+    ORDER BY ready.turn + coalesce(busy.runs, 0), ready.created_at LIMIT %(limit)s
+), next AS (
+    SELECT id FROM conversations_run WHERE id IN (SELECT id FROM fair) AND status = 'queued'
+    ORDER BY created_at FOR UPDATE SKIP LOCKED
 ), claimed AS (
     UPDATE conversations_run run SET status = 'running', worker = %(worker)s,
         attempt = attempt + 1, fence = fence + 1,
@@ -71,7 +80,11 @@ FROM claimed JOIN started ON started.run_id = claimed.id
 
 
 async def claim(*, worker: str, limit: int, lease_s: float, prompt_versions: str) -> list[Claim]:
-    """Take up to `limit` of the longest-waiting runs whose thread is free; their start is announced."""
+    """Take up to `limit` waiting runs whose thread is free; their start is announced.
+
+    The order is fair: a user's next run counts behind as many as that user has running or waiting
+    before it, so one user's flood does not hold up another's single run.
+    """
     arguments = {
         "worker": worker,
         "limit": limit,

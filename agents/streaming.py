@@ -12,6 +12,7 @@ from contextlib import aclosing
 from typing import Any, Final
 
 import msgspec
+import structlog
 from django.conf import settings
 
 from agents.dialects.base import Dialect, Frame, RunHead
@@ -20,6 +21,8 @@ from conversations.follow import follow
 from conversations.log import Batch
 from conversations.models import LIVE
 from conversations.reads import RunRow
+
+logger = structlog.get_logger(__name__)
 
 PADDING: Final = b":" + b" " * 2048 + b"\n\n"
 _LONG_POLL_LIMIT: Final = 1_000
@@ -90,11 +93,46 @@ def as_json(frame: Frame) -> bytes:
 
 
 async def event_stream(run: RunRow, dialect: Dialect, *, after: int) -> AsyncGenerator[bytes]:
-    """The body of an SSE response."""
-    yield PADDING
-    async with aclosing(frames(run, dialect, after=after)) as lists:
-        async for some in lists:
-            yield b"".join(map(sse, some))
+    """The body of an SSE response; a client that takes nothing for too long is cut."""
+    patience = _Patience()
+    try:
+        yield PADDING
+        async with aclosing(frames(run, dialect, after=after)) as lists:
+            async for some in lists:
+                sent = b"".join(map(sse, some))
+                patience.begin()
+                yield sent
+                patience.end()
+    finally:
+        patience.stop()
+
+
+class _Patience:
+    """Cancels the stream's task when the client takes nothing; one timer a stream."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task()
+        self._since: float | None = None
+        self._timer = self._loop.call_later(settings.SLOW_READER_S, self._look)
+
+    def begin(self) -> None:
+        self._since = self._loop.time()
+
+    def end(self) -> None:
+        self._since = None
+
+    def stop(self) -> None:
+        self._timer.cancel()
+
+    def _look(self) -> None:
+        limit = settings.SLOW_READER_S
+        left = limit if self._since is None else self._since + limit - self._loop.time()
+        if left > 0:
+            self._timer = self._loop.call_later(left, self._look)
+        elif self._task is not None:
+            logger.info("slow reader cut")
+            self._task.cancel()
 
 
 async def long_poll(run: RunRow, dialect: Dialect, *, after: int, wait_s: float) -> bytes:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
+import msgspec
 from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 
 from agents import actions, streaming
 from agents.dialects.base import Dialect
 from agents.dialects.recognise import dialect_named, recognise
+from agents.requests import OnBusy
 from config.auth.bearer import Caller
 from config.errors import InvalidRequest, NotFound, current_request_id
 from config.http import allow, api, json_object, json_response
 from conversations import reads
 from conversations.reads import RunRow
 
+_KEY: Final = re.compile(r"[\x21-\x7e]{1,128}")
 _LONGEST_WAIT_S: Final = 55.0
 _STREAM_HEADERS: Final = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
 
@@ -27,7 +31,11 @@ async def runs(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     body = json_object(request.body)
     forced = request.GET.get("dialect")
     dialect = dialect_named(forced) if forced else recognise(body)
-    asked = dialect.parse(body, request_id=current_request_id())
+    asked = msgspec.structs.replace(
+        dialect.parse(body, request_id=current_request_id()),
+        on_busy=on_busy(request.GET.get("on_busy")),
+        client_run_id=idempotency_key(request.headers.get("Idempotency-Key")),
+    )
     accepted = await actions.start_run(asked, owner_id=caller.user_id)
     return json_response(
         {
@@ -78,6 +86,29 @@ async def events(request: HttpRequest, caller: Caller, run_id: str) -> HttpRespo
         content_type="text/event-stream; charset=utf-8",
         headers=_STREAM_HEADERS,
     )
+
+
+def on_busy(given: str | None) -> OnBusy:
+    """What to do while the conversation has a live run: `?on_busy=`, by default wait behind it."""
+    match given:
+        case None | "" | "enqueue":
+            return "enqueue"
+        case "reject":
+            return "reject"
+        case "interrupt":
+            return "interrupt"
+    raise InvalidRequest("on_busy must be enqueue, reject or interrupt.", code="invalid_on_busy")
+
+
+def idempotency_key(given: str | None) -> str | None:
+    """The caller's `Idempotency-Key`: the same key and body start one run (promise P5)."""
+    if given is None:
+        return None
+    if not _KEY.fullmatch(given):
+        raise InvalidRequest(
+            "Idempotency-Key must be 1 to 128 visible ASCII characters.", code="invalid_idempotency_key"
+        )
+    return given
 
 
 def reading_dialect(row: RunRow, asked: str | None) -> Dialect:

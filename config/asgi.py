@@ -16,6 +16,7 @@ from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from django.urls import path, re_path  # noqa: E402
 
 from agents.consumers import NoSuchSocket, RunConsumer  # noqa: E402
+from agents.load import load  # noqa: E402
 from agents.sweeper import sweep_for_ever  # noqa: E402
 from config import database  # noqa: E402
 from config.handler import HotHandler, Split  # noqa: E402
@@ -30,6 +31,9 @@ _sockets = URLRouter(
 )
 
 
+_CHORES = (sweep_for_ever, load.count_for_ever)
+
+
 class Chores:
     """Starts what a web process does beside answering, on the first event of any kind.
 
@@ -38,7 +42,7 @@ class Chores:
 
     def __init__(self, app: ASGI3Application) -> None:
         self.app = app
-        self._sweeping: asyncio.Task[None] | None = None
+        self._chores: list[asyncio.Task[None]] = []
 
     async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
         self._start()
@@ -48,10 +52,11 @@ class Chores:
             await self.app(scope, receive, send)
 
     def _start(self) -> None:
-        if self._sweeping is None or self._sweeping.get_loop() is not asyncio.get_running_loop():
-            database.serve_on(asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        if not self._chores or self._chores[0].get_loop() is not loop:
+            database.serve_on(loop)
             hub()
-            self._sweeping = asyncio.get_running_loop().create_task(sweep_for_ever())
+            self._chores = [loop.create_task(chore()) for chore in _CHORES]
 
     async def _live(self, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
         await receive()
@@ -61,9 +66,9 @@ class Chores:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _stop(self) -> None:
-        if self._sweeping is not None:
-            self._sweeping.cancel()
-            await asyncio.gather(self._sweeping, return_exceptions=True)
+        for chore in self._chores:
+            chore.cancel()
+        await asyncio.gather(*self._chores, return_exceptions=True)
         await stop_hub()
         database.serve_on(None)
         await database.close()

@@ -8,14 +8,16 @@ ORM, so they are answered without both, and a body is read no further than they 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from typing import Any, Final
 
+from django.conf import settings
 from django.core.handlers.asgi import ASGIHandler, get_script_prefix
 from django.urls import set_script_prefix
 
-from config.errors import PayloadTooLarge
+from config.errors import PayloadTooLarge, Unavailable
 from config.http import error_response
 
 Application = Callable[[Any, Any, Any], Awaitable[None]]
@@ -27,15 +29,31 @@ HOT_PATHS: Final = ("/api/v1/agent/run", "/api/v1/messages/", "/api/v1/schemas/"
 class HotHandler(ASGIHandler):
     """Answers requests whose views are coroutines that touch no ORM."""
 
+    _posts = 0
+
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         try:
-            body = await _read_body(receive)
-        except PayloadTooLarge as error:
+            with self._admitted(scope["method"]):
+                body = await _read_body(receive)
+                if body is not None:
+                    set_script_prefix(get_script_prefix(scope))
+                    await self._until_gone(self._answer(scope, body, send), receive)
+        except (PayloadTooLarge, Unavailable) as error:
             await self.send_response(error_response(error), send)
+
+    @contextmanager
+    def _admitted(self, method: str) -> Iterator[None]:
+        """One more POST in progress; Unavailable, before anything is read, when there are too many."""
+        if method != "POST":
+            yield
             return
-        if body is not None:
-            set_script_prefix(get_script_prefix(scope))
-            await self._until_gone(self._answer(scope, body, send), receive)
+        if self._posts >= settings.POSTS_AT_ONCE:
+            raise Unavailable("Too many requests at once.", code="overloaded", retry_after=1)
+        self._posts += 1
+        try:
+            yield
+        finally:
+            self._posts -= 1
 
     async def _answer(self, scope: Any, body: bytes, send: Any) -> None:
         request, refusal = self.create_request(scope, BytesIO(body))

@@ -183,6 +183,7 @@ CASES: dict[str, Answer] = {
     "empty": Answer((DONE,)),
     "silent": text(),
     "huge": text("x" * 100_000),
+    "flood": text(*["x" * 100_000] * 60),
     "endless": Answer((_role(), *(_content("tick "), Pause(0.02)) * 1500, Finish("stop"), DONE)),
     "reasoning": Answer(
         (

@@ -142,11 +142,17 @@ def examine(connection: psycopg.Connection[Any], run_ids: Iterable[str]) -> Find
 
 def _enter(account: Account, batch: Any) -> None:
     expected = account.events[-1].seq + 1 if account.events else 1
-    some = json.loads(batch.events)
+    some = [one for _, stored in json.loads(batch.events) for one in _spread(stored)]
     account.gaps += batch.first_seq != expected or len(some) != batch.last_seq - batch.first_seq + 1
-    account.events += [
-        Logged(seq, data["type"], data) for seq, (_, data) in enumerate(some, batch.first_seq)
-    ]
+    account.events += [Logged(seq, data["type"], data) for seq, data in enumerate(some, batch.first_seq)]
+
+
+def _spread(stored: dict[str, Any]) -> list[dict[str, Any]]:
+    """Deltas that follow each other are stored as one entry."""
+    if "texts" not in stored:
+        return [stored]
+    kind = {"type": stored["type"].removesuffix("s"), "message_id": stored["message_id"]}
+    return [kind | {"text": text} for text in stored["texts"]]
 
 
 def unsettled(connection: psycopg.Connection[Any], run_ids: Iterable[str]) -> int:

@@ -113,7 +113,7 @@ class Books:
         ids = [UUID(run_id) for run_id in run_ids]
 
         def saying() -> int:
-            row = self.connection.execute(_SAID, [ids, f'%"type"%:%"{type_}"%']).fetchone()
+            row = self.connection.execute(_SAID, [ids, f'%"type"%:%"{type_}%']).fetchone()
             return int(row.n) if row else 0
 
         return await self._until(
