@@ -1,4 +1,4 @@
-"""Who runs what: claiming, renewing and releasing runs by conditional updates (DESIGN §7).
+"""Who runs what: claiming runs and renewing leases by conditional updates (DESIGN §7).
 
 Every change of hands adds one to the run's fence. Times are the database's, so that no host's clock
 decides. A claim writes `run.started` in the same statement: because the log's key is
@@ -118,15 +118,3 @@ async def renew(held: Sequence[tuple[UUID, int]], *, lease_s: float) -> dict[UUI
         ids, fences = [run_id for run_id, _ in held], [fence for _, fence in held]
         cursor = await connection.execute(_RENEW, (ids, fences, lease_s))
         return dict(await cursor.fetchall())
-
-
-_RELEASE: Final = """
-UPDATE conversations_run SET status = 'queued', worker = '', lease_until = NULL, fence = fence + 1
-WHERE id = %s AND fence = %s AND status = 'running'
-"""
-
-
-async def release(run_id: UUID, fence: int) -> None:
-    """Give a run back so that another worker can take it."""
-    async with database.connection() as connection:
-        await connection.execute(_RELEASE, (run_id, fence))

@@ -42,7 +42,7 @@ def test_a_restart_of_the_database_is_waited_out(stack: Stack, tally: Tally, how
 
 @pytest.mark.skipif(not FULL, reason="takes a minute: FAULTS=full runs it")
 def test_after_a_long_outage_everything_is_settled_soon(stack: Stack, tally: Tally) -> None:
-    asyncio.run(_restart(stack, tally, "stopped", away_s=40, wanted=""))
+    asyncio.run(_restart(stack, tally, "stopped", away_s=20, wanted=""))
 
 
 async def _restart(stack: Stack, tally: Tally, how: str, *, away_s: float, wanted: str) -> None:
