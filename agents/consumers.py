@@ -2,7 +2,8 @@
 
 The token comes as `Authorization: Bearer …`, or, because browsers cannot set that header, as
 `?token=…` or the subprotocol pair `bearer, <token>`. `?after=` resumes, `?dialect=` chooses.
-Refusals close with 4401 (who are you), 4404 (no such run), 4422 (bad parameter) and say why.
+Refusals close with 4401 (who are you), 4404 (no such run), 4410 (events no longer kept), 4422 (bad
+parameter) and say why.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ class RunConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         run_id = reads.run_id_of(self.scope["url_route"]["kwargs"]["run_id"])
         run = await reads.run_row(run_id, user_id=caller.user_id)
         check_conversation(run, query.get("conversation_id"))
+        await reads.check_events_kept(run)
         headers = dict(self.scope["headers"])
         last_event_id = headers.get(b"last-event-id", b"").decode("latin-1")
         after = position(last_event_id, query.get("after"))

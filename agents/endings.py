@@ -99,12 +99,11 @@ async def settle(run_id: UUID, reason: Reason, *, fence: int) -> bool:
     for _ in range(3):
         try:
             async with database.connection() as connection, connection.transaction():
-                batch = await _settle(connection, run_id, reason, fence)
+                written = await _settle(connection, run_id, reason, fence)
         except UniqueViolation:  # an append that was under way arrived first; look at it too
             continue
-        if batch is not None:
-            log.announce([batch])
-        return batch is not None
+        log.announce(written or [])
+        return written is not None
     return False
 
 
@@ -120,7 +119,8 @@ INSERT INTO conversations_eventbatch (run_id, first_seq, last_seq, events) VALUE
 
 async def _settle(
     connection: AsyncConnection[Any], run_id: UUID, reason: Reason, fence: int
-) -> log.Batch | None:
+) -> list[log.Batch] | None:
+    """What was written to the log, which may be nothing; None if the run is not ours to settle."""
     taken = await (await connection.execute(_TAKE_OVER, (run_id, fence))).fetchone()
     if taken is None:
         return None
@@ -130,19 +130,19 @@ async def _settle(
     ending = compose(transcript, FAILURES[reason], fence=taken[0], after=transcript.last_seq)
     await log.end(connection, ending, [uuid7() for _ in ending.messages])
     logger.info("run settled", run_id=run_id.hex, reason=reason)
-    return ending.batch
+    return [ending.batch]
 
 
-async def _give_back(connection: AsyncConnection[Any], transcript: Transcript) -> log.Batch | None:
+async def _give_back(connection: AsyncConnection[Any], transcript: Transcript) -> list[log.Batch]:
     """Queue the run again; what its lost attempt had opened is closed in the log."""
     await connection.execute(_GIVE_BACK, (transcript.run_id,))
     closing = _events(transcript.last_seq, transcript.closing("worker_lost", events.now_ms()))
     logger.info("run queued again", run_id=transcript.run_id.hex)
     if not closing:
-        return None
+        return []
     batch = log.batch_of(transcript.run_id, closing)
     await connection.execute(_NOTE, (batch.run_id, batch.first_seq, batch.last_seq, batch.text))
-    return batch
+    return [batch]
 
 
 def _events(last_seq: int, facts: list[Fact]) -> list[RunEvent]:

@@ -15,8 +15,9 @@ from uuid import UUID
 import structlog
 
 from agents import worker
-from config import ring
+from config import database, ring
 from config.celery import app
+from conversations.upkeep import upkeep
 
 logger = structlog.get_logger(__name__)
 
@@ -29,6 +30,19 @@ def execute_run(run_id: str) -> None:
     if not worker.wake_here():
         worker.ensure_worker()
         worker.wake_here()
+
+
+@app.task(name="agents.upkeep")
+def keep_up() -> None:
+    """A round of upkeep, on a thread of its own because wake-ups come through this one."""
+    threading.Thread(target=_keep_up, daemon=True, name="upkeep").start()
+
+
+def _keep_up() -> None:
+    try:
+        database.run_sync(upkeep())
+    except Exception as error:  # the next minute brings the next round
+        logger.warning("upkeep failed", error=type(error).__name__)
 
 
 def wake_workers(run_id: UUID) -> None:

@@ -75,6 +75,7 @@ async def events(request: HttpRequest, caller: Caller, run_id: str) -> HttpRespo
     check_conversation(row, request.GET.get("conversation_id"))
     dialect = reading_dialect(row, request.GET.get("dialect"))
     after = position(request.headers.get("Last-Event-ID"), request.GET.get("after"))
+    await reads.check_events_kept(row)
     if _wants_json(request):
         wait_s = min(_seconds(request.GET.get("wait")), _LONGEST_WAIT_S)
         return json_response(

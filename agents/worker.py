@@ -26,6 +26,7 @@ from agents.providers import http
 from agents.sweeper import sweep_for_ever
 from config import database, ring
 from conversations.log import Writer
+from conversations.upkeep import upkeep_for_ever
 from prompts.active import active_prompts
 
 logger = structlog.get_logger(__name__)
@@ -57,7 +58,13 @@ class Worker:
         """Work until `stop`, then drain: no new claims, and DRAIN_S for what runs."""
         chores = [
             asyncio.create_task(chore)
-            for chore in (self._writer.run(), self._keep_leases(), self._obey(), sweep_for_ever())
+            for chore in (
+                self._writer.run(),
+                self._keep_leases(),
+                self._obey(),
+                sweep_for_ever(),
+                upkeep_for_ever(),
+            )
         ]
         claiming = asyncio.create_task(self._claim_for_ever())
         logger.info("worker ready", worker=self.name, capacity=self._capacity)

@@ -26,6 +26,9 @@ app.conf.update(
     broker_transport_options={"socket_connect_timeout": 2},
     event_queue_expires=60,
     task_publish_retry=False,
+    beat_schedule={
+        "upkeep": {"task": "agents.upkeep", "schedule": 60.0, "options": {"expires": 50}},
+    },
 )
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["agents"])

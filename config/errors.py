@@ -7,6 +7,7 @@
     ├── Forbidden                   403 forbidden
     ├── NotFound                    404 not_found
     ├── Conflict                    409 conflict
+    ├── Gone                        410 gone
     ├── TooManyRequests             429 too_many_requests (Retry-After)
     └── Unavailable                 503 unavailable (Retry-After)
 
@@ -83,6 +84,13 @@ class Conflict(ParleyError):
 
     code = "conflict"
     status = 409
+
+
+class Gone(ParleyError):
+    """This was here once and is no longer kept."""
+
+    code = "gone"
+    status = 410
 
 
 class TooManyRequests(ParleyError):

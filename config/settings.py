@@ -102,6 +102,8 @@ HEARTBEAT_S = env.seconds("HEARTBEAT_S", 5, minimum=0.1, maximum=300)
 PROVIDER_CONNECT_S = env.seconds("PROVIDER_CONNECT_S", 10, minimum=0.1, maximum=600)
 PROVIDER_FIRST_TOKEN_S = env.seconds("PROVIDER_FIRST_TOKEN_S", 60, minimum=0.1, maximum=3600)
 PROVIDER_IDLE_S = env.seconds("PROVIDER_IDLE_S", 60, minimum=0.1, maximum=3600)
+FOLD_AFTER_S = env.seconds("FOLD_AFTER_S", 60, minimum=0, maximum=604_800)
+EVENT_RETENTION_DAYS = env.integer("EVENT_RETENTION_DAYS", 0, minimum=0, maximum=36_500)
 DEMO_TOKEN_S = env.seconds("DEMO_TOKEN_S", 0.015, minimum=0, maximum=5)
 
 # --- Django -------------------------------------------------------------------------------------

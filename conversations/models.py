@@ -89,6 +89,7 @@ class Run(models.Model):
     deadline_s = models.IntegerField()
     cancel_requested_at = models.DateTimeField(null=True, blank=True)
     last_seq = models.IntegerField(default=1, db_default=1, help_text="Final once the run has ended.")
+    folded = models.BooleanField(default=False, db_default=False, editable=False)
 
     # what it became
     provider = models.CharField(max_length=64, blank=True, default="", db_default="")
@@ -140,6 +141,11 @@ class Run(models.Model):
             models.Index(fields=["thread", "thread_seq"], name="run_of_thread"),
             models.Index(fields=["owner", "-created_at"], name="run_of_owner"),
             models.Index(fields=["-created_at"], name="run_by_time"),
+            models.Index(
+                fields=["finished_at"],
+                condition=Q(folded=False, finished_at__isnull=False),
+                name="run_unfolded",
+            ),
         ]
 
     def __str__(self) -> str:

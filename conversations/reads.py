@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
 from msgspec import Struct
 
 from config import database
-from config.errors import NotFound
+from config.errors import Gone, NotFound
+from conversations.identifiers import lowest_uuid7
+from conversations.models import LIVE
 
 _HEAD: Final = """
 SELECT id, thread_id, owner_id, dialect, request_id, status, request->>'result_mode'
@@ -47,6 +50,20 @@ async def run_row(run_id: UUID, *, user_id: UUID) -> RunRow:
     if row is None:
         raise run_not_found()
     return RunRow(*row)
+
+
+_KEPT: Final = "SELECT EXISTS (SELECT 1 FROM conversations_eventbatch WHERE run_id = %s)"
+
+
+async def check_events_kept(run: RunRow) -> None:
+    """Gone if the run's events have been dropped (EVENT_RETENTION_DAYS); younger than a day they are not."""
+    a_day_ago = lowest_uuid7(datetime.now(UTC) - timedelta(days=1))
+    if run.status in LIVE or run.run_id > a_day_ago:
+        return
+    async with database.connection() as connection:
+        kept = await (await connection.execute(_KEPT, (run.run_id,))).fetchone()
+    if kept != (True,):
+        raise Gone("The events of this run are no longer kept.", code="events_expired")
 
 
 _DETAIL: Final = """

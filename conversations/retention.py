@@ -1,0 +1,187 @@
+"""What is forgotten: events past their time, and everything of a user who leaves.
+
+Both go in steps of at most `_ROWS` rows, each a short transaction of its own, so nobody waits long
+and an interrupted call is simply repeated.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.db import IntegrityError, connection, transaction
+
+from config import database
+from conversations import partitions
+from conversations.identifiers import lowest_uuid7
+
+_ROWS: Final = 5_000
+
+
+# --- events past their time ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Expired:
+    """What was dropped; `more` if something old is left for the next time."""
+
+    partitions: int = 0
+    rows: int = 0
+    more: bool = False
+
+
+_OLDEST_LIVE: Final = "SELECT min(id::text)::uuid FROM conversations_run WHERE status IN ('queued', 'running')"
+_DELETE_OLD: Final = f"""
+DELETE FROM {partitions.DEFAULT} WHERE ctid = ANY(ARRAY(
+    SELECT ctid FROM {partitions.DEFAULT} WHERE run_id < %s LIMIT %s))
+"""
+
+
+async def drop_expired(now: datetime) -> Expired:
+    """Drop whole partitions older than EVENT_RETENTION_DAYS (0: keep for ever), and some old rows
+    of the default partition. The events of a live run are never dropped."""
+    if not settings.EVENT_RETENTION_DAYS:
+        return Expired()
+    bound = lowest_uuid7(now - timedelta(days=settings.EVENT_RETENTION_DAYS))
+    async with database.connection() as held:
+        row = await (await held.execute(_OLDEST_LIVE)).fetchone()
+        bound = min(bound, row[0]) if row and row[0] else bound
+        rows = (await held.execute(_DELETE_OLD, (bound, _ROWS))).rowcount
+    old = [one for one in await partitions.partitions() if one.upper <= bound]
+    dropped = [one for one in old if await partitions.drop_partition(one)]
+    return Expired(len(dropped), rows, more=rows == _ROWS or len(dropped) < len(old))
+
+
+# --- everything of a user -----------------------------------------------------------------------
+
+_RUNS_AT_ONCE: Final = 500
+_SETTLED_S: Final = 5.0
+_PASSES: Final = 5
+
+
+@dataclass(frozen=True)
+class Erased:
+    """How many rows are gone."""
+
+    messages: int = 0
+    events: int = 0
+    runs: int = 0
+    threads: int = 0
+
+
+def erase_user(
+    user_id: UUID, progress: Callable[[Erased], None] = lambda _: None, *, keep_account: bool = False
+) -> Erased:
+    """Erase a user's threads, messages, runs and events, then tokens and account; what is gone.
+
+    The account is shut first and its live runs are cancelled. May be called again after an
+    interruption, and for a user who is gone already. Not for a serving loop's thread: it blocks.
+    """
+    if not keep_account:
+        _shut(user_id)
+    live = _cancel_runs(user_id)
+    erased = Erased()
+    for left in reversed(range(_PASSES)):
+        try:
+            for erased in _erase_rows(user_id, erased):
+                progress(erased)
+            break
+        except IntegrityError:  # something new was said meanwhile (only if the account is kept)
+            if not left:
+                raise
+    _delete_events(live)  # what a worker wrote while its run was being erased
+    if not keep_account:
+        get_user_model().objects.filter(pk=user_id).delete()
+    return erased
+
+
+def _shut(user_id: UUID) -> None:
+    """From now on the user's tokens are worth nothing."""
+    get_user_model().objects.filter(pk=user_id).update(is_active=False)
+
+
+_LIVE: Final = """
+SELECT id FROM conversations_run WHERE owner_id = %s AND status IN ('queued', 'running')
+"""
+_CANCEL: Final = """
+UPDATE conversations_run SET cancel_requested_at = coalesce(cancel_requested_at, clock_timestamp())
+WHERE owner_id = %s AND status IN ('queued', 'running') RETURNING id
+"""
+
+
+def _cancel_runs(user_id: UUID) -> list[UUID]:
+    """Ask for the end of live runs and give those who end runs the time to; the runs' ids.
+
+    If nobody does (no process is up) the rows go all the same: without its row a run has no fence
+    under which anything could be written.
+    """
+    until = time.monotonic() + _SETTLED_S
+    with connection.cursor() as cursor:
+        cursor.execute(_CANCEL, (user_id,))
+        live = [run_id for (run_id,) in cursor.fetchall()]
+        while live and time.monotonic() < until:
+            cursor.execute(_LIVE, (user_id,))
+            if not cursor.fetchall():
+                break
+            time.sleep(0.05)
+    return live
+
+
+_MESSAGES: Final = """
+SELECT message.id FROM conversations_thread thread
+JOIN conversations_message message ON message.thread_id = thread.id WHERE thread.owner_id = %s
+"""
+_RUNS: Final = "SELECT id FROM conversations_run WHERE owner_id = %s ORDER BY created_at"
+_THREADS: Final = "SELECT id FROM conversations_thread WHERE owner_id = %s"
+
+
+def _erase_rows(user_id: UUID, erased: Erased) -> Iterator[Erased]:
+    """Erase in the order of who refers to whom; gives the count after each step."""
+    for ids in _some(_MESSAGES, user_id, _ROWS):
+        gone = _delete("DELETE FROM conversations_message WHERE id = ANY(%s)", ids)
+        erased = replace(erased, messages=erased.messages + gone)
+        yield erased
+    for ids in _some(_RUNS, user_id, _RUNS_AT_ONCE):
+        events = _delete_events(ids)
+        runs = _delete("DELETE FROM conversations_run WHERE id = ANY(%s)", ids)
+        erased = replace(erased, events=erased.events + events, runs=erased.runs + runs)
+        yield erased
+    for ids in _some(_THREADS, user_id, _ROWS):
+        gone = _delete("DELETE FROM conversations_thread WHERE id = ANY(%s)", ids)
+        erased = replace(erased, threads=erased.threads + gone)
+        yield erased
+
+
+def _some(query: str, user_id: UUID, count: int) -> Iterator[list[UUID]]:
+    """The ids in lists, from a cursor that the server keeps: what is deleted is not looked at twice."""
+    with connection.chunked_cursor() as cursor:
+        cursor.execute(query, (user_id,))
+        while rows := cursor.fetchmany(count):
+            yield [row_id for (row_id,) in rows]
+
+
+_DELETE_EVENTS: Final = """
+DELETE FROM conversations_eventbatch WHERE (run_id, first_seq) IN (
+    SELECT run_id, first_seq FROM conversations_eventbatch WHERE run_id = ANY(%s) LIMIT %s)
+    AND run_id = ANY(%s)
+"""
+
+
+def _delete_events(run_ids: list[UUID]) -> int:
+    """Delete the runs' batches; how many there were."""
+    total = 0
+    while gone := _delete(_DELETE_EVENTS, run_ids, _ROWS, run_ids) if run_ids else 0:
+        total += gone
+    return total
+
+
+def _delete(statement: str, *arguments: Any) -> int:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(statement, arguments)
+        return cursor.rowcount
