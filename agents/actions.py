@@ -88,14 +88,17 @@ async def start_run(request: RunRequest, *, owner_id: UUID) -> Accepted:
     run_id = uuid7()
     arguments = _start_arguments(request, owner_id, thread_id, run_id, model)
     load.admit(owner_id)
+    in_the_way: list[UUID] = []
     async with database.connection() as connection:
         try:
             if request.on_busy == "enqueue":
                 await _insert(connection, arguments)
             else:
-                await _insert_alone(connection, arguments, request.on_busy)
+                in_the_way = await _insert_alone(connection, arguments, request.on_busy)
         except UniqueViolation:
             return await _already(connection, request, owner_id, thread_id, arguments["digest"])
+    for live_id in in_the_way:  # not while a connection is held: all of them could wait for one more
+        await cancel_run(live_id)
     tasks.wake_workers(run_id)
     return Accepted(run_id, thread_id)
 
@@ -107,8 +110,8 @@ async def _insert(connection: AsyncConnection[Any], arguments: dict[str, Any]) -
 
 async def _insert_alone(
     connection: AsyncConnection[Any], arguments: dict[str, Any], on_busy: OnBusy
-) -> None:
-    """Start the run only on a thread without a live one: refuse it (reject) or end those (interrupt).
+) -> list[UUID]:
+    """Start the run on a thread without a live one, or refuse it (reject); the live ones to end.
 
     Looking and inserting happen under a lock on the thread's id, so of two that reject one starts.
     """
@@ -118,8 +121,7 @@ async def _insert_alone(
         if live and on_busy == "reject":
             raise Conflict("The conversation is busy with another run.", code="thread_busy")
         await _insert(connection, arguments)
-    for (run_id,) in live:
-        await cancel_run(run_id)
+    return [live_id for (live_id,) in live]
 
 
 def _thread_of(request: RunRequest, owner_id: UUID) -> UUID:

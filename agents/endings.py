@@ -94,7 +94,8 @@ async def settle(run_id: UUID, reason: Reason, *, fence: int) -> bool:
     """End, or give back, a run that nobody ends: its worker is dead or it never started.
 
     A lost run goes back to the queue if nothing of it was said yet (promise P8); otherwise it ends
-    with the reason. False if the run has a new holder or has ended meanwhile.
+    with the reason. False if the run has a new holder or has ended meanwhile, and while somebody
+    else is changing its row: a process that froze in the middle of that must not stop the others.
     """
     for _ in range(3):
         try:
@@ -108,8 +109,10 @@ async def settle(run_id: UUID, reason: Reason, *, fence: int) -> bool:
 
 
 _TAKE_OVER: Final = """
-UPDATE conversations_run SET fence = fence + 1, lease_until = NULL
-WHERE id = %s AND fence = %s AND status IN ('queued', 'running') RETURNING fence, attempt
+UPDATE conversations_run SET fence = fence + 1, lease_until = NULL WHERE id = (
+    SELECT id FROM conversations_run
+    WHERE id = %s AND fence = %s AND status IN ('queued', 'running') FOR NO KEY UPDATE SKIP LOCKED
+) RETURNING fence, attempt
 """
 _GIVE_BACK: Final = "UPDATE conversations_run SET status = 'queued', worker = '' WHERE id = %s"
 _NOTE: Final = """
@@ -152,5 +155,6 @@ def _events(last_seq: int, facts: list[Fact]) -> list[RunEvent]:
 
 async def _stands(ending: Ending) -> bool:
     """Whether a try whose answer was lost had been committed."""
-    last = [batch async for batch in log.read(ending.run_id, after=ending.batch.first_seq - 1)]
-    return any(batch.events == ending.batch.events for batch in last)
+    before = ending.batch.first_seq - 1
+    stored = [batch async for batch in log.read(ending.run_id, after=before)]  # perhaps folded by now
+    return [event for batch in stored for event in batch.after(before)] == ending.batch.events

@@ -9,9 +9,9 @@ the run's row and its messages in one statement.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Final
+from typing import Final, TypeVar
 
 import structlog
 
@@ -25,7 +25,7 @@ from agents.runners.base import RunContext, RunFailure, Runner, ToolOutcome
 from agents.runners.chat import ChatRunner
 from agents.runners.demo import DemoRunner
 from config.errors import ParleyError
-from conversations import events
+from conversations import events, log
 from conversations.events import Fact
 from conversations.log import LeaseLost, RunLog, Writer
 from conversations.transcript import Transcript
@@ -35,6 +35,8 @@ logger = structlog.get_logger(__name__)
 
 _INTERNAL: Final = events.RunFailed("internal_error", "The run failed on our side.", retryable=True)
 _EXECUTION: Final = "execution"
+_RETRY_S: Final = 0.2
+T = TypeVar("T")
 
 
 class Execution:
@@ -100,7 +102,7 @@ class Execution:
 
     async def _produce(self) -> events.Terminal:
         self._say(events.StageStarted(_EXECUTION))
-        chosen = await route(self.claim.request.model)
+        chosen = await _outlast(lambda: route(self.claim.request.model))
         host = RunHost(chosen)
         context = await self._context(host)
         terminal: events.Terminal = events.RunCompleted("stop")
@@ -124,7 +126,7 @@ class Execution:
             deadline_at_ms=claim.deadline_at_ms,
             request=claim.request,
             system=self._system,
-            history=await history(claim.thread_id, before=claim.thread_seq),
+            history=await _outlast(lambda: history(claim.thread_id, before=claim.thread_seq)),
             findings=tuple(findings),
         )
 
@@ -157,6 +159,18 @@ class Execution:
         )
         if not await endings.insist(ending):
             raise LeaseLost
+
+
+async def _outlast(read: Callable[[], Awaitable[T]]) -> T:
+    """What `read` gives, asked for until the database answers; the run's deadline bounds the wait."""
+    while True:
+        try:
+            return await read()
+        except log.OUTAGE as error:
+            if not log.passes(error):
+                raise
+            logger.warning("run waits for the database", error=type(error).__name__)
+            await asyncio.sleep(_RETRY_S)
 
 
 def runner_for(chosen: ModelRoute) -> Runner:

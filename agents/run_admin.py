@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any, ClassVar, Final
+from uuid import UUID
 
 import msgspec
 from django.contrib import admin, messages
 from django.db.models import TextField
 from django.db.models.functions import Cast
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
@@ -21,7 +22,7 @@ from unfold.decorators import action, display
 from agents.actions import cancel_run
 from config.database import run_sync
 from conversations import events
-from conversations.admin import ReadOnly
+from conversations.admin import FoundById, ReadOnly
 from conversations.events import RunEvent
 from conversations.models import LIVE, EventBatch, Run, RunStatus
 
@@ -39,7 +40,7 @@ class TimelineRow(Struct, frozen=True):
 
 
 @admin.register(Run)
-class RunAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
+class RunAdmin(FoundById, ReadOnly, ModelAdmin):  # type: ignore[misc]
     """Runs, newest first."""
 
     list_display = (
@@ -63,55 +64,45 @@ class RunAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
     change_form_after_template = "admin/conversations/run/timeline.html"
     actions_detail: ClassVar = ["cancel"]
     readonly_fields = ("queue_ms", "first_token_ms", "total_ms", "thread_link")
-    fieldsets = (
-        (None, {"fields": ("id", "status", "owner", "thread_link", "dialect", "model", "request_id")}),
+    fieldsets: ClassVar = [
         (
-            "Timings",
+            None,
             {
                 "fields": (
-                    "created_at",
-                    "started_at",
-                    "first_token_at",
-                    "finished_at",
-                    "queue_ms",
-                    "first_token_ms",
-                    "total_ms",
-                    "deadline_at",
+                    ("status", "model", "owner"),
+                    ("queue_ms", "first_token_ms", "total_ms"),
+                    ("input_tokens", "output_tokens", "error_code"),
                 )
             },
         ),
+        ("Identity", {"fields": ("id", "thread_link", "request_id", "dialect"), "classes": ("tab",)}),
         (
             "Answer",
             {
                 "fields": (
-                    "provider",
-                    "resolved_model",
-                    "endpoint_id",
-                    "finish_reason",
-                    "input_tokens",
-                    "output_tokens",
-                    "cached_tokens",
-                    "reasoning_tokens",
+                    ("provider", "resolved_model", "endpoint_id"),
+                    ("finish_reason", "cached_tokens", "reasoning_tokens"),
                     "prompt_versions",
-                )
+                ),
+                "classes": ("tab",),
             },
         ),
         (
-            "Failure and execution",
+            "Execution",
             {
                 "fields": (
-                    "error_code",
+                    ("created_at", "started_at"),
+                    ("first_token_at", "finished_at"),
+                    ("deadline_at", "cancel_requested_at"),
+                    ("attempt", "fence"),
+                    ("worker", "lease_until"),
                     "error_message",
-                    "attempt",
-                    "worker",
-                    "fence",
-                    "lease_until",
-                    "cancel_requested_at",
-                )
+                ),
+                "classes": ("tab",),
             },
         ),
-        ("Request", {"fields": ("request",), "classes": ("collapse",)}),
-    )
+        ("Request", {"fields": ("request",), "classes": ("tab",)}),
+    ]
 
     @admin.display(description="Created", ordering="created_at")
     def begun(self, run: Run) -> str:
@@ -158,7 +149,7 @@ class RunAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        shown = {"timeline": timeline(object_id)} if object_id else {}
+        shown = {"timeline": timeline(run_id)} if (run_id := _run_id(object_id)) else {}
         response: HttpResponse = super().changeform_view(
             request, object_id, form_url, (extra_context or {}) | shown
         )
@@ -167,11 +158,14 @@ class RunAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
     @action(description="Cancel run", url_path="cancel", permissions=["cancel"])  # type: ignore[untyped-decorator]
     def cancel(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Ask first (GET), then cancel (POST): a link must not end a run."""
-        run = Run.objects.select_related("owner").filter(pk=object_id).first()
-        if run is not None and run.status in LIVE and request.method != "POST":
+        run_id = _run_id(object_id)
+        run = Run.objects.select_related("owner").filter(pk=run_id).first() if run_id else None
+        if run is None:
+            raise Http404
+        if run.status in LIVE and request.method != "POST":
             shown = self.admin_site.each_context(request) | {"run": run, "title": "Cancel run"}
             return TemplateResponse(request, "admin/conversations/run/confirm_cancel.html", shown)
-        if run is None or run.status not in LIVE:
+        if run.status not in LIVE:
             messages.info(request, "The run has ended already.")
         else:
             run_sync(cancel_run(run.id))
@@ -182,11 +176,19 @@ class RunAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
         return request.user.is_active and request.user.has_perm("conversations.change_run")
 
 
+def _run_id(text: str | None) -> UUID | None:
+    """The run that an address names; None where it is no run's id at all."""
+    try:
+        return UUID(text) if text else None
+    except ValueError:
+        return None
+
+
 def _between(begin: Any, end: Any) -> int | None:
     return max(0, round((end - begin).total_seconds() * 1000)) if begin and end else None
 
 
-def timeline(run_id: str) -> list[TimelineRow]:
+def timeline(run_id: UUID) -> list[TimelineRow]:
     """The run's events for reading, deltas of one message joined; cut off past a limit."""
     batches = EventBatch.objects.filter(run_id=run_id).annotate(body=Cast("events", TextField()))
     stored = batches.order_by("first_seq").values_list("first_seq", "body")[:_TIMELINE_LIMIT]

@@ -22,6 +22,7 @@ from config import database  # noqa: E402
 from config.handler import HotHandler, Split  # noqa: E402
 from config.middleware import RequestId  # noqa: E402
 from conversations.follow import hub, stop_hub  # noqa: E402
+from conversations.upkeep import upkeep_for_ever  # noqa: E402
 
 _sockets = URLRouter(
     [
@@ -31,7 +32,7 @@ _sockets = URLRouter(
 )
 
 
-_CHORES = (sweep_for_ever, load.count_for_ever)
+_CHORES = (sweep_for_ever, upkeep_for_ever, load.count_for_ever)
 
 
 class Chores:

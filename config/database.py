@@ -18,6 +18,7 @@ from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
 T = TypeVar("T")
+_RECONNECT_S = 2.0  # psycopg's pool doubles its pauses up to here, and then begins anew: back at once
 _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncConnectionPool] = WeakKeyDictionary()
 _serving: asyncio.AbstractEventLoop | None = None
 
@@ -32,6 +33,7 @@ async def pool() -> AsyncConnectionPool:
             min_size=1,
             max_size=settings.DATABASE_POOL_SIZE,
             timeout=10,
+            reconnect_timeout=_RECONNECT_S,
             check=None,
             open=False,
             name="parley",
@@ -82,6 +84,6 @@ def _connection_arguments() -> dict[str, Any]:
     arguments = django_connection.get_connection_params()
     for name in ("cursor_factory", "context", "prepare_threshold"):
         arguments.pop(name, None)
-    options = "-c lock_timeout=5s -c statement_timeout=60s -c idle_in_transaction_session_timeout=30s"
+    options = "-c lock_timeout=5s -c statement_timeout=60s -c idle_in_transaction_session_timeout=10s"
     arguments["options"] = f"{arguments.get('options', '')} {options} -c timezone=UTC".strip()
     return arguments | {"autocommit": True}

@@ -17,11 +17,13 @@ from django.conf import settings
 from django.core.handlers.asgi import ASGIHandler, get_script_prefix
 from django.urls import set_script_prefix
 
-from config.errors import PayloadTooLarge, Unavailable
+from config.errors import ParleyError, PayloadTooLarge, Unavailable
 from config.http import error_response
 
 Application = Callable[[Any, Any, Any], Awaitable[None]]
 BODY_LIMIT: Final = 262_144
+PAGE_BODY_LIMIT: Final = 4 * 1024 * 1024
+BODY_S: Final = 15.0
 TOO_LARGE: Final = "RunAgentInput payload exceeds size limit"
 HOT_PATHS: Final = ("/api/v1/agent/run", "/api/v1/messages/", "/api/v1/schemas/", "/health")
 
@@ -33,17 +35,21 @@ class HotHandler(ASGIHandler):
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         try:
+            body = await _read_body(receive)
+            if body is None:
+                return
             with self._admitted(scope["method"]):
-                body = await _read_body(receive)
-                if body is not None:
-                    set_script_prefix(get_script_prefix(scope))
-                    await self._until_gone(self._answer(scope, body, send), receive)
-        except (PayloadTooLarge, Unavailable) as error:
-            await self.send_response(error_response(error), send)
+                set_script_prefix(get_script_prefix(scope))
+                await self._until_gone(self._answer(scope, body, send), receive)
+        except (PayloadTooLarge, BodyTooSlow, Unavailable) as error:
+            await _send_error(error, send)
 
     @contextmanager
     def _admitted(self, method: str) -> Iterator[None]:
-        """One more POST in progress; Unavailable, before anything is read, when there are too many."""
+        """One more POST in progress; Unavailable when there are too many.
+
+        It begins when the body is here: else a few hundred that send none would hold every place.
+        """
         if method != "POST":
             yield
             return
@@ -82,12 +88,32 @@ class Split:
         self.other = other
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        app = self.hot if scope["path"].startswith(HOT_PATHS) else self.other
-        await app(scope, receive, send)
+        if scope["path"].startswith(HOT_PATHS):
+            await self.hot(scope, receive, send)
+            return
+        try:
+            await self.other(scope, _bounded(receive), send)
+        except PayloadTooLarge as error:  # raised while the body is read, so before any answer
+            await _send_error(error, send)
+
+
+class BodyTooSlow(ParleyError):
+    """The request body did not arrive in time."""
+
+    code = "request_timeout"
+    status = 408
 
 
 async def _read_body(receive: Any) -> bytes | None:
     """The body, or None if the client went away. PayloadTooLarge as soon as it is over the limit."""
+    try:
+        async with asyncio.timeout(BODY_S):
+            return await _read_whole(receive)
+    except TimeoutError:
+        raise BodyTooSlow from None
+
+
+async def _read_whole(receive: Any) -> bytes | None:
     body = bytearray()
     while True:
         event = await receive()
@@ -98,3 +124,29 @@ async def _read_body(receive: Any) -> bytes | None:
             raise PayloadTooLarge(TOO_LARGE)
         if not event.get("more_body", False):
             return bytes(body)
+
+
+def _bounded(receive: Any) -> Any:
+    """`receive` for Django, which would write a body of any size to disk, whoever sends it."""
+    size = 0
+
+    async def receive_within_limit() -> Any:
+        nonlocal size
+        event = await receive()
+        size += len(event.get("body", b""))
+        if size > PAGE_BODY_LIMIT:
+            raise PayloadTooLarge
+        return event
+
+    return receive_within_limit
+
+
+async def _send_error(error: ParleyError, send: Any) -> None:
+    """Answer without Django; a client that sends nothing is also hung up on."""
+    response = error_response(error)
+    headers = [(name.lower().encode(), value.encode()) for name, value in response.items()]
+    if isinstance(error, BodyTooSlow):
+        headers.append((b"connection", b"close"))
+    start = {"type": "http.response.start", "status": response.status_code, "headers": headers}
+    await send(start)
+    await send({"type": "http.response.body", "body": response.content})

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import structlog
+from django.core.exceptions import SuspiciousOperation
 from django.http import Http404
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework import exceptions
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.parsers import JSONParser
@@ -33,6 +35,16 @@ class BearerAuthentication(BaseAuthentication):
         return "Bearer"
 
 
+class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    """How the OpenAPI document names `BearerAuthentication`; `config.openapi` describes the scheme."""
+
+    target_class = BearerAuthentication
+    name = "bearer"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
+        return {"type": "http", "scheme": "bearer", "description": "JWT or API token"}
+
+
 class SafeJSONParser(JSONParser):
     """DRF's parser, with JSON that is nested too deeply refused like any other that is wrong."""
 
@@ -57,6 +69,8 @@ def _ours(error: Exception) -> errors.ParleyError:
             return error
         case Http404() | exceptions.NotFound():
             return errors.NotFound()
+        case SuspiciousOperation():  # a Host that is not ours, for one
+            return errors.InvalidRequest("The request cannot be read.", code="bad_request")
         case exceptions.NotAuthenticated() | exceptions.AuthenticationFailed():
             return errors.Unauthorized(code="token_missing")
         case exceptions.PermissionDenied():

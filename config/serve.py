@@ -7,6 +7,7 @@ then are ended cleanly: their readers come back with Last-Event-ID, to another p
 from __future__ import annotations
 
 import asyncio
+import resource
 import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
@@ -30,8 +31,17 @@ _KEEP_ALIVE_S: Final = 65
 
 def run(main: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
     """Run `main(stop)` on a fast loop; SIGTERM and SIGINT set `stop`, a second one ends it at once."""
+    _allow_many_files()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_until_signalled(main))
+
+
+def _allow_many_files() -> None:
+    """Every open stream is a file: take as many as the system lets this process have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        with suppress(ValueError, OSError):  # macOS names a hard limit that it does not grant
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 async def _until_signalled(main: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:

@@ -88,7 +88,7 @@ CACHES: dict[str, Any] = {
 }
 
 # --- runs ---------------------------------------------------------------------------------------
-WORKER_CAPACITY = env.integer("WORKER_CAPACITY", 400, minimum=1, maximum=10_000)
+WORKER_CAPACITY = env.integer("WORKER_CAPACITY", 5_000, minimum=1, maximum=10_000)
 RUN_DEADLINE_S = env.integer("RUN_DEADLINE_S", 600, minimum=1, maximum=86_400)
 RUN_QUEUE_LIMIT_S = env.integer("RUN_QUEUE_LIMIT_S", 3_600, minimum=1, maximum=604_800)
 RUN_ATTEMPTS = env.integer("RUN_ATTEMPTS", 3, minimum=1, maximum=20)
@@ -185,6 +185,7 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Start agent runs, watch them, find them again.",
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
+    "SCHEMA_PATH_PREFIX": "/api/v1",
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
     "SERVE_AUTHENTICATION": [],
     "SWAGGER_UI_DIST": "SIDECAR",
@@ -197,6 +198,7 @@ UNFOLD = {
     "SITE_HEADER": "Parley",
     "SITE_SUBHEADER": "Agent runs you can trust",
     "SITE_SYMBOL": "forum",
+    "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": "/static/config/favicon.svg"}],
     "SHOW_VIEW_ON_SITE": False,
     "BORDER_RADIUS": "8px",
 }

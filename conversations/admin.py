@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from typing import Any, ClassVar
+from uuid import UUID
 
 from django.contrib import admin
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin, TabularInline
 
@@ -24,6 +26,21 @@ class ReadOnly:
         return False
 
 
+class FoundById:
+    """Search that finds a UUID however it is written: clients see 32 hex digits."""
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        search: Any = super().get_search_results  # type: ignore[misc]
+        found, doubled = search(request, queryset, search_term)
+        try:
+            same_id = str(UUID(search_term))
+        except ValueError:
+            return found, doubled
+        return found | search(request, queryset, same_id)[0], doubled
+
+
 class MessageInline(ReadOnly, TabularInline):  # type: ignore[misc]
     """The messages of a thread, in order."""
 
@@ -38,7 +55,7 @@ class MessageInline(ReadOnly, TabularInline):  # type: ignore[misc]
 
 
 @admin.register(Thread)
-class ThreadAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
+class ThreadAdmin(FoundById, ReadOnly, ModelAdmin):  # type: ignore[misc]
     """Conversations, newest first."""
 
     list_display = ("title_or_id", "owner", "last_seq", "created_at", "updated_at")

@@ -68,7 +68,8 @@ WHERE run_id = ANY(%s) AND (run_id, first_seq) > (%s, %s) ORDER BY run_id, first
 """
 _DELETE: Final = """
 DELETE FROM conversations_eventbatch batch
-USING unnest(%(run_ids)s::uuid[], %(firsts)s::int[], %(lasts)s::int[]) AS new(run_id, first_seq, last_seq)
+USING unnest(%(run_ids)s::uuid[], %(firsts)s::int[], %(lasts)s::int[])
+    AS new(run_id, first_seq, last_seq)
 WHERE batch.run_id = ANY(%(run_ids)s) AND batch.run_id = new.run_id
     AND batch.first_seq BETWEEN new.first_seq AND new.last_seq
 """

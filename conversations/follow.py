@@ -37,12 +37,18 @@ class Reader:
         self._batches: deque[Batch] = deque()
         self._news = asyncio.Event()
         self._missed = False
+        self.gone = False
 
     def push(self, batch: Batch) -> None:
         if len(self._batches) >= _SLOW:
             self._batches.clear()
             self._missed = True
         self._batches.append(batch)
+        self._news.set()
+
+    def let_go(self) -> None:
+        """The run has been erased: there is nothing more to follow."""
+        self.gone = True
         self._news.set()
 
     def look_again(self) -> None:
@@ -136,9 +142,15 @@ class Hub:
         silent = [run_id for run_id, feed in self._feeds.items() if feed.heard_at < before]
         if not silent:
             return
-        for run_id, last_seq in (await log.last_seqs(silent)).items():
+        ends = await log.last_seqs(silent)
+        for run_id in silent:
             feed = self._feeds.get(run_id)
-            if feed is not None and last_seq > feed.last_seq:
+            if feed is None:
+                continue
+            if run_id not in ends:
+                for reader in feed.readers:
+                    reader.let_go()
+            elif ends[run_id] > feed.last_seq:
                 self._every_s = _ALARMED_S
                 for reader in feed.readers:
                     reader.look_again()
@@ -189,6 +201,8 @@ async def follow(
                 here.seen(run_id, seen)
             if not await reader.wait(silence_s):
                 yield None
+            if reader.gone:
+                return
             arrived, missed = reader.take()
             for batch in arrived:
                 if batch.first_seq > seen + 1:

@@ -240,8 +240,8 @@ class Writer:
         while True:
             try:
                 async with database.connection() as connection:
-                    written = await _runs(connection, _ALREADY, columns) if repeated else set()
-                    return written | await _runs(connection, _APPEND, columns)
+                    written = await _runs(connection, _APPEND, columns)  # waits for a try under way
+                    return written | await _runs(connection, _ALREADY, columns) if repeated else written
             except (*OUTAGE, DatabaseError) as error:
                 if isinstance(error, OUTAGE) and passes(error):
                     log.warning(

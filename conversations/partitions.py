@@ -7,13 +7,14 @@ the table waits at most `_PATIENCE` for the lock and tries again, so nobody wait
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 import re
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, LiteralString
 from uuid import UUID
 
 import structlog
@@ -51,7 +52,7 @@ def weeks(now: datetime, *, ahead: int = AHEAD) -> list[Partition]:
     starts = [monday + timedelta(weeks=n) for n in range(ahead + 2)]
     return [
         Partition(f"{TABLE}_{start:%Y%m%d}", lowest_uuid7(start), lowest_uuid7(end))
-        for start, end in zip(starts[:-1], starts[1:], strict=True)
+        for start, end in itertools.pairwise(starts)
     ]
 
 
@@ -76,7 +77,7 @@ async def drop_partition(partition: Partition) -> bool:
     """Drop a partition with all its events; False if it was in use all the time."""
 
     async def drop(connection: AsyncConnection[Any]) -> bool:
-        await connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(partition.name)))
+        await connection.execute(_naming("DROP TABLE IF EXISTS {}", partition.name))
         return True
 
     async with database.connection() as connection:
@@ -116,8 +117,8 @@ async def _made(connection: AsyncConnection[Any], week: Partition) -> bool:
 
 async def _make(connection: AsyncConnection[Any], week: Partition) -> bool:
     """Make the table on the side, then attach it: that locks only the default partition."""
-    locked = await (await connection.execute("SELECT pg_try_advisory_xact_lock(%s)", (_LOCK,))).fetchone()
-    if locked != (True,):
+    cursor = await connection.execute("SELECT pg_try_advisory_xact_lock(%s)", (_LOCK,))
+    if await cursor.fetchone() != (True,):  # another process is making them
         raise LockNotAvailable
     if not await (await connection.execute(_MISSING, ([week.name], TABLE))).fetchone():
         return False
@@ -212,5 +213,5 @@ async def _rebuild(connection: AsyncConnection[Any], index: str) -> bool:
     return True
 
 
-def _naming(statement: str, name: str) -> sql.Composed:
-    return sql.SQL(statement).format(sql.Identifier(name))  # type: ignore[arg-type]
+def _naming(statement: LiteralString, name: str) -> sql.Composed:
+    return sql.SQL(statement).format(sql.Identifier(name))

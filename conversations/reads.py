@@ -56,7 +56,7 @@ _KEPT: Final = "SELECT EXISTS (SELECT 1 FROM conversations_eventbatch WHERE run_
 
 
 async def check_events_kept(run: RunRow) -> None:
-    """Gone if the run's events have been dropped (EVENT_RETENTION_DAYS); younger than a day they are not."""
+    """Gone if the events of an ended run are past EVENT_RETENTION_DAYS, which is a day at least."""
     a_day_ago = lowest_uuid7(datetime.now(UTC) - timedelta(days=1))
     if run.status in LIVE or run.run_id > a_day_ago:
         return

@@ -21,7 +21,7 @@ from config import database
 from conversations import partitions
 from conversations.identifiers import lowest_uuid7
 
-_ROWS: Final = 5_000
+_ROWS: Final = 2_000
 
 
 # --- events past their time ---------------------------------------------------------------------
@@ -36,7 +36,9 @@ class Expired:
     more: bool = False
 
 
-_OLDEST_LIVE: Final = "SELECT min(id::text)::uuid FROM conversations_run WHERE status IN ('queued', 'running')"
+_OLDEST_LIVE: Final = """
+SELECT id FROM conversations_run WHERE status IN ('queued', 'running') ORDER BY id LIMIT 1
+"""
 _DELETE_OLD: Final = f"""
 DELETE FROM {partitions.DEFAULT} WHERE ctid = ANY(ARRAY(
     SELECT ctid FROM {partitions.DEFAULT} WHERE run_id < %s LIMIT %s))
@@ -51,7 +53,7 @@ async def drop_expired(now: datetime) -> Expired:
     bound = lowest_uuid7(now - timedelta(days=settings.EVENT_RETENTION_DAYS))
     async with database.connection() as held:
         row = await (await held.execute(_OLDEST_LIVE)).fetchone()
-        bound = min(bound, row[0]) if row and row[0] else bound
+        bound = min(bound, row[0]) if row else bound
         rows = (await held.execute(_DELETE_OLD, (bound, _ROWS))).rowcount
     old = [one for one in await partitions.partitions() if one.upper <= bound]
     dropped = [one for one in old if await partitions.drop_partition(one)]
@@ -60,7 +62,7 @@ async def drop_expired(now: datetime) -> Expired:
 
 # --- everything of a user -----------------------------------------------------------------------
 
-_RUNS_AT_ONCE: Final = 500
+_UNFOLDED_AT_ONCE: Final = 25
 _SETTLED_S: Final = 5.0
 _PASSES: Final = 5
 
@@ -89,7 +91,8 @@ def erase_user(
     erased = Erased()
     for left in reversed(range(_PASSES)):
         try:
-            for erased in _erase_rows(user_id, erased):
+            for so_far in _erase_rows(user_id, erased):
+                erased = so_far
                 progress(erased)
             break
         except IntegrityError:  # something new was said meanwhile (only if the account is kept)
@@ -137,7 +140,8 @@ _MESSAGES: Final = """
 SELECT message.id FROM conversations_thread thread
 JOIN conversations_message message ON message.thread_id = thread.id WHERE thread.owner_id = %s
 """
-_RUNS: Final = "SELECT id FROM conversations_run WHERE owner_id = %s ORDER BY created_at"
+_FOLDED: Final = "SELECT id FROM conversations_run WHERE owner_id = %s AND folded ORDER BY id"
+_UNFOLDED: Final = "SELECT id FROM conversations_run WHERE owner_id = %s ORDER BY id"
 _THREADS: Final = "SELECT id FROM conversations_thread WHERE owner_id = %s"
 
 
@@ -147,9 +151,14 @@ def _erase_rows(user_id: UUID, erased: Erased) -> Iterator[Erased]:
         gone = _delete("DELETE FROM conversations_message WHERE id = ANY(%s)", ids)
         erased = replace(erased, messages=erased.messages + gone)
         yield erased
-    for ids in _some(_RUNS, user_id, _RUNS_AT_ONCE):
-        events = _delete_events(ids)
-        runs = _delete("DELETE FROM conversations_run WHERE id = ANY(%s)", ids)
+    for ids in _some(_FOLDED, user_id, _ROWS // 2):  # a row of the log each
+        with transaction.atomic():
+            events = _delete("DELETE FROM conversations_eventbatch WHERE run_id = ANY(%s)", ids)
+            runs = _delete(_DELETE_RUNS, ids)
+        erased = replace(erased, events=erased.events + events, runs=erased.runs + runs)
+        yield erased
+    for ids in _some(_UNFOLDED, user_id, _UNFOLDED_AT_ONCE):  # hundreds of rows each
+        events, runs = _delete_events(ids), _delete(_DELETE_RUNS, ids)
         erased = replace(erased, events=erased.events + events, runs=erased.runs + runs)
         yield erased
     for ids in _some(_THREADS, user_id, _ROWS):
@@ -166,6 +175,7 @@ def _some(query: str, user_id: UUID, count: int) -> Iterator[list[UUID]]:
             yield [row_id for (row_id,) in rows]
 
 
+_DELETE_RUNS: Final = "DELETE FROM conversations_run WHERE id = ANY(%s)"
 _DELETE_EVENTS: Final = """
 DELETE FROM conversations_eventbatch WHERE (run_id, first_seq) IN (
     SELECT run_id, first_seq FROM conversations_eventbatch WHERE run_id = ANY(%s) LIMIT %s)
@@ -176,12 +186,15 @@ DELETE FROM conversations_eventbatch WHERE (run_id, first_seq) IN (
 def _delete_events(run_ids: list[UUID]) -> int:
     """Delete the runs' batches; how many there were."""
     total = 0
-    while gone := _delete(_DELETE_EVENTS, run_ids, _ROWS, run_ids) if run_ids else 0:
+    while run_ids:
+        gone = _delete(_DELETE_EVENTS, run_ids, _ROWS, run_ids)
         total += gone
+        if gone < _ROWS:
+            break
     return total
 
 
 def _delete(statement: str, *arguments: Any) -> int:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(statement, arguments)
-        return cursor.rowcount
+        return int(cursor.rowcount)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
@@ -18,6 +18,7 @@ from conversations import events
 from conversations.events import Fact, RunEvent
 from conversations.log import StoredMessage
 
+_TAIL: Final = 128
 _STATUS_OF_CODE = {"cancelled": "cancelled"}
 
 
@@ -27,12 +28,20 @@ class _Draft:
 
     message_id: str
     stage: str | None
-    parts: list[str] = field(default_factory=list)
     body: events.MessageBody | None = None
+    _chunks: list[str] = field(default_factory=list)
+    _tail: list[str] = field(default_factory=list)
+
+    def add(self, text: str) -> None:
+        """Say more; small pieces are joined now and then, since each costs far more than its text."""
+        self._tail.append(text)
+        if len(self._tail) == _TAIL:
+            self._chunks.append("".join(self._tail))
+            self._tail.clear()
 
     @property
     def text(self) -> str:
-        return self.body.content if self.body else "".join(self.parts)
+        return self.body.content if self.body else "".join([*self._chunks, *self._tail])
 
 
 @dataclass
@@ -63,7 +72,7 @@ class Transcript:
             case events.MessageDelta(message_id, text):
                 if self.first_token_at_ms is None:
                     self.first_token_at_ms = event.at
-                self._draft(message_id).parts.append(text)
+                self._draft(message_id).add(text)
             case events.MessageCompleted(body):
                 self._draft(body.message_id).body = body
             case events.ToolCallStarted() as started:

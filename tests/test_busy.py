@@ -19,33 +19,33 @@ RUNS = "/api/v1/agent/runs"
 BODY = {"model": "demo", "text": "bench press"}
 
 
-def post(client: Client, body: dict[str, Any] = BODY, query: str = "", **headers: str) -> Any:
+def post(client: Client, body: dict[str, Any] = BODY, query: str = "", *, key: str | None = None) -> Any:
+    headers = {} if key is None else {"Idempotency-Key": key}
     return client.http.post(RUNS + query, json=body, headers=headers)
 
 
 def test_a_hundred_parallel_posts_of_one_key_start_one_run(client: Client) -> None:
-    headers = {"Idempotency-Key": "order-1"}
     with ThreadPoolExecutor(20) as pool:
-        responses = list(pool.map(lambda _: post(client, **headers), range(100)))
+        responses = list(pool.map(lambda _: post(client, key="order-1"), range(100)))
     assert {response.status_code for response in responses} == {202}
     assert len({response.text for response in responses}) == 1
     assert Run.objects.filter(owner_id=client.user.pk).count() == 1
 
 
 def test_the_same_key_with_another_body_is_a_conflict(client: Client) -> None:
-    assert post(client, **{"Idempotency-Key": "k"}).status_code == 202
-    response = post(client, BODY | {"text": "squat"}, **{"Idempotency-Key": "k"})
+    assert post(client, key="k").status_code == 202
+    response = post(client, BODY | {"text": "squat"}, key="k")
     assert (response.status_code, response.json()["code"]) == (409, "run_id_already_used")
 
 
 def test_the_same_key_of_another_user_is_another_run(make_client: Callable[..., Client]) -> None:
-    one, other = (post(client, **{"Idempotency-Key": "k"}) for client in (make_client(), make_client()))
+    one, other = (post(client, key="k") for client in (make_client(), make_client()))
     assert one.json()["run_id"] != other.json()["run_id"]
 
 
 @pytest.mark.parametrize("key", ["", "x" * 129, "with space"])
 def test_a_key_that_is_none_is_refused(client: Client, key: str) -> None:
-    response = post(client, **{"Idempotency-Key": key})
+    response = post(client, key=key)
     assert (response.status_code, response.json()["code"]) == (422, "invalid_idempotency_key")
 
 

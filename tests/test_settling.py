@@ -244,8 +244,6 @@ def test_a_run_that_cannot_be_settled_does_not_keep_the_next_ones_unsettled(
 ) -> None:
     from psycopg import DataError
 
-    from agents import sweeper
-
     bad, good = orphan(client, events.MessageDelta("m1", "x")), orphan(client)
     settle = endings.settle
 
@@ -254,7 +252,7 @@ def test_a_run_that_cannot_be_settled_does_not_keep_the_next_ones_unsettled(
             raise DataError
         return await settle(run_id, reason, fence=fence)
 
-    monkeypatch.setattr(sweeper.endings, "settle", refuse_one)
+    monkeypatch.setattr(endings, "settle", refuse_one)
     expire(bad)
     expire(good)
     client.wait_for(good.id.hex, "failed", "completed", seconds=5)

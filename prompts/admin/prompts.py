@@ -103,7 +103,8 @@ class PromptAdmin(ModelAdmin):  # type: ignore[misc]
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        versions = PromptVersion.objects.filter(prompt_id=object_id).select_related("author")
+        of_prompt = PromptVersion.objects.filter(prompt_id=_number(unquote(object_id)))
+        versions = of_prompt.select_related("author")
         shown = Paginator(versions, 20).get_page(request.GET.get("versions"))
         context = {
             "versions": shown,

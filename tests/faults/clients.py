@@ -24,7 +24,7 @@ Transport = Literal["sse", "websocket", "long-poll"]
 TRANSPORTS: Final[tuple[Transport, ...]] = ("sse", "websocket", "long-poll")
 ENDS: Final = frozenset({"completed", "error"})
 BROKEN: Final = (httpx.TransportError, WebSocketException, OSError, EOFError)
-_PAUSE_S: Final = 0.02
+_PAUSE_S: Final = 0.05
 
 
 class Unexpected(AssertionError):
@@ -66,9 +66,19 @@ class Caller:
                     raise Unexpected(f"{response.status_code} {response.text}")
             await asyncio.sleep(_PAUSE_S)
 
-    async def post(self, text: str, model: str = "bench", **more: Any) -> httpx.Response:
+    async def post(
+        self,
+        text: str,
+        model: str = "bench",
+        *,
+        headers: dict[str, str] | None = None,
+        query: dict[str, str] | None = None,
+        **more: Any,
+    ) -> httpx.Response:
         body = {"model": model, "text": text, "enable_exercise_search": False} | more
-        return await self.http.post(f"{self.url}/api/v1/agent/runs", json=body)
+        return await self.http.post(
+            f"{self.url}/api/v1/agent/runs", json=body, headers=headers, params=query
+        )
 
     async def cancel(self, run_id: str) -> httpx.Response:
         return await self.http.post(f"{self.url}/api/v1/agent/runs/{run_id}/cancel")

@@ -36,10 +36,10 @@ def running_stack() -> Iterator[Stack]:
 
 
 @pytest.fixture
-def stack(running_stack: Stack) -> Iterator[Stack]:
+def stack(running_stack: Stack) -> Stack:
     """The stack, whole; what a test leaves broken is mended before the next one."""
     running_stack.mend()
-    yield running_stack
+    return running_stack
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Make the rows that the fault tests need: seeds, models on the two fake providers, a token.
 
-Runs as a process of its own with the stack's environment; prints `token|user id` as its last line.
+Runs as a process of its own with the stack's environment; prints the token as its last line.
 A scripted model `script:wakes` is offered to clients under the key `script-wakes`.
 """
 
@@ -16,7 +16,6 @@ def prepare(numbered_url: str, scripted_url: str, *scripted: str) -> str:
     """`bench` speaks numbered tokens; each of `scripted` is played by `tests.fake_model`."""
     from agents.tools.exercise_seed import seed_exercises
     from benchmarks.prepare import prepare as prepare_bench
-    from config.auth.models import User
     from prompts import seeds
     from prompts.actions import rotate_secret
     from prompts.models import Endpoint, ModelCandidate, ModelMapping
@@ -29,7 +28,7 @@ def prepare(numbered_url: str, scripted_url: str, *scripted: str) -> str:
     for model in scripted:
         mapping = ModelMapping.objects.create(key=model.replace(":", "-"))
         ModelCandidate.objects.create(mapping=mapping, endpoint=endpoint, model=model)
-    return f"{token}|{User.objects.get(username='bench').pk}"
+    return token
 
 
 if __name__ == "__main__":

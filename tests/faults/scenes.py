@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import subprocess
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, Final
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import httpx
 import psycopg
@@ -20,7 +18,7 @@ from tests.client import Seen
 from tests.faults import ledger
 from tests.faults.clients import Caller, Reader, session
 from tests.faults.ledger import Findings
-from tests.faults.stack import Part, Stack
+from tests.faults.stack import Part, Stack, wait_until
 
 SETTLE_S: Final = 20.0
 _SAID: Final = """
@@ -47,36 +45,6 @@ async def start_many(
     """So many runs at once, each on a thread of its own; their ids."""
     accepted = await asyncio.gather(*(caller.start(text, model, **more) for _ in range(count)))
     return [one["run_id"] for one in accepted]
-
-
-def start_directly(stack: Stack, *orders: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Have one process per order start its requests, all at the same moment; their outcomes."""
-    at = time.time() + 2.5
-    processes = [stack.direct() for _ in orders]
-    with_input = [
-        (process, json.dumps({"at": at, "owner_id": stack.user_id, "requests": list(order)}))
-        for process, order in zip(processes, orders, strict=True)
-    ]
-    for process, order in with_input:
-        assert process.stdin is not None
-        process.stdin.write(order.encode())
-        process.stdin.close()
-    return [_outcomes(process) for process in processes]
-
-
-def _outcomes(process: subprocess.Popen[bytes]) -> list[dict[str, Any]]:
-    assert process.stdout is not None
-    with process.stdout:
-        said = process.stdout.read()
-    assert process.wait(30) == 0
-    outcomes: list[dict[str, Any]] = json.loads(said.splitlines()[-1])
-    return outcomes
-
-
-def request(text: str, model: str = "bench", **more: Any) -> dict[str, Any]:
-    """A RunRequest as JSON, for `start_directly`."""
-    said = {"role": "user", "content": text}
-    return {"dialect": "text", "model": model, "messages": [said], "request_id": uuid4().hex} | more
 
 
 class Books:
@@ -165,6 +133,18 @@ async def compare(stack: Stack, http: httpx.AsyncClient, readers: Sequence[Reade
         faults["stream differs from the replay"] += reader.frames != wanted[reader.run_id]
         faults["frame sent again"] += reader.repeated
     return +faults
+
+
+def otherwise(found: Findings, wanted: str) -> Counter[str]:
+    """The runs that did not end like this."""
+    return Counter({f"ended {end}": number for end, number in found.ends.items() if end != wanted})
+
+
+async def requests_arrived(stack: Stack, model: str, count: int) -> None:
+    """The scripted provider has the requests."""
+    await asyncio.to_thread(
+        wait_until, lambda: len(stack.scripted.requests_for(model)) >= count, seconds=10, what=model
+    )
 
 
 async def replay(http: httpx.AsyncClient, stack: Stack, run_id: str) -> list[Seen]:

@@ -31,7 +31,8 @@ from tests.fake_model import FakeModel
 FULL: Final = os.environ.get("FAULTS") == "full"
 SEED: Final = int(os.environ.get("FAULTS_SEED", "1"))
 LEASE_S: Final = 10 if FULL else 3
-DRAIN_S: Final = 3
+DRAIN_S: Final = 2
+SLACK: Final = 1.0 if FULL else 2.0  # the bounded form runs on machines that are busy with other things
 SCRIPTED: Final = ("hang", "hang-midway", "endless", "script:wakes", "script:never")
 _ENVIRONMENT: Final = {
     "ALLOWED_HOSTS": "",
@@ -43,9 +44,6 @@ _ENVIRONMENT: Final = {
     "HOST": "127.0.0.1",
     "LEASE_S": str(LEASE_S),
     "LOG_LEVEL": "INFO",
-    "PROVIDER_CONNECT_S": "2",
-    "PROVIDER_FIRST_TOKEN_S": "4" if not FULL else "60",
-    "PROVIDER_IDLE_S": "4" if not FULL else "30",
     "PUBLIC_URL": "",
     "STREAMS_PER_CONVERSATION": "100000",
     "STREAMS_PER_USER": "100000",
@@ -178,9 +176,7 @@ class Stack:
     beat: Part
     port: int
     token: str
-    user_id: str
     scripted: FakeModel
-    env: Mapping[str, str]
 
     @property
     def url(self) -> str:
@@ -198,15 +194,6 @@ class Stack:
                 part.launch()
         for part in everything:
             part.wait_ready()
-
-    def direct(self, *arguments: str) -> subprocess.Popen[bytes]:
-        """A process with the stack's settings that calls actions itself (`tests.faults.direct`)."""
-        return subprocess.Popen(
-            [PYTHON, "-m", "tests.faults.direct", *arguments],
-            env=os.environ | dict(self.env),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
 
 
 @contextmanager
@@ -229,8 +216,7 @@ def running() -> Iterator[Stack]:
         env = _ENVIRONMENT | addresses | {"VAR_DIR": str(folder / "var")}
         parts.finish("migrate", PYTHON, "manage.py", "migrate", "--no-input", env=env)
         models = (f"http://127.0.0.1:{model_port}/v1", scripted.base_url, *SCRIPTED)
-        prepared = parts.finish("prepare", PYTHON, "-m", "tests.faults.prepare", *models, env=env)
-        token, _, user_id = prepared.partition("|")
+        token = parts.finish("prepare", PYTHON, "-m", "tests.faults.prepare", *models, env=env)
 
         def part(name: str, ready: Ready) -> Part:
             made = Part(parts, name, (PYTHON, "manage.py", name.partition("-")[0]), env, ready)
@@ -243,7 +229,7 @@ def running() -> Iterator[Stack]:
         beat = part("beat", lambda beat: beat.alive)
         for one in (redis, web, *workers):
             one.wait_ready()
-        yield Stack(postgres, redis, redis_url, web, workers, beat, port, token, user_id, scripted, env)
+        yield Stack(postgres, redis, redis_url, web, workers, beat, port, token, scripted)
 
 
 def _let_go(part: Part) -> None:

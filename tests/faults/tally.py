@@ -26,7 +26,8 @@ class Score:
             took += f" (≤ {self.limit_s:g})"
         broken = "; ".join(f"{number}× {fault}" for fault, number in self.faults.items())
         said = "; ".join(filter(None, (broken, self.note)))
-        return f"{self.promise:<7} {self.trial:<52} {self.trials:>6} {self.faults.total():>7}  {took:<22} {said}"
+        counts = f"{self.trials:>6} {self.faults.total():>7}"
+        return f"{self.promise:<7} {self.trial:<52} {counts}  {took:<22} {said}".rstrip()
 
 
 @dataclass

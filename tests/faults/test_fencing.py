@@ -11,7 +11,7 @@ import pytest
 
 from tests.faults import ledger, scenes
 from tests.faults.scenes import SETTLE_S, Books, numbered
-from tests.faults.stack import FULL, LEASE_S, SEED, Part, Stack
+from tests.faults.stack import FULL, LEASE_S, SEED, Part, Stack, wait_until
 from tests.faults.tally import Tally
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(3600 if FULL else 120)]
@@ -47,9 +47,9 @@ async def _freeze_past_the_lease(stack: Stack, tally: Tally) -> None:
 
 
 async def _notices(worker: Part, runs: int) -> None:
-    async with asyncio.timeout(10):
-        while worker.log().count("lease lost") < runs:
-            await asyncio.sleep(0.05)
+    await asyncio.to_thread(
+        wait_until, lambda: worker.log().count("lease lost") >= runs, seconds=10, what="lost leases"
+    )
 
 
 def _written(before: dict[str, list[Any]], after: dict[str, list[Any]]) -> Counter[str]:
@@ -79,7 +79,7 @@ async def _wake_at_the_edge(stack: Stack, tally: Tally, random: Random) -> None:
     with Books(stack) as books:
         async with scenes.client(stack) as caller:
             for _ in range(WAKINGS):
-                prompt = numbered(random.randint(300, 1_500), random.randint(3, 8))
+                prompt = numbered(random.randint(300, 900), random.randint(3, 7))
                 started = await scenes.start_many(caller, RUNS, prompt)
                 await books.all_say(started, "run.started")
                 await asyncio.gather(*(_doze(worker, random) for worker in stack.workers))

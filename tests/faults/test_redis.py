@@ -15,16 +15,16 @@ from celery import Celery
 from tests.faults import scenes
 from tests.faults.clients import Caller, Reader, mixed
 from tests.faults.scenes import Books, numbered
-from tests.faults.stack import FULL, SEED, Part, Stack
+from tests.faults.stack import FULL, SEED, SLACK, Part, Stack
 from tests.faults.tally import Tally
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800 if FULL else 120)]
 RUNS = 40 if FULL else 8
 OUTAGE_S = 20.0 if FULL else 2.0
-ACCEPT_S = 1.0
-START_S = 2.5
+ACCEPT_S = 1.0 * SLACK
+START_S = 2.5 * SLACK
 AT_ONCE_S = 0.25
-CALM_S = 10.0
+CALM_S = 10.0 * SLACK
 Fate = Callable[[Part], None]
 
 
@@ -66,7 +66,7 @@ async def _lose_redis(stack: Stack, tally: Tally, fate: str) -> None:
     faults = found.faults + differing
     faults["not completed"] += 3 * RUNS - found.ends["completed"]
     score, redis_ = tally.score, f"Redis {fate}"
-    score("P11", f"{redis_}: runs before, during and after", 3 * RUNS, +faults)
+    score("P11", f"{redis_}: runs before, during and after", 3 * RUNS, faults)
     score("P11", f"{redis_}: POST → 202", RUNS, times=[s for _, s in accepting], limit_s=ACCEPT_S)
     score("P11", f"{redis_}: accepted → started", RUNS, times=waits, limit_s=START_S)
     score("P11", f"{redis_}: back → wake-ups work again", 1, times=[calm], limit_s=CALM_S)
@@ -132,7 +132,7 @@ async def _lose_and_double(stack: Stack, tally: Tally) -> None:
     tally.score(
         "P11", "FLUSHALL right after the POST: accepted → started", RUNS, times=waits, limit_s=START_S
     )
-    tally.score("P11", "each wake-up sent twenty times more", RUNS, +faults)
+    tally.score("P11", "each wake-up sent twenty times more", RUNS, faults)
     tally.score("P11", "flushed → wake-ups work again", 1, times=[calm], limit_s=CALM_S)
 
 

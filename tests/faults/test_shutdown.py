@@ -1,4 +1,4 @@
-"""SIGTERM under load, and processes that are not there: what is asked to end ends in order."""
+"""SIGTERM under load: what is asked to end ends in order, and nobody loses anything by it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.fake_model import Answer, End, text
 from tests.faults import scenes
 from tests.faults.clients import Reader, mixed
 from tests.faults.scenes import SETTLE_S, Books, numbered
-from tests.faults.stack import DRAIN_S, FULL, SEED, Part, Stack
+from tests.faults.stack import DRAIN_S, FULL, SEED, SLACK, Part, Stack
 from tests.faults.tally import Tally
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800 if FULL else 120)]
 RUNS = 60 if FULL else 10
-END_S = 10.0
+END_S = 10.0 * SLACK
 
 
 def test_a_worker_that_is_asked_to_end_finishes_what_it_can(stack: Stack, tally: Tally) -> None:
@@ -26,7 +26,7 @@ def test_a_worker_that_is_asked_to_end_finishes_what_it_can(stack: Stack, tally:
 
 
 async def _drain(stack: Stack, tally: Tally) -> None:
-    """Short runs end within the grace; long and silent ones are settled; the other worker takes new ones."""
+    """Short runs end within the grace, others are settled; the other worker takes what comes."""
     first, second = stack.workers
     stack.scripted.script(*[Answer((End.HANG,))] * RUNS, text("awake"), name="wakes")
     with Books(stack) as books:
@@ -36,37 +36,31 @@ async def _drain(stack: Stack, tally: Tally) -> None:
             long = await scenes.start_many(caller, RUNS, numbered(5_000, 10))
             silent = await scenes.start_many(caller, RUNS, "hello", "script-wakes")
             await books.all_say(short + long, "message.delta")
-            await books.all_say(silent, "stage.started")
+            await scenes.requests_arrived(stack, "script:wakes", RUNS)
             first.terminate()
             since = time.monotonic()
             second.launch()
             later = await scenes.start_many(caller, RUNS, numbered(20, 5))
-            await books.settled(later, within_s=5)
+            await books.settled(later, within_s=10)
             code = await asyncio.to_thread(first.wait_ended, DRAIN_S + END_S)
             took = time.monotonic() - since
             await books.settled(short + long + silent, within_s=SETTLE_S)
-        found = books.examine(short + long + silent + later)
-        ends = {
-            name: Counter(found.of(run).row.error_code or found.of(run).row.status for run in some)
-            for name, some in {"short": short, "long": long, "silent": silent, "later": later}.items()
-        }
-    wanted = {"short": "completed", "long": "worker_lost", "silent": "completed", "later": "completed"}
-    faults = found.faults + Counter(
-        f"{name} ended {end}" for name, some in ends.items() for end in some if end != wanted[name]
-    )
+        lost, others = books.examine(long), books.examine(short + silent + later)
+    faults = lost.faults + scenes.otherwise(lost, "worker_lost")
+    faults += others.faults + scenes.otherwise(others, "completed")
     faults["exit code"] += code != 0
-    tally.score("P1", "SIGTERM to a worker under load", 4 * RUNS, +faults)
+    tally.score("P1", "SIGTERM to a worker under load", 4 * RUNS, faults)
     tally.score("P1", "SIGTERM to a worker → ended", 1, times=[took], limit_s=DRAIN_S + 3)
 
 
-def test_readers_of_a_web_process_that_is_asked_to_end_go_on_elsewhere(stack: Stack, tally: Tally) -> None:
+def test_readers_of_a_web_process_that_is_asked_to_end_go_on(stack: Stack, tally: Tally) -> None:
     asyncio.run(_end_web(stack, tally))
 
 
 async def _end_web(stack: Stack, tally: Tally) -> None:
     random = Random(SEED)
     async with scenes.client(stack) as caller:
-        run_ids = await scenes.start_many(caller, RUNS, numbered(400, 10))
+        run_ids = await scenes.start_many(caller, RUNS, numbered(300, 10))
         readers = [
             Reader(caller.http, stack.port, run_id, mixed(Random(random.random())))
             for run_id in run_ids * 3
@@ -83,8 +77,10 @@ async def _end_web(stack: Stack, tally: Tally) -> None:
         differing = await scenes.compare(stack, caller.http, readers)
     with Books(stack) as books:
         found = books.examine(run_ids)
-    faults = found.faults + differing + Counter({"exit code": code, "not completed": RUNS - found.ends["completed"]})
-    tally.score("P3", "SIGTERM to web: its readers", len(readers), +faults)
+    faults = (
+        found.faults + differing + scenes.otherwise(found, "completed") + Counter({"exit code": code})
+    )
+    tally.score("P3", "SIGTERM to web: its readers", len(readers), faults)
     tally.score("P3", "SIGTERM to web → ended", 1, times=[took], limit_s=END_S)
 
 
@@ -99,23 +95,3 @@ def _asked_to_end(part: Part) -> float:
     part.terminate()
     part.wait_ended(3 * END_S)
     return time.monotonic() - since
-
-
-def test_nothing_needs_beat_to_be_accepted_run_and_settled(stack: Stack, tally: Tally) -> None:
-    asyncio.run(_without_beat(stack, tally))
-
-
-async def _without_beat(stack: Stack, tally: Tally) -> None:
-    stack.beat.kill()
-    with Books(stack) as books:
-        async with scenes.client(stack) as caller:
-            run_ids = await scenes.start_many(caller, RUNS, numbered(20, 5))
-            lost = await scenes.start_many(caller, RUNS, numbered(5_000, 10))
-            await books.all_say(lost, "message.delta")
-            killed_at = scenes.now()
-            for worker in stack.workers:
-                worker.kill()
-            await books.settled(lost, within_s=SETTLE_S)
-        times = scenes.seconds_since(killed_at, books.rows(lost))
-        found = books.examine(run_ids + lost)
-    tally.score("P9", "no beat, no worker: settled by web", 2 * RUNS, found.faults, times=times, limit_s=SETTLE_S)

@@ -3,63 +3,91 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from itertools import pairwise
+from typing import Any
 from uuid import uuid4
 
+import httpx
 import pytest
 
 from tests.faults import scenes
-from tests.faults.scenes import Books, numbered, request
+from tests.faults.clients import Caller
+from tests.faults.scenes import Books, numbered
 from tests.faults.stack import FULL, Stack
 from tests.faults.tally import Tally
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800 if FULL else 120)]
-KEYS = 100 if FULL else 10
-PROCESSES, TWINS = 2, 50
+KEYS = 100 if FULL else 5
+TWINS = 100
 RACERS = 50
+ROUNDS = 20 if FULL else 1
 
 
-def test_a_hundred_parallel_starts_of_one_key_start_one_run(stack: Stack, tally: Tally) -> None:
-    """By `actions.start_run`: no dialect carries a client's run id yet (issue 4 brings RunAgentInput)."""
-    keys = [{"thread_id": str(uuid4()), "client_run_id": f"key-{number}"} for number in range(KEYS)]
-    order = [request(numbered(3, 1), **key) for key in keys for _ in range(TWINS)]
-    twins = scenes.start_directly(stack, *[order] * PROCESSES)
-    other = scenes.start_directly(stack, [request("something else", **key) for key in keys])
+def test_a_hundred_parallel_posts_of_one_key_start_one_run(stack: Stack, tally: Tally) -> None:
+    asyncio.run(_start_again_and_again(stack, tally))
+
+
+async def _start_again_and_again(stack: Stack, tally: Tally) -> None:
+    """Every other key names its thread; without one the key itself makes it."""
     faults: Counter[str] = Counter()
-    for number in range(KEYS):
-        mine = [one for some in twins for one in some[number * TWINS : (number + 1) * TWINS]]
-        faults["several runs for one key"] += len({one.get("run_id") for one in mine}) != 1
-        faults["not created once"] += sum(one.get("created", False) for one in mine) != 1
-    faults["other body accepted"] += sum(one != _CONFLICT for one in other[0])
-    with Books(stack) as books:
-        run_ids = {one["run_id"] for some in twins for one in some}
-        asyncio.run(books.settled(run_ids, within_s=20))
-        faults += books.examine(run_ids).faults
-    tally.score("P5", "parallel starts of one (user, thread, runId)", KEYS * TWINS * PROCESSES, +faults)
-
-
-_CONFLICT = {"error": "run_id_already_used", "status": 409}
-
-
-def test_racing_clients_of_one_thread_run_one_after_the_other(stack: Stack, tally: Tally) -> None:
-    asyncio.run(_race(stack, tally))
-
-
-async def _race(stack: Stack, tally: Tally) -> None:
-    """Enqueueing only: no dialect asks for `reject` or `interrupt` yet."""
-    thread = str(uuid4())
     with Books(stack) as books:
         async with scenes.client(stack) as caller:
-            prompt = numbered(10, 1)
-            run_ids = await scenes.start_many(caller, RACERS, prompt, conversation_id=thread)
-            took = await books.settled(run_ids, within_s=60)
+            for number in range(KEYS):
+                key = uuid4().hex
+                thread = {"conversation_id": str(uuid4())} if number % 2 else {}
+                twins = await asyncio.gather(
+                    *(_keyed(caller, key, numbered(3, 1), **thread) for _ in range(TWINS))
+                )
+                other = await _keyed(caller, key, "something else", **thread)
+                run_ids = {twin.json().get("run_id") for twin in twins}
+                faults["not accepted"] += sum(twin.status_code != 202 for twin in twins)
+                faults["several runs for one key"] += len(run_ids) - 1
+                faults["other body accepted"] += other.status_code != 409
+                await books.settled(run_ids, within_s=20)
+                faults += books.examine(run_ids).faults
+    tally.score("P5", "parallel POSTs with one Idempotency-Key", KEYS * TWINS, faults)
+
+
+async def _keyed(caller: Caller, key: str, text: str, **more: Any) -> httpx.Response:
+    return await caller.post(text, headers={"Idempotency-Key": key}, **more)
+
+
+@pytest.mark.parametrize("on_busy", ["enqueue", "reject", "interrupt"])
+def test_racing_clients_of_one_thread_run_one_after_the_other(
+    stack: Stack, tally: Tally, on_busy: str
+) -> None:
+    for _ in range(ROUNDS):
+        asyncio.run(_race(stack, tally, on_busy))
+
+
+async def _race(stack: Stack, tally: Tally, on_busy: str) -> None:
+    thread, since = str(uuid4()), time.monotonic()
+    with Books(stack) as books:
+        async with scenes.client(stack) as caller:
+            answers = await asyncio.gather(
+                *(
+                    caller.post(numbered(20, 2), query={"on_busy": on_busy}, conversation_id=thread)
+                    for _ in range(RACERS)
+                )
+            )
+            run_ids = [answer.json()["run_id"] for answer in answers if answer.status_code == 202]
+            await books.settled(run_ids, within_s=60)
         rows = sorted(books.rows(run_ids), key=lambda row: row.thread_seq)
         found = books.examine(run_ids)
+    begun = [row for row in rows if row.started_at]
     faults = found.faults + Counter(
         "two at once, or out of order"
-        for one, next_ in pairwise(rows)
-        if next_.started_at < one.finished_at
+        for one, following in pairwise(begun)
+        if following.started_at < one.finished_at
     )
-    faults["not completed"] += RACERS - found.ends["completed"]
-    tally.score("P6", "racing clients on one thread", RACERS, +faults, times=[took])
+    refused = Counter(answer.status_code for answer in answers if answer.status_code != 202)
+    faults["refused wrongly"] += refused.total() - (refused[409] if on_busy == "reject" else 0)
+    faults["the last one did not run"] += rows[-1].status != "completed"
+    faults["not completed"] += (on_busy != "interrupt") * (len(rows) - found.ends["completed"])
+    ends = ", ".join(f"{number} {end}" for end, number in (found.ends + refused).items())
+    took = time.monotonic() - since
+    tally.score(
+        "P6", f"racing clients on one thread: {on_busy}", RACERS, faults, times=[took], note=ends
+    )
