@@ -69,19 +69,21 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):  # type: ignore[misc]
             None,
             {
                 "fields": (
-                    ("status", "model", "owner"),
+                    ("status", "error_code"),
                     ("queue_ms", "first_token_ms", "total_ms"),
-                    ("input_tokens", "output_tokens", "error_code"),
+                    ("input_tokens", "output_tokens", "attempt"),
                 )
             },
         ),
-        ("Identity", {"fields": ("id", "thread_link", "request_id", "dialect"), "classes": ("tab",)}),
+        ("Who and where", {"fields": ("model", "owner", "thread_link"), "classes": ("tab",)}),
         (
             "Answer",
             {
                 "fields": (
-                    ("provider", "resolved_model", "endpoint_id"),
-                    ("finish_reason", "cached_tokens", "reasoning_tokens"),
+                    ("provider", "finish_reason"),
+                    "resolved_model",
+                    "endpoint_id",
+                    ("cached_tokens", "reasoning_tokens"),
                     "prompt_versions",
                 ),
                 "classes": ("tab",),
@@ -94,14 +96,14 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):  # type: ignore[misc]
                     ("created_at", "started_at"),
                     ("first_token_at", "finished_at"),
                     ("deadline_at", "cancel_requested_at"),
-                    ("attempt", "fence"),
-                    ("worker", "lease_until"),
+                    ("lease_until", "fence"),
+                    "worker",
                     "error_message",
                 ),
                 "classes": ("tab",),
             },
         ),
-        ("Request", {"fields": ("request",), "classes": ("tab",)}),
+        ("Request", {"fields": ("id", "request_id", "dialect", "request"), "classes": ("tab",)}),
     ]
 
     @admin.display(description="Created", ordering="created_at")
@@ -172,6 +174,14 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):  # type: ignore[misc]
             messages.success(request, "Cancelling: the run ends within two seconds.")
         return HttpResponseRedirect(reverse("admin:conversations_run_change", args=[object_id]))
 
+    def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
+        """Offer to cancel only what still runs."""
+        run_id = _run_id(object_id)
+        if run_id is None or not Run.objects.filter(pk=run_id, status__in=LIVE).exists():
+            return []
+        found: list[Any] = super().get_actions_detail(request, object_id)
+        return found
+
     def has_cancel_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
         return request.user.is_active and request.user.has_perm("conversations.change_run")
 
@@ -216,5 +226,6 @@ def _row(joined: list[RunEvent], begun: int) -> TimelineRow:
     seqs = str(first.seq) if first.seq == last.seq else f"{first.seq}–{last.seq}"
     said = "".join(event.fact.text for event in joined if hasattr(event.fact, "text"))
     if not said:
-        said = msgspec.json.encode(first.fact).decode()
+        facts = msgspec.to_builtins(first.fact)
+        said = msgspec.json.encode({name: facts[name] for name in facts if name != "type"}).decode()
     return TimelineRow(seqs, first.type, first.at - begun, said[:_SHOWN_TEXT])

@@ -1,6 +1,7 @@
 """Every error a client can meet, in one tree and one shape.
 
     ParleyError                     500 internal_error
+    ├── BodyTooSlow                 408 request_timeout
     ├── InvalidRequest              422 invalid_request (and subclasses with codes of their own)
     │   └── PayloadTooLarge         413 payload_too_large
     ├── Unauthorized                401 (the code says why: token_missing, token_expired, …)
@@ -42,6 +43,13 @@ class ParleyError(Exception):
         self.retry_after = retry_after
         self.facts = facts
         super().__init__(self.detail)
+
+
+class BodyTooSlow(ParleyError):
+    """The request body did not arrive in time."""
+
+    code = "request_timeout"
+    status = 408
 
 
 class InvalidRequest(ParleyError):
@@ -131,4 +139,6 @@ def headers(error: ParleyError) -> dict[str, str]:
         found["Retry-After"] = str(error.retry_after)
     if isinstance(error, Unauthorized):
         found["WWW-Authenticate"] = "Bearer"
+    if allowed := error.facts.get("allowed"):
+        found["Allow"] = ", ".join(allowed)
     return found

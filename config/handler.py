@@ -17,7 +17,7 @@ from django.conf import settings
 from django.core.handlers.asgi import ASGIHandler, get_script_prefix
 from django.urls import set_script_prefix
 
-from config.errors import ParleyError, PayloadTooLarge, Unavailable
+from config.errors import BodyTooSlow, ParleyError, PayloadTooLarge, Unavailable
 from config.http import error_response
 
 Application = Callable[[Any, Any, Any], Awaitable[None]]
@@ -91,17 +91,10 @@ class Split:
         if scope["path"].startswith(HOT_PATHS):
             await self.hot(scope, receive, send)
             return
-        try:
-            await self.other(scope, _bounded(receive), send)
-        except PayloadTooLarge as error:  # raised while the body is read, so before any answer
-            await _send_error(error, send)
-
-
-class BodyTooSlow(ParleyError):
-    """The request body did not arrive in time."""
-
-    code = "request_timeout"
-    status = 408
+        bounded = _Bounded(receive)
+        await self.other(scope, bounded, send)
+        if bounded.size > PAGE_BODY_LIMIT:  # Django stopped reading and has said nothing
+            await _send_error(PayloadTooLarge(), send)
 
 
 async def _read_body(receive: Any) -> bytes | None:
@@ -126,19 +119,20 @@ async def _read_whole(receive: Any) -> bytes | None:
             return bytes(body)
 
 
-def _bounded(receive: Any) -> Any:
-    """`receive` for Django, which would write a body of any size to disk, whoever sends it."""
-    size = 0
+class _Bounded:
+    """`receive` for Django, which would write a body of any size to disk, whoever sends it.
 
-    async def receive_within_limit() -> Any:
-        nonlocal size
-        event = await receive()
-        size += len(event.get("body", b""))
-        if size > PAGE_BODY_LIMIT:
-            raise PayloadTooLarge
-        return event
+    Past the limit it says that the client has gone: then Django closes its file and is silent.
+    """
 
-    return receive_within_limit
+    def __init__(self, receive: Any) -> None:
+        self.size = 0
+        self._receive = receive
+
+    async def __call__(self) -> Any:
+        event = await self._receive()
+        self.size += len(event.get("body", b""))
+        return event if self.size <= PAGE_BODY_LIMIT else {"type": "http.disconnect"}
 
 
 async def _send_error(error: ParleyError, send: Any) -> None:

@@ -158,6 +158,8 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("MinimumLengthValidator", "CommonPasswordValidator", "NumericPasswordValidator")
 ]
+LOGIN_URL = "/admin/login/"
+LOGIN_REDIRECT_URL = "/admin/"
 LANGUAGE_CODE = "en"
 TIME_ZONE = env.text("TIME_ZONE", "UTC")
 USE_TZ = True

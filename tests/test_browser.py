@@ -226,6 +226,8 @@ def test_a_running_run_is_cancelled_after_a_question(
     expect(page.get_by_text("the run ends within two seconds")).to_be_visible()
     client.wait_for(run_id, "cancelled", seconds=3)
     page.reload()
+    expect(page.locator("#timeline").get_by_text("run.failed", exact=True)).to_be_visible()
+    expect(page.get_by_role("link", name="Cancel run")).to_have_count(0)
     visit.picture("cancelled")
 
 

@@ -6,12 +6,15 @@ never a 500, never a traceback (issue 2). The operations are a literal, so that 
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
+import httpx
 import pytest
 import requests
 import schemathesis
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given
+from hypothesis import settings as effort
 from hypothesis import strategies as st
 from schemathesis.checks import (
     content_type_conformance,
@@ -21,6 +24,7 @@ from schemathesis.checks import (
 from schemathesis.core.result import Ok
 from schemathesis.schemas import BaseSchema
 
+from config import handler
 from config.auth.views import SignInThrottle
 from tests.client import Client
 from tests.conftest import Server
@@ -40,7 +44,7 @@ OPERATIONS = (
 CHECKS = [not_a_server_error, content_type_conformance, response_schema_conformance]
 LONGEST_S = 10
 
-fuzzed = settings(
+fuzzed = effort(
     max_examples=15,
     deadline=None,
     database=None,
@@ -85,6 +89,27 @@ def test_no_request_gets_a_500_or_another_shape(
         check_shape(response)
 
     fuzz()
+
+
+@pytest.mark.parametrize("path", ["/api/v1/auth/token", "/admin/login/", "/nowhere"])
+def test_a_body_without_end_is_refused_and_not_kept(server: Server, path: str) -> None:
+    megabytes = iter([b"x" * 2**20] * 5)
+    response = httpx.post(f"{server.url}{path}", content=megabytes, trust_env=False)
+    assert (response.status_code, response.json()["code"]) == (413, "payload_too_large")
+
+
+def test_clients_that_send_no_body_hold_no_place_and_are_hung_up_on(
+    client: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.POSTS_AT_ONCE = 1
+    monkeypatch.setattr(handler, "BODY_S", 1.0)
+    address = httpx.URL(client.url)
+    with socket.create_connection((address.host, address.port or 80), LONGEST_S) as silent:
+        silent.sendall(b"POST /api/v1/agent/runs HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n")
+        client.start()
+        answer = silent.makefile("rb").read()  # to its end: the server hangs up
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b'"code":"request_timeout"' in answer
 
 
 def check_shape(response: schemathesis.Response) -> None:
