@@ -27,6 +27,7 @@ ServerName = Literal["uvicorn", "daphne"]
 SERVERS: Final[tuple[ServerName, ...]] = ("uvicorn", "daphne")
 _GRACE_S: Final = 2.0
 _KEEP_ALIVE_S: Final = 65
+_SOCKET_MESSAGE: Final = 65_536  # bytes; our sockets only send, a client has little to say
 
 
 def run(main: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
@@ -185,6 +186,7 @@ async def _uvicorn(
             proxy_headers=False,
             server_header=False,
             timeout_keep_alive=_KEEP_ALIVE_S,
+            ws_max_size=_SOCKET_MESSAGE,
         )
     )
     serving = asyncio.create_task(server.serve(sockets=[listener]))
