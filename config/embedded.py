@@ -19,7 +19,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from pwd import struct_passwd
 from typing import IO, Any, Final
@@ -32,6 +32,7 @@ from config import env
 
 DATABASE: Final = "parley"
 START_S: Final = 180
+_FILLED_S: Final = 10
 _LAUNCHES: Final = 3  # the children of a killed server hold on to its memory for a moment
 _ROOT_RUNS_AS: Final = "pgserver"  # PostgreSQL refuses to run as root
 _LONGEST_SOCKET_PATH: Final = 103
@@ -94,6 +95,7 @@ class Server:
                 self._create()
             for _ in range(_LAUNCHES):
                 if not self._running():
+                    self._clear_away()
                     self._launch()
                 if self._answers():
                     return self.url(DATABASE)
@@ -125,23 +127,25 @@ class Server:
             yield
 
     def _running(self) -> bool:
-        """Whether our server runs; a pid file left by a dead one is cleared away.
+        """Whether our server runs."""
+        try:
+            server = psutil.Process(int((self.data / "postmaster.pid").read_text().split()[0]))
+            return server.name() == "postgres" and str(self.data) in server.cmdline()
+        except (FileNotFoundError, psutil.NoSuchProcess, IndexError, ValueError):
+            return False
+
+    def _clear_away(self) -> None:
+        """Remove the pid file that a dead server left.
 
         PostgreSQL clears it itself unless the pid now belongs to another process of the same user,
-        which in a restarted container is the rule rather than the exception.
+        which in a restarted container is the rule rather than the exception. A fresh empty file is
+        that of a server which is just starting: without it the server would end itself a minute later.
         """
         pid_file = self.data / "postmaster.pid"
-        try:
-            server = psutil.Process(int(pid_file.read_text().split()[0]))
-            if server.name() == "postgres" and str(self.data) in server.cmdline():
-                return True
-        except FileNotFoundError:
-            return False
-        except (psutil.NoSuchProcess, IndexError, ValueError):
-            pass
-        pid_file.unlink(missing_ok=True)
-        (self._sockets() / ".s.PGSQL.5432.lock").unlink(missing_ok=True)
-        return False
+        with suppress(FileNotFoundError):
+            if pid_file.read_text().strip() or time.time() - pid_file.stat().st_mtime > _FILLED_S:
+                pid_file.unlink()
+                (self._sockets() / ".s.PGSQL.5432.lock").unlink(missing_ok=True)
 
     def _create(self) -> None:
         """Make the cluster aside and move it into place: half a one must never be taken for a whole."""

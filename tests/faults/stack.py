@@ -220,7 +220,7 @@ def running() -> Iterator[Stack]:
 
         def part(name: str, ready: Ready) -> Part:
             made = Part(parts, name, (PYTHON, "manage.py", name.partition("-")[0]), env, ready)
-            opened.callback(_let_go, made)
+            opened.callback(made.kill)  # a frozen one cannot be asked to end
             made.launch()
             return made
 
@@ -230,12 +230,6 @@ def running() -> Iterator[Stack]:
         for one in (redis, web, *workers):
             one.wait_ready()
         yield Stack(postgres, redis, redis_url, web, workers, beat, port, token, scripted)
-
-
-def _let_go(part: Part) -> None:
-    """A frozen process cannot be asked to end."""
-    if part.frozen:
-        part.kill()
 
 
 def _redis(folder: Path, port: int) -> tuple[str, ...]:

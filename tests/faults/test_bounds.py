@@ -19,11 +19,13 @@ PATIENCE = ("PROVIDER_CONNECT_S", "PROVIDER_FIRST_TOKEN_S", "PROVIDER_IDLE_S")
 PATIENCE_S = 0.5
 RUNS = 40 if FULL else 8
 ROUNDS = 10 if FULL else 1
-FATES: dict[str, Callable[[Part], None]] = {
-    "alive": lambda worker: None,
-    "killed": Part.kill,
-    "frozen": Part.freeze,
+Fate = Callable[[Part], None]
+FATES: dict[str, tuple[Fate, Fate]] = {
+    "workers alive": (lambda worker: None, lambda worker: None),
+    "one worker killed, one frozen": (Part.kill, Part.freeze),
 }
+if FULL:
+    FATES |= {"workers killed": (Part.kill, Part.kill), "workers frozen": (Part.freeze, Part.freeze)}
 
 
 @pytest.mark.parametrize("fate", FATES)
@@ -48,8 +50,8 @@ async def _end_in_time(stack: Stack, tally: Tally, fate: str) -> None:
             silent = await scenes.start_many(caller, 2 * RUNS, "hello", "hang")
             await books.all_say(talking, "message.delta")
             await books.all_say(silent, "stage.started")
-            for worker in stack.workers:
-                FATES[fate](worker)
+            for worker, meet in zip(stack.workers, FATES[fate], strict=True):
+                meet(worker)
             unwanted, late = talking[:RUNS] + silent[:RUNS], talking[RUNS:] + silent[RUNS:]
             asked_at = scenes.now()
             await asyncio.gather(*map(caller.cancel, unwanted))
@@ -58,14 +60,10 @@ async def _end_in_time(stack: Stack, tally: Tally, fate: str) -> None:
         overdue = [(row.finished_at - row.deadline_at).total_seconds() for row in books.rows(late)]
         ended, expired = books.examine(unwanted), books.examine(late)
     faults = ended.faults + scenes.otherwise(ended, "cancelled")
-    tally.score(
-        "P9", f"cancel → ended, worker {fate}", len(unwanted), faults, times=cancelled, limit_s=LIMIT_S
-    )
+    tally.score("P9", f"cancel → ended, {fate}", len(unwanted), faults, times=cancelled, limit_s=LIMIT_S)
     faults = expired.faults + scenes.otherwise(expired, "deadline_exceeded")
     faults["ended before its deadline"] += sum(seconds < -0.05 for seconds in overdue)
-    tally.score(
-        "P9", f"deadline → ended, worker {fate}", len(late), faults, times=overdue, limit_s=LIMIT_S
-    )
+    tally.score("P9", f"deadline → ended, {fate}", len(late), faults, times=overdue, limit_s=LIMIT_S)
 
 
 def test_a_row_that_somebody_holds_keeps_no_other_waiting(stack: Stack, tally: Tally) -> None:

@@ -79,7 +79,7 @@ async def _wake_at_the_edge(stack: Stack, tally: Tally, random: Random) -> None:
     with Books(stack) as books:
         async with scenes.client(stack) as caller:
             for _ in range(WAKINGS):
-                prompt = numbered(random.randint(300, 900), random.randint(3, 7))
+                prompt = numbered(random.randint(300, 800), random.randint(3, 5))
                 started = await scenes.start_many(caller, RUNS, prompt)
                 await books.all_say(started, "run.started")
                 await asyncio.gather(*(_doze(worker, random) for worker in stack.workers))

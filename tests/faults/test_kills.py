@@ -18,7 +18,7 @@ from tests.faults.stack import FULL, LEASE_S, SEED, Part, Stack
 from tests.faults.tally import Tally
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800 if FULL else 120)]
-RUNS, CLIENTS = (1_000, 25) if FULL else (60, 12)
+RUNS, CLIENTS = (1_000, 25) if FULL else (60, 20)
 AT_EACH_STEP = 20 if FULL else 4
 
 
@@ -77,7 +77,7 @@ async def _client(stack: Stack, caller: Caller, order: Iterator[int], random: Ra
     """Start a run, read it to the end, start the next, as long as there are any to start."""
     readers = []
     for _ in order:
-        accepted = await caller.start(numbered(random.randint(5, 200), random.randint(2, 9)))
+        accepted = await caller.start(numbered(random.randint(5, 150), random.randint(2, 9)))
         reader = Reader(caller.http, stack.port, accepted["run_id"], mixed(random))
         await reader.read(within_s=120)
         readers.append(reader)

@@ -49,7 +49,7 @@ async def _restart(stack: Stack, tally: Tally, how: str, *, away_s: float) -> No
     random = Random(SEED)
     faults: Counter[str] = Counter()
     async with scenes.client(stack) as caller:
-        run_ids = await scenes.start_many(caller, RUNS, numbered(300, 10))
+        run_ids = await scenes.start_many(caller, RUNS, numbered(200, 10))
         reading = asyncio.gather(*(_read(stack, caller, run, random) for run in run_ids * 2))
         with Books(stack) as books:
             await books.all_say(run_ids, "message.delta")
@@ -108,8 +108,8 @@ async def _cut_again_and_again(stack: Stack, tally: Tally) -> None:
     random = Random(SEED)
     cuts = 0
     async with scenes.client(stack) as caller:
-        starting = asyncio.gather(*(caller.start(numbered(250, 10)) for _ in range(RUNS)))
-        for _ in range(100 if FULL else 12):
+        starting = asyncio.gather(*(caller.start(numbered(150, 10)) for _ in range(RUNS)))
+        for _ in range(100 if FULL else 8):
             await asyncio.sleep(random.uniform(0.05, 0.4))
             cuts += await asyncio.to_thread(stack.postgres.cut_connections)
         run_ids = [accepted["run_id"] for accepted in await starting]

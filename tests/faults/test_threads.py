@@ -19,7 +19,7 @@ from tests.faults.stack import FULL, Stack
 from tests.faults.tally import Tally
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800 if FULL else 120)]
-KEYS = 100 if FULL else 5
+KEYS = 100 if FULL else 2
 TWINS = 100
 RACERS = 50
 ROUNDS = 20 if FULL else 1
