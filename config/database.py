@@ -7,6 +7,7 @@ endpoints use the ORM. Every loop that serves has its own pool, opened on first 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -14,13 +15,15 @@ from weakref import WeakKeyDictionary
 
 from django.conf import settings
 from django.db import connection as django_connection
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, OperationalError
 from psycopg_pool import AsyncConnectionPool
 
 T = TypeVar("T")
 _RECONNECT_S = 2.0  # psycopg's pool doubles its pauses up to here, and then begins anew: back at once
 _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncConnectionPool] = WeakKeyDictionary()
 _serving: asyncio.AbstractEventLoop | None = None
+_suspect_at = 0.0
+_sound_at: WeakKeyDictionary[AsyncConnection[Any], float] = WeakKeyDictionary()
 
 
 async def pool() -> AsyncConnectionPool:
@@ -44,9 +47,40 @@ async def pool() -> AsyncConnectionPool:
 
 @asynccontextmanager
 async def connection() -> AsyncIterator[AsyncConnection[Any]]:
-    """A pooled connection in autocommit: one statement is one transaction unless you open one."""
-    async with (await pool()).connection() as held:
+    """A pooled connection in autocommit: one statement is one transaction unless you open one.
+
+    After a connection has broken, every other one is tried before it is next given out: a restart
+    of the database breaks all of them, and the requests after it must not pay for that.
+    """
+    source = await pool()
+    held = await _take(source)
+    try:
         yield held
+    except OperationalError:
+        if held.closed:
+            _suspect()
+        raise
+    finally:
+        await source.putconn(held)
+
+
+async def _take(source: AsyncConnectionPool) -> AsyncConnection[Any]:
+    while True:
+        held = await source.getconn()
+        if _sound_at.get(held, 0.0) >= _suspect_at:
+            return held
+        try:
+            await held.execute("SELECT 1")
+        except OperationalError:
+            await source.putconn(held)  # the pool replaces a closed one
+        else:
+            _sound_at[held] = time.monotonic()
+            return held
+
+
+def _suspect() -> None:
+    global _suspect_at
+    _suspect_at = time.monotonic()
 
 
 async def close() -> None:

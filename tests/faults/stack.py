@@ -22,6 +22,7 @@ from typing import Any, Final
 
 import psutil
 import psycopg
+import pytest
 from psycopg.rows import namedtuple_row
 
 from benchmarks.stack import PYTHON, START_S, Parts, free_port
@@ -33,6 +34,7 @@ SEED: Final = int(os.environ.get("FAULTS_SEED", "1"))
 LEASE_S: Final = 10 if FULL else 3
 DRAIN_S: Final = 2
 SLACK: Final = 1.0 if FULL else 2.0  # the bounded form runs on machines that are busy with other things
+only_in_full: Final = pytest.mark.skipif(not FULL, reason="takes too long: FAULTS=full runs it")
 SCRIPTED: Final = ("hang", "hang-midway", "endless", "script:wakes", "script:never")
 _ENVIRONMENT: Final = {
     "ALLOWED_HOSTS": "",

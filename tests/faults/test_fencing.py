@@ -11,12 +11,12 @@ import pytest
 
 from tests.faults import ledger, scenes
 from tests.faults.scenes import SETTLE_S, Books, numbered
-from tests.faults.stack import FULL, LEASE_S, SEED, Part, Stack, wait_until
+from tests.faults.stack import FULL, LEASE_S, SEED, Part, Stack, only_in_full, wait_until
 from tests.faults.tally import Tally
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(3600 if FULL else 120)]
 RUNS = 100 if FULL else 12
-WAKINGS = 60 if FULL else 1
+WAKINGS = 20
 
 
 def test_a_frozen_worker_that_wakes_writes_nothing_more(stack: Stack, tally: Tally) -> None:
@@ -69,6 +69,7 @@ async def _still_works(stack: Stack, books: Books) -> None:
     assert first.alive
 
 
+@only_in_full
 def test_workers_that_wake_just_when_their_lease_ends_break_nothing(stack: Stack, tally: Tally) -> None:
     asyncio.run(_wake_at_the_edge(stack, tally, Random(SEED)))
 

@@ -13,7 +13,7 @@ import pytest
 from tests.faults import scenes
 from tests.faults.clients import BROKEN, Caller, Reader, mixed
 from tests.faults.scenes import Books, numbered
-from tests.faults.stack import FULL, SEED, SLACK, Postgres, Stack
+from tests.faults.stack import FULL, SEED, SLACK, Postgres, Stack, only_in_full
 from tests.faults.tally import Tally
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800 if FULL else 120)]
@@ -35,12 +35,12 @@ def stack(running_stack: Stack) -> Iterator[Stack]:
         worker.kill()
 
 
-@pytest.mark.parametrize("how", ENDINGS)
+@pytest.mark.parametrize("how", ["stopped", pytest.param("killed", marks=only_in_full)])
 def test_a_restart_of_the_database_is_waited_out(stack: Stack, tally: Tally, how: str) -> None:
     asyncio.run(_restart(stack, tally, how, away_s=0.5))
 
 
-@pytest.mark.skipif(not FULL, reason="takes a minute: FAULTS=full runs it")
+@only_in_full
 def test_after_a_long_outage_everything_is_settled_soon(stack: Stack, tally: Tally) -> None:
     asyncio.run(_restart(stack, tally, "stopped", away_s=20))
 

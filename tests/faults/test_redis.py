@@ -15,7 +15,7 @@ from celery import Celery
 from tests.faults import scenes
 from tests.faults.clients import Caller, Reader, mixed
 from tests.faults.scenes import Books, numbered
-from tests.faults.stack import FULL, SEED, SLACK, Part, Stack
+from tests.faults.stack import FULL, SEED, SLACK, Part, Stack, only_in_full
 from tests.faults.tally import Tally
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800 if FULL else 120)]
@@ -34,7 +34,7 @@ FATES: dict[str, tuple[Fate, Fate]] = {
 }
 
 
-@pytest.mark.parametrize("fate", FATES)
+@pytest.mark.parametrize("fate", ["killed", pytest.param("frozen", marks=only_in_full)])
 def test_streams_and_runs_go_on_without_redis(stack: Stack, tally: Tally, fate: str) -> None:
     asyncio.run(_lose_redis(stack, tally, fate))
 
