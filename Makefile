@@ -35,7 +35,7 @@ pins: ## Resolve requirements/*.in anew and write the exact versions
 	@var/pins/bin/pip --quiet --quiet install -r requirements/base.in
 	@var/pins/bin/pip freeze > requirements/base.txt
 	@var/pins/bin/pip --quiet --quiet install -c requirements/base.txt -r requirements/dev.in
-	@{ echo '-r base.txt'; var/pins/bin/pip freeze | grep -vxFf requirements/base.txt; } > requirements/dev.txt
+	@{ echo '-r base.txt'; var/pins/bin/pip freeze --all --exclude pip | grep -vxFf requirements/base.txt; } > requirements/dev.txt
 	@rm -rf var/pins
 
 clean: ## Remove the caches and .venv; what is under var/ (the data) stays
@@ -53,6 +53,7 @@ $(VENV)/.base: requirements/base.txt | $(VENV)/bin/python
 	@$(PIP) -r requirements/base.txt
 	@touch $@
 
-$(VENV)/.dev: requirements/dev.txt $(VENV)/.base
-	@$(PIP) -r requirements/dev.txt
+$(VENV)/.dev: requirements/dev.txt requirements/analytics.txt requirements/oracle.txt $(VENV)/.base
+	@$(PIP) -r requirements/dev.txt -r requirements/analytics.txt
+	@$(PIP) --no-deps -r requirements/oracle.txt
 	@touch $@

@@ -12,22 +12,24 @@ from django.conf import settings
 from psycopg import AsyncConnection
 from psycopg.errors import UniqueViolation
 
-from agents import endings, requests, tasks, worker
+from agents import approvals, budgets, endings, incoming, requests, tasks, worker
 from agents.load import load
+from agents.prefetching import prefetch_with_defaults
 from agents.requests import OnBusy, RunRequest
 from config import database, ring
 from config.errors import Conflict, NotFound
-from conversations.identifiers import uuid7
-from prompts import app_settings
-from prompts.routing import check_model
+from conversations.identifiers import thread_of_session, uuid7
+from prompts import app_settings, quotas
+from prompts.routing import check_model, default_model
 
 
 @dataclass(frozen=True)
 class Accepted:
-    """A run that is durably accepted (promise P1)."""
+    """A run that is durably accepted (promise P1); `created` is False for a repeated request."""
 
     run_id: UUID
     thread_id: UUID
+    created_at_ms: int
     created: bool = True
 
 
@@ -45,13 +47,15 @@ WITH thread AS (
     SELECT %(run_id)s, %(owner_id)s, thread.id, thread.base + 1, %(client_run_id)s,
         %(digest)s, %(request_id)s, %(dialect)s, %(model)s, %(request)s::jsonb,
         clock_timestamp() + make_interval(secs => %(queue_limit_s)s), %(deadline_s)s FROM thread
-    RETURNING id
+    RETURNING id, created_at
 ), message AS (
-    INSERT INTO conversations_message (id, thread_id, run_id, seq, role, content, client_id, metadata)
-    SELECT m.id, thread.id, run.id, thread.base + m.place, m.role, m.content, m.client_id,
-        %(metadata)s::jsonb
+    INSERT INTO conversations_message (id, owner_id, thread_id, run_id, seq, role, content, client_id,
+        metadata)
+    SELECT m.id, %(owner_id)s, thread.id, run.id, thread.base + m.place, m.role, m.content, m.client_id,
+        m.metadata::jsonb
     FROM thread, run, unnest(%(ids)s::uuid[], %(roles)s::text[], %(contents)s::text[],
-        %(client_ids)s::text[]) WITH ORDINALITY AS m(id, role, content, client_id, place)
+        %(client_ids)s::text[], %(metadata)s::text[])
+        WITH ORDINALITY AS m(id, role, content, client_id, metadata, place)
 ), queued AS (
     INSERT INTO conversations_eventbatch (run_id, first_seq, last_seq, events)
     SELECT run.id, 1, 1, json_build_array(json_build_array(
@@ -61,7 +65,7 @@ WITH thread AS (
             WHERE live.thread_id = %(thread_id)s AND live.status IN ('queued', 'running')))))
     FROM run
 )
-SELECT id FROM run
+SELECT floor(extract(epoch FROM created_at) * 1000)::bigint FROM run
 """
 _LOCK_THREAD: Final = "SELECT pg_advisory_xact_lock(hashtextextended(%(thread_id)s::text, 0))"
 _LIVE: Final = """
@@ -69,8 +73,8 @@ SELECT id FROM conversations_run
 WHERE thread_id = %(thread_id)s AND owner_id = %(owner_id)s AND status IN ('queued', 'running')
 """
 _SAME: Final = """
-SELECT id, request_digest FROM conversations_run
-WHERE owner_id = %s AND thread_id = %s AND client_run_id = %s
+SELECT id, request_digest, floor(extract(epoch FROM created_at) * 1000)::bigint
+FROM conversations_run WHERE owner_id = %s AND thread_id = %s AND client_run_id = %s
 """
 
 
@@ -78,39 +82,103 @@ async def start_run(request: RunRequest, *, owner_id: UUID) -> Accepted:
     """Accept a run: thread, messages, run and `run.queued` in one transaction, then wake a worker.
 
     With a `client_run_id` the same request gives the run that it gave before (promise P5). Raises
-    InvalidRequest for a model that is not served, NotFound for another user's thread, Conflict for
-    a `client_run_id` that was used with another request or for a busy thread (`on_busy` reject),
-    TooManyRequests or Unavailable when too much is waiting.
+    InvalidRequest for a model that is not served or a file that is not the caller's, NotFound for
+    another user's thread, Conflict for a `client_run_id` that was used with another request or for a
+    busy thread (`on_busy` reject), TooManyRequests or Unavailable when too much is waiting, and
+    TooManyRequests `model_daily_quota_exceeded` when the account's runs of the day are used up, or
+    `budget_exceeded` when its money, or everybody's, is.
     """
-    model = await check_model(request.model)
-    request = await _with_defaults(request)
-    thread_id = _thread_of(request, owner_id)
-    run_id = uuid7()
-    arguments = _start_arguments(request, owner_id, thread_id, run_id, model)
-    load.admit(owner_id)
-    in_the_way: list[UUID] = []
+    thread_id, digest = _thread_of(request, owner_id), _digest(request)
+    if request.client_run_id and (repeated := await _repeated(request, owner_id, thread_id, digest)):
+        return repeated
+    prepared = await prepare(request, owner_id=owner_id)
     async with database.connection() as connection:
         try:
-            if request.on_busy == "enqueue":
-                await _insert(connection, arguments)
-            else:
-                in_the_way = await _insert_alone(connection, arguments, request.on_busy)
+            created_at_ms, in_the_way = await _write(connection, prepared)
         except UniqueViolation:
-            return await _already(connection, request, owner_id, thread_id, arguments["digest"])
+            return await _already(connection, request, owner_id, thread_id, digest)
     for live_id in in_the_way:  # not while a connection is held: all of them could wait for one more
         await cancel_run(live_id)
-    tasks.wake_workers(run_id)
-    return Accepted(run_id, thread_id)
+    tasks.wake_workers(prepared.run_id)
+    return Accepted(prepared.run_id, prepared.thread_id, created_at_ms)
 
 
-async def _insert(connection: AsyncConnection[Any], arguments: dict[str, Any]) -> None:
-    if await (await connection.execute(_START, arguments)).fetchone() is None:
+@dataclass(frozen=True)
+class Prepared:
+    """A run that may be started: everything is checked that can be before it is written."""
+
+    request: RunRequest
+    owner_id: UUID
+    thread_id: UUID
+    arguments: dict[str, Any]
+    quota: str
+    budgeted: bool
+
+    @property
+    def run_id(self) -> UUID:
+        found: UUID = self.arguments["run_id"]
+        return found
+
+
+async def prepare(request: RunRequest, *, owner_id: UUID, counts: bool = True) -> Prepared:
+    """Check and complete a request; raises what `start_run` does.
+
+    One that only goes on with an interrupted run does not count towards the runs of the day, and the
+    budget is asked before its first model call only.
+    """
+    thread_id, digest = _thread_of(request, owner_id), _digest(request)
+    served = await check_model(request.model or await default_model(), user_id=owner_id)
+    request = await _with_defaults(request, model=served.name)
+    request = await incoming.settled(request, owner_id=owner_id, thread_id=thread_id)
+    arguments = _start_arguments(request, owner_id, thread_id, digest)
+    limited = counts and await quotas.is_limited(served.family)
+    load.admit(owner_id)
+    budgeted = counts and await budgets.exist()
+    quota = served.family if limited else ""
+    return Prepared(request, owner_id, thread_id, arguments, quota, budgeted)
+
+
+async def insert(connection: AsyncConnection[Any], prepared: Prepared) -> int:
+    """Write the run in the caller's transaction; the caller wakes a worker once it is committed."""
+    return await _insert(connection, prepared.arguments)
+
+
+async def _write(connection: AsyncConnection[Any], prepared: Prepared) -> tuple[int, list[UUID]]:
+    """When the run was created, and the live ones that it interrupts."""
+    request, arguments = prepared.request, prepared.arguments
+    if not (prepared.quota or prepared.budgeted or request.answers):
+        return await _accept(connection, arguments, request.on_busy)
+    owner_id, thread_id = prepared.owner_id, prepared.thread_id
+    async with connection.transaction():
+        if request.answers:
+            await approvals.answer(connection, request.answers, owner_id=owner_id, thread_id=thread_id)
+        accepted = await _accept(connection, arguments, request.on_busy)
+        if prepared.quota:
+            await quotas.take(connection, owner_id, prepared.quota)
+        if prepared.budgeted:
+            await budgets.check(connection, owner_id)
+    return accepted
+
+
+async def _accept(
+    connection: AsyncConnection[Any], arguments: dict[str, Any], on_busy: OnBusy
+) -> tuple[int, list[UUID]]:
+    """When the run was created, and the live ones that it interrupts."""
+    if on_busy == "enqueue":
+        return await _insert(connection, arguments), []
+    return await _insert_alone(connection, arguments, on_busy)
+
+
+async def _insert(connection: AsyncConnection[Any], arguments: dict[str, Any]) -> int:
+    row = await (await connection.execute(_START, arguments)).fetchone()
+    if row is None:
         raise NotFound("There is no such conversation.", code="conversation_not_found")
+    return int(row[0])
 
 
 async def _insert_alone(
     connection: AsyncConnection[Any], arguments: dict[str, Any], on_busy: OnBusy
-) -> list[UUID]:
+) -> tuple[int, list[UUID]]:
     """Start the run on a thread without a live one, or refuse it (reject); the live ones to end.
 
     Looking and inserting happen under a lock on the thread's id, so of two that reject one starts.
@@ -120,65 +188,88 @@ async def _insert_alone(
         live = await (await connection.execute(_LIVE, arguments)).fetchall()
         if live and on_busy == "reject":
             raise Conflict("The conversation is busy with another run.", code="thread_busy")
-        await _insert(connection, arguments)
-    return [live_id for (live_id,) in live]
+        created_at_ms = await _insert(connection, arguments)
+    return created_at_ms, [live_id for (live_id,) in live]
 
 
 def _thread_of(request: RunRequest, owner_id: UUID) -> UUID:
     """The thread asked for, or a new one; for a repeatable request always the same new one."""
     if request.thread_id:
         return UUID(request.thread_id)
+    if request.session:
+        return thread_of_session(owner_id, request.session)
     return uuid5(owner_id, request.client_run_id) if request.client_run_id else uuid4()
 
 
-async def _with_defaults(request: RunRequest) -> RunRequest:
-    """The request with what staff decide where the client did not."""
-    if request.result_mode is not None:
-        return request
-    mode = await app_settings.aget("default_result_mode")
-    return msgspec.structs.replace(request, result_mode=mode)
+async def _with_defaults(request: RunRequest, *, model: str) -> RunRequest:
+    """The request with what staff decide where the client did not, and the model's canonical name."""
+    if request.result_mode is None and request.dialect == "text":  # the one dialect that has modes
+        mode = await app_settings.aget("default_result_mode")
+        request = msgspec.structs.replace(request, result_mode=mode)
+    web_search = await app_settings.aget("web_search_enabled") is True
+    request = msgspec.structs.replace(request, model=model)
+    return prefetch_with_defaults(request, web_search=web_search)
+
+
+async def _repeated(
+    request: RunRequest, owner_id: UUID, thread_id: UUID, digest: str
+) -> Accepted | None:
+    async with database.connection() as connection:
+        return await _earlier(connection, request, owner_id, thread_id, digest)
 
 
 async def _already(
     connection: AsyncConnection[Any], request: RunRequest, owner_id: UUID, thread_id: UUID, digest: str
 ) -> Accepted:
+    """The run that a parallel POST of the same request has just started."""
+    earlier = await _earlier(connection, request, owner_id, thread_id, digest)
+    if earlier is None:
+        raise Conflict("runId already used", code="run_id_already_used")
+    return earlier
+
+
+async def _earlier(
+    connection: AsyncConnection[Any], request: RunRequest, owner_id: UUID, thread_id: UUID, digest: str
+) -> Accepted | None:
     cursor = await connection.execute(_SAME, (owner_id, thread_id, request.client_run_id))
     row = await cursor.fetchone()
-    if row is None or row[1] != digest:
+    if row is None:
+        return None
+    if row[1] != digest:
         raise Conflict("runId already used", code="run_id_already_used")
-    return Accepted(row[0], thread_id, created=False)
+    return Accepted(row[0], thread_id, row[2], created=False)
 
 
 def _start_arguments(
-    request: RunRequest, owner_id: UUID, thread_id: UUID, run_id: UUID, model: str
+    request: RunRequest, owner_id: UUID, thread_id: UUID, digest: str
 ) -> dict[str, Any]:
-    said = request.messages
-    first = next((message.content for message in said if message.role == "user"), "")
+    run_id, messages = uuid7(), request.messages
+    first = next((message.content for message in messages if message.role == "user"), "")
     return {
         "thread_id": thread_id,
         "owner_id": owner_id,
         "title": " ".join(first[:400].split())[:80],
-        "count": len(said),
+        "count": len(messages),
         "run_id": run_id,
         "client_run_id": request.client_run_id,
-        "digest": _digest(request),
+        "digest": digest,
         "request_id": request.request_id,
         "dialect": request.dialect,
-        "model": model,
+        "model": request.model,
         "request": requests.dump(request).decode(),
         "queue_limit_s": settings.RUN_QUEUE_LIMIT_S,
-        "deadline_s": request.deadline_s or settings.RUN_DEADLINE_S,
-        "metadata": f'{{"run_id": "{run_id.hex}"}}',
-        "ids": [uuid7() for _ in said],
-        "roles": [message.role for message in said],
-        "contents": [message.content for message in said],
-        "client_ids": [message.client_id for message in said],
+        "deadline_s": min(request.deadline_s or settings.RUN_DEADLINE_S, settings.RUN_DEADLINE_S),
+        "ids": [uuid7() for _ in messages],
+        "roles": [message.role for message in messages],
+        "contents": [message.content for message in messages],
+        "client_ids": [message.client_id for message in messages],
+        "metadata": incoming.metadata(request, run_id),
     }
 
 
 def _digest(request: RunRequest) -> str:
-    """What tells a repeated request from another one; the request id is not part of it."""
-    return hashlib.sha256(requests.dump(requests.without_request_id(request))).hexdigest()
+    """What tells a repeated request from another one; what staff set later is no part of it."""
+    return hashlib.sha256(requests.identity(request)).hexdigest()
 
 
 _CANCEL: Final = """

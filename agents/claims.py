@@ -20,6 +20,9 @@ from config import database
 from conversations import log
 from conversations.log import Batch
 
+WORKERS: Final = "worker"
+"""The ring's group that all workers listen to."""
+
 
 class Claim(Struct, frozen=True):
     """A run that is this worker's to execute, until its lease ends."""
@@ -43,8 +46,12 @@ WITH ready AS (
     FROM conversations_run run
     WHERE status = 'queued' AND cancel_requested_at IS NULL AND NOT EXISTS (
         SELECT 1 FROM conversations_run earlier WHERE earlier.thread_id = run.thread_id
-        AND earlier.thread_seq < run.thread_seq AND earlier.status IN ('queued', 'running')
-    )
+        AND (earlier.thread_seq, earlier.id) < (run.thread_seq, run.id)
+        AND earlier.status IN ('queued', 'running')
+    ) AND (for_worker IN ('', %(worker)s) OR NOT EXISTS (
+        SELECT FROM agents_pluginruntime
+        WHERE held_by = run.for_worker AND held_until > clock_timestamp()
+    ))
 ), busy AS (
     SELECT owner_id, count(*) AS runs FROM conversations_run WHERE status = 'running' GROUP BY owner_id
 ), fair AS (
@@ -54,13 +61,13 @@ WITH ready AS (
     SELECT id FROM conversations_run WHERE id IN (SELECT id FROM fair) AND status = 'queued'
     ORDER BY created_at FOR UPDATE SKIP LOCKED
 ), claimed AS (
-    UPDATE conversations_run run SET status = 'running', worker = %(worker)s,
+    UPDATE conversations_run run SET status = 'running', worker = %(worker)s, for_worker = '',
         attempt = attempt + 1, fence = fence + 1,
         lease_until = clock_timestamp() + make_interval(secs => %(lease_s)s),
         started_at = coalesce(started_at, clock_timestamp()),
         deadline_at = CASE WHEN attempt = 0
             THEN clock_timestamp() + make_interval(secs => deadline_s) ELSE deadline_at END,
-        prompt_versions = %(prompt_versions)s::jsonb
+        prompt_versions = coalesce(run.request->'prompts', %(prompt_versions)s::jsonb)
     FROM next WHERE run.id = next.id
     RETURNING run.*, (
         SELECT max(batch.last_seq) + 1 FROM conversations_eventbatch batch WHERE batch.run_id = run.id
@@ -79,8 +86,25 @@ FROM claimed JOIN started ON started.run_id = claimed.id
 """
 
 
-async def claim(*, worker: str, limit: int, lease_s: float, prompt_versions: str) -> list[Claim]:
+_CLAIM_SPLIT: Final = _CLAIM.replace(
+    "%(prompt_versions)s::jsonb",
+    """(
+        SELECT coalesce(jsonb_agg(CASE WHEN
+            ('x' || substr(md5((part->>'salt') || run.thread_id::text), 1, 8))::bit(32)::bigint %% 100
+                < (part->>'percent')::int
+            THEN part->'other' ELSE part->'active' END ORDER BY place), '[]')
+        FROM jsonb_array_elements(%(prompt_versions)s::jsonb) WITH ORDINALITY AS parts(part, place)
+    )""",
+)
+"""The same where a prompt is split: the thread's hash chooses, as `prompts.active.Part` does."""
+
+
+async def claim(
+    *, worker: str, limit: int, lease_s: float, prompt_versions: str, split: bool = False
+) -> list[Claim]:
     """Take up to `limit` waiting runs whose thread is free; their start is announced.
+
+    `prompt_versions` is a JSON list of the versions that they use, or if `split` of the choices.
 
     The order is fair: a user's next run counts behind as many as that user has running or waiting
     before it, so one user's flood does not hold up another's single run.
@@ -93,7 +117,9 @@ async def claim(*, worker: str, limit: int, lease_s: float, prompt_versions: str
     }
     try:
         async with database.connection() as connection:
-            rows = await (await connection.execute(_CLAIM, arguments)).fetchall()
+            rows = await (
+                await connection.execute(_CLAIM_SPLIT if split else _CLAIM, arguments)
+            ).fetchall()
     except UniqueViolation:  # another worker took a run of the same thread in the same moment
         return []
     log.announce([Batch(row[0], row[6], row[6], row[10]) for row in rows])
@@ -118,3 +144,20 @@ async def renew(held: Sequence[tuple[UUID, int]], *, lease_s: float) -> dict[UUI
         ids, fences = [run_id for run_id, _ in held], [fence for _, fence in held]
         cursor = await connection.execute(_RENEW, (ids, fences, lease_s))
         return dict(await cursor.fetchall())
+
+
+_HAND_OVER: Final = """
+UPDATE conversations_run SET status = 'queued', worker = '', for_worker = %s, lease_until = NULL,
+    attempt = attempt - 1, fence = fence + 1
+WHERE id = %s AND fence = %s AND status = 'running'
+"""
+
+
+async def hand_over(run_id: UUID, *, fence: int, to: str) -> bool:
+    """Queue a run, of which nothing was said yet, for the worker that can reach its runner.
+
+    It was no attempt, and the run's deadline begins anew when that worker takes it. Once that one no
+    longer holds a plugin runtime any worker may. False if the run is no longer ours.
+    """
+    async with database.connection() as connection:
+        return (await connection.execute(_HAND_OVER, (to, run_id, fence))).rowcount == 1

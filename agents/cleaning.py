@@ -19,23 +19,38 @@ _REPLACEMENT: Final = "\ufffd"
 
 
 def clean(fact: Fact) -> Fact:
-    """The fact, with every character in it storable."""
+    """The fact, with every character in it storable.
+
+    TypeError or msgspec.ValidationError for what is no fact, or has fields of other types: in the log
+    it would be unreadable for ever.
+    """
     if isinstance(fact, events.MessageDelta | events.ReasoningDelta):
-        text = fact.text
-        if (text.isascii() and "\x00" not in text) or not _UNSTORABLE.search(text):
+        message_id, text = fact.message_id, fact.text
+        if _is_storable(text) and _is_storable(message_id):
             return fact
-        return type(fact)(fact.message_id, _UNSTORABLE.sub(_REPLACEMENT, text))
-    said = msgspec.to_builtins(fact)
-    cleaned = _cleaned(said)
-    return fact if cleaned == said else msgspec.convert(cleaned, type(fact))
+        return type(fact)(clean_text(message_id), clean_text(text))
+    if not isinstance(fact, events.Fact):
+        raise TypeError("A runner says facts and nothing else.")
+    cleaned = msgspec.convert(clean_value(msgspec.to_builtins(fact)), type(fact))
+    return fact if cleaned == fact else cleaned
 
 
-def _cleaned(value: Any) -> Any:
+def _is_storable(text: str) -> bool:
+    return (text.isascii() and "\x00" not in text) or not _UNSTORABLE.search(text)
+
+
+def clean_text(text: str) -> str:
+    """The text, with every character in it storable."""
+    return _UNSTORABLE.sub(_REPLACEMENT, text)
+
+
+def clean_value(value: Any) -> Any:
+    """A JSON value, with every character in it storable."""
     match value:
         case str():
-            return _UNSTORABLE.sub(_REPLACEMENT, value)
+            return clean_text(value)
         case dict():
-            return {_cleaned(key): _cleaned(item) for key, item in value.items()}
+            return {clean_value(key): clean_value(item) for key, item in value.items()}
         case list() | tuple():
-            return [_cleaned(item) for item in value]
+            return [clean_value(item) for item in value]
     return value

@@ -3,32 +3,37 @@
 The token comes as `Authorization: Bearer …`, or, because browsers cannot set that header, as
 `?token=…` or the subprotocol pair `bearer, <token>`. `?after=` resumes, `?dialect=` chooses.
 Refusals close with 4401 (who are you), 4404 (no such run), 4410 (events no longer kept), 4422 (bad
-parameter) and say why.
+parameter), 4429 (too many) and say why; a stream that staff or a newer one ended closes with 1013.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, Final
 from urllib.parse import parse_qs
+from uuid import UUID
 
 import msgspec
 import structlog
 from channels.generic.websocket import AsyncWebsocketConsumer
 
-from agents import streaming
-from agents.dialects.base import Dialect
+from agents import guards, streaming
+from agents.dialects.base import Dialect, Frame
+from agents.guards import Lease
 from agents.views import check_conversation, position, reading_dialect
 from config import errors
-from config.auth import bearer
+from config.http import admitted
 from conversations import reads
+from conversations.metrics.reconnects import came_back
 from conversations.reads import RunRow
 
 log = structlog.get_logger(__name__)
 
 _NORMAL: Final = 1000
 _BROKEN: Final = 1011
+_TRY_AGAIN: Final = 1013
 
 
 class RunConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
@@ -40,31 +45,44 @@ class RunConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         protocols = self.scope.get("subprotocols") or []
         await self.accept("bearer" if "bearer" in protocols else None)
         try:
-            run, dialect, after = await self._admit(protocols)
+            run, dialect, after, user_id = await self._admit(protocols)
+            lease = await guards.admit(user_id, run.thread_id, resumed=after > 0)
         except errors.ParleyError as error:
             await self._refuse(error)
             return
-        self._sending = asyncio.create_task(self._send_all(run, dialect, after))
+        if after > 0:
+            came_back(run.run_id)
+        frames = streaming.frames(run, dialect, after=after)
+        self._sending = asyncio.create_task(self._send_all(lease, frames))
 
     async def disconnect(self, code: int) -> None:
         if self._sending is not None:
             self._sending.cancel()
 
-    async def _admit(self, protocols: list[str]) -> tuple[RunRow, Dialect, int]:
+    async def _admit(self, protocols: list[str]) -> tuple[RunRow, Dialect, int, UUID]:
         query = {
             name: values[-1]
             for name, values in parse_qs(self.scope["query_string"].decode("latin-1")).items()
         }
-        caller = await bearer.authenticate(self._authorization(query, protocols))
+        caller = await admitted(self._meta(self._authorization(query, protocols)))
         caller.require("read")
-        run_id = reads.run_id_of(self.scope["url_route"]["kwargs"]["run_id"])
+        run_id = self.scope["url_route"]["kwargs"]["run_id"]
         run = await reads.run_row(run_id, user_id=caller.user_id)
         check_conversation(run, query.get("conversation_id"))
         await reads.check_events_kept(run)
         headers = dict(self.scope["headers"])
         last_event_id = headers.get(b"last-event-id", b"").decode("latin-1")
         after = position(last_event_id, query.get("after"))
-        return run, reading_dialect(run, query.get("dialect")), after
+        return run, reading_dialect(run, query.get("dialect")), after, caller.user_id
+
+    def _meta(self, authorization: str | None) -> dict[str, Any]:
+        """What limits and authentication read of a request, as Django names it."""
+        headers = dict(self.scope["headers"])
+        return {
+            "HTTP_AUTHORIZATION": authorization,
+            "HTTP_X_FORWARDED_FOR": headers.get(b"x-forwarded-for", b"").decode("latin-1"),
+            "REMOTE_ADDR": (self.scope.get("client") or ("",))[0],
+        }
 
     def _authorization(self, query: dict[str, str], protocols: list[str]) -> str | None:
         header: bytes | None = dict(self.scope["headers"]).get(b"authorization")
@@ -75,15 +93,15 @@ class RunConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         others = [protocol for protocol in protocols if protocol != "bearer"]
         return f"Bearer {others[0]}" if others and "bearer" in protocols else None
 
-    async def _send_all(self, run: RunRow, dialect: Dialect, after: int) -> None:
+    async def _send_all(self, lease: Lease, frames: AsyncGenerator[list[Frame]]) -> None:
         try:
-            async with aclosing(streaming.frames(run, dialect, after=after)) as lists:
+            async with aclosing(lease.around(frames)) as lists:
                 async for some in lists:
                     for frame in some:
                         await self.send(text_data=streaming.as_json(frame).decode())
-            await self.close(_NORMAL)
+            await self.close(_TRY_AGAIN if lease.was_ended() else _NORMAL)
         except Exception as error:  # the socket or the database broke: the client comes back with after=
-            log.warning("socket broke", run_id=run.run_id.hex, error=type(error).__name__)
+            log.warning("socket broke", stream=lease.name, error=type(error).__name__)
             await self._close_quietly()
 
     async def _close_quietly(self) -> None:
@@ -94,6 +112,8 @@ class RunConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def _refuse(self, error: errors.ParleyError) -> None:
         said: dict[str, Any] = errors.body(error)
+        if error.retry_after is not None:
+            said["retry_after"] = error.retry_after
         await self.send(text_data=msgspec.json.encode({"event": "refused", "data": said}).decode())
         await self.close(4000 + error.status)
 

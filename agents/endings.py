@@ -8,10 +8,12 @@ statement under the run's fence, so of two that try to end a run one does.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal
 from uuid import UUID
 
+import msgspec
 import structlog
 from django.conf import settings
 from psycopg import AsyncConnection
@@ -19,15 +21,16 @@ from psycopg import Error as DatabaseError
 from psycopg.errors import UniqueViolation
 
 from config import database
-from conversations import events, log
+from conversations import events, log, usage
+from conversations.ending import Ended, Ending, end
 from conversations.events import Fact, RunEvent, Terminal
 from conversations.identifiers import uuid7
-from conversations.log import Ending
 from conversations.transcript import Transcript, fold
 
 logger = structlog.get_logger(__name__)
 
 Reason = Literal["cancelled", "deadline_exceeded", "worker_lost", "queue_timeout"]
+_AT_ONCE: Final = 4  # connections of the pool; the rest is for what goes on
 _CODE_LENGTH: Final = 64  # of the run's columns; the event in the log keeps the whole
 _NAME_LENGTH: Final = 200
 FAILURES: Final[dict[Reason, events.RunFailed]] = {
@@ -42,42 +45,80 @@ FAILURES: Final[dict[Reason, events.RunFailed]] = {
 }
 
 
-def compose(transcript: Transcript, terminal: Terminal, *, fence: int, after: int) -> Ending:
-    """The ending of a run whose log ends at `after`: what closes the open things, then `terminal`."""
-    code = terminal.code if isinstance(terminal, events.RunFailed) else "interrupted"
-    last = _events(after, [*transcript.closing(code, events.now_ms()), terminal])
+def compose(
+    transcript: Transcript,
+    terminal: Terminal,
+    *,
+    fence: int,
+    after: int,
+    first: Sequence[Fact] = (),
+    runner: str = "",
+) -> Ending:
+    """The ending of a run whose log ends at `after`.
+
+    It says what is still to be said (`first`), what closes the open things, then `terminal`. What
+    was counted call by call is the run's usage, also of one that fails; else it is what the runner says.
+    """
+    calls = [*transcript.calls, *(fact for fact in first if isinstance(fact, events.ModelCompleted))]
+    if isinstance(terminal, events.RunCompleted):
+        terminal = _counted(terminal, calls) if calls else terminal
+        calls = calls or _reported(transcript.routed, terminal.usage)
+    last = _events(after, [*first, *transcript.closing(terminal, events.now_ms()), terminal])
     for event in last:
         transcript.feed(event)
     routed = transcript.routed
     ending = Ending(
         run_id=transcript.run_id,
         fence=fence,
+        runner=runner,
         batch=log.batch_of(transcript.run_id, last),
         status=transcript.status,
         provider=routed.provider[:_CODE_LENGTH] if routed else "",
         resolved_model=routed.model[:_NAME_LENGTH] if routed else "",
         endpoint_id=routed.endpoint_id if routed else None,
+        usage=usage.total(calls),
+        model_usage=msgspec.json.encode(usage.by_model(calls)).decode(),
         first_token_at_ms=transcript.first_token_at_ms,
         messages=transcript.messages(),
+        interrupts=transcript.interrupts(),
+        state=transcript.state,
     )
     if isinstance(terminal, events.RunFailed):
         code = terminal.code[:_CODE_LENGTH] or "unknown_error"
         return replace(ending, error_code=code, error_message=terminal.message)
-    return replace(ending, finish_reason=terminal.finish_reason[:_CODE_LENGTH], usage=terminal.usage)
+    return replace(ending, finish_reason=terminal.finish_reason[:_CODE_LENGTH])
 
 
-async def insist(ending: Ending) -> bool:
-    """Write the ending until the database answers; True if it stands, by this try or an earlier."""
+def _counted(
+    terminal: events.RunCompleted, calls: Sequence[events.ModelCompleted]
+) -> events.RunCompleted:
+    """The terminal with what all calls used, and the last one's own word for why it ended."""
+    word = calls[-1].upstream_reason
+    said = {"upstream_reason": word} if word else {}
+    return msgspec.structs.replace(terminal, usage=usage.total(calls), metadata=said | terminal.metadata)
+
+
+def _reported(routed: events.ModelRouted | None, used: events.Usage) -> list[events.ModelCompleted]:
+    """What a runner says of its own use, as one call of the model that it was routed to."""
+    if used == events.Usage():
+        return []
+    by = routed or events.ModelRouted("", "")
+    return [events.ModelCompleted(by.provider, by.model, by.endpoint_id, used)]
+
+
+async def insist(ending: Ending) -> Ended | None:
+    """Write the ending until the database answers; None if neither this try nor an earlier stands."""
     ids = [uuid7() for _ in ending.messages]
     repeated = False
     while True:
         try:
             async with database.connection() as connection:
-                done = await log.end(connection, ending, ids)
-            if done or (repeated and await _stands(ending)):
+                ended = await end(connection, ending, ids)
+            if ended is None and repeated and await _stands(ending):
+                ended = Ended(thread_waits=True)  # perhaps
+            if ended is not None:
                 log.announce([ending.batch])
-                return True
-            return False
+            return ended
         except (*log.OUTAGE, DatabaseError) as error:
             if isinstance(error, log.OUTAGE) and log.passes(error):
                 logger.warning("ending waits for the database", error=type(error).__name__)
@@ -108,6 +149,23 @@ async def settle(run_id: UUID, reason: Reason, *, fence: int) -> bool:
     return False
 
 
+async def settle_all(runs: Iterable[tuple[UUID, int, Reason]]) -> None:
+    """Settle many (run, fence, reason), a few at a time.
+
+    One that cannot be written is logged; it must not keep the others unsettled.
+    """
+    room = asyncio.Semaphore(_AT_ONCE)
+
+    async def settle_one(run_id: UUID, fence: int, reason: Reason) -> None:
+        async with room:
+            try:
+                await settle(run_id, reason, fence=fence)
+            except DatabaseError:
+                logger.exception("settling failed", run_id=run_id.hex, reason=reason)
+
+    await asyncio.gather(*(settle_one(*run) for run in runs))
+
+
 _TAKE_OVER: Final = """
 UPDATE conversations_run SET fence = fence + 1, lease_until = NULL WHERE id = (
     SELECT id FROM conversations_run
@@ -131,7 +189,7 @@ async def _settle(
     if reason == "worker_lost" and not transcript.said_anything and taken[1] < settings.RUN_ATTEMPTS:
         return await _give_back(connection, transcript)
     ending = compose(transcript, FAILURES[reason], fence=taken[0], after=transcript.last_seq)
-    await log.end(connection, ending, [uuid7() for _ in ending.messages])
+    await end(connection, ending, [uuid7() for _ in ending.messages])
     logger.info("run settled", run_id=run_id.hex, reason=reason)
     return [ending.batch]
 
@@ -139,7 +197,8 @@ async def _settle(
 async def _give_back(connection: AsyncConnection[Any], transcript: Transcript) -> list[log.Batch]:
     """Queue the run again; what its lost attempt had opened is closed in the log."""
     await connection.execute(_GIVE_BACK, (transcript.run_id,))
-    closing = _events(transcript.last_seq, transcript.closing("worker_lost", events.now_ms()))
+    lost = FAILURES["worker_lost"]
+    closing = _events(transcript.last_seq, transcript.closing(lost, events.now_ms()))
     logger.info("run queued again", run_id=transcript.run_id.hex)
     if not closing:
         return []

@@ -1,20 +1,30 @@
-"""The exercise library in admin; what staff save here is searched within two seconds."""
+"""The exercise library in admin; what staff save here is searched within two seconds.
+
+Apps keep a copy of what was last published; the button above the list publishes.
+"""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from django import forms
 from django.contrib import admin
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.forms import SimpleArrayField
-from django.db.models import Field
-from django.http import HttpRequest
-from unfold.admin import ModelAdmin
+from django.db.models import Field, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from unfold.decorators import action
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextareaWidget
 
-from agents.models import Exercise
+from agents.models import Exercise, LibraryVersion
 from agents.tools.exercise_items import BadExercises, read_media
+from agents.tools.library_versions import publish
+from config.auth.models import User
+from config.listing import ModelAdmin
+
+_CHANGES = ("added", "updated", "deleted")
 
 
 class LinesField(SimpleArrayField):
@@ -46,13 +56,12 @@ class ExerciseForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(Exercise)
-class ExerciseAdmin(ModelAdmin):  # type: ignore[misc]
+class ExerciseAdmin(ModelAdmin):
     """Write exercises, find them, say by which other words people look for them."""
 
     form = ExerciseForm
     list_display = ("name", "name_en", "muscle_group", "category", "difficulty", "source", "updated_at")
     list_filter = ("muscle_group", "category", "difficulty", "source")
-    list_per_page = 50
     search_fields = ("name", "name_en", "aliases")
     search_help_text = "Names in any language, and aliases"
     readonly_fields = ("id", "created_at", "updated_at")
@@ -70,6 +79,25 @@ class ExerciseAdmin(ModelAdmin):  # type: ignore[misc]
         ),
     ]
 
+    actions_list = ("publish_library",)
+
+    @action(  # type: ignore[untyped-decorator]
+        description="Publish to apps…", url_path="publish", permissions=["change"]
+    )
+    def publish_library(self, request: HttpRequest) -> HttpResponse:
+        """Ask first (GET), then publish the library as it stands (POST)."""
+        newest = LibraryVersion.objects.defer("content").first()
+        if request.method != "POST":
+            shown = {"newest": newest, "title": "Publish the exercise library"}
+            site = self.admin_site.each_context(request)
+            return TemplateResponse(request, "admin/agents/exercise/confirm_publish.html", site | shown)
+        made = publish(by=cast("User", request.user))
+        if newest is not None and newest.number == made.number:
+            self.message_user(request, f"Version {made.number} says the same: nothing to publish.")
+        else:
+            self.message_user(request, f"Version {made.number} is published: {_changes(made)}.")
+        return HttpResponseRedirect(reverse("admin:agents_exercise_changelist"))
+
     def formfield_for_dbfield(
         self, db_field: Field[Any, Any], request: HttpRequest, **kwargs: Any
     ) -> forms.Field | None:
@@ -81,6 +109,36 @@ class ExerciseAdmin(ModelAdmin):  # type: ignore[misc]
         widget = UnfoldAdminTextareaWidget(attrs={"rows": 4})
         help_text = " ".join(filter(None, ["One a line.", str(db_field.help_text)]))
         return db_field.formfield(form_class=LinesField, widget=widget, help_text=help_text)
+
+
+@admin.register(LibraryVersion)
+class LibraryVersionAdmin(ModelAdmin):
+    """What was published when, by whom, and what changed; nothing here can be edited."""
+
+    list_display = ("number", "published_at", "published_by", "total", "shown_changes", "note")
+    fields = ("number", "published_at", "published_by", "note", "total", "checksum", *_CHANGES)
+    readonly_fields = fields
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[LibraryVersion]:
+        found: QuerySet[LibraryVersion] = super().get_queryset(request)
+        return found.select_related("published_by").defer("content")
+
+    @admin.display(description="Changes")
+    def shown_changes(self, version: LibraryVersion) -> str:
+        return _changes(version)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: LibraryVersion | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: LibraryVersion | None = None) -> bool:
+        return False
+
+
+def _changes(version: LibraryVersion) -> str:
+    return ", ".join(f"{len(getattr(version, kind))} {kind}" for kind in _CHANGES)
 
 
 def _choices_field(db_field: ArrayField[Any, Any]) -> forms.Field:

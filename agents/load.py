@@ -41,12 +41,16 @@ class Load:
                 code="too_many_runs",
                 retry_after=_RETRY_AFTER_S,
             )
-        if self._total >= settings.RUNS_WAITING:
-            raise Unavailable(
-                "Too many runs are waiting.", code="queue_full", retry_after=_RETRY_AFTER_S
-            )
+        if refusal := self.refusal():
+            raise refusal
         self._by_owner[owner_id] += 1
         self._total += 1
+
+    def refusal(self, coming: int = 0) -> Unavailable | None:
+        """Why nobody's run can be accepted now, beside `coming` others; None if one can."""
+        if self._total + coming < settings.RUNS_WAITING:
+            return None
+        return Unavailable("Too many runs are waiting.", code="queue_full", retry_after=_RETRY_AFTER_S)
 
     async def count(self) -> None:
         """Count anew."""

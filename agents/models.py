@@ -1,4 +1,5 @@
-"""The exercise library: what the exercise tool searches (specs/text-run.md §3).
+"""The exercise library: what the exercise tool searches, and its versions (specs/text-run.md §3);
+and what staff decide about tools.
 
 The closed sets are the words of the library's published schema; clients meet them unchanged in
 an ExerciseDto, so a new word is a change of the wire.
@@ -9,11 +10,23 @@ from __future__ import annotations
 import hashlib
 from typing import Any, ClassVar
 
+from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
+
+from agents.binding_models import HostCall as HostCall
+from agents.binding_models import RunnerBinding as RunnerBinding
+from agents.host_models import HostArtifact as HostArtifact
+from agents.host_models import HostBlob as HostBlob
+from agents.host_models import HostState as HostState
+from agents.knowledge_models import KnowledgeBase as KnowledgeBase
+from agents.knowledge_models import KnowledgeChunk as KnowledgeChunk
+from agents.knowledge_models import KnowledgeDocument as KnowledgeDocument
+from agents.mcp_models import McpServer as McpServer
+from agents.plugin_models import PluginRuntime as PluginRuntime
 
 _SETS = [MinValueValidator(1), MaxValueValidator(10)]
 _REPS = [MinValueValidator(1), MaxValueValidator(100)]
@@ -185,3 +198,78 @@ def _free_id(name: str) -> str:
     usual = official_id(name)
     taken = Exercise.objects.filter(pk=usual).exists()
     return official_id(name, digits=32) if taken else usual
+
+
+class LibraryVersion(models.Model):
+    """One published state of the library; it never changes, and apps fetch it by its number.
+
+    `content` is the gzipped JSON list of ExerciseDtos; `added`, `updated` and `deleted` are the ids that
+    differ from the version before.
+    """
+
+    number = models.PositiveIntegerField(primary_key=True, editable=False)
+    published_at = models.DateTimeField(editable=False)
+    published_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    note = models.CharField(max_length=500, blank=True, default="")
+    total = models.PositiveIntegerField(editable=False)
+    checksum = models.CharField(max_length=71, editable=False)
+    content = models.BinaryField(editable=False)
+    added = ArrayField(models.CharField(max_length=64), default=list, editable=False)
+    updated = ArrayField(models.CharField(max_length=64), default=list, editable=False)
+    deleted = ArrayField(models.CharField(max_length=64), default=list, editable=False)
+
+    class Meta:
+        ordering: ClassVar = ["-number"]
+
+    def __str__(self) -> str:
+        return f"Library v{self.number}"
+
+
+class Audience(models.TextChoices):
+    """For whose runs a tool is offered."""
+
+    EVERYONE = "everyone", "everyone"
+    STAFF = "staff", "staff"
+    TIER = "tier", "a tier and those above it"
+
+
+class ToolPolicy(models.Model):
+    """What staff decide about one tool; a tool without a row is as its maker made it."""
+
+    tool = models.CharField(max_length=200, unique=True, help_text="Its name, as runs show it.")
+    enabled = models.BooleanField(default=True)
+    requires_approval = models.BooleanField(
+        null=True,
+        blank=True,
+        help_text="Whether each call must be approved. Unknown: as its maker has it.",
+    )
+    allowed_to = models.CharField(max_length=16, choices=Audience, default=Audience.EVERYONE)
+    tier = models.ForeignKey(
+        "prompts.Tier", on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
+    expires_after_s = models.PositiveIntegerField(
+        "approval expires after",
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(31_536_000)],
+        help_text="Seconds in which a call can be approved. Empty: APPROVAL_TTL_S.",
+    )
+
+    class Meta:
+        verbose_name_plural = "tool policies"
+        ordering: ClassVar = ["tool"]
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(allowed_to__in=Audience.values), name="toolpolicy_audience_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(tier__isnull=False) | ~Q(allowed_to="tier"),
+                name="toolpolicy_tier_named",
+                violation_error_message="Name the tier.",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.tool

@@ -13,14 +13,100 @@ from msgspec import Struct
 
 ResultMode = Literal["xml_plaintext", "raw_passthrough", "auto"]
 OnBusy = Literal["enqueue", "reject", "interrupt"]
+OnDisconnect = Literal["continue", "cancel"]
+Known = Literal["none", "same", "id"]
+Effort = Literal["minimal", "low", "medium", "high"]
+Role = Literal["user", "assistant", "system", "developer", "tool", "reasoning", "activity"]
+
+
+class Attachment(Struct, frozen=True):
+    """A file that belongs to a message: a stored object of ours (seed 001)."""
+
+    bucket: str
+    path: str
+    mime_type: str
+
+
+class Upload(Struct, frozen=True, omit_defaults=True):
+    """A file as the client names it, before `start_run` has made an `Attachment` of it.
+
+    Either one of our signed URLs, or (AG-UI) base64 `data` that is still to be stored.
+    """
+
+    mime_type: str
+    url: str = ""
+    data: str = ""
+
+
+class AskedCall(Struct, frozen=True):
+    """A tool call inside an assistant message; `arguments` is JSON text."""
+
+    id: str
+    name: str
+    arguments: str
 
 
 class InputMessage(Struct, frozen=True, omit_defaults=True):
-    """One message the client adds to the thread."""
+    """One message the client adds to the thread (specs/run-agent-input.md §1).
 
-    role: Literal["user", "assistant", "system", "developer", "tool", "reasoning", "activity"]
+    `uploads` never reach the store: they become `attachments` when the run is accepted. `reasoning` is
+    what a model thought before its `tool_calls`, in its provider's form; no client sends it.
+    """
+
+    role: Role
     content: str
     client_id: str | None = None
+    name: str | None = None
+    attachments: tuple[Attachment, ...] = ()
+    uploads: tuple[Upload, ...] = ()
+    tool_calls: tuple[AskedCall, ...] = ()
+    tool_call_id: str | None = None
+    error: str | None = None
+    activity_type: str | None = None
+    encrypted_value: str | None = None
+    metadata: dict[str, Any] = {}
+    reasoning: tuple[dict[str, Any], ...] = ()
+
+
+class ClientTool(Struct, frozen=True):
+    """A tool that the client executes itself; `parameters` is a JSON Schema, keys as received."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+class ContextItem(Struct, frozen=True):
+    """Something the client wants the model to know (AG-UI `context`)."""
+
+    description: str
+    value: str
+
+
+class InterruptAnswer(Struct, frozen=True):
+    """A client's answer to an interrupt of an earlier run (AG-UI `resume`)."""
+
+    interrupt_id: str
+    status: Literal["resolved", "cancelled"]
+    payload: Any = None
+
+
+class Generation(Struct, frozen=True, omit_defaults=True):
+    """What is asked of the sampling, by a client or by a mapping; None leaves it to the next.
+
+    `reasoning_budget` counts tokens; `json_schema` is the form that the answer must have.
+    """
+
+    temperature: float | None = None
+    top_p: float | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+    json_schema: dict[str, Any] | None = None
+    reasoning: Effort | None = None
+    reasoning_budget: int | None = None
 
 
 class ToolUse(Struct, frozen=True):
@@ -30,35 +116,119 @@ class ToolUse(Struct, frozen=True):
     arguments: dict[str, Any]
 
 
+class PromptUse(Struct, frozen=True, omit_defaults=True):
+    """A prompt version that a run is to use instead of the active one; asked for by its id alone."""
+
+    version_id: int
+    kind: str = ""
+    prompt_id: int = 0
+    name: str = ""
+    number: int = 0
+
+
 class RunRequest(Struct, frozen=True, omit_defaults=True):
-    """One run, as asked for by a client of any dialect."""
+    """One run, as asked for by a client of any dialect.
+
+    An empty `model` means the installation's default. `session` is a client's own name for the
+    thread where that is no UUID; `wire` is what the dialect's encoder must know again later.
+    `known` says which messages count as said before: none, those that stand in the thread with the
+    same id and text, or all up to the last one that stands there with its id. `server_tools` are the
+    tools of ours that the model may call; None: those that it is granted. `prompts` are set where
+    staff try a version: then those are used, and recorded, and not the active ones. `runner` is the
+    hosted runner that staff asked for; "" leaves it to the bindings. `schemas` is filled in rows only.
+    """
 
     dialect: str
     model: str
     messages: tuple[InputMessage, ...]
     request_id: str
+    known: Known = "none"
     thread_id: str | None = None
+    session: str | None = None
     client_run_id: str | None = None
+    parent_run_id: str | None = None
     metadata: dict[str, Any] = {}
     result_mode: ResultMode | None = None
     prefetch: tuple[ToolUse, ...] = ()
+    server_tools: tuple[str, ...] | None = None
+    tools: tuple[ClientTool, ...] = ()
+    context: tuple[ContextItem, ...] = ()
+    state: Any = None
+    forwarded_props: Any = None
+    answers: tuple[InterruptAnswer, ...] = ()
+    generation: Generation = Generation()
+    prompts: tuple[PromptUse, ...] = ()
     on_busy: OnBusy = "enqueue"
+    on_disconnect: OnDisconnect = "continue"
     deadline_s: int | None = None
+    runner: str = ""
+    wire: dict[str, Any] = {}
+    schemas: tuple[str, ...] = ()
 
 
 _decoder: Final = msgspec.json.Decoder(RunRequest)
 
 
 def dump(request: RunRequest) -> bytes:
-    """The request as JSON, for the run's row."""
-    return msgspec.json.encode(request)
+    """The request as JSON, for the run's row.
+
+    A row sorts the keys of its objects, and models read a JSON Schema in its order (seed 000: keys as
+    received; an answer is written in the order of its properties). So schemas go as text: those of
+    the tools, then that of the answer.
+    """
+    if not request.tools and request.generation.json_schema is None:
+        return msgspec.json.encode(request)
+    given = [tool.parameters for tool in request.tools]
+    if request.generation.json_schema is not None:
+        given.append(request.generation.json_schema)
+    texts = tuple(msgspec.json.encode(schema).decode() for schema in given)
+    return msgspec.json.encode(_with(request, [{} for _ in given], schemas=texts))
 
 
 def load(stored: bytes | str) -> RunRequest:
     """The request of a run's row."""
-    return _decoder.decode(stored)
+    request = _decoder.decode(stored)
+    if not request.schemas:
+        return request
+    return _with(request, [msgspec.json.decode(text) for text in request.schemas], schemas=())
 
 
-def without_request_id(request: RunRequest) -> RunRequest:
-    """The request without what differs between two sendings of the same."""
-    return msgspec.structs.replace(request, request_id="")
+def _with(request: RunRequest, given: list[dict[str, Any]], *, schemas: tuple[str, ...]) -> RunRequest:
+    """The request with these schemas of its tools, and then of its answer if it has one."""
+    replace = msgspec.structs.replace
+    tools = tuple(
+        replace(tool, parameters=schema) for tool, schema in zip(request.tools, given, strict=False)
+    )
+    generation = request.generation
+    if generation.json_schema is not None:
+        generation = replace(generation, json_schema=given[-1])
+    return replace(request, tools=tools, generation=generation, schemas=schemas)
+
+
+def identity(request: RunRequest) -> bytes:
+    """What tells a repeated request from another one.
+
+    Not the request's id nor how to treat it, and of a signed URL only which file it names: the same
+    body sent again an hour later is the same request. A client that repeats its whole history also
+    sends its state and context as they are now, which the run itself may have changed.
+    """
+    if request.known == "id":
+        request = msgspec.structs.replace(request, state=None, context=())
+    messages = tuple(
+        msgspec.structs.replace(said, uploads=tuple(map(_without_token, said.uploads)))
+        for said in request.messages
+    )
+    return msgspec.json.encode(
+        msgspec.structs.replace(
+            request,
+            messages=messages,
+            request_id="",
+            on_busy="enqueue",
+            on_disconnect="continue",
+            deadline_s=None,
+        )
+    )
+
+
+def _without_token(upload: Upload) -> Upload:
+    return msgspec.structs.replace(upload, url=upload.url.partition("?")[0])

@@ -2,45 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
 import msgspec
+from django import forms
 from django.contrib import admin, messages
-from django.db.models import TextField
-from django.db.models.functions import Cast
+from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import format_html
-from msgspec import Struct
-from unfold.admin import ModelAdmin
+from django.utils.html import format_html, format_html_join
 from unfold.decorators import action, display
+from unfold.widgets import UnfoldAdminSelectWidget
 
+from agents import requests
 from agents.actions import cancel_run
+from agents.rerunning import MARK, rerun
+from agents.run_events import rows, state_told, stored_events
+from agents.run_timeline import run_time, svg
+from agents.runners.system_message import system_message
+from agents.trying import PERMISSION
 from config.database import run_sync
+from config.errors import ParleyError
+from config.listing import ModelAdmin
 from conversations import events
-from conversations.admin import FoundById, ReadOnly
-from conversations.events import RunEvent
-from conversations.models import LIVE, EventBatch, Run, RunStatus
+from conversations.admin import FoundById, ReadOnly, id_in, without_bulk
+from conversations.filters_admin import OF_RUNS, PAGINATOR, DialectFilter, newest_runs
+from conversations.models import LIVE, Run, RunStatus
+from conversations.usage import usd
+from prompts import wording
+from prompts.active import system_message_of
+from prompts.models import PromptKind, PromptVersion
 
-_TIMELINE_LIMIT: Final = 400
-_SHOWN_TEXT: Final = 600
+_VERSIONS: Final = 200
+_UNFILLED: Final = "This run did not record what stood for the variables: they are shown as written."
 
 
-class TimelineRow(Struct, frozen=True):
-    """What happened, when, and what it said; consecutive deltas are one row."""
+class RerunForm(forms.Form):
+    """Which prompt version to use instead of the active one of its kind."""
 
-    seqs: str
-    type: str
-    at_ms: int
-    said: str
+    version = forms.ModelChoiceField(
+        queryset=PromptVersion.objects.none(),
+        required=False,
+        empty_label="The versions in use",
+        widget=UnfoldAdminSelectWidget,
+        label="Prompt version",
+        help_text="The newest versions of all prompts. The model and everything else stay as they were.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        known = PromptVersion.objects.filter(prompt__deleted_at=None, prompt__kind__in=PromptKind.values)
+        newest = list(known.order_by("-pk").values_list("pk", flat=True)[:_VERSIONS])
+        of_newest = (
+            known.filter(pk__in=newest).select_related("prompt").order_by("prompt__name", "-number")
+        )
+        self.fields["version"].queryset = of_newest  # type: ignore[attr-defined]
 
 
 @admin.register(Run)
-class RunAdmin(FoundById, ReadOnly, ModelAdmin):  # type: ignore[misc]
+class RunAdmin(FoundById, ReadOnly, ModelAdmin):
     """Runs, newest first."""
 
     list_display = (
@@ -53,17 +76,31 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):  # type: ignore[misc]
         "first_token_ms",
         "total_ms",
         "output_tokens",
-        "error_code",
+        "cost",
     )
     list_select_related: ClassVar = ["owner"]
-    list_filter: ClassVar = ["status", "dialect", "model", "created_at"]
-    search_fields: ClassVar = ["=id", "=thread__id", "=request_id", "owner__username"]
+    list_filter: ClassVar = [*OF_RUNS, DialectFilter]
+    list_filter_submit = True
+    search_fields: ClassVar = ["=id"]
+    search_help_text = "An id of run, conversation, request or user"
+    list_after_template = "admin/conversations/window.html"
     ordering = ("-created_at",)
+    paginator = PAGINATOR
     show_full_result_count = False
-    list_per_page = 50
+    sortable_by = ("begun",)
     change_form_after_template = "admin/conversations/run/timeline.html"
-    actions_detail: ClassVar = ["cancel"]
-    readonly_fields = ("queue_ms", "first_token_ms", "total_ms", "thread_link")
+    actions_detail: ClassVar = ["rerun", "cancel"]
+    readonly_fields = (
+        "queue_ms",
+        "first_token_ms",
+        "total_ms",
+        "cost",
+        "by_model",
+        "thread_link",
+        "effective_system",
+        "given_feedback",
+        "rerun_of",
+    )
     fieldsets: ClassVar = [
         (
             None,
@@ -71,11 +108,18 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):  # type: ignore[misc]
                 "fields": (
                     ("status", "error_code"),
                     ("queue_ms", "first_token_ms", "total_ms"),
-                    ("input_tokens", "output_tokens", "attempt"),
+                    ("input_tokens", "output_tokens", "cost"),
+                    "attempt",
                 )
             },
         ),
-        ("Who and where", {"fields": ("model", "owner", "thread_link"), "classes": ("tab",)}),
+        (
+            "Who and where",
+            {
+                "fields": ("model", "owner", "thread_link", "rerun_of", "given_feedback"),
+                "classes": ("tab",),
+            },
+        ),
         (
             "Answer",
             {
@@ -83,7 +127,8 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):  # type: ignore[misc]
                     ("provider", "finish_reason"),
                     "resolved_model",
                     "endpoint_id",
-                    ("cached_tokens", "reasoning_tokens"),
+                    ("cached_tokens", "cache_write_tokens", "reasoning_tokens"),
+                    "by_model",
                     "prompt_versions",
                 ),
                 "classes": ("tab",),
@@ -103,8 +148,22 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):  # type: ignore[misc]
                 "classes": ("tab",),
             },
         ),
-        ("Request", {"fields": ("id", "request_id", "dialect", "request"), "classes": ("tab",)}),
+        (
+            "Request",
+            {
+                "fields": (
+                    ("id", "client_run_id"),
+                    ("dialect", "request_id"),
+                    "effective_system",
+                    "request",
+                ),
+                "classes": ("tab",),
+            },
+        ),
     ]
+
+    class Media:
+        css: ClassVar = {"all": ["conversations/admin.css"]}
 
     @admin.display(description="Created", ordering="created_at")
     def begun(self, run: Run) -> str:
@@ -112,7 +171,9 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):  # type: ignore[misc]
 
     @admin.display(description="Run", ordering="id")
     def short_id(self, run: Run) -> str:
-        return format_html('<code title="{}">…{}</code>', run.id.hex, run.id.hex[-8:])
+        return format_html(
+            '<code class="whitespace-nowrap" title="{}">…{}</code>', run.id.hex, run.id.hex[-8:]
+        )
 
     @display(  # type: ignore[untyped-decorator]
         description="Status",
@@ -125,24 +186,86 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):  # type: ignore[misc]
         },
     )
     def status_label(self, run: Run) -> tuple[str, str]:
-        return run.status, run.get_status_display()
+        """With the code of what went wrong."""
+        code = run.error_code if run.error_code != RunStatus.CANCELLED else ""
+        return run.status, f"{run.get_status_display()}: {code}" if code else run.get_status_display()
 
-    @admin.display(description="Queue ms")
+    @admin.display(description="Queue, ms")
     def queue_ms(self, run: Run) -> int | None:
         return _between(run.created_at, run.started_at)
 
-    @admin.display(description="First token ms")
+    @admin.display(description="First token, ms")
     def first_token_ms(self, run: Run) -> int | None:
         return _between(run.created_at, run.first_token_at)
 
-    @admin.display(description="Total ms")
+    @admin.display(description="Total, ms")
     def total_ms(self, run: Run) -> int | None:
         return _between(run.created_at, run.finished_at)
+
+    @admin.display(description="Cost (USD)", ordering="cost_usd")
+    def cost(self, run: Run) -> str:
+        """What is known of it, and how many tokens have no price."""
+        known = usd(run.cost_usd) or ("unknown" if run.unpriced_tokens else "–")
+        if run.cost_usd is None or not run.unpriced_tokens:
+            return known
+        return f"{known} + {run.unpriced_tokens} tokens without a price"
+
+    @admin.display(description="By model")
+    def by_model(self, run: Run) -> str:
+        rows = [
+            (
+                f"{used['provider']} · {used['model']}",
+                used["calls"],
+                used["input_tokens"],
+                used["output_tokens"],
+                used["cost_usd"] or "unknown",
+            )
+            for used in run.model_usage
+        ]
+        line = "<div>{}: {} × asked, {} tokens in, {} out, USD {}</div>"
+        return format_html_join("", line, rows) if rows else "–"
 
     @admin.display(description="Thread")
     def thread_link(self, run: Run) -> str:
         url = reverse("admin:conversations_thread_change", args=[run.thread_id])
-        return format_html('<a class="text-primary-600 underline" href="{}">{}</a>', url, run.thread_id)
+        return format_html(
+            '<a class="text-primary-600 dark:text-primary-500 underline" href="{}">{}</a>',
+            url,
+            run.thread_id,
+        )
+
+    @admin.display(description="Re-run of")
+    def rerun_of(self, run: Run) -> str:
+        original = id_in((run.request.get("metadata") or {}).get(MARK))
+        if original is None:
+            return "–"
+        url = reverse("admin:conversations_run_change", args=[original])
+        return format_html(
+            '<a class="text-primary-600 dark:text-primary-500 underline" href="{}">{}</a>',
+            url,
+            original.hex,
+        )
+
+    @admin.display(description="Feedback")
+    def given_feedback(self, run: Run) -> str:
+        given = [
+            (f"{one}", ", ".join(one.tags), one.comment, one.user)
+            for one in run.feedback.select_related("user").order_by("-updated_at")[:20]
+        ]
+        return format_html_join("", "<p>{} {} {} ({})</p>", given) or "–"
+
+    @admin.display(description="System message")
+    def effective_system(self, run: Run) -> str:
+        """As the model received it: the versions of this run with its values, tools, context, state."""
+        asked = requests.load(msgspec.json.encode(run.request))
+        prompts = system_message_of(run.prompt_versions)
+        unfilled = run.prompt_values is None and wording.has_variables(prompts)
+        if not unfilled:
+            prompts = wording.filled(prompts, run.prompt_values or {})
+        state = state_told(run.pk) if asked.state is None else asked.state
+        told = system_message(prompts, asked.tools, asked.context, state)
+        note = format_html("<p>{}</p>", _UNFILLED) if unfilled else ""
+        return format_html('{}<pre class="whitespace-pre-wrap">{}</pre>', note, told or "–")
 
     def changeform_view(
         self,
@@ -151,7 +274,7 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):  # type: ignore[misc]
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        shown = {"timeline": timeline(run_id)} if (run_id := _run_id(object_id)) else {}
+        shown = _shown(run_id) if (run_id := id_in(object_id)) else {}
         response: HttpResponse = super().changeform_view(
             request, object_id, form_url, (extra_context or {}) | shown
         )
@@ -160,7 +283,7 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):  # type: ignore[misc]
     @action(description="Cancel run", url_path="cancel", permissions=["cancel"])  # type: ignore[untyped-decorator]
     def cancel(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Ask first (GET), then cancel (POST): a link must not end a run."""
-        run_id = _run_id(object_id)
+        run_id = id_in(object_id)
         run = Run.objects.select_related("owner").filter(pk=run_id).first() if run_id else None
         if run is None:
             raise Http404
@@ -174,58 +297,71 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):  # type: ignore[misc]
             messages.success(request, "Cancelling: the run ends within two seconds.")
         return HttpResponseRedirect(reverse("admin:conversations_run_change", args=[object_id]))
 
+    @action(description="Run again…", url_path="rerun", permissions=["rerun"])  # type: ignore[untyped-decorator]
+    def rerun(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Ask with which prompt version (GET), then start a run of one's own (POST)."""
+        run_id = id_in(object_id)
+        run = Run.objects.select_related("owner").filter(pk=run_id).first() if run_id else None
+        if run is None:
+            raise Http404
+        form = RerunForm(request.POST if request.method == "POST" else None)
+        if not form.is_valid():
+            shown = self.admin_site.each_context(request) | {
+                "run": run,
+                "form": form,
+                "title": "Run again",
+            }
+            return TemplateResponse(request, "admin/conversations/run/rerun.html", shown)
+        version = form.cleaned_data["version"]
+        try:
+            started = run_sync(
+                rerun(run.pk, by=request.user.pk, version_id=version.pk if version else None)  # type: ignore[arg-type]
+            )
+        except ParleyError as error:
+            messages.error(request, error.detail)
+            return HttpResponseRedirect(reverse("admin:conversations_run_change", args=[run.pk]))
+        messages.success(request, "Started in a conversation of your own; the original is untouched.")
+        return HttpResponseRedirect(reverse("admin:conversations_run_change", args=[started.run_id]))
+
+    def has_rerun_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
+        """Those who may read the run and try prompts: the new run is their own."""
+        user = request.user
+        return user.is_active and user.has_perms(("conversations.view_run", PERMISSION))
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        bulk = ("request", "model_usage", "error_message", "prompt_versions", "prompt_values")
+        return without_bulk(request, super().get_queryset(request), *bulk)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """By an id of ours, or of the newest runs by the client's; words are for conversations."""
+        term = search_term.replace("\x00", "").strip()[:200]
+        if not term:
+            return queryset, False
+        if (wanted := id_in(term)) is not None:
+            of_id = queryset.filter(Q(pk=wanted) | Q(thread_id=wanted) | Q(owner_id=wanted))
+            if of_id.exists():
+                return of_id, False
+        named = newest_runs(request, queryset)
+        return named.filter(Q(client_run_id=term) | Q(request_id=term)), False
+
     def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
         """Offer to cancel only what still runs."""
-        run_id = _run_id(object_id)
-        if run_id is None or not Run.objects.filter(pk=run_id, status__in=LIVE).exists():
-            return []
         found: list[Any] = super().get_actions_detail(request, object_id)
-        return found
+        run_id = id_in(object_id)
+        live = run_id and Run.objects.filter(pk=run_id, status__in=LIVE).exists()
+        return [one for one in found if live or not one.action_name.endswith("_cancel")]
 
     def has_cancel_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
         return request.user.is_active and request.user.has_perm("conversations.change_run")
 
 
-def _run_id(text: str | None) -> UUID | None:
-    """The run that an address names; None where it is no run's id at all."""
-    try:
-        return UUID(text) if text else None
-    except ValueError:
-        return None
+def _shown(run_id: UUID) -> dict[str, Any]:
+    """What stands below the run's fields: its time, drawn, and its events."""
+    some = stored_events(run_id)
+    return {"timeline": list(rows(some)), "drawn": svg(run_time(some, now_ms=events.now_ms()))}
 
 
 def _between(begin: Any, end: Any) -> int | None:
     return max(0, round((end - begin).total_seconds() * 1000)) if begin and end else None
-
-
-def timeline(run_id: UUID) -> list[TimelineRow]:
-    """The run's events for reading, deltas of one message joined; cut off past a limit."""
-    batches = EventBatch.objects.filter(run_id=run_id).annotate(body=Cast("events", TextField()))
-    stored = batches.order_by("first_seq").values_list("first_seq", "body")[:_TIMELINE_LIMIT]
-    some = [event for first_seq, body in stored for event in events.decode(first_seq, body)]
-    return list(_rows(some))
-
-
-def _rows(some: list[RunEvent]) -> Iterable[TimelineRow]:
-    begun = some[0].at if some else 0
-    joined: list[RunEvent] = []
-    for event in some:
-        if joined and type(event.fact) is not type(joined[0].fact):
-            yield _row(joined, begun)
-            joined = []
-        if not isinstance(event.fact, events.MessageDelta | events.ReasoningDelta) and joined:
-            yield _row(joined, begun)
-            joined = []
-        joined.append(event)
-    if joined:
-        yield _row(joined, begun)
-
-
-def _row(joined: list[RunEvent], begun: int) -> TimelineRow:
-    first, last = joined[0], joined[-1]
-    seqs = str(first.seq) if first.seq == last.seq else f"{first.seq}–{last.seq}"
-    said = "".join(event.fact.text for event in joined if hasattr(event.fact, "text"))
-    if not said:
-        facts = msgspec.to_builtins(first.fact)
-        said = msgspec.json.encode({name: facts[name] for name in facts if name != "type"}).decode()
-    return TimelineRow(seqs, first.type, first.at - begun, said[:_SHOWN_TEXT])

@@ -2,6 +2,10 @@
 
 Every web and worker process sweeps, so no single process must be alive for a run to end. Sweeping
 twice is harmless: each settling is conditional on the run's fence.
+
+A clock may jump, the database's too. So a lapsed lease alone proves nothing: a worker counts as dead
+when its lease has also stood still for a while by this process's own clock, which does not jump. A
+lease that ends later than any worker would ask for is what a clock set back leaves behind.
 """
 
 from __future__ import annotations
@@ -9,63 +13,83 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import Final
+from uuid import UUID
 
 import structlog
 from django.conf import settings
-from psycopg import Error as DatabaseError
 
 from agents import endings
+from agents.endings import Reason
 from config import database
 
 logger = structlog.get_logger(__name__)
 
-EVERY_S: Final = 0.5
+EVERY_S: Final = 0.3
+STILL_S: Final = 2.0  # workers renew every second
 _AT_ONCE: Final = 200
 
 _OVERDUE: Final = """
 SELECT id, fence, CASE
-    WHEN cancel_requested_at IS NOT NULL THEN 'cancelled'
-    WHEN deadline_at < clock_timestamp() THEN 'deadline_exceeded' ELSE 'worker_lost' END
+    WHEN cancel_requested_at IS NOT NULL THEN 'cancelled' ELSE 'deadline_exceeded' END
 FROM conversations_run WHERE status = 'running' AND (
-    (%(leases_count)s AND lease_until < clock_timestamp())
-    OR cancel_requested_at < clock_timestamp() - interval '1 second'
-    OR deadline_at < clock_timestamp() - interval '1 second'
+    cancel_requested_at < clock_timestamp() - interval '0.4 second'
+    OR deadline_at < clock_timestamp() - interval '0.4 second'
 )
 UNION ALL
 SELECT id, fence, CASE WHEN cancel_requested_at IS NOT NULL THEN 'cancelled' ELSE 'queue_timeout' END
 FROM conversations_run WHERE status = 'queued' AND (
     cancel_requested_at IS NOT NULL OR deadline_at < clock_timestamp()
 )
-LIMIT %(limit)s
+LIMIT %s
 """
+_LAPSED: Final = """
+SELECT id, fence, lease_until FROM conversations_run WHERE status = 'running' AND (
+    lease_until < clock_timestamp() OR lease_until > clock_timestamp() + make_interval(secs => %s)
+) LIMIT 10000
+"""
+Lapsed = tuple[UUID, int, datetime]
 
 
-async def sweep(*, leases_count: bool = True) -> int:
-    """Settle every overdue run once; how many there were. Lapsed leases may be left for later."""
-    async with database.connection() as connection:
-        rows = await (
-            await connection.execute(_OVERDUE, {"limit": _AT_ONCE, "leases_count": leases_count})
-        ).fetchall()
-    for run_id, fence, reason in rows:
-        try:
-            await endings.settle(run_id, reason, fence=fence)
-        except DatabaseError:  # one run that cannot be written must not keep the others unsettled
-            logger.exception("settling failed", run_id=run_id.hex, reason=reason)
-    return len(rows)
+class Sweeper:
+    """One process's sweeping: which leases have lapsed, and since when each stands still."""
+
+    def __init__(self) -> None:
+        self._still: dict[tuple[UUID, int, datetime], float] = {}
+        self._blind_until = 0.0
+
+    async def sweep(self) -> int:
+        """Settle every overdue run once; how many there were."""
+        async with database.connection() as connection:
+            overdue = await (await connection.execute(_OVERDUE, (_AT_ONCE,))).fetchall()
+            lapsed = await (await connection.execute(_LAPSED, (2 * settings.LEASE_S,))).fetchall()
+        lost = list(self._lost(lapsed, time.monotonic()))
+        await endings.settle_all([*overdue, *lost[:_AT_ONCE]])
+        return len(overdue) + len(lost)
+
+    def look_away(self) -> None:
+        """Leases that lapsed in an outage say nothing about their workers, which could not renew them
+        either; so after one the workers get half a lease's time to do so."""
+        self._blind_until = time.monotonic() + settings.LEASE_S / 2
+
+    def _lost(self, lapsed: Iterable[Lapsed], now: float) -> Iterator[tuple[UUID, int, Reason]]:
+        if now < self._blind_until:
+            lapsed = ()
+        self._still = {lease: self._still.get(lease, now) for lease in lapsed}
+        for (run_id, fence, _), since in self._still.items():
+            if now - since >= STILL_S:
+                yield run_id, fence, "worker_lost"
 
 
 async def sweep_for_ever() -> None:
-    """Sweep about twice a second; an outage of the database is waited out.
-
-    Leases that lapsed in an outage say nothing about their workers, which could not renew them
-    either; so after one the workers get half a lease's time to do so.
-    """
-    blind_until = 0.0
+    """Sweep about three times a second; an outage of the database is waited out."""
+    sweeper = Sweeper()
     while True:
         await asyncio.sleep(EVERY_S * random.uniform(0.8, 1.2))
         try:
-            await sweep(leases_count=time.monotonic() >= blind_until)
+            await sweeper.sweep()
         except Exception as error:  # a failed sweep is repeated; it must never be the last one
             logger.warning("sweep failed", error=type(error).__name__)
-            blind_until = time.monotonic() + settings.LEASE_S / 2
+            sweeper.look_away()

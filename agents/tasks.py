@@ -17,6 +17,7 @@ import structlog
 from agents import worker
 from config import database, ring
 from config.celery import app
+from conversations.metrics.keeping import keep_once
 from conversations.upkeep import upkeep
 
 logger = structlog.get_logger(__name__)
@@ -41,6 +42,7 @@ def keep_up() -> None:
 def _keep_up() -> None:
     try:
         database.run_sync(upkeep())
+        database.run_sync(keep_once())
     except Exception as error:  # the next minute brings the next round
         logger.warning("upkeep failed", error=type(error).__name__)
 
@@ -48,7 +50,8 @@ def _keep_up() -> None:
 def wake_workers(run_id: UUID) -> None:
     """Have some worker look for runs: the one in this process, or those that ring and broker reach.
 
-    The ring is quick and reaches every worker; the broker's message is for when the ring is lost.
+    The ring is quick and reaches every worker; the broker's message is for when the ring is lost. It
+    costs a hundred times as much, so it follows a moment later, and one stands for all runs until then.
     """
     if not worker.wake_here():
         ring.ring(worker.GROUP, {"wake": True})
@@ -72,13 +75,11 @@ class _Publisher:
 
     def _send_for_ever(self) -> None:
         while True:
-            self._send(self._waiting.get())
+            latest = self._waiting.get()
             time.sleep(_PAUSE_S)
-            latest = ""
             while not self._waiting.empty():
                 latest = self._waiting.get()
-            if latest:  # one wake-up stands for all that came meanwhile
-                self._send(latest)
+            self._send(latest)
 
     def _send(self, run_id: str) -> None:
         try:

@@ -10,6 +10,7 @@ import asyncio
 import os
 import socket
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from contextvars import Context
 from typing import Final
@@ -22,17 +23,26 @@ from django.conf import settings
 from agents import claims, endings
 from agents.claims import Claim
 from agents.execution import Execution
+from agents.harness.tidying import tidy_for_ever
+from agents.plugins.pool import connect_for_ever as connect_plugins
 from agents.providers import http
+from agents.sources import add_sources
 from agents.sweeper import sweep_for_ever
+from agents.tools import mcp
 from config import database, ring
 from conversations.log import Writer
+from conversations.metrics.keeping import keep_for_ever
 from conversations.upkeep import upkeep_for_ever
-from prompts.active import active_prompts
+from prompts import app_settings
+from prompts.active import ActivePrompts, active_prompts
+from prompts.remembered import keep_warm
 
 logger = structlog.get_logger(__name__)
 
-GROUP: Final = "worker"
+GROUP: Final = claims.WORKERS
 _LOOK_S: Final = 1.0
+_CANCELS: Final = 5
+_CANCEL_S: Final = 1.0
 _RENEW_S: Final = 1.0
 _AT_ONCE: Final = 64
 
@@ -56,14 +66,20 @@ class Worker:
 
     async def serve(self, stop: asyncio.Event) -> None:
         """Work until `stop`, then drain: no new claims, and DRAIN_S for what runs."""
+        add_sources()
         chores = [
-            asyncio.create_task(chore)
+            asyncio.create_task(chore, name=getattr(chore, "__qualname__", None))
             for chore in (
                 self._writer.run(),
                 self._keep_leases(),
                 self._obey(),
                 sweep_for_ever(),
                 upkeep_for_ever(),
+                keep_for_ever(),
+                keep_warm(),
+                mcp.connect_for_ever(),
+                connect_plugins(self.name),
+                tidy_for_ever(),
             )
         ]
         claiming = asyncio.create_task(self._claim_for_ever())
@@ -72,9 +88,7 @@ class Worker:
         claiming.cancel()
         await asyncio.gather(claiming, return_exceptions=True)
         await self._drain()
-        for chore in chores:
-            chore.cancel()
-        await asyncio.gather(*chores, return_exceptions=True)
+        await _end(chores)
         await http.close()
 
     async def _claim_for_ever(self) -> None:
@@ -95,26 +109,31 @@ class Worker:
         limit = min(_AT_ONCE, self._capacity - len(self._running))
         if limit <= 0:
             return False
-        prompts = await active_prompts()
+        prompts = await _prompts()
         taken = await claims.claim(
             worker=self.name,
             limit=limit,
             lease_s=settings.LEASE_S,
-            prompt_versions=msgspec.json.encode(prompts.as_json()).decode(),
+            prompt_versions=msgspec.json.encode(
+                prompts.choices() if prompts.is_split else prompts.as_json()
+            ).decode(),
+            split=prompts.is_split,
         )
         for claim in taken:
-            self._start(claim, prompts.system)
+            self._start(claim, prompts.chosen_for(claim.thread_id))
         return len(taken) == limit
 
     def _start(self, claim: Claim, system: str) -> None:
-        execution = Execution(claim, self._writer, system)
+        execution = Execution(claim, self._writer, system, worker=self.name)
         task = self._loop.create_task(execution.run(), context=Context())
         self._running[claim.run_id] = (execution, task)
         task.add_done_callback(lambda done: self._ended(claim.run_id, done))
 
     def _ended(self, run_id: UUID, task: asyncio.Task[None]) -> None:
-        self._running.pop(run_id, None)
-        self._news.set()  # room for another, and perhaps the next of the same thread
+        was_full = len(self._running) >= self._capacity
+        execution, _ = self._running.pop(run_id)
+        if was_full or execution.thread_waits:
+            self._news.set()
         if not task.cancelled() and (error := task.exception()):
             logger.error("execution broke", run_id=run_id.hex, exc_info=error)
 
@@ -151,10 +170,31 @@ class Worker:
             return
         logger.info("draining", runs=len(tasks), seconds=settings.DRAIN_S)
         await asyncio.wait(tasks, timeout=settings.DRAIN_S)
-        for run_id, (execution, task) in list(self._running.items()):
+        left = [(execution, task) for execution, task in self._running.values()]
+        for execution, _ in left:
             execution.abandon()
-            await asyncio.gather(task, return_exceptions=True)
-            await endings.settle(run_id, "worker_lost", fence=execution.claim.fence)
+        await asyncio.gather(*(task for _, task in left), return_exceptions=True)
+        held = [execution.claim for execution, _ in left]
+        await endings.settle_all([(claim.run_id, claim.fence, "worker_lost") for claim in held])
+
+
+async def _end(chores: Sequence[asyncio.Task[None]]) -> None:
+    """Cancel them, again and again if need be: a client of a server that is down may swallow one."""
+    left = set(chores)
+    for _ in range(_CANCELS):
+        for chore in left:
+            chore.cancel()
+        _, left = await asyncio.wait(left, timeout=_CANCEL_S)
+        if not left:
+            return
+        logger.warning("chores go on", chores=sorted(chore.get_name() for chore in left))
+
+
+async def _prompts() -> ActivePrompts:
+    """The prompts of the runs that start now; none where staff chose to pass everything through."""
+    if await app_settings.aget("prompt_mode") == "passthrough":
+        return ActivePrompts("", ())
+    return await active_prompts()
 
 
 _current: Worker | None = None

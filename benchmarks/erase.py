@@ -1,24 +1,31 @@
 """How long erasing a large user takes, and how long it holds up others who write meanwhile.
 
-    DATABASE_URL=postgresql:///scratch .venv/bin/python -m benchmarks.erase [MESSAGES]
+    .venv/bin/python -m benchmarks.erase [MESSAGES]
 
 Makes a user with MESSAGES messages (1,000,000): two a run, ten runs a thread, one folded batch a
-run. Then erases the user while another one starts runs and appends events, each statement timed.
+run. Then `manage.py erase_user` erases it while another user starts runs and appends events. Each of
+those statements is timed, and what PostgreSQL says the slow ones waited for is shown.
 `seed` serves the tests too.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
+import subprocess
 import sys
 import threading
 import time
+from collections import Counter, deque
+from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
-import django
+import psycopg
+from django.conf import settings
 from django.db import connection
+
+from benchmarks.scratch import scratch_database
+from benchmarks.stack import PYTHON, ROOT
 
 _SEED: Final = (
     """
@@ -41,9 +48,10 @@ _SEED: Final = (
         now(), 1, now(), true FROM seed_run
     """,
     """
-    INSERT INTO conversations_message (id, thread_id, run_id, seq, role, content, metadata)
-    SELECT gen_random_uuid(), thread_id, id, place * 2 + side, CASE side WHEN 1 THEN 'user' ELSE
-        'assistant' END, repeat('words ', side * 20), jsonb_build_object('run_id', id::text)
+    INSERT INTO conversations_message (id, owner_id, thread_id, run_id, seq, role, content, metadata)
+    SELECT gen_random_uuid(), %(owner_id)s, thread_id, id, place * 2 + side, CASE side WHEN 1
+        THEN 'user' ELSE 'assistant' END, repeat('words ', side * 20),
+        jsonb_build_object('run_id', id::text)
     FROM seed_run, generate_series(1, 2) side
     """,
     """
@@ -81,22 +89,55 @@ WITH thread AS (
     SELECT %s, %s, id, 1, 'writer', 'text', 'm', '{}', 'completed', now(), 1, now(), true FROM thread
     RETURNING id
 )
-INSERT INTO conversations_message (id, thread_id, run_id, seq, role, content)
-SELECT %s, thread.id, run.id, 1, 'user', 'hello' FROM thread, run
+INSERT INTO conversations_message (id, owner_id, thread_id, run_id, seq, role, content)
+SELECT %s, %s, thread.id, run.id, 1, 'user', 'hello' FROM thread, run
 """
 
 
-async def write_until(stop: threading.Event, owner_id: UUID) -> list[float]:
+SLOW_S: Final = 0.05
+_WAITS: Final = """
+SELECT coalesce(wait_event_type || ':' || wait_event, 'running') FROM pg_stat_activity
+WHERE pid = %s AND state = 'active'
+"""
+
+
+@dataclass
+class Watch:
+    """Looks every few milliseconds what a connection waits for, on a thread of its own."""
+
+    slow: list[str] = field(default_factory=list)
+    _seen: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=1_000))
+
+    def start(self, stop: threading.Event, pid: int) -> None:
+        threading.Thread(target=self._look, args=(stop, pid), daemon=True).start()
+
+    def _look(self, stop: threading.Event, pid: int) -> None:
+        with psycopg.connect(settings.DATABASE_URL, autocommit=True) as connection:
+            while not stop.wait(0.005):
+                row = connection.execute(_WAITS, (pid,)).fetchone()
+                self._seen.append((time.perf_counter(), row[0] if row else "not in PostgreSQL"))
+
+    def judge(self, since: float, until: float) -> None:
+        """Keep what a statement waited for if it was slow; the numbers are looks."""
+        if until - since > SLOW_S:
+            found = Counter(what for at, what in list(self._seen) if since <= at <= until)
+            looks = ", ".join(f"{what} {number}" for what, number in found.most_common())
+            self.slow.append(f"{(until - since) * 1000:.0f} ms ({looks})")
+
+
+async def write_until(stop: threading.Event, owner_id: UUID, watch: Watch | None = None) -> list[float]:
     """Start runs and append to their logs, a statement each 5 ms; how long each one took."""
     from config import database
     from conversations.identifiers import uuid7
 
     took = []
     async with database.connection() as held:
+        if watch is not None:
+            watch.start(stop, held.info.backend_pid)
         while not stop.is_set():
             thread, run = uuid7(), uuid7()
             statements: list[tuple[str, tuple[Any, ...]]] = [
-                (_START, (thread, owner_id, run, owner_id, uuid7()))
+                (_START, (thread, owner_id, run, owner_id, uuid7(), owner_id))
             ]
             statements += [
                 ("INSERT INTO conversations_eventbatch VALUES (%s, %s, %s, '[]')", (run, n, n))
@@ -105,12 +146,17 @@ async def write_until(stop: threading.Event, owner_id: UUID) -> list[float]:
             for statement, arguments in statements:
                 since = time.perf_counter()
                 await held.execute(statement, arguments)
-                took.append(time.perf_counter() - since)
+                until = time.perf_counter()
+                took.append(until - since)
+                if watch is not None:
+                    watch.judge(since, until)
                 await asyncio.sleep(0.005)
     return took
 
 
-def write_beside(stop: threading.Event, owner_id: UUID) -> tuple[threading.Thread, list[float]]:
+def write_beside(
+    stop: threading.Event, owner_id: UUID, watch: Watch | None = None
+) -> tuple[threading.Thread, list[float]]:
     """The same on a thread with a loop and a pool of its own; the times are there when it has ended."""
     from config import database
 
@@ -118,7 +164,7 @@ def write_beside(stop: threading.Event, owner_id: UUID) -> tuple[threading.Threa
 
     async def write() -> None:
         try:
-            took.extend(await write_until(stop, owner_id))
+            took.extend(await write_until(stop, owner_id, watch))
         finally:
             await database.close()
 
@@ -139,7 +185,7 @@ def say(title: str, took: list[float]) -> None:
 def main(messages: int) -> None:
     from django.contrib.auth import get_user_model
 
-    from conversations.retention import Erased, erase_user
+    from conversations.retention import erase_user
 
     users = get_user_model().objects
     owner = users.create(username=f"erase-{time.time_ns()}")
@@ -148,22 +194,19 @@ def main(messages: int) -> None:
     seed(owner.pk, messages)
     print(f"seeded {messages} messages in {time.monotonic() - since:.1f} s", flush=True)
     for title in ("alone", "while erasing"):
-        stop = threading.Event()
-        thread, took = write_beside(stop, other.pk)
+        stop, watch = threading.Event(), Watch()
+        thread, took = write_beside(stop, other.pk, watch)
         if title == "alone":
             time.sleep(10)
         else:
-            since = time.monotonic()
-            gone: Erased = erase_user(owner.pk)
-            print(f"erased in {time.monotonic() - since:.1f} s: {gone}", flush=True)
+            subprocess.run([PYTHON, "manage.py", "erase_user", owner.username], cwd=ROOT, check=True)
         stop.set()
         thread.join()
         say(title, took)
+        print(*(f"  slow: {one}" for one in watch.slow), sep="\n", flush=True)
     erase_user(other.pk)
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-    os.environ.setdefault("LOG_LEVEL", "WARNING")
-    django.setup()
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)
+    with scratch_database():
+        main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)

@@ -103,6 +103,7 @@ class Exchange(asyncio.Protocol):
         self.status: asyncio.Future[int] = loop.create_future()
         self.ended: asyncio.Future[None] = loop.create_future()
         self.answered_at = 0.0
+        self.headers: dict[bytes, bytes] = {}
         self.transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -116,6 +117,9 @@ class Exchange(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._fail(exc or ConnectionError("the server closed the connection"))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers[name.lower()] = value
 
     def on_headers_complete(self) -> None:
         self.answered_at = time.perf_counter()
@@ -196,9 +200,9 @@ class Reader:
             self.finished.set_result(None)
 
 
-async def run_once(target: Target, prompt: str, *, limit_s: float) -> Run:
+async def run_once(target: Target, prompt: str, *, limit_s: float, run: Run | None = None) -> Run:
     """Start one run and read it to its end; whatever goes wrong is in `error`."""
-    run = Run()
+    run = run or Run()
     try:
         async with asyncio.timeout(limit_s):
             await _follow(target, prompt, run)

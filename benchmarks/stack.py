@@ -45,9 +45,12 @@ class Stack:
     shape: str
     web_port: int
     token: str
+    pids: tuple[int, ...]
+    web_pid: int
+    worker_pids: tuple[int, ...]
+    database_url: str
     model_port: int
     proxy_port: int
-    pids: tuple[int, ...]
     model_pid: int
     proxy_pid: int
 
@@ -57,8 +60,18 @@ class CannotStart(Exception):
 
 
 @contextmanager
-def running(*, server: str, say: Callable[[str], None]) -> Iterator[Stack]:
-    """Start everything, and end it again whatever happens."""
+def running(
+    *,
+    server: str = "uvicorn",
+    say: Callable[[str], None],
+    workers: int = 1,
+    settings: Mapping[str, str] | None = None,
+    model_url: str = "",
+) -> Iterator[Stack]:
+    """Start everything, with these settings of Parley, and end it again whatever happens.
+
+    `bench` is served by the model at `model_url`, or by a fake one that is started too.
+    """
     with ExitStack() as opened:
         folder = Path(tempfile.mkdtemp(prefix="parley-bench-"))
         opened.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -69,50 +82,66 @@ def running(*, server: str, say: Callable[[str], None]) -> Iterator[Stack]:
             "fake model", PYTHON, "-m", "benchmarks.fake_model", "--port", str(model_port)
         )
         proxy = parts.start("proxy", *_uvicorn(proxy_port), env={"MODEL_PORT": str(model_port)})
-        base_url = f"http://127.0.0.1:{model_port}/v1"
-        shape = _one_host if os.environ.get("REDIS_URL") or shutil.which("redis-server") else _embedded
-        name, port, token, pids = shape(parts, opened, base_url=base_url, server=server, say=say)
-        yield Stack(name, port, token, model_port, proxy_port, pids, model.pid, proxy.pid)
+        base_url = model_url or f"http://127.0.0.1:{model_port}/v1"
+        with_redis = os.environ.get("REDIS_URL") or shutil.which("redis-server")
+        shape = _one_host if with_redis else embedded_shape
+        env = environment(parts, free_port(), server) | dict(settings or {})
+        started = shape(parts, opened, base_url=base_url, env=env, workers=workers, say=say)
+        yield Stack(*started, model_port, proxy_port, model.pid, proxy.pid)
 
 
-Shape = tuple[str, int, str, tuple[int, ...]]
+Shape = tuple[str, int, str, tuple[int, ...], int, tuple[int, ...], str]
 
 
 def _one_host(
-    parts: Parts, opened: ExitStack, *, base_url: str, server: str, say: Callable[[str], None]
+    parts: Parts,
+    opened: ExitStack,
+    *,
+    base_url: str,
+    env: dict[str, str],
+    workers: int,
+    say: Callable[[str], None],
 ) -> Shape:
     say("PostgreSQL and Redis")
     database_url, database = _database(parts, opened)
     redis_url, redis = _redis(parts)
-    port = free_port()
-    env = _environment(parts, port, server) | {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
+    env |= {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
     say("migrations")
     parts.finish("migrate", PYTHON, "manage.py", "migrate", "--no-input", env=env)
     token = parts.finish("prepare", PYTHON, "-m", "benchmarks.prepare", base_url, env=env)
     say("web, worker, beat")
-    pids = [
-        parts.start(part, PYTHON, "manage.py", part, env=env).pid for part in ("web", "worker", "beat")
-    ]
-    _wait_for_health(parts, "web", port)
+    web, *others = (
+        parts.start(part, PYTHON, "manage.py", part.partition("-")[0], env=env).pid
+        for part in ("web", "beat", *(f"worker-{number}" for number in range(1, workers + 1)))
+    )
+    _wait_for_health(parts, "web", int(env["PORT"]))
     counted = "" if database and redis else "; a given PostgreSQL or Redis is not counted in the CPU"
-    return f"one host{counted}", port, token, (*pids, *database, *redis)
+    pids = (web, *others, *database, *redis)
+    return f"one host{counted}", int(env["PORT"]), token, pids, web, tuple(others[1:]), database_url
 
 
-def _embedded(
-    parts: Parts, opened: ExitStack, *, base_url: str, server: str, say: Callable[[str], None]
+def embedded_shape(
+    parts: Parts,
+    opened: ExitStack,
+    *,
+    base_url: str,
+    env: dict[str, str],
+    workers: int,
+    say: Callable[[str], None],
 ) -> Shape:
     say("no redis-server: the embedded shape, one process")
-    port = free_port()
-    env = _environment(parts, port, server)
     up = parts.start("up", PYTHON, "manage.py", "up", env=env)
-    _wait_for_health(parts, "up", port)
+    _wait_for_health(parts, "up", int(env["PORT"]))
     token = parts.finish("prepare", PYTHON, "-m", "benchmarks.prepare", base_url, env=env)
-    return "embedded (no redis-server found)", port, token, (up.pid, *_postmaster(parts.folder / "var"))
+    pids = (up.pid, *_postmaster(parts.folder / "var"))
+    address = embedded.Server(parts.folder / "var").url(embedded.DATABASE)
+    return "embedded (no redis-server found)", int(env["PORT"]), token, pids, up.pid, (up.pid,), address
 
 
-def _environment(parts: Parts, port: int, server: str) -> dict[str, str]:
+def environment(parts: Parts, port: int, server: str) -> dict[str, str]:
     own = {"HOST": "127.0.0.1", "PORT": str(port), "VAR_DIR": str(parts.folder / "var")}
-    return own | {"ASGI_SERVER": server}
+    unbound = {"STREAMS_PER_USER": "0", "STREAMS_PER_CONVERSATION": "0"}  # one token holds thousands
+    return own | unbound | {"ASGI_SERVER": server}
 
 
 # --- PostgreSQL and Redis -------------------------------------------------------------------------

@@ -1,23 +1,24 @@
 """What a run costs to keep: bytes a run on disk and of WAL, before folding, after it, and packed.
 
-    DATABASE_URL=postgresql:///scratch .venv/bin/python -m benchmarks.storage [RUNS] [ROUNDS]
+    .venv/bin/python -m benchmarks.storage [RUNS] [ROUNDS]
 
 Runs go through the real statements (start, claim, append, end), 200 deltas each, a batch a delta,
 50 at once. Each round is folded and vacuumed, as upkeep and autovacuum do, so that the later rounds
-show the steady state. Use a database that nothing else writes to: WAL is counted for all of it.
+show the steady state. A DATABASE_URL must be of a database that nothing else writes to: WAL is counted
+for all of it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections.abc import Iterator
 from typing import Any, Final
 from uuid import UUID
 
-import django
 from django.db import connection as sync_connection
+
+from benchmarks.scratch import scratch_database
 
 TOKENS: Final = 200
 AT_ONCE: Final = 50
@@ -162,7 +163,5 @@ def main(runs: int, rounds: int) -> None:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-    os.environ.setdefault("LOG_LEVEL", "WARNING")
-    django.setup()
-    main(*(int(given) for given in (sys.argv[1:] + ["1000", "4"][len(sys.argv) - 1 :])))
+    with scratch_database():
+        main(*(int(given) for given in (sys.argv[1:] + ["1000", "4"][len(sys.argv) - 1 :])))

@@ -15,14 +15,19 @@ from asgiref.typing import ASGI3Application, ASGIReceiveCallable, ASGISendCallab
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from django.urls import path, re_path  # noqa: E402
 
+from agents import guards  # noqa: E402
 from agents.consumers import NoSuchSocket, RunConsumer  # noqa: E402
 from agents.load import load  # noqa: E402
 from agents.sweeper import sweep_for_ever  # noqa: E402
-from config import database  # noqa: E402
+from config import database, limits, shared  # noqa: E402
 from config.handler import HotHandler, Split  # noqa: E402
 from config.middleware import RequestId  # noqa: E402
+from config.posts import Posts  # noqa: E402
+from config.uploads import UploadHandler  # noqa: E402
 from conversations.follow import hub, stop_hub  # noqa: E402
+from conversations.metrics.keeping import keep_for_ever  # noqa: E402
 from conversations.upkeep import upkeep_for_ever  # noqa: E402
+from prompts.remembered import keep_warm  # noqa: E402
 
 _sockets = URLRouter(
     [
@@ -32,7 +37,16 @@ _sockets = URLRouter(
 )
 
 
-_CHORES = (sweep_for_ever, upkeep_for_ever, load.count_for_ever)
+_CHORES = (
+    sweep_for_ever,
+    upkeep_for_ever,
+    keep_for_ever,
+    load.count_for_ever,
+    keep_warm,
+    limits.tell_for_ever,
+    guards.obey_for_ever,
+    guards.renew_for_ever,
+)
 
 
 class Chores:
@@ -72,8 +86,9 @@ class Chores:
         await asyncio.gather(*self._chores, return_exceptions=True)
         await stop_hub()
         database.serve_on(None)
+        await shared.close()
         await database.close()
 
 
-_http = Split(HotHandler(), django_application)
+_http = Split(HotHandler(Posts(load.refusal)), UploadHandler(), django_application)
 application = Chores(RequestId(ProtocolTypeRouter({"http": _http, "websocket": _sockets})))

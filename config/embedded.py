@@ -43,6 +43,8 @@ _SETTINGS: Final = {
     "max_connections": "200",
     "shared_buffers": "128MB",
     "max_wal_size": "2GB",
+    "wal_init_zero": "off",  # else whoever needs a new WAL file waits 50 ms for its zeros
+    "wal_compression": "on",
     "jit": "off",
     "timezone": "UTC",
     "log_timezone": "UTC",

@@ -6,9 +6,12 @@ with a sentence that names the variable and the fix, never with a traceback in t
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 from collections.abc import Sequence
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from zoneinfo import ZoneInfo
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -60,11 +63,31 @@ def words(name: str, default: Sequence[str] = ()) -> list[str]:
     return [word.strip() for word in raw.split(",") if word.strip()] if raw else list(default)
 
 
+def networks(name: str) -> list[IPv4Network | IPv6Network]:
+    """Comma-separated addresses and networks, like 10.0.0.0/8."""
+    try:
+        return [ip_network(word, strict=False) for word in words(name)]
+    except ValueError:
+        raise _wrong(
+            name, text(name), "addresses or networks, with commas between", "10.0.0.0/8"
+        ) from None
+
+
 def choice(name: str, default: str, options: Sequence[str]) -> str:
     """One of a closed set."""
     raw = text(name, default)
     if raw not in options:
         raise _wrong(name, raw, "one of " + ", ".join(options), default)
+    return raw
+
+
+def time_zone(name: str, default: str) -> str:
+    """A name of the time zone database."""
+    raw = text(name, default)
+    try:
+        ZoneInfo(raw)
+    except (OSError, ValueError, KeyError):  # a folder of it, a path out of it, no name in it
+        raise _wrong(name, raw, "a time zone's name", "Asia/Shanghai") from None
     return raw
 
 
@@ -77,6 +100,14 @@ def url(name: str, default: str = "", *, schemes: Sequence[str]) -> str:
             name, shown, "an address starting with " + " or ".join(f"{s}://" for s in schemes), ""
         )
     return raw
+
+
+def is_installed(module: str) -> bool:
+    """Whether an optional package is there."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def _wrong(name: str, raw: str, wanted: str, example: str) -> ImproperlyConfigured:

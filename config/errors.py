@@ -3,14 +3,16 @@
     ParleyError                     500 internal_error
     ├── BodyTooSlow                 408 request_timeout
     ├── InvalidRequest              422 invalid_request (and subclasses with codes of their own)
-    │   └── PayloadTooLarge         413 payload_too_large
+    │   ├── PayloadTooLarge         413 payload_too_large
+    │   └── UnsupportedMedia        415 unsupported_media_type
     ├── Unauthorized                401 (the code says why: token_missing, token_expired, …)
     ├── Forbidden                   403 forbidden
     ├── NotFound                    404 not_found
     ├── Conflict                    409 conflict
     ├── Gone                        410 gone
     ├── TooManyRequests             429 too_many_requests (Retry-After)
-    └── Unavailable                 503 unavailable (Retry-After)
+    ├── Unavailable                 503 unavailable (Retry-After)
+    └── StorageFull                 507 storage_full
 
 Below the transport only these are raised; `body()` is the one place that gives them a shape:
 `{"detail", "code", "request_id", …facts}` (specs/run-agent-input.md §1, specs/text-run.md §6).
@@ -66,6 +68,13 @@ class PayloadTooLarge(InvalidRequest):
     status = 413
 
 
+class UnsupportedMedia(InvalidRequest):
+    """The file is no image of a kind that is taken here: JPEG, PNG, WebP or GIF."""
+
+    code = "unsupported_media_type"
+    status = 415
+
+
 class Unauthorized(ParleyError):
     """A valid token is needed: send Authorization: Bearer <token>."""
 
@@ -113,6 +122,13 @@ class Unavailable(ParleyError):
 
     code = "unavailable"
     status = 503
+
+
+class StorageFull(ParleyError):
+    """There is no room for the file: staff must make some."""
+
+    code = "storage_full"
+    status = 507
 
 
 def current_request_id() -> str:

@@ -8,62 +8,88 @@ ORM, so they are answered without both, and a body is read no further than they 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from io import BytesIO
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
-from django.conf import settings
 from django.core.handlers.asgi import ASGIHandler, get_script_prefix
 from django.urls import set_script_prefix
 
 from config.errors import BodyTooSlow, ParleyError, PayloadTooLarge, Unavailable
 from config.http import error_response
+from config.posts import Posts
 
 Application = Callable[[Any, Any, Any], Awaitable[None]]
 BODY_LIMIT: Final = 262_144
 PAGE_BODY_LIMIT: Final = 4 * 1024 * 1024
 BODY_S: Final = 15.0
+LEAVE_S: Final = 1.0
 TOO_LARGE: Final = "RunAgentInput payload exceeds size limit"
-HOT_PATHS: Final = ("/api/v1/agent/run", "/api/v1/messages/", "/api/v1/schemas/", "/health")
+HISTORY_LIMIT: Final = 32 * 1024 * 1024
+LARGE_AT_ONCE: Final = 8
+HOT_PATHS: Final = (
+    "/api/v1/agent/run",
+    "/api/v1/agent/ag-ui",
+    "/api/v1/agent/capabilities",
+    "/api/v1/agent/history",
+    "/api/v1/agent/threads",
+    "/api/v1/messages/",
+    "/api/v1/metrics/",
+    "/api/v1/schemas/",
+    "/storage/v1/",
+    "/health",
+    "/ready",
+    "/metrics",
+    "/process",
+    "/v1/responses",
+    "/compatible-mode/",
+    "/api/v1/agent/process",
+)
+UPLOAD_PATH: Final = "/api/v1/agent/attachments"
+HISTORY_PATHS: Final = (
+    "/api/v1/agent/ag-ui",
+    "/process",
+    "/v1/responses",
+    "/compatible-mode/",
+    "/api/v1/agent/process",
+)
 
 
 class HotHandler(ASGIHandler):
     """Answers requests whose views are coroutines that touch no ORM."""
 
-    _posts = 0
+    def __init__(self, posts: Posts | None = None) -> None:
+        super().__init__()
+        self._posts = posts or Posts()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        room = _Room(HISTORY_LIMIT if _brings_history(scope) else BODY_LIMIT)
         try:
-            body = await _read_body(receive)
+            body = await _read_body(receive, room)
             if body is None:
                 return
-            with self._admitted(scope["method"]):
+            with self._posts.admitted(scope["method"], scope["path"]) as leave:
                 set_script_prefix(get_script_prefix(scope))
-                await self._until_gone(self._answer(scope, body, send), receive)
+                answer = self._answer(scope, body, send, room, leave)
+                del body  # the answer alone holds it, and lets go of it
+                await self._until_gone(answer, receive)
         except (PayloadTooLarge, BodyTooSlow, Unavailable) as error:
             await _send_error(error, send)
-
-    @contextmanager
-    def _admitted(self, method: str) -> Iterator[None]:
-        """One more POST in progress; Unavailable when there are too many.
-
-        It begins when the body is here: else a few hundred that send none would hold every place.
-        """
-        if method != "POST":
-            yield
-            return
-        if self._posts >= settings.POSTS_AT_ONCE:
-            raise Unavailable("Too many requests at once.", code="overloaded", retry_after=1)
-        self._posts += 1
-        try:
-            yield
         finally:
-            self._posts -= 1
+            room.leave()
 
-    async def _answer(self, scope: Any, body: bytes, send: Any) -> None:
-        request, refusal = self.create_request(scope, BytesIO(body))
-        response: Any = refusal if request is None else await self.run_get_response(request)
+    async def _answer(
+        self, scope: Any, body: bytes, send: Any, room: _Room, leave: Callable[[], None]
+    ) -> None:
+        """A run's stream may last for minutes: by then nobody may hold on to a large body."""
+        request, refusal = self.create_request(scope, BytesIO())
+        response: Any = refusal
+        if request is not None:
+            request._body = body
+            response = await self.run_get_response(request)
+            request._body = body = b""
+        room.leave()
+        leave()
         await self.send_response(response, send)
 
     async def _until_gone(self, answer: Any, receive: Any) -> None:
@@ -73,23 +99,27 @@ class HotHandler(ASGIHandler):
             await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             leaving.cancel()
-            if not answering.done():
+            while not answering.done():  # what it waits for may swallow a cancellation
                 answering.cancel()
-        await asyncio.gather(answering, return_exceptions=True)
+                await asyncio.wait({answering}, timeout=LEAVE_S)
         if not answering.cancelled():
             answering.result()
 
 
 class Split:
-    """Hot paths to one application, everything else to the other."""
+    """Hot paths to one application, uploads to another, everything else to the third."""
 
-    def __init__(self, hot: Application, other: Application) -> None:
+    def __init__(self, hot: Application, uploads: Application, other: Application) -> None:
         self.hot = hot
+        self.uploads = uploads
         self.other = other
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["path"].startswith(HOT_PATHS):
             await self.hot(scope, receive, send)
+            return
+        if scope["path"] == UPLOAD_PATH:
+            await self.uploads(scope, receive, send)
             return
         bounded = _Bounded(receive)
         await self.other(scope, bounded, send)
@@ -97,24 +127,56 @@ class Split:
             await _send_error(PayloadTooLarge(), send)
 
 
-async def _read_body(receive: Any) -> bytes | None:
+def _brings_history(scope: Any) -> bool:
+    """Whether it is a client that may send its whole history each turn, and images with it."""
+    if scope["path"].startswith(HISTORY_PATHS) or b"dialect=ag-ui" in scope["query_string"]:
+        return True
+    accepts = [value for name, value in scope["headers"] if name == b"accept"]
+    return any(b"text/event-stream" in value for value in accepts)
+
+
+class _Room:
+    """How large a body may be, and one of the few places that the large ones share."""
+
+    taken: ClassVar[int] = 0
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._large = False
+
+    def grow(self, size: int) -> None:
+        """PayloadTooLarge past the limit; Unavailable while too many large ones are being taken in."""
+        if size > self._limit:
+            raise PayloadTooLarge(TOO_LARGE)
+        if size > BODY_LIMIT and not self._large:
+            if _Room.taken >= LARGE_AT_ONCE:
+                raise Unavailable("Too many requests at once.", code="overloaded", retry_after=1)
+            self._large = True
+            _Room.taken += 1
+
+    def leave(self) -> None:
+        if self._large:
+            self._large = False
+            _Room.taken -= 1
+
+
+async def _read_body(receive: Any, room: _Room) -> bytes | None:
     """The body, or None if the client went away. PayloadTooLarge as soon as it is over the limit."""
     try:
         async with asyncio.timeout(BODY_S):
-            return await _read_whole(receive)
+            return await _read_whole(receive, room)
     except TimeoutError:
         raise BodyTooSlow from None
 
 
-async def _read_whole(receive: Any) -> bytes | None:
+async def _read_whole(receive: Any, room: _Room) -> bytes | None:
     body = bytearray()
     while True:
         event = await receive()
         if event["type"] == "http.disconnect":
             return None
         body += event.get("body", b"")
-        if len(body) > BODY_LIMIT:
-            raise PayloadTooLarge(TOO_LARGE)
+        room.grow(len(body))
         if not event.get("more_body", False):
             return bytes(body)
 

@@ -16,7 +16,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from psycopg import OperationalError
 from psycopg_pool import PoolTimeout, TooManyRequests
 
-from config import errors
+from config import depth, errors, limits
 from config.auth import bearer
 from config.auth.bearer import Caller
 
@@ -33,7 +33,7 @@ def api(view: View[P]) -> Callable[..., Any]:
     @functools.wraps(view)
     async def answer(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         try:
-            caller = await bearer.authenticate(request.headers.get("Authorization"))
+            caller = await admitted(request.META)
             return await view(request, caller, *args, **kwargs)
         except errors.ParleyError as error:
             return error_response(error)
@@ -45,6 +45,17 @@ def api(view: View[P]) -> Callable[..., Any]:
             return error_response(errors.ParleyError())
 
     return answer
+
+
+async def admitted(meta: limits.Meta) -> Caller:
+    """Who is calling, if they may and not too often; raises Unauthorized or TooManyRequests."""
+    try:
+        caller = await bearer.authenticate(meta.get("HTTP_AUTHORIZATION"))
+    except errors.Unauthorized:
+        limits.admit_stranger(meta)
+        raise
+    limits.admit(caller.user_id, is_guest=caller.is_guest, meta=meta)
+    return caller
 
 
 def json_response(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> HttpResponse:
@@ -66,6 +77,8 @@ def json_object(raw: bytes) -> dict[str, Any]:
         raise errors.InvalidRequest("The body is not valid JSON.", code="invalid_json") from None
     if not isinstance(body, dict):
         raise errors.InvalidRequest("The body must be a JSON object.", code="invalid_json")
+    if raw.count(b"[") + raw.count(b"{") > depth.DEEPEST:
+        depth.check(body)
     if b"\\u0000" in raw and _holds_nul(body):
         raise errors.InvalidRequest("The body holds a NUL character.", code="invalid_characters")
     return body
@@ -83,8 +96,9 @@ def _holds_nul(value: Any) -> bool:
 
 
 def allow(request: HttpRequest, *methods: str) -> None:
-    """Refuse other methods with 405."""
-    if request.method not in methods:
+    """Refuse other methods with 405; who may GET may look at the headers alone."""
+    asked = "GET" if request.method == "HEAD" and "HEAD" not in methods else request.method
+    if asked not in methods:
         raise MethodNotAllowed(f"This address takes {' and '.join(methods)}.", allowed=list(methods))
 
 

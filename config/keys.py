@@ -11,11 +11,13 @@ import os
 import secrets
 import tempfile
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from cryptography.fernet import Fernet
 from django.core.exceptions import ImproperlyConfigured
 
 from config import env
+from config.auth import public_keys
 
 
 def secret(name: str, folder: Path) -> str:
@@ -41,6 +43,36 @@ def sealing(name: str, folder: Path) -> list[str]:
                 "cryptography.fernet import Fernet; print(Fernet.generate_key().decode())'`."
             ) from None
     return keys
+
+
+def public_jwk(name: str) -> str:
+    """A public JWK or JWKS as JSON text, checked; "" when unset."""
+    value = env.text(name)
+    try:
+        public_keys.static(value)
+    except public_keys.Unfit as error:
+        raise ImproperlyConfigured(
+            f"{name} cannot be used: {error}. Set it to a public JWK like "
+            '{"kty": "EC", "crv": "P-256", "x": "…", "y": "…"}, or leave it unset.'
+        ) from None
+    return value
+
+
+def jwks_url(name: str) -> str:
+    """The address of a JWKS; plain http only where nobody is between: this machine, a bare host name."""
+    value = env.url(name, schemes=("https", "http"))
+    host = urlsplit(value).hostname or ""
+    near = "." not in host and ":" not in host
+    if value.startswith("http://") and not (near or host == "::1" or host.startswith("127.")):
+        raise ImproperlyConfigured(
+            f"{name} must start with https://: over plain http anybody between could put their own "
+            "keys in. Only this machine and bare host names (http://keycloak:8080/…) may do without."
+        )
+    if value and not host:
+        raise ImproperlyConfigured(
+            f"{name} names no host. Set it like https://issuer.example/jwks.json."
+        )
+    return value
 
 
 def _kept(folder: Path) -> dict[str, str]:

@@ -132,6 +132,10 @@ def configure(options: dict[str, str]) -> None:
             "loggers": {
                 "httpx": {"level": "WARNING"},
                 "httpcore": {"level": "WARNING"},
+                "httpx2": {"level": "CRITICAL"},  # their lines hold addresses, messages and headers
+                "httpcore2": {"level": "CRITICAL"},
+                "mcp": {"level": "CRITICAL"},
+                "client": {"level": "CRITICAL"},  # what the MCP SDK calls its session
                 "django.request": {"level": "ERROR"},
                 "asyncio": {"level": "WARNING"},
             },

@@ -11,7 +11,16 @@ from typing import Any, Final
 
 from django.conf import settings
 
-Operation = dict[str, Any]
+from config.openapi_ag_ui import ag_ui_operations
+from config.openapi_approvals import approval_operations
+from config.openapi_attachments import attachment_operations
+from config.openapi_feedback import feedback_operations
+from config.openapi_history import history_operations
+from config.openapi_library import library_operations
+from config.openapi_metrics import metrics_operations
+from config.openapi_parts import ERROR, Operation, answer, operation, query
+from config.openapi_runners import runner_operations
+from config.openapi_usage import usage_operations
 
 
 def _schema(name: str) -> dict[str, Any]:
@@ -20,15 +29,6 @@ def _schema(name: str) -> dict[str, Any]:
     return {key: value for key, value in whole.items() if not key.startswith("$")}
 
 
-_ERROR: Final = {
-    "type": "object",
-    "required": ["detail", "code", "request_id"],
-    "properties": {
-        "detail": {"type": "string"},
-        "code": {"type": "string"},
-        "request_id": {"type": "string"},
-    },
-}
 _RUN_ID: Final = {
     "name": "run_id",
     "in": "path",
@@ -38,43 +38,25 @@ _RUN_ID: Final = {
 }
 
 
-def _query(name: str, description: str, kind: str = "string") -> dict[str, Any]:
-    return {"name": name, "in": "query", "schema": {"type": kind}, "description": description}
-
-
-def _answer(description: str, schema: dict[str, Any], kind: str = "application/json") -> dict[str, Any]:
-    return {"description": description, "content": {kind: {"schema": schema}}}
-
-
-def _operation(
-    operation_id: str, summary: str, answers: dict[str, Any], refusals: tuple[int, ...], **more: Any
-) -> Operation:
-    refused = {str(status): _answer(_REFUSALS[status], _ERROR) for status in refusals}
-    return {
-        "operationId": operation_id,
-        "summary": summary,
-        "tags": ["agent"],
-        "security": [{"bearer": []}],
-        "responses": answers | refused,
-    } | more
-
-
-_REFUSALS: Final = {
-    401: "No valid token.",
-    404: "No such run of this user.",
-    405: "Wrong method.",
-    413: "Body over 256 KiB.",
-    422: "The request is not valid.",
-}
-
-
 def _start() -> Operation:
-    return _operation(
+    return operation(
         "agent_runs_create",
         "Start a run",
-        {"202": _answer("The run is durably accepted.", _schema("agent_run_create_response"))},
-        (401, 404, 405, 413, 422),
-        parameters=[_query("dialect", "Force a dialect instead of recognising it: text.")],
+        {"202": answer("The run is durably accepted.", _schema("agent_run_create_response"))},
+        (401, 403, 404, 405, 413, 422, 429),
+        parameters=[
+            query("dialect", "Force a dialect instead of recognising it."),
+            {
+                "name": "X-Prompt-Version",
+                "in": "header",
+                "schema": {
+                    "type": "string",
+                    "pattern": "^([1-9][0-9]{0,8}|label:[a-z0-9][a-z0-9_-]{0,31})$",
+                },
+                "description": "Staff who see prompts: run with the version of this id, or with those "
+                "that carry this label, instead of the active ones.",
+            },
+        ],
         requestBody={
             "required": True,
             "content": {"application/json": {"schema": _schema("agent_run_create_request")}},
@@ -83,47 +65,89 @@ def _start() -> Operation:
 
 
 def _watch(operation_id: str) -> Operation:
-    return _operation(
+    return operation(
         operation_id,
         "Watch a run: server-sent events, or long-poll with Accept: application/json",
         {
             "200": {
                 "description": "Frames to `completed` or `error`; resume with Last-Event-ID or after.",
                 "content": {
-                    "text/event-stream": {"schema": {"type": "string"}},
+                    "text/event-stream": {},
                     "application/json": {"schema": {"type": "object"}},
                 },
             }
         },
-        (401, 404, 405, 422),
+        (401, 404, 405, 422, 429),
         parameters=[
             _RUN_ID,
             {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}},
-            _query("after", "The id of the last event that you have.", "integer"),
-            _query("wait", "Long-poll: seconds to wait for the first new event.", "number"),
-            _query("conversation_id", "Must be the run's, if given."),
-            _query("dialect", "Read the run in another dialect."),
+            query("after", "The id of the last event that you have.", "integer"),
+            query("wait", "Long-poll: seconds to wait for the first new event.", "number"),
+            query("conversation_id", "Must be the run's, if given."),
+            query("dialect", "Read the run in another dialect."),
         ],
     )
 
 
+def _process() -> Operation:
+    message = {"type": "object", "description": "A Message of the Agent API."}
+    fields = {
+        "input": {"type": "array", "items": message},
+        "stream": {"type": "boolean", "default": True},
+        "session_id": {"type": "string", "description": "A conversation, by any name of the caller's."},
+        "model": {"type": "string"},
+    }
+    return operation(
+        "agent_process",
+        "Start a run over the Agent API; POST /process is the same",
+        {
+            "200": {
+                "description": "The run's stream, or with `stream: false` its AgentResponse.",
+                "content": {
+                    "text/event-stream": {},
+                    "application/json": {"schema": {"type": "object"}},
+                },
+            }
+        },
+        (401, 404, 405, 413, 422, 429),
+        requestBody={
+            "required": True,
+            "content": {
+                "application/json": {
+                    "schema": {"type": "object", "required": ["input"], "properties": fields}
+                }
+            },
+        },
+    )
+
+
 def _look() -> Operation:
-    return _operation(
+    return operation(
         "agent_run_retrieve",
         "Status, timings, usage and error of a run",
-        {"200": _answer("The run.", {"type": "object"})},
+        {"200": answer("The run.", {"type": "object"})},
         (401, 404, 405),
         parameters=[_RUN_ID],
     )
 
 
 def _cancel() -> Operation:
-    return _operation(
+    return operation(
         "agent_run_cancel",
         "Cancel a run; one that has ended stays as it is",
-        {"202": _answer("Its status now.", {"type": "object"})},
+        {"202": answer("Its status now.", {"type": "object"})},
         (401, 404, 405),
         parameters=[_RUN_ID],
+    )
+
+
+def _force_disconnect() -> Operation:
+    return operation(
+        "llm_sse_force_disconnect",
+        "End a user's streams in every process, for staff",
+        {"200": answer("How many there were.", {"type": "object"})},
+        (401, 403, 405, 422),
+        parameters=[query("user_id", "Whose streams; the caller's own if left out.")],
     )
 
 
@@ -136,23 +160,36 @@ def _contract() -> Operation:
         "security": [],
         "parameters": [name],
         "responses": {
-            "200": _answer("The schema.", {"type": "object"}, "application/schema+json"),
-            "404": _answer("No such schema.", _ERROR),
+            "200": answer("The schema.", {"type": "object"}, "application/schema+json"),
+            "404": answer("No such schema.", ERROR),
         },
     }
 
 
 def add_async_operations(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """drf-spectacular's post-processing hook."""
-    result["paths"] |= {
-        "/api/v1/agent/runs": {"post": _start()},
-        "/api/v1/agent/run": {"post": _start() | {"operationId": "agent_run_create_alias"}},
-        "/api/v1/agent/runs/{run_id}": {"get": _look()},
-        "/api/v1/agent/runs/{run_id}/events": {"get": _watch("agent_run_events")},
-        "/api/v1/agent/runs/{run_id}/cancel": {"post": _cancel()},
-        "/api/v1/messages/{run_id}/events": {"get": _watch("message_events")},
-        "/api/v1/schemas/{name}": {"get": _contract()},
-    }
+    result["paths"] |= (
+        history_operations()
+        | ag_ui_operations()
+        | attachment_operations()
+        | library_operations()
+        | approval_operations()
+        | feedback_operations()
+        | runner_operations()
+        | metrics_operations()
+        | usage_operations()
+        | {
+            "/api/v1/agent/runs": {"post": _start()},
+            "/api/v1/agent/run": {"post": _start() | {"operationId": "agent_run_create_alias"}},
+            "/api/v1/agent/process": {"post": _process()},
+            "/api/v1/agent/runs/{run_id}": {"get": _look()},
+            "/api/v1/agent/runs/{run_id}/events": {"get": _watch("agent_run_events")},
+            "/api/v1/agent/runs/{run_id}/cancel": {"post": _cancel()},
+            "/api/v1/llm/sse/force-disconnect": {"post": _force_disconnect()},
+            "/api/v1/messages/{run_id}/events": {"get": _watch("message_events")},
+            "/api/v1/schemas/{name}": {"get": _contract()},
+        }
+    )
     schemes = result.setdefault("components", {}).setdefault("securitySchemes", {})
     schemes["bearer"] = {"type": "http", "scheme": "bearer", "description": "JWT or API token"}
     return result

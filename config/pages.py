@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 from typing import Any
 
 import structlog
 from django.conf import settings
+from django.contrib import admin
+from django.db.migrations.loader import MigrationLoader
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.views import defaults
 
-from config import database, errors
-from config.http import error_response, json_response
+from config import database, errors, limits
+from config.http import allow, error_response, json_response
 from config.middleware import API_PATHS
 
 log = structlog.get_logger(__name__)
@@ -22,8 +26,23 @@ def home(request: HttpRequest) -> HttpResponseBase:
     return redirect("/admin/")
 
 
+def admin_login(request: HttpRequest) -> HttpResponseBase:
+    """Admin's own login, with a limit on guessing (RATE_SIGN_IN_PER_MINUTE)."""
+    if request.method == "POST":
+        try:
+            limits.admit_sign_in(request.META)
+        except errors.TooManyRequests as error:
+            said = f"Too many attempts to sign in. Try again in {error.retry_after} seconds."
+            return HttpResponse(
+                said, status=429, headers=errors.headers(error), content_type="text/plain"
+            )
+    return admin.site.login(request)
+
+
 async def health(request: HttpRequest) -> HttpResponse:
     """`GET /health`: 200 while the database answers, else 503."""
+    if (refused := _unless_read(request)) is not None:
+        return refused
     try:
         async with database.connection() as connection:
             await connection.execute("SELECT 1")
@@ -33,8 +52,33 @@ async def health(request: HttpRequest) -> HttpResponse:
     return json_response({"status": "ok", "database": True})
 
 
+async def ready(request: HttpRequest) -> HttpResponse:
+    """`GET /ready`: 200 when the database answers and has every migration, else 503: send nothing."""
+    if (refused := _unless_read(request)) is not None:
+        return refused
+    try:
+        async with database.connection() as connection:
+            cursor = await connection.execute("SELECT app, name FROM django_migrations")
+            applied = set(await cursor.fetchall())
+    except Exception as error:  # as for health; a database without the table is not ready either
+        log.warning("ready: the database is away", error=type(error).__name__)
+        return json_response({"status": "unavailable", "database": False}, 503)
+    missing = sorted(".".join(one) for one in await asyncio.to_thread(_migrations) - applied)
+    if missing:
+        return json_response({"status": "unavailable", "database": True, "migrations": missing}, 503)
+    return json_response({"status": "ok", "database": True, "migrations": []})
+
+
+@functools.cache
+def _migrations() -> frozenset[tuple[str, str]]:
+    """Every migration of this installation's code."""
+    return frozenset(MigrationLoader(None).disk_migrations or ())
+
+
 async def contract_schema(request: HttpRequest, name: str) -> HttpResponse:
     """`GET /api/v1/schemas/{name}`: a JSON Schema of the published contracts, with or without suffix."""
+    if (refused := _unless_read(request)) is not None:
+        return refused
     folder = settings.BASE_DIR / "docs" / "api-contracts" / "schemas"
     known = {path.name.removesuffix(".schema.json"): path for path in folder.glob("*.schema.json")}
     found = known.get(name.removesuffix(".json").removesuffix(".schema"))
@@ -42,7 +86,16 @@ async def contract_schema(request: HttpRequest, name: str) -> HttpResponse:
         return error_response(
             errors.NotFound(f"There is no such schema; there are: {', '.join(sorted(known))}.")
         )
-    return json_response(found.read_bytes(), headers={"Content-Type": "application/schema+json"})
+    return HttpResponse(found.read_bytes(), content_type="application/schema+json")
+
+
+def _unless_read(request: HttpRequest) -> HttpResponse | None:
+    """405 in our shape for what is neither GET nor HEAD."""
+    try:
+        allow(request, "GET", "HEAD")
+    except errors.ParleyError as error:
+        return error_response(error)
+    return None
 
 
 def _is_api(request: HttpRequest) -> bool:

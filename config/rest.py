@@ -13,8 +13,9 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.throttling import BaseThrottle
 
-from config import errors
+from config import depth, errors, limits
 from config.auth import bearer
 from config.auth.models import User
 
@@ -25,7 +26,11 @@ class BearerAuthentication(BaseAuthentication):
     """`Authorization: Bearer <JWT or API token>`; see `config.auth.bearer`."""
 
     def authenticate(self, request: Request) -> tuple[User, bearer.Caller]:
-        caller = bearer.authenticate_sync(request.headers.get("Authorization"))
+        try:
+            caller = bearer.authenticate_sync(request.headers.get("Authorization"))
+        except errors.Unauthorized:
+            limits.admit_stranger(request.META)
+            raise
         user = User.objects.filter(pk=caller.user_id).first()
         if user is None:
             raise errors.Unauthorized("This account is gone.")
@@ -33,6 +38,18 @@ class BearerAuthentication(BaseAuthentication):
 
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"
+
+
+class CallerThrottle(BaseThrottle):
+    """The limits of `config.limits` for every DRF view that has no throttle of its own."""
+
+    def allow_request(self, request: Request, view: object) -> bool:
+        match request.auth:
+            case bearer.Caller() as caller:
+                limits.admit(caller.user_id, is_guest=caller.is_guest, meta=request.META)
+            case _:
+                limits.admit_stranger(request.META)
+        return True
 
 
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
@@ -50,9 +67,11 @@ class SafeJSONParser(JSONParser):
 
     def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
         try:
-            return super().parse(stream, media_type, parser_context)
+            body = super().parse(stream, media_type, parser_context)
         except RecursionError:
             raise exceptions.ParseError from None
+        depth.check(body)
+        return body
 
 
 def render_error(error: Exception, context: dict[str, Any]) -> Response | None:

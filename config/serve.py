@@ -32,12 +32,12 @@ _SOCKET_MESSAGE: Final = 65_536  # bytes; our sockets only send, a client has li
 
 def run(main: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
     """Run `main(stop)` on a fast loop; SIGTERM and SIGINT set `stop`, a second one ends it at once."""
-    _allow_many_files()
+    allow_many_files()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_until_signalled(main))
 
 
-def _allow_many_files() -> None:
+def allow_many_files() -> None:
     """Every open stream is a file: take as many as the system lets this process have."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from corsheaders.defaults import default_headers
 from django.core.exceptions import ImproperlyConfigured
 from psycopg.conninfo import conninfo_to_dict
 
-from config import env, keys
+from config import env, file_storage, keys
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = Path(env.text("VAR_DIR", str(BASE_DIR / "var")))
@@ -26,6 +27,16 @@ PUBLIC_URL = env.url("PUBLIC_URL", f"http://{_REACHED_AT}:{PORT}", schemes=("htt
 DEBUG = env.flag("DEBUG", False)
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]", HOST])
 CORS_ALLOWED_ORIGINS = env.words("CORS_ALLOWED_ORIGINS")
+CORS_ALLOW_HEADERS = [
+    *default_headers,
+    "idempotency-key",
+    "last-event-id",
+    "x-on-disconnect",
+    "x-prompt-version",
+    "x-request-id",
+    "x-run-deadline",
+]
+CORS_EXPOSE_HEADERS = ["X-Request-Id", "Retry-After"]
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
 BEHIND_TLS = env.flag("BEHIND_TLS", PUBLIC_URL.startswith("https://"))
 
@@ -35,6 +46,14 @@ JWT_SECRET = keys.secret("JWT_SECRET", VAR_DIR)
 SEALING_KEYS = keys.sealing("SEALING_KEYS", VAR_DIR)
 JWT_AUDIENCES = env.words("JWT_AUDIENCES")
 JWT_ISSUERS = env.words("JWT_ISSUERS")
+JWT_JWKS_URL = keys.jwks_url("JWT_JWKS_URL")
+JWT_JWK = keys.public_jwk("JWT_JWK")
+if (JWT_JWKS_URL or JWT_JWK) and not JWT_ISSUERS:
+    raise ImproperlyConfigured(
+        "JWT_ISSUERS is not set. With JWT_JWKS_URL or JWT_JWK, name whose tokens these keys sign, "
+        "like JWT_ISSUERS=https://issuer.example: some providers sign for strangers with the same keys."
+    )
+GUESTS_ALLOWED = env.flag("GUESTS_ALLOWED", True)
 JWT_LOCAL_ISSUER = env.text("JWT_LOCAL_ISSUER", "parley")
 JWT_LOCAL_TTL_S = env.integer("JWT_LOCAL_TTL_S", 86_400, minimum=60, maximum=31_536_000)
 JWT_CLOCK_SKEW_S = env.integer("JWT_CLOCK_SKEW_S", 120, minimum=0, maximum=3600)
@@ -87,6 +106,36 @@ CACHES: dict[str, Any] = {
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "parley"}
 }
 
+# --- limits: 0 is none ---------------------------------------------------------------------------
+TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
+RATE_USER_PER_MINUTE = env.integer("RATE_USER_PER_MINUTE", 60_000, minimum=0, maximum=100_000_000)
+RATE_GUEST_PER_MINUTE = env.integer("RATE_GUEST_PER_MINUTE", 120, minimum=0, maximum=100_000_000)
+RATE_IP_PER_MINUTE = env.integer("RATE_IP_PER_MINUTE", 1_200, minimum=0, maximum=100_000_000)
+RATE_SIGN_IN_PER_MINUTE = env.integer("RATE_SIGN_IN_PER_MINUTE", 30, minimum=0, maximum=1_000_000)
+STREAMS_PER_USER = env.integer("STREAMS_PER_USER", 20, minimum=0, maximum=1_000_000)
+METRICS_TOKEN = env.text("METRICS_TOKEN")
+METRICS_NETWORKS = env.networks("METRICS_NETWORKS")
+OTEL_EXPORTER_OTLP_ENDPOINT = env.url("OTEL_EXPORTER_OTLP_ENDPOINT", schemes=("http", "https"))
+if OTEL_EXPORTER_OTLP_ENDPOINT and not env.is_installed("opentelemetry.exporter.otlp.proto.http"):
+    raise ImproperlyConfigured(
+        "OTEL_EXPORTER_OTLP_ENDPOINT is set, but OpenTelemetry's SDK is not installed. "
+        "Run pip install -r requirements/analytics.txt, or leave it unset."
+    )
+STREAMS_PER_CONVERSATION = env.integer("STREAMS_PER_CONVERSATION", 10, minimum=0, maximum=1_000_000)
+
+# --- attachments --------------------------------------------------------------------------------
+ATTACHMENT_STORAGE = file_storage.KIND
+ATTACHMENT_BUCKET = file_storage.BUCKET
+ATTACHMENT_SERVE = env.choice("ATTACHMENT_SERVE", "stream", ("stream", "redirect"))
+ATTACHMENT_SCANNER = file_storage.scanner()
+ATTACHMENT_MAX_MEGAPIXELS = env.integer("ATTACHMENT_MAX_MEGAPIXELS", 50, minimum=1, maximum=89)
+ATTACHMENT_ORPHAN_DAYS = env.integer("ATTACHMENT_ORPHAN_DAYS", 7, minimum=2, maximum=3650)
+CLAMAV_ADDRESS = file_storage.clamav_address()
+SIGNED_URL_TTL_S = env.integer("SIGNED_URL_TTL_S", 3600, minimum=1, maximum=86_400)
+SUPABASE_URL = file_storage.SUPABASE_URL
+SUPABASE_JWT_SECRET = file_storage.supabase_secret()
+STORAGES = file_storage.storages(VAR_DIR)
+
 # --- runs ---------------------------------------------------------------------------------------
 WORKER_CAPACITY = env.integer("WORKER_CAPACITY", 5_000, minimum=1, maximum=10_000)
 RUN_DEADLINE_S = env.integer("RUN_DEADLINE_S", 600, minimum=1, maximum=86_400)
@@ -102,8 +151,26 @@ HEARTBEAT_S = env.seconds("HEARTBEAT_S", 5, minimum=0.1, maximum=300)
 PROVIDER_CONNECT_S = env.seconds("PROVIDER_CONNECT_S", 10, minimum=0.1, maximum=600)
 PROVIDER_FIRST_TOKEN_S = env.seconds("PROVIDER_FIRST_TOKEN_S", 60, minimum=0.1, maximum=3600)
 PROVIDER_IDLE_S = env.seconds("PROVIDER_IDLE_S", 60, minimum=0.1, maximum=3600)
+TOOL_STEPS = env.integer("TOOL_STEPS", 16, minimum=1, maximum=1_000)
+APPROVAL_TTL_S = env.integer("APPROVAL_TTL_S", 86_400, minimum=1, maximum=31_536_000)
+TOOL_CALLS = env.integer("TOOL_CALLS", 64, minimum=1, maximum=10_000)
+MCP_STDIO_COMMANDS = env.words("MCP_STDIO_COMMANDS")
+MCP_STDIO_ENV = env.words("MCP_STDIO_ENV")
+MCP_CONNECT_S = env.seconds("MCP_CONNECT_S", 10, minimum=0.1, maximum=120)
+MCP_REFRESH_S = env.seconds("MCP_REFRESH_S", 30, minimum=0.5, maximum=86_400)
+CONTEXT_TOKENS = env.integer("CONTEXT_TOKENS", 32_000, minimum=1_000, maximum=100_000_000)
+RUNNER_COMMANDS = env.words("RUNNER_COMMANDS")
+RUNNER_ENV = env.words("RUNNER_ENV")
+PLUGIN_CONNECT_S = env.seconds("PLUGIN_CONNECT_S", 10, minimum=0.1, maximum=120)
+PLUGIN_WAIT_S = env.seconds("PLUGIN_WAIT_S", 15, minimum=0, maximum=600)
+PLUGIN_REFRESH_S = env.seconds("PLUGIN_REFRESH_S", 10, minimum=0.1, maximum=3_600)
 FOLD_AFTER_S = env.seconds("FOLD_AFTER_S", 60, minimum=0, maximum=604_800)
+HOST_AUDIT_DAYS = env.integer("HOST_AUDIT_DAYS", 90, minimum=0, maximum=36_500)
+AUDIT_DAYS = env.integer("AUDIT_DAYS", 0, minimum=0, maximum=36_500)
+ARTIFACT_DAYS = env.integer("ARTIFACT_DAYS", 0, minimum=0, maximum=36_500)
 EVENT_RETENTION_DAYS = env.integer("EVENT_RETENTION_DAYS", 0, minimum=0, maximum=36_500)
+EXA_API_KEY = env.text("EXA_API_KEY")
+EXA_BASE_URL = env.url("EXA_BASE_URL", "https://api.exa.ai", schemes=("http", "https"))
 DEMO_TOKEN_S = env.seconds("DEMO_TOKEN_S", 0.015, minimum=0, maximum=5)
 
 # --- Django -------------------------------------------------------------------------------------
@@ -112,6 +179,7 @@ ASGI_APPLICATION = "config.asgi.application"
 AUTH_USER_MODEL = "accounts.User"
 INSTALLED_APPS = [
     "unfold",
+    "unfold.contrib.filters",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -125,6 +193,7 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
     "channels",
     "config",
+    "config.audit.apps.AuditConfig",
     "config.auth.apps.AccountsConfig",
     "conversations",
     "prompts",
@@ -134,10 +203,12 @@ MIDDLEWARE = [
     "config.middleware.Cors",
     "config.middleware.Security",
     "config.middleware.StaticFiles",
+    "config.middleware.PagePolicy",
     "config.middleware.Session",
     "config.middleware.Common",
     "config.middleware.Csrf",
     "config.middleware.Authentication",
+    "config.middleware.Acting",
     "config.middleware.Messages",
     "config.middleware.Frames",
 ]
@@ -161,7 +232,7 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "/admin/login/"
 LOGIN_REDIRECT_URL = "/admin/"
 LANGUAGE_CODE = "en"
-TIME_ZONE = env.text("TIME_ZONE", "UTC")
+TIME_ZONE = env.time_zone("TIME_ZONE", "UTC")
 USE_TZ = True
 MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"
 STATIC_URL = "/static/"
@@ -175,6 +246,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["config.rest.BearerAuthentication"],
+    "DEFAULT_THROTTLE_CLASSES": ["config.rest.CallerThrottle"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["config.rest.SafeJSONParser"],
@@ -202,7 +274,10 @@ UNFOLD = {
     "SITE_SYMBOL": "forum",
     "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": "/static/config/favicon.svg"}],
     "SHOW_VIEW_ON_SITE": False,
+    "SHOW_BACK_BUTTON": True,
     "BORDER_RADIUS": "8px",
+    "STYLES": ["/static/config/admin.css"],
+    "SIDEBAR": {"show_search": True, "navigation": "config.navigation.sidebar"},
 }
 LOG_LEVEL = env.choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))
 LOG_FORMAT = env.choice("LOG_FORMAT", "json", ("json", "console"))

@@ -129,8 +129,14 @@ def write_notes(path: Path, notes: dict[str, Any]) -> None:
 
 
 def _claim_folder(folder: Path) -> IO[str]:
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = (folder / "up.lock").open("a")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / "up.lock").open("a")
+    except OSError as error:
+        raise CannotStart(
+            f"VAR_DIR={folder} cannot be written: {error.strerror}. Name a folder of yours, "
+            "like VAR_DIR=var, or leave it unset."
+        ) from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -6,19 +6,29 @@ from django.contrib import admin
 from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
+from agents.urls import chat_urlpatterns, foreign_urlpatterns
 from config import pages
+from conversations.prometheus_views import prometheus
+
+_docs = SpectacularSwaggerView.as_view(url_name="schema", http_method_names=["get", "head"])
 
 urlpatterns = [
     path("", pages.home),
     path("health", pages.health),
+    path("ready", pages.ready),
+    path("metrics", prometheus),
+    path("admin/login/", pages.admin_login),
     path("admin/", admin.site.urls),
-    path("api/docs/", SpectacularSwaggerView.as_view(url_name="schema")),
+    path("api/docs/", _docs),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/v1/schemas/<str:name>", pages.contract_schema),
     path("api/v1/auth/", include("config.auth.urls")),
     path("api/v1/llm/", include("prompts.urls")),
     path("api/v1/", include("agents.urls")),
     path("api/v1/", include("conversations.urls")),
+    path("chat/", include(chat_urlpatterns)),
+    path("", include(foreign_urlpatterns)),
+    path("storage/v1/", include("conversations.storage_urls")),
 ]
 
 handler400 = "config.pages.bad_request"

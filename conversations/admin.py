@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from django.contrib import admin
-from django.db.models import QuerySet
-from django.http import HttpRequest
-from unfold.admin import ModelAdmin, TabularInline
+from django.db.models import Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from unfold.decorators import action
 
-from conversations.models import Message, Thread
+from config.finding import users_named
+from config.listing import ModelAdmin
+from conversations.exporting import FORMATS, export
+from conversations.filters_admin import NEWEST, OF_RUNS, PAGINATOR, ListOfThreads, owned_by
+from conversations.metrics_admin import MetricsAdmin as MetricsAdmin
+from conversations.models import Run, Thread
+from conversations.search_all import threads_holding
+from conversations.told import told_page
+
+_SEARCHED_USERS: Final = 50
 
 
 class ReadOnly:
@@ -41,33 +50,106 @@ class FoundById:
         return found | search(request, queryset, same_id)[0], doubled
 
 
-class MessageInline(ReadOnly, TabularInline):  # type: ignore[misc]
-    """The messages of a thread, in order."""
-
-    model = Message
-    fields = ("seq", "role", "content", "stage", "tool_name", "latency_ms", "created_at")
-    readonly_fields = fields
-    ordering = ("seq",)
-    extra = 0
-    per_page = 50
-    show_change_link = False
-    verbose_name_plural = "messages"
-
-
 @admin.register(Thread)
-class ThreadAdmin(FoundById, ReadOnly, ModelAdmin):  # type: ignore[misc]
-    """Conversations, newest first."""
+class ThreadAdmin(FoundById, ReadOnly, ModelAdmin):
+    """Conversations, the latest first; each with its transcript, and as a file."""
 
     list_display = ("title_or_id", "owner", "last_seq", "created_at", "updated_at")
     list_select_related: ClassVar = ["owner"]
-    list_filter: ClassVar = ["created_at"]
-    search_fields: ClassVar = ["=id", "title", "owner__username"]
+    list_filter: ClassVar = OF_RUNS
+    list_filter_submit = True
+    search_fields: ClassVar = ["=id"]
+    search_help_text = "Words, an id, or a user's name"
+    list_after_template = "admin/conversations/window.html"
     ordering = ("-updated_at",)
+    paginator = PAGINATOR
     show_full_result_count = False
-    list_per_page = 50
-    fields = ("id", "title", "owner", "last_seq", "created_at", "updated_at", "archived_at")
-    inlines: ClassVar = [MessageInline]
+    sortable_by = ("updated_at",)
+    fields = ("title", "owner", "id", ("created_at", "updated_at", "archived_at"))
+    change_form_after_template = "admin/conversations/thread/transcript.html"
+    actions_detail: ClassVar = ["export_json", "export_markdown"]
 
-    @admin.display(description="Thread", ordering="title")
+    class Media:
+        css: ClassVar = {"all": ["conversations/admin.css"]}
+
+    @admin.display(description="Conversation", ordering="title")
     def title_or_id(self, thread: Thread) -> str:
         return str(thread)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return without_bulk(request, super().get_queryset(request), "state", "summary")
+
+    def get_changelist(self, request: HttpRequest, **more: Any) -> type[ListOfThreads]:
+        return ListOfThreads
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """By what was said, by the ids of thread and run, and by the user's name."""
+        term = search_term.replace("\x00", "").strip()
+        if not term:
+            return queryset, False
+        try:
+            wanted = UUID(term)
+        except ValueError:
+            ids = threads_holding(term)
+            if users := users_named(term)[:_SEARCHED_USERS]:
+                ids += owned_by(Thread.objects.all(), users).values_list("pk", flat=True)[:NEWEST]
+            return queryset.filter(pk__in=ids), False
+        of_run = Run.objects.filter(pk=wanted).values("thread_id")
+        return queryset.filter(Q(pk=wanted) | Q(pk__in=of_run) | Q(owner_id=wanted)), False
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        shown: dict[str, Any] = {}
+        if (thread_id := id_in(object_id)) and self.has_view_permission(request):
+            shown = {"told": told_page(thread_id, before=_place(request.GET.get("before")))}
+        response: HttpResponse = super().changeform_view(
+            request, object_id, form_url, (extra_context or {}) | shown
+        )
+        return response
+
+    @action(description="Export JSON", url_path="export-json", permissions=["view"])  # type: ignore[untyped-decorator]
+    def export_json(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
+        return _file(object_id, "json")
+
+    @action(description="Export Markdown", url_path="export-markdown", permissions=["view"])  # type: ignore[untyped-decorator]
+    def export_markdown(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
+        return _file(object_id, "md")
+
+
+def without_bulk(request: HttpRequest, queryset: QuerySet[Any], *columns: str) -> QuerySet[Any]:
+    """For a list: rows without the columns that are large and not in it."""
+    match = request.resolver_match
+    is_list = match is not None and (match.url_name or "").endswith("_changelist")
+    return queryset.defer(*columns) if is_list else queryset
+
+
+def id_in(text: str | None) -> UUID | None:
+    """The row that an address names; None where it is no id at all."""
+    try:
+        return UUID(text) if text else None
+    except ValueError:
+        return None
+
+
+def _place(given: str | None) -> int | None:
+    """A place in a thread, from an address that anybody may type."""
+    return int(given) if given and given.isascii() and given.isdigit() and len(given) <= 9 else None
+
+
+def _file(object_id: str, form: str) -> HttpResponseBase:
+    thread_id = id_in(object_id)
+    if thread_id is None or not Thread.objects.filter(pk=thread_id).exists():
+        raise Http404
+    name = f'attachment; filename="conversation-{thread_id}.{form}"'
+    return StreamingHttpResponse(
+        export(thread_id, form),
+        content_type=FORMATS[form],
+        headers={"Content-Disposition": name, "Cache-Control": "no-store"},
+    )

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any, Final, Literal
 
 from msgspec import Struct, field
 from msgspec.json import Decoder, Encoder
 
+_LARGEST_COUNT: Final = 2**31 - 1
 ToolKind = Literal["function", "frontend", "mcp", "plugin", "component"]
 FailureCode = str
 
@@ -40,12 +42,38 @@ class MessageBody(Struct, frozen=True, omit_defaults=True):
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):
-    """Tokens counted by the provider (0 where it did not say)."""
+    """Tokens counted by the provider (0 where it did not say).
+
+    Input includes what was read from (`cached_tokens`) and written to its cache, output the reasoning.
+    `cost_usd` is what is known of the cost: None where no price is. `unpriced_tokens`, among the input
+    and output, are those that it leaves out.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
     reasoning_tokens: int = 0
+    cache_write_tokens: int = 0
+    cost_usd: Decimal | None = None
+    unpriced_tokens: int = 0
+
+    def plus(self, other: Usage) -> Usage:
+        """Both together; what is known of the cost is added, what is not stays unpriced."""
+        known = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
+        return Usage(
+            _counted(self.input_tokens, other.input_tokens),
+            _counted(self.output_tokens, other.output_tokens),
+            _counted(self.cached_tokens, other.cached_tokens),
+            _counted(self.reasoning_tokens, other.reasoning_tokens),
+            _counted(self.cache_write_tokens, other.cache_write_tokens),
+            sum(known, Decimal()) if known else None,
+            _counted(self.unpriced_tokens, other.unpriced_tokens),
+        )
+
+
+def _counted(one: int, other: int) -> int:
+    """The sum, as far as a column holds it."""
+    return min(one + other, _LARGEST_COUNT)
 
 
 class RunQueued(Struct, frozen=True, tag="run.queued"):
@@ -64,13 +92,32 @@ class ModelRouted(Struct, frozen=True, tag="model.routed"):
     upstream_request_id: str | None = None
 
 
+class ModelCompleted(Struct, frozen=True, tag="model.completed", omit_defaults=True):
+    """A call of a model is over: what it used, and what that cost where the price is known.
+
+    One that broke off has no `finish_reason`, and as much usage as the provider had told by then.
+    `upstream_reason` is the provider's own word where it differs, `message_id` what it was asked for.
+    """
+
+    provider: str
+    model: str
+    endpoint_id: int | None = None
+    usage: Usage = field(default_factory=Usage)
+    finish_reason: str = ""
+    upstream_reason: str = ""
+    message_id: str = ""
+
+
 class StageStarted(Struct, frozen=True, tag="stage.started"):
     stage: str
 
 
-class StageCompleted(Struct, frozen=True, tag="stage.completed"):
+class StageCompleted(Struct, frozen=True, tag="stage.completed", omit_defaults=True):
+    """`summary` says in a few words what the stage decided."""
+
     stage: str
     latency_ms: int
+    summary: str = ""
 
 
 class ReasoningDelta(Struct, frozen=True, tag="reasoning.delta"):
@@ -87,14 +134,23 @@ class MessageCompleted(Struct, frozen=True, tag="message.completed"):
     message: MessageBody
 
 
-class ToolCallStarted(Struct, frozen=True, tag="tool.call.started"):
+class ToolCallStarted(Struct, frozen=True, tag="tool.call.started", omit_defaults=True):
+    """The first call that a model makes in one breath carries its `reasoning`, signed or encrypted, in
+    the provider's own form: it must be given back with the answers. No dialect shows it."""
+
     tool_call_id: str
     tool_name: str
     parameters: dict[str, Any] = {}
     kind: ToolKind = "function"
+    server_label: str = ""
+    reasoning: list[dict[str, Any]] = []
 
 
 class ToolCallCompleted(Struct, frozen=True, tag="tool.call.completed", omit_defaults=True):
+    """An outcome. Of a call that an earlier run (`asked_in`, 32 hex digits) made and somebody had to
+    approve (`approval_id`) it stands alone: with the `parameters` that the tool was called with, its
+    kind and its server."""
+
     tool_call_id: str
     tool_name: str
     ok: bool
@@ -102,6 +158,11 @@ class ToolCallCompleted(Struct, frozen=True, tag="tool.call.completed", omit_def
     result: dict[str, Any] | None = None
     error: Problem | None = None
     ui_hints: dict[str, Any] | None = None
+    parameters: dict[str, Any] | None = None
+    asked_in: str | None = None
+    approval_id: str | None = None
+    kind: ToolKind = "function"
+    server_label: str = ""
 
 
 class ArtifactCreated(Struct, frozen=True, tag="artifact.created"):
@@ -113,6 +174,8 @@ class ArtifactCreated(Struct, frozen=True, tag="artifact.created"):
 
 
 class StateUpdated(Struct, frozen=True, tag="state.updated"):
+    """In the scope `thread` the key is a JSON Pointer (RFC 6901); "" replaces the whole state."""
+
     scope: str
     key: str
     value: Any
@@ -124,15 +187,22 @@ class ActionRequested(Struct, frozen=True, tag="action.requested"):
     payload: dict[str, Any] | None = None
 
 
-class UpstreamRaw(Struct, frozen=True, tag="upstream.raw"):
+class UpstreamRaw(Struct, frozen=True, tag="upstream.raw", omit_defaults=True):
+    """A piece of the provider's stream as it came, or its beginning if it was `truncated`."""
+
     dialect: str
     raw: str
+    upstream_event: str | None = None
+    truncated: bool = False
 
 
 class RunCompleted(Struct, frozen=True, tag="run.completed", omit_defaults=True):
+    """`metadata` is what is said of the whole reply, such as `thinkingml`, the validator's verdict."""
+
     finish_reason: str
     usage: Usage = field(default_factory=Usage)
     interrupts: list[dict[str, Any]] = []
+    metadata: dict[str, Any] = {}
 
 
 class RunFailed(Struct, frozen=True, tag="run.failed"):
@@ -145,6 +215,7 @@ Fact = (
     RunQueued
     | RunStarted
     | ModelRouted
+    | ModelCompleted
     | StageStarted
     | StageCompleted
     | ReasoningDelta
@@ -173,6 +244,16 @@ class RunEvent(Struct, frozen=True):
     @property
     def type(self) -> str:
         return str(type(self.fact).__struct_config__.tag)
+
+
+def tool_message_id(run_id: str, tool_call_id: str, asked_in: str | None = None) -> str:
+    """The id of the message that holds a tool's answer; run ids as 32 hex digits."""
+    return f"tool-{run_id}-{asked_in}-{tool_call_id}" if asked_in else f"tool-{run_id}-{tool_call_id}"
+
+
+def call_message_id(tool_call_id: str) -> str:
+    """The id of the message in which a client's tool is called."""
+    return f"call-{tool_call_id}"
 
 
 def now_ms() -> int:

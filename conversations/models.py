@@ -10,12 +10,18 @@ import uuid
 from typing import Any, ClassVar
 
 from django.conf import settings
+from django.contrib.postgres.indexes import GinIndex, OpClass
 from django.db import models
 from django.db.models import Case, IntegerField, Q, TextField, When
-from django.db.models.fields.json import KT
+from django.db.models.fields.json import KT, KeyTransform
 from django.db.models.functions import Cast, Now
 
+from conversations import rollup_models as rollup_models
+from conversations.feedback_models import Feedback as Feedback
 from conversations.identifiers import uuid7
+from conversations.interrupt_models import Interrupt as Interrupt
+from conversations.interrupt_models import InterruptStatus as InterruptStatus
+from conversations.spend_models import Spend as Spend
 
 
 class Owned(models.QuerySet[Any]):
@@ -36,6 +42,9 @@ class Thread(models.Model):
     title = models.CharField(max_length=200, blank=True, default="")
     last_seq = models.IntegerField(default=0, db_default=0, editable=False)
     state = models.JSONField(default=dict, db_default={}, blank=True)
+    summary = models.JSONField(
+        null=True, blank=True, editable=False, help_text="What models no longer read, in short."
+    )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     updated_at = models.DateTimeField(db_default=Now(), editable=False)
     archived_at = models.DateTimeField(null=True, blank=True)
@@ -43,7 +52,11 @@ class Thread(models.Model):
     objects = Owned.as_manager()
 
     class Meta:
-        indexes: ClassVar = [models.Index(fields=["owner", "-updated_at"], name="thread_of_owner")]
+        verbose_name = "conversation"  # staff's word; clients say thread
+        indexes: ClassVar = [
+            models.Index(fields=["owner", "-updated_at"], name="thread_of_owner"),
+            models.Index(fields=["-updated_at", "-id"], name="thread_by_time"),
+        ]
 
     def __str__(self) -> str:
         return self.title or str(self.pk)
@@ -83,6 +96,10 @@ class Run(models.Model):
     # claim: who runs it, until when, and the token without which nothing can be written
     attempt = models.IntegerField(default=0, db_default=0)
     worker = models.CharField(max_length=100, blank=True, default="", db_default="")
+    for_worker = models.CharField(
+        max_length=200, blank=True, default="", db_default="", editable=False,
+        help_text="The worker that holds the connection of its runner: then no other takes the run.",
+    )  # fmt: skip
     fence = models.IntegerField(default=0, db_default=0)
     lease_until = models.DateTimeField(null=True, blank=True)
     deadline_at = models.DateTimeField()
@@ -94,8 +111,12 @@ class Run(models.Model):
     # what it became
     provider = models.CharField(max_length=64, blank=True, default="", db_default="")
     resolved_model = models.CharField(max_length=200, blank=True, default="", db_default="")
+    runner = models.CharField(max_length=64, blank=True, default="", db_default="")
     endpoint_id = models.IntegerField(null=True, blank=True)
     prompt_versions = models.JSONField(default=list, db_default=[])
+    prompt_values = models.JSONField(
+        null=True, blank=True, editable=False, help_text="What stood for the prompts' variables."
+    )
     finish_reason = models.CharField(max_length=64, blank=True, default="", db_default="")
     error_code = models.CharField(max_length=64, blank=True, default="", db_default="")
     error_message = models.TextField(blank=True, default="", db_default="")
@@ -103,6 +124,16 @@ class Run(models.Model):
     output_tokens = models.IntegerField(default=0, db_default=0)
     cached_tokens = models.IntegerField(default=0, db_default=0)
     reasoning_tokens = models.IntegerField(default=0, db_default=0)
+    cache_write_tokens = models.IntegerField(default=0, db_default=0)
+    unpriced_tokens = models.IntegerField(
+        default=0, db_default=0, help_text="Of input and output: those that the cost leaves out."
+    )
+    cost_usd = models.DecimalField(  # what is known of it; null where no price is known
+        "cost (USD)", max_digits=24, decimal_places=10, null=True, blank=True
+    )
+    model_usage = models.JSONField(  # as `usage.by_model` gives it
+        default=list, db_default=[], blank=True, help_text="Calls, tokens and cost of each model."
+    )
 
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True, blank=True)
@@ -140,6 +171,11 @@ class Run(models.Model):
             ),
             models.Index(fields=["thread", "thread_seq"], name="run_of_thread"),
             models.Index(fields=["owner", "-created_at"], name="run_of_owner"),
+            models.Index(
+                fields=["owner", "client_run_id"],
+                condition=Q(client_run_id__isnull=False),
+                name="run_by_client_id",
+            ),
             models.Index(fields=["-created_at"], name="run_by_time"),
             models.Index(
                 fields=["finished_at"],
@@ -164,19 +200,31 @@ class Role(models.TextChoices):
     ACTIVITY = "activity"
 
 
+SEARCHED = (Role.USER, Role.ASSISTANT)
+
+
 class Message(models.Model):
     """One finished entry of a thread, with an open `metadata` (specs/run-agent-input.md §3).
 
-    `stage`, `latency_ms`, `tool_name` and `metadata_run_id` are generated from `metadata`; metrics
+    `stage`, `latency_ms`, `tool_name`, `tool_ok` and `run_ref` are generated from `metadata`; metrics
     read those columns.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7)
+    owner = models.ForeignKey(  # the thread's, whose own constraint keeps it
+        settings.AUTH_USER_MODEL,
+        on_delete=models.CASCADE,
+        related_name="messages",
+        db_index=False,
+        db_constraint=False,
+    )
     thread = models.ForeignKey(Thread, on_delete=models.CASCADE, related_name="messages", db_index=False)
     run = models.ForeignKey(
         Run, on_delete=models.CASCADE, null=True, blank=True, related_name="messages", db_index=False
     )
-    seq = models.IntegerField(help_text="Counts from 1 within the thread.")
+    seq = models.IntegerField(
+        null=True, help_text="Counts from 1 within the thread; a stage's note has no place in it."
+    )
     role = models.CharField(max_length=16, choices=Role)
     content = models.TextField(blank=True)
     client_id = models.CharField(max_length=200, null=True, blank=True)
@@ -191,6 +239,9 @@ class Message(models.Model):
     )
     tool_name = models.GeneratedField(
         expression=KT("metadata__tool_name"), output_field=TextField(), db_persist=True
+    )
+    tool_ok = models.GeneratedField(
+        expression=KT("metadata__tool_agent_output__ok"), output_field=TextField(), db_persist=True
     )
     latency_ms = models.GeneratedField(
         expression=Case(
@@ -211,7 +262,15 @@ class Message(models.Model):
         ]
         indexes: ClassVar = [
             models.Index(fields=["run"], name="message_of_run"),
+            models.Index(
+                fields=["thread", "client_id"],
+                condition=Q(client_id__isnull=False),
+                name="message_by_client_id",
+            ),
             models.Index(fields=["thread", "created_at"], name="message_by_day"),
+            models.Index(
+                fields=["owner", "created_at"], condition=Q(role__in=SEARCHED), name="message_searched"
+            ),
             models.Index(
                 fields=["tool_name", "created_at"],
                 condition=Q(tool_name__isnull=False),
@@ -220,10 +279,40 @@ class Message(models.Model):
             models.Index(
                 fields=["stage", "created_at"], condition=Q(stage__isnull=False), name="message_by_stage"
             ),
+            GinIndex(
+                OpClass(KeyTransform("user_message_attachments", "metadata"), "jsonb_path_ops"),
+                condition=Q(metadata__has_key="user_message_attachments"),
+                name="message_by_attachment",
+            ),
         ]
 
     def __str__(self) -> str:
         return f"{self.role} {self.seq}"
+
+
+class Attachment(models.Model):
+    """A stored file. Messages name it by bucket and path in `metadata.user_message_attachments`.
+
+    The row is written before the file and deleted after it, so no file is without one. The owner is
+    no foreign key: an account deleted in admin must leave the row by which its files are found.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+    owner_id = models.UUIDField()
+    thread = models.CharField(max_length=128, help_text="As in the path: _ where none was given.")
+    bucket = models.CharField(max_length=63)
+    path = models.CharField(max_length=500, unique=True)
+    created_at = models.DateTimeField(db_default=Now())
+    check_at = models.DateTimeField(help_text="When upkeep looks whether a message names it.")
+
+    class Meta:
+        indexes: ClassVar = [
+            models.Index(fields=["owner_id", "thread"], name="attachment_of_owner"),
+            models.Index(fields=["check_at"], name="attachment_to_check"),
+        ]
+
+    def __str__(self) -> str:
+        return self.path
 
 
 class EventBatch(models.Model):

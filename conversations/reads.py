@@ -10,13 +10,20 @@ from msgspec import Struct
 
 from config import database
 from config.errors import Gone, NotFound
-from conversations.identifiers import lowest_uuid7
+from conversations import interrupts
+from conversations.identifiers import lowest_uuid7, thread_of_session
+from conversations.interrupts import Interrupt
 from conversations.models import LIVE
+from conversations.usage import usd
 
 _HEAD: Final = """
-SELECT id, thread_id, owner_id, dialect, request_id, status, request->>'result_mode'
-FROM conversations_run WHERE id = %s AND owner_id = %s
+SELECT id, thread_id, owner_id, dialect, request_id, status, model, request->>'result_mode',
+    client_run_id, floor(extract(epoch FROM created_at) * 1000)::bigint, request->'wire'
+FROM conversations_run WHERE
 """
+_BY_ID: Final = _HEAD + "id = %s AND owner_id = %s"
+_BY_CLIENT_ID: Final = _HEAD + "owner_id = %s AND client_run_id = %s ORDER BY created_at DESC LIMIT 1"
+_LONGEST_ID: Final = 128
 
 
 class RunRow(Struct, frozen=True):
@@ -28,28 +35,47 @@ class RunRow(Struct, frozen=True):
     dialect: str
     request_id: str
     status: str
+    model: str
     result_mode: str | None
-
-
-def run_id_of(text: str) -> UUID:
-    """A run id as clients write it: 32 hex digits or a UUID. NotFound for anything else."""
-    try:
-        return UUID(text)
-    except ValueError:
-        raise run_not_found() from None
+    client_run_id: str | None
+    created_at_ms: int
+    wire: dict[str, Any] | None
 
 
 def run_not_found() -> NotFound:
     return NotFound("There is no such run.", code="run_not_found")
 
 
-async def run_row(run_id: UUID, *, user_id: UUID) -> RunRow:
-    """The head of the user's run; NotFound for an unknown and for a foreign one alike."""
+async def run_row(given: str, *, user_id: UUID) -> RunRow:
+    """The head of the user's run by its id (32 hex digits or a UUID) or by the client's own `runId`.
+
+    Ours comes first; of several runs with one `runId` (in different threads) the newest is meant.
+    NotFound for an unknown and for a foreign one alike.
+    """
+    if not 0 < len(given) <= _LONGEST_ID or "\x00" in given:
+        raise run_not_found()
+    run_id = _uuid(given)
     async with database.connection() as connection:
-        row = await (await connection.execute(_HEAD, (run_id, user_id))).fetchone()
+        row = None
+        if run_id is not None:
+            row = await (await connection.execute(_BY_ID, (run_id, user_id))).fetchone()
+        if row is None:
+            row = await (await connection.execute(_BY_CLIENT_ID, (user_id, given))).fetchone()
     if row is None:
         raise run_not_found()
     return RunRow(*row)
+
+
+def thread_id_of(given: str, *, owner_id: UUID) -> UUID:
+    """The thread that the user means: by its id, or by the client's own name for it."""
+    return _uuid(given) or thread_of_session(owner_id, given)
+
+
+def _uuid(given: str) -> UUID | None:
+    try:
+        return UUID(given)
+    except ValueError:
+        return None
 
 
 _KEPT: Final = "SELECT EXISTS (SELECT 1 FROM conversations_eventbatch WHERE run_id = %s)"
@@ -57,33 +83,63 @@ _KEPT: Final = "SELECT EXISTS (SELECT 1 FROM conversations_eventbatch WHERE run_
 
 async def check_events_kept(run: RunRow) -> None:
     """Gone if the events of an ended run are past EVENT_RETENTION_DAYS, which is a day at least."""
+    if not await events_kept(run):
+        raise Gone("The events of this run are no longer kept.", code="events_expired")
+
+
+async def events_kept(run: RunRow) -> bool:
+    """Whether the run can still be replayed."""
     a_day_ago = lowest_uuid7(datetime.now(UTC) - timedelta(days=1))
     if run.status in LIVE or run.run_id > a_day_ago:
-        return
+        return True
     async with database.connection() as connection:
-        kept = await (await connection.execute(_KEPT, (run.run_id,))).fetchone()
-    if kept != (True,):
-        raise Gone("The events of this run are no longer kept.", code="events_expired")
+        return await (await connection.execute(_KEPT, (run.run_id,))).fetchone() == (True,)
 
 
 _DETAIL: Final = """
 SELECT id, thread_id, dialect, model, status, attempt, created_at, started_at, first_token_at,
     finished_at, deadline_at, cancel_requested_at, provider, resolved_model, endpoint_id,
     finish_reason, error_code, error_message, input_tokens, output_tokens, cached_tokens,
-    reasoning_tokens, prompt_versions, request_id
+    reasoning_tokens, cache_write_tokens, unpriced_tokens, cost_usd, model_usage,
+    prompt_versions, request_id, client_run_id
 FROM conversations_run WHERE id = %s AND owner_id = %s
 """
 
 
-async def run_detail(run_id: UUID, *, user_id: UUID) -> dict[str, Any]:
+async def run_detail(given: str, *, user_id: UUID) -> dict[str, Any]:
     """Status, timings, usage and error of the user's run, as JSON; NotFound as for `run_row`."""
+    run = await run_row(given, user_id=user_id)
     async with database.connection() as connection:
-        cursor = await connection.execute(_DETAIL, (run_id, user_id))
+        cursor = await connection.execute(_DETAIL, (run.run_id, user_id))
         row = await cursor.fetchone()
         names = [column.name for column in cursor.description or ()]
     if row is None:
         raise run_not_found()
-    return _detail(dict(zip(names, row, strict=True)))
+    detail = _detail(dict(zip(names, row, strict=True)))
+    asked = await interrupts.of_run(run.run_id) if detail["finish_reason"] == "interrupt" else []
+    return detail | {"interrupts": [shown_interrupt(one) for one in asked]}
+
+
+def shown_interrupt(interrupt: Interrupt) -> dict[str, Any]:
+    """An interrupt as its owner and staff see it."""
+    decided_at = interrupt.decided_at
+    return {
+        "id": interrupt.id.hex,
+        "status": interrupt.status,
+        "run_id": interrupt.run_id.hex,
+        "thread_id": str(interrupt.thread_id),
+        "tool_call_id": interrupt.tool_call_id,
+        "tool_name": interrupt.tool_name,
+        "arguments": interrupt.arguments,
+        "edited_arguments": interrupt.edited_arguments,
+        "message": interrupt.message,
+        "reason": interrupt.decision_reason or None,
+        "created_at": interrupt.created_at.isoformat(),
+        "expires_at": interrupt.expires_at.isoformat(),
+        "decided_at": decided_at.isoformat() if decided_at else None,
+        "decided_by": str(interrupt.decided_by) if interrupt.decided_by else None,
+        "told_run_id": interrupt.told_run_id.hex if interrupt.told_run_id else None,
+    }
 
 
 def _detail(row: dict[str, Any]) -> dict[str, Any]:
@@ -92,6 +148,7 @@ def _detail(row: dict[str, Any]) -> dict[str, Any]:
         "run_id": row["id"].hex,
         "message_id": row["id"].hex,
         "conversation_id": str(row["thread_id"]),
+        "client_run_id": row["client_run_id"],
         "dialect": row["dialect"],
         "model": row["model"],
         "status": row["status"],
@@ -101,7 +158,8 @@ def _detail(row: dict[str, Any]) -> dict[str, Any]:
         "endpoint_id": row["endpoint_id"],
         "finish_reason": row["finish_reason"] or None,
         "error": failed,
-        "usage": {name: row[name] for name in _TOKENS},
+        "usage": {name: row[name] for name in _TOKENS}
+        | {"cost_usd": usd(row["cost_usd"]), "models": row["model_usage"]},
         "timings": _timings(row),
         "prompt_versions": row["prompt_versions"],
         "cancel_requested": row["cancel_requested_at"] is not None,
@@ -109,7 +167,14 @@ def _detail(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-_TOKENS: Final = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
+_TOKENS: Final = (
+    "input_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "reasoning_tokens",
+    "cache_write_tokens",
+    "unpriced_tokens",
+)
 
 
 def _timings(row: dict[str, Any]) -> dict[str, Any]:

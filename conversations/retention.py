@@ -1,6 +1,6 @@
-"""What is forgotten: events past their time, and everything of a user who leaves.
+"""What is forgotten: events past their time, a thread, and everything of a user who leaves.
 
-Both go in steps of at most `_ROWS` rows, each a short transaction of its own, so nobody waits long
+All go in steps of at most `_ROWS` rows, each a short transaction of its own, so nobody waits long
 and an interrupted call is simply repeated.
 """
 
@@ -18,7 +18,7 @@ from django.contrib.auth import get_user_model
 from django.db import IntegrityError, connection, transaction
 
 from config import database
-from conversations import partitions
+from conversations import attachments, partitions
 from conversations.identifiers import lowest_uuid7
 
 _ROWS: Final = 2_000
@@ -41,26 +41,30 @@ SELECT id FROM conversations_run WHERE status IN ('queued', 'running') ORDER BY 
 """
 _DELETE_OLD: Final = f"""
 DELETE FROM {partitions.DEFAULT} WHERE ctid = ANY(ARRAY(
-    SELECT ctid FROM {partitions.DEFAULT} WHERE run_id < %s LIMIT %s))
+    SELECT ctid FROM {partitions.DEFAULT} batch WHERE run_id < %s AND NOT EXISTS (
+        SELECT FROM conversations_run run WHERE run.id = batch.run_id AND run.created_at >= %s
+    ) LIMIT %s))
 """
 
 
 async def drop_expired(now: datetime) -> Expired:
     """Drop whole partitions older than EVENT_RETENTION_DAYS (0: keep for ever), and some old rows
-    of the default partition. The events of a live run are never dropped."""
+    of the default partition: there lie also young runs to which a clock set back gave an old id. The
+    events of a live run are never dropped."""
     if not settings.EVENT_RETENTION_DAYS:
         return Expired()
-    bound = lowest_uuid7(now - timedelta(days=settings.EVENT_RETENTION_DAYS))
+    since = now - timedelta(days=settings.EVENT_RETENTION_DAYS)
+    bound = lowest_uuid7(since)
     async with database.connection() as held:
         row = await (await held.execute(_OLDEST_LIVE)).fetchone()
         bound = min(bound, row[0]) if row else bound
-        rows = (await held.execute(_DELETE_OLD, (bound, _ROWS))).rowcount
+        rows = (await held.execute(_DELETE_OLD, (bound, since, _ROWS))).rowcount
     old = [one for one in await partitions.partitions() if one.upper <= bound]
     dropped = [one for one in old if await partitions.drop_partition(one)]
     return Expired(len(dropped), rows, more=rows == _ROWS or len(dropped) < len(old))
 
 
-# --- everything of a user -----------------------------------------------------------------------
+# --- everything of a user or a thread -----------------------------------------------------------
 
 _UNFOLDED_AT_ONCE: Final = 25
 _SETTLED_S: Final = 5.0
@@ -75,23 +79,69 @@ class Erased:
     events: int = 0
     runs: int = 0
     threads: int = 0
+    files: int = 0
 
 
 def erase_user(
     user_id: UUID, progress: Callable[[Erased], None] = lambda _: None, *, keep_account: bool = False
 ) -> Erased:
-    """Erase a user's threads, messages, runs and events, then tokens and account; what is gone.
+    """Erase a user's threads, messages, runs, events and files, then tokens and account; what is gone.
 
     The account is shut first and its live runs are cancelled. May be called again after an
     interruption, and for a user who is gone already. Not for a serving loop's thread: it blocks.
     """
     if not keep_account:
         _shut(user_id)
-    live = _cancel_runs(user_id)
+    erased = _erase(_OF_USER, user_id, _cancel_runs(_OF_USER, user_id), progress)
+    files = database.run_sync(attachments.delete_user_files(user_id))
+    erased = replace(erased, files=files)
+    if files:
+        progress(erased)
+    if not keep_account:
+        get_user_model().objects.filter(pk=user_id).delete()
+    return erased
+
+
+def erase_thread(thread_id: UUID, *, owner_id: UUID) -> Erased:
+    """Erase a thread with its messages, runs, events and files; what is gone.
+
+    Its live runs are cancelled first, so that who follows one is told, and no worker can write
+    afterwards. May be called again after an interruption. Blocks, as `erase_user` does.
+    """
+    live = _cancel_runs(_OF_THREAD, thread_id)
+    database.run_sync(attachments.delete_thread_files(owner_id, thread_id))  # while messages name them
+    return _erase(_OF_THREAD, thread_id, live, lambda _: None)
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """Whose rows: conditions and queries that take one id."""
+
+    runs: str
+    messages: str
+    threads: str
+
+
+_OF_USER: Final = _Scope(
+    runs="owner_id = %s",
+    messages="""
+    SELECT message.id FROM conversations_thread thread
+    JOIN conversations_message message ON message.thread_id = thread.id WHERE thread.owner_id = %s
+    """,
+    threads="owner_id = %s",
+)
+_OF_THREAD: Final = _Scope(
+    runs="thread_id = %s",
+    messages="SELECT id FROM conversations_message WHERE thread_id = %s",
+    threads="id = %s",
+)
+
+
+def _erase(scope: _Scope, of_id: UUID, live: list[UUID], progress: Callable[[Erased], None]) -> Erased:
     erased = Erased()
     for left in reversed(range(_PASSES)):
         try:
-            for so_far in _erase_rows(user_id, erased):
+            for so_far in _erase_rows(scope, of_id, erased):
                 erased = so_far
                 progress(erased)
             break
@@ -99,8 +149,6 @@ def erase_user(
             if not left:
                 raise
     _delete_events(live)  # what a worker wrote while its run was being erased
-    if not keep_account:
-        get_user_model().objects.filter(pk=user_id).delete()
     return erased
 
 
@@ -110,15 +158,15 @@ def _shut(user_id: UUID) -> None:
 
 
 _LIVE: Final = """
-SELECT id FROM conversations_run WHERE owner_id = %s AND status IN ('queued', 'running')
+SELECT id FROM conversations_run WHERE {runs} AND status IN ('queued', 'running')
 """
 _CANCEL: Final = """
 UPDATE conversations_run SET cancel_requested_at = coalesce(cancel_requested_at, clock_timestamp())
-WHERE owner_id = %s AND status IN ('queued', 'running') RETURNING id
+WHERE {runs} AND status IN ('queued', 'running') RETURNING id
 """
 
 
-def _cancel_runs(user_id: UUID) -> list[UUID]:
+def _cancel_runs(scope: _Scope, of_id: UUID) -> list[UUID]:
     """Ask for the end of live runs and give those who end runs the time to; the runs' ids.
 
     If nobody does (no process is up) the rows go all the same: without its row a run has no fence
@@ -126,51 +174,49 @@ def _cancel_runs(user_id: UUID) -> list[UUID]:
     """
     until = time.monotonic() + _SETTLED_S
     with connection.cursor() as cursor:
-        cursor.execute(_CANCEL, (user_id,))
+        cursor.execute(_CANCEL.format(runs=scope.runs), (of_id,))
         live = [run_id for (run_id,) in cursor.fetchall()]
         while live and time.monotonic() < until:
-            cursor.execute(_LIVE, (user_id,))
+            cursor.execute(_LIVE.format(runs=scope.runs), (of_id,))
             if not cursor.fetchall():
                 break
             time.sleep(0.05)
     return live
 
 
-_MESSAGES: Final = """
-SELECT message.id FROM conversations_thread thread
-JOIN conversations_message message ON message.thread_id = thread.id WHERE thread.owner_id = %s
-"""
-_FOLDED: Final = "SELECT id FROM conversations_run WHERE owner_id = %s AND folded ORDER BY id"
-_UNFOLDED: Final = "SELECT id FROM conversations_run WHERE owner_id = %s ORDER BY id"
-_THREADS: Final = "SELECT id FROM conversations_thread WHERE owner_id = %s"
+_FOLDED: Final = "SELECT id FROM conversations_run WHERE {runs} AND folded ORDER BY id"
+_UNFOLDED: Final = "SELECT id FROM conversations_run WHERE {runs} ORDER BY id"
+_THREADS: Final = "SELECT id FROM conversations_thread WHERE {threads}"
 
 
-def _erase_rows(user_id: UUID, erased: Erased) -> Iterator[Erased]:
+def _erase_rows(scope: _Scope, of_id: UUID, erased: Erased) -> Iterator[Erased]:
     """Erase in the order of who refers to whom; gives the count after each step."""
-    for ids in _some(_MESSAGES, user_id, _ROWS):
+    for ids in _some(scope.messages, of_id, _ROWS):
         gone = _delete("DELETE FROM conversations_message WHERE id = ANY(%s)", ids)
         erased = replace(erased, messages=erased.messages + gone)
         yield erased
-    for ids in _some(_FOLDED, user_id, _ROWS // 2):  # a row of the log each
+    for ids in _some(_FOLDED.format(runs=scope.runs), of_id, _ROWS // 2):  # a row of the log each
         with transaction.atomic():
             events = _delete("DELETE FROM conversations_eventbatch WHERE run_id = ANY(%s)", ids)
             runs = _delete(_DELETE_RUNS, ids)
         erased = replace(erased, events=erased.events + events, runs=erased.runs + runs)
         yield erased
-    for ids in _some(_UNFOLDED, user_id, _UNFOLDED_AT_ONCE):  # hundreds of rows each
+    for ids in _some(
+        _UNFOLDED.format(runs=scope.runs), of_id, _UNFOLDED_AT_ONCE
+    ):  # hundreds of rows each
         events, runs = _delete_events(ids), _delete(_DELETE_RUNS, ids)
         erased = replace(erased, events=erased.events + events, runs=erased.runs + runs)
         yield erased
-    for ids in _some(_THREADS, user_id, _ROWS):
+    for ids in _some(_THREADS.format(threads=scope.threads), of_id, _ROWS):
         gone = _delete("DELETE FROM conversations_thread WHERE id = ANY(%s)", ids)
         erased = replace(erased, threads=erased.threads + gone)
         yield erased
 
 
-def _some(query: str, user_id: UUID, count: int) -> Iterator[list[UUID]]:
+def _some(query: str, of_id: UUID, count: int) -> Iterator[list[UUID]]:
     """The ids in lists, from a cursor that the server keeps: what is deleted is not looked at twice."""
     with connection.chunked_cursor() as cursor:
-        cursor.execute(query, (user_id,))
+        cursor.execute(query, (of_id,))
         while rows := cursor.fetchmany(count):
             yield [row_id for (row_id,) in rows]
 

@@ -8,17 +8,20 @@ writes; whoever settles a dead worker's run makes the same one from the stored e
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
 import msgspec
 
-from conversations import events
-from conversations.events import Fact, RunEvent
-from conversations.log import StoredMessage
+from conversations import events, usage
+from conversations.ending import StoredInterrupt, StoredMessage
+from conversations.events import Fact, RunEvent, Terminal
+from conversations.growing import GrowingText
+from conversations.state import put
 
-_TAIL: Final = 128
+_LONGEST_ID: Final = 200  # of the column; the whole id stands in the metadata
 _STATUS_OF_CODE = {"cancelled": "cancelled"}
 
 
@@ -29,19 +32,19 @@ class _Draft:
     message_id: str
     stage: str | None
     body: events.MessageBody | None = None
-    _chunks: list[str] = field(default_factory=list)
-    _tail: list[str] = field(default_factory=list)
+    _said: GrowingText = field(default_factory=GrowingText)
 
     def add(self, text: str) -> None:
-        """Say more; small pieces are joined now and then, since each costs far more than its text."""
-        self._tail.append(text)
-        if len(self._tail) == _TAIL:
-            self._chunks.append("".join(self._tail))
-            self._tail.clear()
+        """Say more."""
+        self._said.add(text)
+
+    @property
+    def has_card(self) -> bool:
+        return bool(self.body and self.body.ui_hints)
 
     @property
     def text(self) -> str:
-        return self.body.content if self.body else "".join([*self._chunks, *self._tail])
+        return self.body.content if self.body else str(self._said)
 
 
 @dataclass
@@ -51,6 +54,14 @@ class _Call:
     started: events.ToolCallStarted
     completed: events.ToolCallCompleted | None = None
 
+    @property
+    def call_id(self) -> str:
+        return self.started.tool_call_id
+
+    @property
+    def is_clients(self) -> bool:
+        return self.started.kind == "frontend"
+
 
 @dataclass
 class Transcript:
@@ -58,12 +69,15 @@ class Transcript:
 
     run_id: UUID
     routed: events.ModelRouted | None = None
+    calls: list[events.ModelCompleted] = field(default_factory=list)
     terminal: events.Terminal | None = None
     first_token_at_ms: int | None = None
     last_seq: int = 0
+    state: Any = None
+    _shown_raw: bool = False
     _entries: dict[str, _Draft | _Call] = field(default_factory=dict)
     _stages: dict[str, int] = field(default_factory=dict)
-    _latencies: dict[str, int] = field(default_factory=dict)
+    _ended: dict[str, events.StageCompleted] = field(default_factory=dict)
 
     def feed(self, event: RunEvent) -> None:
         """Take the next event."""
@@ -74,20 +88,29 @@ class Transcript:
                     self.first_token_at_ms = event.at
                 self._draft(message_id).add(text)
             case events.MessageCompleted(body):
-                self._draft(body.message_id).body = body
+                self._draft(body.message_id, body.role).body = body
             case events.ToolCallStarted() as started:
                 self._entries[f"call:{started.tool_call_id}"] = _Call(started)
             case events.ToolCallCompleted() as completed:
                 call = self._entries.get(f"call:{completed.tool_call_id}")
-                if isinstance(call, _Call):
+                if completed.asked_in:
+                    key = f"answer:{completed.asked_in}:{completed.tool_call_id}"
+                    self._entries[key] = _answered(completed)
+                elif isinstance(call, _Call):
                     call.completed = completed
             case events.StageStarted(stage):
                 self._stages[stage] = event.at
-            case events.StageCompleted(stage, latency_ms):
+            case events.StageCompleted(stage) as ended:
                 self._stages.pop(stage, None)
-                self._latencies[stage] = latency_ms
+                self._ended[stage] = ended
+            case events.UpstreamRaw():
+                self._shown_raw = True
+            case events.StateUpdated("thread", key, value):
+                self.state = put(self.state, key, value)
             case events.ModelRouted() as routed:
                 self.routed = routed
+            case events.ModelCompleted() as call:
+                self.calls.append(call)
             case events.RunCompleted() | events.RunFailed() as terminal:
                 self.terminal = terminal
 
@@ -96,12 +119,29 @@ class Transcript:
         entry = self._entries.get(f"message:{message_id}")
         return entry.text if isinstance(entry, _Draft) else ""
 
-    def closing(self, code: str, at_ms: int) -> list[Fact]:
-        """The facts that close whatever is open, calls first, then messages, then stages."""
+    @property
+    def answer(self) -> str:
+        """The text of the assistant's newest message so far."""
+        drafts = (entry for entry in reversed(self._entries.values()) if isinstance(entry, _Draft))
+        said = (one.text for one in drafts if one.body is None or one.body.role == "assistant")
+        return next(said, "")
+
+    def closing(self, terminal: Terminal, at_ms: int) -> list[Fact]:
+        """The facts that close whatever is open before `terminal`: calls, then messages, then stages.
+
+        A call that waits for the client, or for approval, stays open if the run ends well: its answer
+        comes with the next.
+        """
         facts: list[Fact] = []
-        problem = events.Problem(code, "The run ended before the tool answered.")
+        failed = isinstance(terminal, events.RunFailed)
+        problem = events.Problem(
+            terminal.code if isinstance(terminal, events.RunFailed) else "interrupted",
+            "The run ended before the tool answered.",
+        )
         for entry in self._entries.values():
             if isinstance(entry, _Call) and entry.completed is None:
+                if not failed and (entry.is_clients or entry.call_id in _interrupted(terminal)):
+                    continue
                 begun = entry.started
                 facts.append(
                     events.ToolCallCompleted(
@@ -118,17 +158,42 @@ class Transcript:
         return facts
 
     def messages(self) -> tuple[StoredMessage, ...]:
-        """The messages to store, in the order in which they were begun."""
-        return tuple(
-            self._tool_message(entry) if isinstance(entry, _Call) else self._spoken_message(entry)
-            for entry in self._entries.values()
-            if isinstance(entry, _Call) or entry.text
+        """The messages to store, in the order in which they were begun; stages' notes come last."""
+        entries = self._entries.values()
+        spoken = {entry.stage for entry in entries if isinstance(entry, _Draft)} | {"execution"}
+        stages = [ended for stage, ended in self._ended.items() if stage not in spoken]
+        said = [entry for entry in entries if isinstance(entry, _Call) or entry.text or entry.has_card]
+        return (*map(self._message, said), *map(self._stage_message, stages))
+
+    def interrupts(self) -> tuple[StoredInterrupt, ...]:
+        """The calls that wait for approval, as their rows; an id that is none of ours has no row."""
+        terminal = self.terminal
+        asked = terminal.interrupts if isinstance(terminal, events.RunCompleted) else ()
+        found = (self._interrupt(interrupt) for interrupt in asked)
+        return tuple(interrupt for interrupt in found if interrupt is not None)
+
+    def _interrupt(self, given: dict[str, Any]) -> StoredInterrupt | None:
+        call = self._entries.get(f"call:{given.get('toolCallId')}")
+        if not isinstance(call, _Call):
+            return None
+        try:
+            interrupt_id = UUID(given["id"])
+            expires_at = datetime.fromisoformat(given["expiresAt"])
+        except (KeyError, ValueError, TypeError, AttributeError):
+            return None
+        return StoredInterrupt(
+            interrupt_id,
+            _without_nul(call.call_id)[:_LONGEST_ID],
+            _without_nul(call.started.tool_name)[:_LONGEST_ID],
+            msgspec.json.encode(_without_nul(call.started.parameters)).decode(),
+            _without_nul(str(given.get("message", ""))),
+            expires_at.isoformat(),
         )
 
     @property
     def said_anything(self) -> bool:
-        """Whether a client has seen words or tool calls of this run."""
-        return bool(self._entries)
+        """Whether a client has seen words, raw pieces or tool calls of this run."""
+        return self._shown_raw or bool(self._entries)
 
     @property
     def status(self) -> str:
@@ -140,13 +205,35 @@ class Transcript:
                 return _STATUS_OF_CODE.get(code, "failed")
         return "completed"
 
-    def _draft(self, message_id: str) -> _Draft:
-        key = f"message:{message_id}"
+    def _draft(self, message_id: str, role: str = "assistant") -> _Draft:
+        """The message of that id; reasoning may have the id of the answer that it belongs to."""
+        key = f"{'reasoning' if role == 'reasoning' else 'message'}:{message_id}"
         entry = self._entries.get(key)
         if not isinstance(entry, _Draft):
             stage = next(reversed(self._stages), None)
             entry = self._entries[key] = _Draft(message_id, stage)
         return entry
+
+    def _message(self, entry: _Draft | _Call) -> StoredMessage:
+        match entry:
+            case _Draft():
+                return self._spoken_message(entry)
+            case _Call(completed=None) if entry.is_clients:
+                return self._asking_message(entry.started)
+            case _Call(completed=None) if entry.call_id in _interrupted(self.terminal):
+                return self._asking_message(entry.started, awaits="approval")
+        return self._tool_message(entry)
+
+    def _stage_message(self, ended: events.StageCompleted) -> StoredMessage:
+        message_id = f"{ended.stage}-{self.run_id.hex}"
+        metadata = {
+            "run_id": self.run_id.hex,
+            "stage": ended.stage,
+            "latency_ms": ended.latency_ms,
+            "message_id": message_id,
+        }
+        note = _storable("activity", ended.summary, metadata, message_id)
+        return replace(note, placed=False)
 
     def _spoken_message(self, draft: _Draft) -> StoredMessage:
         answer: dict[str, Any] = {"answer": draft.text, "status": self.status}
@@ -156,23 +243,69 @@ class Transcript:
         metadata: dict[str, Any] = dict(draft.body.metadata) if draft.body else {}
         metadata |= {"run_id": self.run_id.hex, "message_id": draft.message_id}
         if draft.stage:
-            metadata |= {"stage": draft.stage, "latency_ms": self._latencies.get(draft.stage, 0)}
+            ended = self._ended.get(draft.stage)
+            metadata |= {"stage": draft.stage, "latency_ms": ended.latency_ms if ended else 0}
         if role == "assistant":
             metadata["worker_agent_output"] = answer
-        return _storable(role, draft.text, metadata)
+        return _storable(role, draft.text, metadata | self._spent_on(draft), draft.message_id)
+
+    def _spent_on(self, draft: _Draft) -> dict[str, Any]:
+        """Who was asked for this message, how that ended, what it used and cost; {} where nobody was."""
+        calls = [call for call in self.calls if call.message_id == draft.message_id]
+        if not calls:
+            return {}
+        last = calls[-1]
+        told = {"finish_reason": last.finish_reason, "upstream_reason": last.upstream_reason}
+        asked = {"provider": last.provider, "model": last.model}
+        asked |= {name: word for name, word in told.items() if word}
+        return asked | {"usage": usage.shown(usage.total(calls))}
+
+    def _asking_message(self, call: events.ToolCallStarted, **more: str) -> StoredMessage:
+        """A call that waits for an answer, as the message in which a model makes it."""
+        arguments = msgspec.json.encode(call.parameters).decode()
+        message_id = events.call_message_id(call.tool_call_id)
+        metadata: dict[str, Any] = {
+            "run_id": self.run_id.hex,
+            "message_id": message_id,
+            "tool_calls": [{"id": call.tool_call_id, "name": call.tool_name, "arguments": arguments}],
+        } | more
+        return _storable("assistant", "", metadata | _thoughts(call), message_id)
 
     def _tool_message(self, call: _Call) -> StoredMessage:
         started, done = call.started, call.completed
         output = {"tool_name": started.tool_name, "tool_call_id": started.tool_call_id}
+        asked_in = done.asked_in if done else None
+        message_id = events.tool_message_id(self.run_id.hex, started.tool_call_id, asked_in)
         metadata = {
             "run_id": self.run_id.hex,
             "stage": "tool_execution",
             "message_id": f"tool_execution-{self.run_id.hex}",
             "tool_name": started.tool_name,
+            "tool_arguments": started.parameters,
             "latency_ms": done.elapsed_ms if done else 0,
             "tool_agent_output": output | (_outcome(done) if done else {"ok": False}),
         }
-        return _storable("tool", _tool_summary(started, done), metadata)
+        return _storable("tool", _tool_summary(started, done), metadata | _thoughts(started), message_id)
+
+
+def _thoughts(call: events.ToolCallStarted) -> dict[str, Any]:
+    return {"reasoning": call.reasoning} if call.reasoning else {}
+
+
+def _interrupted(terminal: Terminal | None) -> set[str]:
+    """The ids of the calls for which the run's end asks somebody's approval."""
+    if not isinstance(terminal, events.RunCompleted):
+        return set()
+    named = (interrupt.get("toolCallId") for interrupt in terminal.interrupts)
+    return {call_id for call_id in named if isinstance(call_id, str)}
+
+
+def _answered(done: events.ToolCallCompleted) -> _Call:
+    """The answer to a call that an earlier run made."""
+    started = events.ToolCallStarted(
+        done.tool_call_id, done.tool_name, done.parameters or {}, done.kind, done.server_label
+    )
+    return _Call(started, done)
 
 
 def fold(run_id: UUID, some: Iterable[RunEvent]) -> Transcript:
@@ -185,7 +318,7 @@ def fold(run_id: UUID, some: Iterable[RunEvent]) -> Transcript:
 
 def _outcome(done: events.ToolCallCompleted) -> dict[str, Any]:
     kept: dict[str, Any] = msgspec.to_builtins(done)
-    names = ("ok", "result", "error", "ui_hints")
+    names = ("ok", "result", "error", "ui_hints", "asked_in")
     return {"latency_ms": done.elapsed_ms} | {name: kept[name] for name in names if name in kept}
 
 
@@ -199,12 +332,12 @@ def _tool_summary(started: events.ToolCallStarted, done: events.ToolCallComplete
     )
 
 
-def _storable(role: str, content: str, metadata: dict[str, Any]) -> StoredMessage:
+def _storable(role: str, content: str, metadata: dict[str, Any], message_id: str) -> StoredMessage:
     """A message that PostgreSQL takes: neither its text nor its jsonb has a place for NUL."""
     encoded = msgspec.json.encode(metadata).decode()
     if "\\u0000" in encoded:
         encoded = msgspec.json.encode(_without_nul(metadata)).decode()
-    return StoredMessage(role, _without_nul(content), encoded)
+    return StoredMessage(role, _without_nul(content), encoded, _without_nul(message_id)[:_LONGEST_ID])
 
 
 def _without_nul(value: Any) -> Any:

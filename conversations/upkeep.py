@@ -1,4 +1,6 @@
-"""Keep the log in order: partitions ahead of time, ended runs folded, old events dropped.
+"""Keep the log in order: partitions ahead of time, ended runs folded, what is past its time dropped,
+what was said lately merged into the search index, interrupts nobody answered marked expired, and old
+entries of the audit log forgotten.
 
 Every web and worker process keeps up, one of them at a time; a round is bounded, so that a pile of
 work (100,000 short runs) takes many rounds and no process is busy with it for long.
@@ -12,13 +14,14 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 import structlog
 
 from config import database
-from conversations import folding, partitions, retention
+from config.audit import forgetting
+from conversations import attachments, folding, interrupts, partitions, retention, search_index
 
 logger = structlog.get_logger(__name__)
 
@@ -36,6 +39,8 @@ class Upkept:
     folded: int = 0
     dropped: int = 0
     deleted: int = 0
+    files: int = 0
+    audit: int = 0
     more: bool = False
 
 
@@ -44,12 +49,17 @@ async def upkeep(*, budget_s: float = _BUDGET_S) -> Upkept | None:
     async with _alone() as alone:
         if not alone:
             return None
-        now = datetime.now(UTC)
+        now = await _now()
         made = await partitions.ensure_partitions(now)
         expired = await retention.drop_expired(now)
         folded, more = await _fold(budget_s)
         await partitions.pack()
-    return Upkept(len(made), folded, expired.partitions, expired.rows, more or expired.more)
+        await search_index.merge_new()
+        await interrupts.expire_due()
+        files, more_files = await attachments.sweep()
+        audit = await forgetting.forget_old()
+    left = more or expired.more or more_files or audit == forgetting.AT_ONCE
+    return Upkept(len(made), folded, expired.partitions, expired.rows, files, audit, left)
 
 
 async def upkeep_for_ever() -> None:
@@ -62,6 +72,14 @@ async def upkeep_for_ever() -> None:
             pause = _BUSY_S if done is not None and done.more else EVERY_S
         except Exception as error:  # a failed round is repeated; it must never be the last one
             logger.warning("upkeep failed", error=type(error).__name__)
+
+
+async def _now() -> datetime:
+    """The database's time: a host whose clock has jumped ahead must not drop what is young."""
+    async with database.connection() as connection:
+        row = await (await connection.execute("SELECT clock_timestamp()")).fetchone()
+    assert row is not None
+    return row[0]  # type: ignore[no-any-return]
 
 
 async def _fold(budget_s: float) -> tuple[int, bool]:

@@ -1,33 +1,76 @@
-"""`GET /api/v1/agent/history` (specs/run-agent-input.md §4)."""
+"""History, search and threads (specs/run-agent-input.md §4)."""
 
 from __future__ import annotations
 
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework.request import Request
-from rest_framework.response import Response
-from rest_framework.views import APIView
+import asyncio
+
+import msgspec
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from config.auth.bearer import Caller
-from conversations import history
+from config.errors import InvalidRequest
+from config.http import allow, api, json_object, json_response
+from conversations import history, search, threads
+from conversations.threads import Changes
 
 
-class HistoryView(APIView):
-    """One day of a conversation."""
-
-    @extend_schema(
-        summary="One day of a conversation, the newest first",
-        parameters=[
-            OpenApiParameter("threadId", OpenApiTypes.UUID, description="Default: the newest thread."),
-            OpenApiParameter("before", OpenApiTypes.DATE, description="The newest day before this one."),
-        ],
-        responses={200: OpenApiTypes.OBJECT},
+@api
+async def history_day(request: HttpRequest, caller: Caller) -> HttpResponseBase:
+    """`GET /api/v1/agent/history`: one day of a conversation, the newest first."""
+    allow(request, "GET")
+    caller.require("read")
+    asked = request.GET
+    content = history.content_form(asked.get("content"))
+    day = await history.history_day(
+        caller.user_id, thread_id=asked.get("threadId"), before=asked.get("before"), content=content
     )
-    def get(self, request: Request) -> Response:
-        caller: Caller = request.auth  # type: ignore[assignment]
-        caller.require("read")
-        query = request.query_params
-        day = history.history_day(
-            caller.user_id, thread_id=query.get("threadId"), before=query.get("before")
-        )
-        return Response(day)
+    return json_response(day)
+
+
+@api
+async def history_search(request: HttpRequest, caller: Caller) -> HttpResponseBase:
+    """`GET /api/v1/agent/history/search`: messages that hold every word, the newest first."""
+    allow(request, "GET")
+    caller.require("read")
+    given = request.GET
+    asked = search.asked(
+        given.get("q"),
+        thread_id=given.get("threadId"),
+        limit=given.get("limit"),
+        cursor=given.get("cursor"),
+    )
+    return json_response(await search.search(caller.user_id, asked))
+
+
+@api
+async def thread_list(request: HttpRequest, caller: Caller) -> HttpResponseBase:
+    """`GET /api/v1/agent/threads`: the caller's conversations, the latest first."""
+    allow(request, "GET")
+    caller.require("read")
+    asked = request.GET
+    page = await threads.thread_page(
+        caller.user_id,
+        archived=asked.get("archived"),
+        limit=asked.get("limit"),
+        cursor=asked.get("cursor"),
+    )
+    return json_response(page)
+
+
+async def change_thread(request: HttpRequest, caller: Caller, thread_id: str) -> HttpResponse:
+    """`/api/v1/agent/threads/{thread_id}`: rename and archive (PATCH), delete (DELETE)."""
+    caller.require("run")
+    if request.method == "PATCH":
+        changes = _changes(request.body)
+        return json_response(await threads.change_thread(caller.user_id, thread_id, changes))
+    await asyncio.shield(threads.delete_thread(caller.user_id, thread_id))
+    return HttpResponse(status=204)
+
+
+def _changes(raw: bytes) -> Changes:
+    try:
+        return msgspec.convert(json_object(raw), Changes)
+    except msgspec.ValidationError:
+        raise InvalidRequest(
+            "Send title (a string), archived (true or false), or both.", code="invalid_request"
+        ) from None

@@ -6,15 +6,23 @@ database and is only ever shown masked. Changes go through `prompts.actions`.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from decimal import Decimal
+from typing import ClassVar, Final
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from prompts.addresses import http_address
+from prompts.allowance_models import Budget as Budget
+from prompts.allowance_models import Entitlement as Entitlement
+from prompts.allowance_models import Quota as Quota
+from prompts.allowance_models import QuotaUse as QuotaUse
+from prompts.allowance_models import Tier as Tier
 
 
 class PromptKind(models.TextChoices):
@@ -44,7 +52,29 @@ class Prompt(models.Model):
     is_active = models.BooleanField(
         default=False, editable=False, help_text="The one in use for its kind."
     )
+    previous_version = models.ForeignKey(
+        "PromptVersion",
+        on_delete=models.DO_NOTHING,
+        null=True,
+        blank=True,
+        related_name="+",
+        editable=False,
+        help_text="What was active before, to roll back to.",
+    )
+    split_version = models.ForeignKey(
+        "PromptVersion",
+        on_delete=models.DO_NOTHING,
+        null=True,
+        blank=True,
+        related_name="+",
+        editable=False,
+        help_text="The version that a part of the threads gets instead of the active one.",
+    )
+    split_percent = models.PositiveSmallIntegerField(
+        default=0, db_default=0, editable=False, help_text="How many of 100 threads get it."
+    )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
+    deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     class Meta:
         constraints: ClassVar = [
@@ -55,6 +85,11 @@ class Prompt(models.Model):
             models.CheckConstraint(
                 condition=Q(is_active=False) | Q(active_version__isnull=False),
                 name="active_prompt_has_version",
+            ),
+            models.CheckConstraint(
+                condition=Q(split_version__isnull=True, split_percent=0)
+                | Q(split_version__isnull=False, split_percent__gte=1, split_percent__lte=99),
+                name="prompt_split_whole_or_none",
             ),
         ]
 
@@ -83,6 +118,29 @@ class PromptVersion(models.Model):
 
     def __str__(self) -> str:
         return f"{self.prompt.name} v{self.number}"
+
+
+class PromptLabel(models.Model):
+    """A name, such as production or staging, that points at one version of a prompt and can be moved."""
+
+    prompt = models.ForeignKey(Prompt, on_delete=models.CASCADE, related_name="labels")
+    name = models.CharField(
+        max_length=32,
+        validators=[
+            RegexValidator(r"^[a-z0-9][a-z0-9_-]*\Z", "Use small letters, digits, _ and - only.")
+        ],
+    )
+    version = models.ForeignKey(PromptVersion, on_delete=models.CASCADE, related_name="labels")
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering: ClassVar = ["name"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["prompt", "name"], name="one_version_per_label"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class Secret(models.Model):
@@ -124,6 +182,17 @@ class Endpoint(models.Model):
         help_text="For example https://api.example.com/v1",
     )
     secret = models.ForeignKey(Secret, on_delete=models.SET_NULL, null=True, blank=True, editable=False)
+    images_by_url = models.BooleanField(
+        "images by URL",
+        default=False,
+        help_text="The provider fetches images by signed URL, so PUBLIC_URL must reach here from there. "
+        "Off: they are sent inside the request.",
+    )
+    needs_key = models.BooleanField(
+        "needs a key",
+        default=True,
+        help_text="Off for a model server that asks for none, such as Ollama or vLLM at home.",
+    )
     is_active = models.BooleanField(default=True)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     updated_at = models.DateTimeField(auto_now=True)
@@ -158,7 +227,26 @@ class ModelMapping(models.Model):
     )
     label = models.CharField(max_length=200, blank=True, default="")
     is_active = models.BooleanField(default=True)
-    required_tier = models.CharField(max_length=32, blank=True, default="")
+    required_tier = models.CharField(
+        max_length=32, blank=True, default="", help_text="Who is below it neither sees nor uses it."
+    )
+    family = models.CharField(
+        max_length=100,
+        blank=True,
+        default="",
+        help_text="Models of one family share a daily quota; empty: the model alone.",
+    )
+    supports_vision = models.BooleanField(
+        default=False, help_text="Every candidate takes images beside text."
+    )
+    supports_tools = models.BooleanField(default=True, help_text="Every candidate can call tools.")
+    context_tokens = models.PositiveIntegerField(
+        "context size",
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1_000), MaxValueValidator(100_000_000)],
+        help_text="Tokens that the smallest candidate takes, answer included; empty: CONTEXT_TOKENS.",
+    )
     updated_at = models.DateTimeField(auto_now=True)
 
     def __str__(self) -> str:
@@ -169,8 +257,35 @@ class ModelMapping(models.Model):
         return f"global:{self.key}"
 
 
+OWN_PRICE = ("input_price", "output_price", "cached_input_price", "cache_write_price")
+
+
+def _price(help_text: str) -> models.DecimalField[Decimal | None, Decimal | None]:
+    return models.DecimalField(
+        null=True,
+        blank=True,
+        max_digits=12,
+        decimal_places=6,
+        validators=[MinValueValidator(0)],
+        help_text=help_text,
+    )
+
+
+_SHARE: Final = [MinValueValidator(0.001), MaxValueValidator(1)]
+_PENALTY: Final = [MinValueValidator(-2), MaxValueValidator(2)]
+
+
+class ReasoningEffort(models.TextChoices):
+    """How much a model is asked to think before it answers."""
+
+    MINIMAL = "minimal"
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
 class ModelCandidate(models.Model):
-    """One endpoint and model that may serve a mapping."""
+    """One endpoint and model that may serve a mapping, and how it is asked unless a request says."""
 
     mapping = models.ForeignKey(ModelMapping, on_delete=models.CASCADE, related_name="candidates")
     position = models.PositiveIntegerField(default=1, help_text="Tried from low to high.")
@@ -181,13 +296,71 @@ class ModelCandidate(models.Model):
     temperature = models.FloatField(
         null=True, blank=True, validators=[MinValueValidator(0), MaxValueValidator(2)]
     )
-    max_tokens = models.PositiveIntegerField(null=True, blank=True)
+    max_tokens = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text="The most that any request gets; empty: as the provider likes.",
+    )
+    top_p = models.FloatField("top p", null=True, blank=True, validators=_SHARE)
+    frequency_penalty = models.FloatField(null=True, blank=True, validators=_PENALTY)
+    presence_penalty = models.FloatField(null=True, blank=True, validators=_PENALTY)
+    stop = ArrayField(
+        models.CharField(max_length=256),
+        default=list,
+        blank=True,
+        size=16,
+        help_text="Texts at which the answer ends, comma-separated.",
+    )
+    seed = models.IntegerField(null=True, blank=True)
+    reasoning_effort = models.CharField(max_length=16, choices=ReasoningEffort, blank=True, default="")
+    reasoning_budget = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(1_000_000)],
+        help_text="Tokens it may think; the wires of OpenAI know efforts only.",
+    )
+    input_price = _price("Own price: USD for a million input tokens. Empty: the published one.")
+    output_price = _price("Own price: USD for a million output tokens, reasoning among them.")
+    cached_input_price = _price("Of input read from the provider's cache. Empty: as other input.")
+    cache_write_price = _price("Of input written to the provider's cache. Empty: as other input.")
 
     class Meta:
         ordering: ClassVar = ["position", "id"]
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(input_price=None, output_price=None)
+                | Q(input_price__gte=0, output_price__gte=0),
+                name="own_price_for_input_and_output",
+            ),
+            models.CheckConstraint(
+                condition=Q(cached_input_price=None, cache_write_price=None)
+                | Q(input_price__isnull=False),
+                name="own_cache_price_needs_input_price",
+            ),
+            models.CheckConstraint(
+                condition=Q(reasoning_effort="") | Q(reasoning_effort__in=ReasoningEffort.values),
+                name="candidate_effort_known",
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.endpoint} · {self.model}"
+
+    def clean(self) -> None:
+        """An own price is whole: what it leaves out would be taken from nowhere."""
+        super().clean()
+        given = {name: getattr(self, name) for name in OWN_PRICE}
+        if all(price is None for price in given.values()):
+            return
+        missing = [name for name in ("input_price", "output_price") if given[name] is None]
+        if missing:
+            raise ValidationError(
+                dict.fromkeys(
+                    missing,
+                    "An own price needs input and output; 0 if it costs nothing, or empty all four.",
+                )
+            )
 
 
 class AppSetting(models.Model):

@@ -2,17 +2,22 @@
 
 Each event loop remembers its own, and callers that come while it is being read share that read,
 so a burst of starting runs costs one statement. Nothing is remembered of a read that failed.
+`keep_warm` reads ahead what is in use, so that a run that comes alone does not wait for it either.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from time import monotonic
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
+_TICK_S: Final = 0.2
+_IN_USE_S: Final = 60.0
+_all: list[Remembered[Any]] = []
 
 
 class Remembered(Generic[T]):
@@ -23,13 +28,23 @@ class Remembered(Generic[T]):
         self._seconds = seconds
         self._reading: dict[asyncio.AbstractEventLoop, asyncio.Task[T]] = {}
         self._held: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[float, T]] = WeakKeyDictionary()
+        self._asked_at = float("-inf")
+        _all.append(self)
 
     async def get(self) -> T:
         loop = asyncio.get_running_loop()
+        self._asked_at = monotonic()
         held = self._held.get(loop)
         if held is not None and monotonic() < held[0]:
             return held[1]
         return await asyncio.shield(self._reading.get(loop) or self._start(loop))
+
+    async def read_ahead(self) -> None:
+        """Read again what was asked for in the last minute and would expire before long."""
+        loop, now = asyncio.get_running_loop(), monotonic()
+        held = self._held.get(loop)
+        if now < self._asked_at + _IN_USE_S and (held is None or held[0] < now + 2 * _TICK_S):
+            await asyncio.shield(self._reading.get(loop) or self._start(loop))
 
     def forget(self) -> None:
         """Read again next time; safe to call from any thread."""
@@ -45,3 +60,12 @@ class Remembered(Generic[T]):
         value = await self._read()
         held[loop] = (began + self._seconds, value)
         return value
+
+
+async def keep_warm() -> None:
+    """Read ahead for the running loop, for ever; an outage of the database is waited out."""
+    while True:
+        await asyncio.sleep(_TICK_S)
+        for remembered in _all:
+            with suppress(Exception):  # who needs the value reads it then, and sees the error
+                await remembered.read_ahead()

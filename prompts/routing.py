@@ -1,14 +1,16 @@
 """From a public model name to the endpoints that may serve it, in order.
 
 A model is routable when its mapping is active and has a candidate on an active endpoint that has a
-key (the offline demo needs none). `_CANDIDATES` says so for runs, `_ROUTABLE` for pages; a test
+key or needs none. `_CANDIDATES` says so for runs, `_ROUTABLE` for pages; a test
 keeps the two together. Keys are opened here, for a run, and nowhere else.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, Final
+from uuid import UUID
 
 import structlog
 from django.db.models import Prefetch, Q, QuerySet
@@ -17,8 +19,9 @@ from django.dispatch import receiver
 
 from config.database import connection
 from config.errors import InvalidRequest
-from prompts import secrets
+from prompts import app_settings, secrets, tiers
 from prompts.models import Endpoint, ModelCandidate, ModelMapping, ProviderDialect
+from prompts.prices import OwnPrice
 from prompts.remembered import Remembered
 
 log = structlog.get_logger(__name__)
@@ -29,21 +32,30 @@ _CANDIDATES: Final = """
       JOIN prompts_modelcandidate c ON c.mapping_id = m.id
       JOIN prompts_endpoint e ON e.id = c.endpoint_id AND e.is_active
       LEFT JOIN prompts_secret s ON s.id = e.secret_id
-     WHERE m.is_active AND (e.dialect = 'demo' OR s.id IS NOT NULL)
+     WHERE m.is_active AND (e.dialect = 'demo' OR s.id IS NOT NULL OR NOT e.needs_key)
 """
 _ROUTES: Final = f"""
-    SELECT m.key, e.id, e.provider, e.dialect, e.base_url, c.model, s.sealed, c.temperature, c.max_tokens
+    SELECT m.key, m.supports_vision, m.supports_tools, m.required_tier, m.family, m.context_tokens,
+           e.id, e.provider, e.dialect, e.base_url, c.model, s.sealed,
+           c.input_price, c.output_price, c.cached_input_price, c.cache_write_price,
+           c.temperature, c.max_tokens, c.top_p, c.frequency_penalty, c.presence_penalty, c.stop,
+           c.seed, c.reasoning_effort, c.reasoning_budget, e.images_by_url
     {_CANDIDATES}
-     ORDER BY c.position, c.id
+     ORDER BY m.key, c.position, c.id
 """
 _ROUTABLE: Final = Q(endpoint__is_active=True) & (
-    Q(endpoint__dialect=ProviderDialect.DEMO) | Q(endpoint__secret__isnull=False)
+    Q(endpoint__dialect=ProviderDialect.DEMO)
+    | Q(endpoint__secret__isnull=False)
+    | Q(endpoint__needs_key=False)
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One endpoint and model that may serve a run; `key` is open, so it stays out of the repr."""
+    """One endpoint and model that may serve a run, and how it is asked unless the request says.
+
+    `key` is open, so it stays out of the repr.
+    """
 
     endpoint_id: int
     provider: str
@@ -53,15 +65,30 @@ class Candidate:
     key: str = field(repr=False)
     temperature: float | None
     max_tokens: int | None
+    price: OwnPrice | None = None
+    top_p: float | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+    reasoning: str = ""
+    reasoning_budget: int | None = None
+    images_by_url: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRoute:
-    """A public model name (`global:xai`), its key (`xai`) and its candidates, first choice first."""
+    """A public model name (`global:xai`), its key (`xai`) and its candidates, first choice first.
+
+    What it supports, every candidate does, so that a fallback loses nothing.
+    """
 
     name: str
     key: str
     candidates: tuple[Candidate, ...]
+    supports_vision: bool = False
+    supports_tools: bool = True
+    context_tokens: int | None = None
 
 
 async def route(model: str) -> ModelRoute:
@@ -70,19 +97,58 @@ async def route(model: str) -> ModelRoute:
     At most half a second old. Raises `InvalidRequest` with code model_required or model_not_allowed.
     """
     key = _key(model)
-    rows = (await _routes.get()).get(key, ())
+    mapping = (await _routes.get()).get(key)
+    rows = mapping.candidates if mapping else ()
     candidates = tuple(made for row in rows if (made := _candidate(*row)) is not None)
-    if not candidates:
+    if mapping is None or not candidates:
         raise _not_allowed()
-    return ModelRoute(name=_name(key), key=key, candidates=candidates)
+    return ModelRoute(
+        _name(key),
+        key,
+        candidates,
+        mapping.supports_vision,
+        mapping.supports_tools and not mapping.offline,
+        mapping.context_tokens,
+    )
 
 
-async def check_model(model: str) -> str:
-    """The canonical public name of a routable model; opens no key and is at most half a second old."""
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A model that an account may use: its canonical public name, and the family of its quota."""
+
+    name: str
+    family: str
+
+
+async def check_model(model: str, *, user_id: UUID) -> Served:
+    """The model, if it can be routed and the account's tier reaches.
+
+    Opens no key and is at most half a second old; a statement only for a model that needs a tier.
+    Raises `InvalidRequest` model_required, or model_not_allowed, also for a tier too low: such a model
+    is not listed either.
+    """
     key = _key(model)
-    if key not in await _routes.get():
+    mapping = (await _routes.get()).get(key)
+    if mapping is None or not await tiers.reaches(user_id, mapping.required_tier):
         raise _not_allowed()
-    return _name(key)
+    return Served(_name(key), mapping.family)
+
+
+async def default_model() -> str:
+    """The public name of the model of runs that name none: the setting `default_model`, else the first.
+
+    A model that the setting names and that cannot be routed is refused (`model_not_allowed`): another
+    one might cost more than staff meant to spend. Of the rest the demo and models for a tier come last.
+    """
+    chosen = str(await app_settings.aget("default_model"))
+    routes = await _routes.get()
+    if chosen and (key := _key(chosen)) in routes:
+        return _name(key)
+    if chosen or not routes:
+        raise _not_allowed()
+    return _name(
+        min(routes, key=lambda key: (bool(routes[key].required_tier), routes[key].offline, key))
+    )
 
 
 def forget() -> None:
@@ -90,9 +156,14 @@ def forget() -> None:
     _routes.forget()
 
 
-def list_models() -> list[dict[str, Any]]:
-    """The routable models for `GET /api/v1/llm/models` (schema llm_models_item)."""
-    return [_item(mapping, mapping.routable) for mapping in _mappings() if mapping.routable]
+def list_models(user_id: UUID) -> list[dict[str, Any]]:
+    """The models that the account may ask for, for `GET /api/v1/llm/models` (schema llm_models_item)."""
+    reached = tiers.reached(user_id)
+    return [
+        _item(mapping, mapping.routable)
+        for mapping in _mappings()
+        if mapping.routable and mapping.required_tier in reached
+    ]
 
 
 def list_endpoints() -> list[dict[str, Any]]:
@@ -132,24 +203,56 @@ def _candidate(
     base_url: str,
     model: str,
     sealed: str | None,
-    *limits: Any,
+    *told: Any,
 ) -> Candidate | None:
     try:
         key = secrets.open_sealed(sealed) if sealed else ""
     except secrets.SecretUnreadable as error:
         log.error("candidate skipped", endpoint_id=endpoint_id, model=model, reason=error.detail)
         return None
-    return Candidate(endpoint_id, provider, dialect, base_url, model, key, *limits)
+    prices, (temperature, max_tokens, top_p, frequency, presence, stop, *more) = told[:4], told[4:]
+    return Candidate(
+        endpoint_id,
+        provider,
+        dialect,
+        base_url,
+        model,
+        key,
+        temperature,
+        max_tokens,
+        OwnPrice(*prices) if prices[0] is not None else None,
+        top_p,
+        frequency,
+        presence,
+        tuple(stop),
+        *more,
+    )
 
 
-async def _read_routes() -> dict[str, list[tuple[Any, ...]]]:
-    """What `_candidate` takes, for every routable model key; one statement for all of them."""
+@dataclass(frozen=True, slots=True)
+class _Mapping:
+    """A routable model as it is remembered; `candidates` are the arguments of `_candidate`, sealed."""
+
+    supports_vision: bool
+    supports_tools: bool
+    required_tier: str
+    family: str
+    context_tokens: int | None
+    candidates: tuple[tuple[Any, ...], ...]
+
+    @property
+    def offline(self) -> bool:
+        return bool(self.candidates[0][2] == ProviderDialect.DEMO)
+
+
+async def _read_routes() -> dict[str, _Mapping]:
+    """Every routable model by its key, in order of key; one statement for all of them."""
     async with connection() as held:
         rows = await (await held.execute(_ROUTES)).fetchall()
-    routes: dict[str, list[tuple[Any, ...]]] = {}
-    for key, *facts in rows:
-        routes.setdefault(key, []).append(tuple(facts))
-    return routes
+    return {
+        key: _Mapping(sees, calls, tier, family or key, size, tuple(row[6:] for row in candidates))
+        for (key, sees, calls, tier, family, size), candidates in groupby(rows, key=lambda row: row[:6])
+    }
 
 
 _routes: Final = Remembered(_read_routes, seconds=0.5)
@@ -186,8 +289,8 @@ def _item(mapping: ModelMapping, candidates: list[ModelCandidate]) -> dict[str, 
         "provider": first.endpoint.provider,
         "dialect": None if offline else first.endpoint.dialect,
         "capabilities": {
-            "supports_tools": not offline,
-            "supports_vision": False,  # no field of a mapping says otherwise yet
+            "supports_tools": mapping.supports_tools and not offline,
+            "supports_vision": mapping.supports_vision,
             "max_output_tokens": first.max_tokens,
         },
         "endpoint_hint": {"endpoint_id": first.endpoint.pk, "endpoint_name": first.endpoint.name},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
 from rest_framework import serializers
@@ -11,15 +11,37 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from config.auth.bearer import Caller, require_not_guest
-from config.auth.models import Scope
+from config.auth.models import Scope, User
+from config.auth.rights import check_right
 from config.errors import Forbidden, InvalidRequest
-from prompts import routing
+from prompts import app_config, routing
 
 
 class LlmAdminRequired(Forbidden):
     """This needs a staff account and a token with the admin scope."""
 
     code = "llm_admin_required"
+
+
+ENVELOPE: Final = inline_serializer(
+    "LlmAnswer",
+    {
+        "code": serializers.IntegerField(),
+        "msg": serializers.CharField(),
+        "data": serializers.DictField(),
+    },
+)
+
+
+LISTED: Final = inline_serializer(
+    "LlmList",
+    {
+        "code": serializers.IntegerField(),
+        "msg": serializers.CharField(),
+        "data": serializers.ListField(child=serializers.DictField()),
+        "total": serializers.IntegerField(),
+    },
+)
 
 
 class Models(APIView):
@@ -34,32 +56,72 @@ class Models(APIView):
             OpenApiParameter("view", str, enum=["mapped", "endpoints"], default="mapped"),
         ],
         responses={
-            200: inline_serializer(
-                "LlmModels",
-                {
-                    "code": serializers.IntegerField(),
-                    "msg": serializers.CharField(),
-                    "data": serializers.ListField(child=serializers.DictField()),
-                    "total": serializers.IntegerField(),
-                },
-            )
+            200: LISTED,
         },
     )
     def get(self, request: Request) -> Response:
         match request.query_params.get("view", "mapped"):
             case "mapped":
-                return _listed(routing.list_models())
+                return listed(routing.list_models(cast("Caller", request.auth).user_id))
             case "endpoints":
-                _require_staff(cast("Caller", request.auth))
-                return _listed(routing.list_endpoints())
+                require_llm_staff(request, "prompts.view_endpoint")
+                return listed(routing.list_endpoints())
         raise InvalidRequest("view must be mapped or endpoints.", code="view_unknown")
 
 
-def _require_staff(caller: Caller) -> None:
+class AppConfig(APIView):
+    """The settings that staff change while Parley runs."""
+
+    @extend_schema(
+        operation_id="llm_app_config",
+        summary="Read the settings",
+        description="Staff only. The web search's key is masked; its source is db, env or none.",
+        responses={200: ENVELOPE},
+        tags=["llm"],
+    )
+    def get(self, request: Request) -> Response:
+        require_llm_staff(request, "prompts.view_appsetting")
+        return enveloped(app_config.shown())
+
+    @extend_schema(
+        operation_id="llm_app_config_update",
+        summary="Change some settings",
+        description="Staff only. What is not named stays; `web_search_exa_api_key` is written and never "
+        "read, and an empty one removes it.",
+        request={"application/json": {"type": "object"}},
+        responses={200: ENVELOPE},
+        tags=["llm"],
+    )
+    def post(self, request: Request) -> Response:
+        staff = require_llm_staff(request, "prompts.change_appsetting")
+        app_config.change(json_object_of(request), by=staff)
+        return enveloped(app_config.shown())
+
+
+def json_object_of(request: Request) -> dict[str, Any]:
+    """The body as an object; InvalidRequest when it is none."""
+    if not isinstance(request.data, dict):
+        raise InvalidRequest("The body must be a JSON object.", code="invalid_json")
+    return dict(request.data)
+
+
+def enveloped(data: Any, *, status: int = 200) -> Response:
+    """The answer that the app's API has for one thing."""
+    return Response({"code": 200, "msg": "success", "data": data}, status=status)
+
+
+def listed(items: list[dict[str, Any]], *, total: int | None = None, **more: int) -> Response:
+    """The answer that the app's API has for a list."""
+    counted = {"total": len(items) if total is None else total}
+    return Response({"code": 200, "msg": "success", "data": items} | counted | more)
+
+
+def require_llm_staff(request: Request, right: str) -> User:
+    """The staff account that calls, with this right; Forbidden `llm_admin_required` for others."""
+    caller = cast("Caller", request.auth)
     require_not_guest(caller)
     if not caller.is_staff or Scope.ADMIN not in caller.scopes:
         raise LlmAdminRequired
-
-
-def _listed(items: list[dict[str, Any]]) -> Response:
-    return Response({"code": 200, "msg": "success", "data": items, "total": len(items)})
+    user = cast("User", request.user)
+    check_right(user, right)
+    return user

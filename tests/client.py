@@ -140,7 +140,9 @@ class ScriptedModel:
     endpoint_ids: tuple[int, ...]
 
     @classmethod
-    def make(cls, base_url: str, models: tuple[str, ...]) -> Self:
+    def make(
+        cls, base_url: str, models: tuple[str, ...], *, dialect: str = "openai.chat_completions"
+    ) -> Self:
         from prompts import routing
         from prompts.actions import rotate_secret
         from prompts.models import Endpoint, ModelCandidate, ModelMapping
@@ -150,7 +152,7 @@ class ScriptedModel:
         ids = []
         for position, model in enumerate(models, 1):
             endpoint = Endpoint.objects.create(
-                name=f"{key}-{position}", provider="fake", base_url=base_url
+                name=f"{key}-{position}", provider="fake", base_url=base_url, dialect=dialect
             )
             rotate_secret(endpoint, "sk-test-key-of-the-suite-0123456789")
             ModelCandidate.objects.create(

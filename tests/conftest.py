@@ -7,7 +7,6 @@ exist (promise P10), so they cannot disturb each other and run in any order.
 from __future__ import annotations
 
 import asyncio
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 import httpx
+import hypothesis
 import pytest
 import structlog
 import uvicorn
@@ -26,6 +26,8 @@ from pytest_django.plugin import DjangoDbBlocker
 from tests.client import Client, ScriptedModel
 from tests.fake_model import FakeModel
 
+hypothesis.settings.register_profile("parley", deadline=None)  # a busy machine is no fault
+hypothesis.settings.load_profile("parley")
 structlog.configure(cache_logger_on_first_use=False)  # so that a test can capture any logger's lines
 
 
@@ -54,13 +56,16 @@ def django_db_setup(
 
 @pytest.fixture(scope="session", autouse=True)
 def database(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """The test database, open to every test and seeded as a new installation is."""
+    """The test database, open to every test, seeded as a new installation is."""
     from agents.tools.exercise_seed import seed_exercises
-    from prompts import seeds
+    from prompts import app_settings, seeds
 
     with django_db_blocker.unblock():
         seeds.seed()
         seed_exercises()
+        app_settings.change(
+            "default_model", "demo", by=None
+        )  # else a run that names none meets a test's model
         yield
 
 
@@ -69,8 +74,9 @@ def server(database: None) -> Iterator[Server]:
     """Web and worker in one process, as `make up` runs them."""
     from agents.worker import serve_worker
     from config.asgi import application
+    from config.start import bind
 
-    listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+    listener = bind("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
     web = uvicorn.Server(uvicorn.Config(application, log_config=None, ws="websockets-sansio"))
@@ -107,6 +113,7 @@ def _wait_for_health(url: str) -> None:
 def make_client(server: Server) -> Iterator[Callable[..., Client]]:
     """Make clients, each a user of its own unless told whose."""
     from django.contrib.auth import get_user_model
+    from django.contrib.auth.models import Group
 
     from config.auth.bearer import create_api_token
 
@@ -115,6 +122,8 @@ def make_client(server: Server) -> Iterator[Callable[..., Client]]:
     def make(**fields: bool) -> Client:
         user = get_user_model()(username=f"user-{uuid4().hex}", **fields)
         user.save()
+        if user.is_staff:
+            user.groups.add(Group.objects.get(name="owner"))
         scopes = ["run", "read", "admin"] if user.is_staff else ["run", "read"]
         _, token = create_api_token(user, "test", scopes=scopes)
         made.append(Client(server.url, token, user))

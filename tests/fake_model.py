@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import httptools
 
@@ -94,7 +94,8 @@ class Received:
 
     @property
     def model(self) -> str:
-        return str(self.body.get("model", ""))
+        """As the body names it, or the path of a wire that has it there."""
+        return str(self.body.get("model", "")) or self.path.rpartition("/")[2].rpartition(":")[0]
 
 
 # --- answers --------------------------------------------------------------------------------------
@@ -145,6 +146,10 @@ def _call(index: int, *, arguments: str, name: str = "", **opening: str) -> Delt
     return {"tool_calls": [{"index": index, **opening, "function": function}]}
 
 
+def _data(payload: Any) -> bytes:
+    return b"data: " + _encoded(payload) + b"\n\n"
+
+
 def _encoded(payload: Any) -> bytes:
     return json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
 
@@ -163,12 +168,17 @@ _OPENED: tuple[Step, ...] = (_role(), _content("Hel"), _content("lo"))
 _STREAM_ERROR = {"error": {"message": "The server had an error.", "type": "server_error", "code": None}}
 
 CASES: dict[str, Answer] = {
+    "hello": _HELLO,
     "hang": Answer((End.HANG,)),
     "hang-midway": Answer((*_OPENED, End.HANG)),
     "cut-first": Answer((End.CUT,)),
     "cut": Answer((*_OPENED, End.CUT)),
     "truncated": Answer(_OPENED),
     "error-in-stream": Answer((*_OPENED, b"data: " + _encoded(_STREAM_ERROR) + b"\n\n", DONE)),
+    "overloaded-in-stream": Answer((*_OPENED, _data({"error": {"code": "server_is_overloaded"}}))),
+    "unknown-error-in-stream": Answer((*_OPENED, _data({"error": {"type": "strange", "code": 418}}))),
+    "refusal": Answer((_role(None), {"refusal": "I can't."}, Finish("stop"), Usage(USAGE), DONE)),
+    "strange": Answer((_data({"some_new": [1]}), _data({"choices": None}), *_HELLO.steps)),
     "rubbish": Answer(
         (b"<html><body>Bad gateway</body></html>",), headers={"content-type": "text/html"}
     ),
@@ -193,6 +203,17 @@ CASES: dict[str, Answer] = {
             *_HELLO.steps[1:],
         )
     ),
+    "parts": Answer(  # as Mistral's reasoning models say it
+        (
+            _role(None),
+            {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "Let me "}]}]},
+            {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "think."}]}]},
+            {"content": [{"type": "text", "text": "Hel"}]},
+            _content("lo"),
+            Finish("stop"),
+            DONE,
+        )
+    ),
     "tools": tool_calls(
         ("call_a", "search", '{"query": "卧推", "top_k": 3}'),
         ("call_b", "weather", '{"city": "São Paulo"}'),
@@ -204,7 +225,13 @@ CASES: dict[str, Answer] = {
 
 
 class FakeModel:
-    """The server, on a loop and thread of its own between `__enter__` and `__exit__`."""
+    """The server, on a loop and thread of its own between `__enter__` and `__exit__`.
+
+    Another wire is a subclass with answers, refusals and paths of its own.
+    """
+
+    root: ClassVar[str] = "/v1"
+    cases: ClassVar[Mapping[str, Answer]] = CASES
 
     def __init__(self, *, key: str = "") -> None:
         self.key = key
@@ -259,7 +286,7 @@ class FakeModel:
         self._stopped = asyncio.Event()
         server = await self._loop.create_server(lambda: _Connection(self), "127.0.0.1", 0)
         with self._changed:
-            self.base_url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+            self.base_url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}{self.root}"
             self._changed.notify_all()
         await self._stopped.wait()
         server.close()
@@ -286,7 +313,7 @@ class FakeModel:
 
     def answer(self, request: Received) -> Answer:
         """The answer to a request: a refusal if OpenAI would refuse it, else what was scripted."""
-        refused = self._refusal(request)
+        refused = self.refusal(request)
         if refused is not None:
             self.refusals.append(f"{request.method} {request.path}: {_message(refused)}")
             return refused
@@ -298,7 +325,13 @@ class FakeModel:
             return Answer((body,), headers={"content-type": "application/json"})
         return self._scripted(request)
 
-    def _refusal(self, request: Received) -> Answer | None:
+    @staticmethod
+    def error(code: int) -> Answer:
+        """An error as this wire writes it."""
+        return status(code)
+
+    def refusal(self, request: Received) -> Answer | None:
+        """What the provider answers to a request that it does not take."""
         match request.method, request.path:
             case "GET", "/v1/models":
                 return self._key_refusal(request)
@@ -319,27 +352,35 @@ class FakeModel:
         if request.model.startswith("script:"):
             return self._next_named(request.model.removeprefix("script:"))
         case = request.model.partition(":")[0]
-        if case == "tools" and request.body["messages"][-1]["role"] == "tool":
-            return _HELLO
-        if case in CASES:
-            return CASES[case]
+        if (
+            case == "tools"
+            and "messages" in request.body
+            and request.body["messages"][-1]["role"] == "tool"
+        ):
+            return self.cases["hello"]
+        if case in self.cases:
+            return self.cases[case]
         if found := re.fullmatch(r"status-(\d{3})", case):
-            return status(int(found[1]))
+            return self.error(int(found[1]))
         if found := re.fullmatch(r"fail-(\d+)", case):
             self._failed[request.model] += 1
-            return status(500) if self._failed[request.model] <= int(found[1]) else _HELLO
-        return self._queue.popleft() if self._queue else _HELLO
+            failing = self._failed[request.model] <= int(found[1])
+            return self.error(500) if failing else self.cases["hello"]
+        return self._queue.popleft() if self._queue else self.cases["hello"]
 
     def _next_named(self, name: str) -> Answer:
         answers = self._named.get(name)
         if not answers:
-            return status(404, message=f"No script is named {name!r}.")
+            return self.error(404)
         return answers.popleft() if len(answers) > 1 else answers[0]
 
 
 def _body_refusal(request: Received) -> Answer | None:
     body = request.body
     messages = body.get("messages")
+    names = [tool["function"]["name"] for tool in body.get("tools", ())]
+    if not all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) for name in names):
+        return status(400, message=f"Invalid 'tools[0].function.name' in {names!r}.")
     match body:
         case {"model": str(), "stream": True} if isinstance(messages, list) and messages:
             wrong = next((m for m in messages if not _is_message(m)), None)
@@ -433,7 +474,7 @@ class _Connection(asyncio.Protocol):
                 case End.CUT:
                     return self._cut()
                 case _:
-                    for part in _parts(_wire(step, request, answer.line_end), answer):
+                    for part in _parts(wire(step, request, answer.line_end), answer):
                         self.transport.write(head + b"%x\r\n%b\r\n" % (len(part), part))
                         head = b""
                         await asyncio.sleep(0.001 if answer.splits_characters else 0)
@@ -457,7 +498,7 @@ def _head(request: Received, answer: Answer) -> bytes:
     return "\r\n".join(lines).encode()
 
 
-def _wire(step: Step, request: Received, line_end: bytes) -> bytes:
+def wire(step: Step, request: Received, line_end: bytes) -> bytes:
     """A step as bytes of the body; nothing for a usage chunk that was not asked for."""
     counted = bool((request.body.get("stream_options") or {}).get("include_usage"))
     match step:

@@ -47,6 +47,8 @@ _BODIES = st.builds(
     OBJECTS,
     st.none() | OBJECTS,
 )
+_COSTS = st.none() | st.decimals(0, 999, places=10)
+_USED = st.builds(events.Usage, _COUNTS, _COUNTS, _COUNTS, _COUNTS, _COUNTS, _COSTS, _COUNTS)
 
 MESSAGE_DELTAS = st.builds(events.MessageDelta, _IDS, texts())
 FACTS: dict[type, st.SearchStrategy[Any]] = {
@@ -58,6 +60,16 @@ FACTS: dict[type, st.SearchStrategy[Any]] = {
         st.text(max_size=9),
         st.none() | _COUNTS,
         st.none() | _said(),
+    ),
+    events.ModelCompleted: st.builds(
+        events.ModelCompleted,
+        st.text(max_size=9),
+        st.text(max_size=9),
+        st.none() | _COUNTS,
+        _USED,
+        _said(),
+        _said(),
+        _IDS,
     ),
     events.StageStarted: st.builds(events.StageStarted, _STAGES),
     events.StageCompleted: st.builds(events.StageCompleted, _STAGES, _COUNTS),
@@ -77,9 +89,14 @@ FACTS: dict[type, st.SearchStrategy[Any]] = {
     events.ActionRequested: st.builds(
         events.ActionRequested, _said(), st.none() | OBJECTS, st.none() | OBJECTS
     ),
-    events.UpstreamRaw: st.builds(events.UpstreamRaw, _said(), texts()),
+    events.UpstreamRaw: st.builds(
+        events.UpstreamRaw, _said(), texts(), st.none() | _said(), st.booleans()
+    ),
     events.RunCompleted: st.builds(
-        events.RunCompleted, _said(), st.builds(events.Usage, _COUNTS, _COUNTS, _COUNTS, _COUNTS)
+        events.RunCompleted,
+        _said(),
+        _USED,
+        metadata=OBJECTS,
     ),
     events.RunFailed: st.builds(events.RunFailed, _said(), _said(), st.booleans()),
 }

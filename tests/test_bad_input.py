@@ -159,6 +159,7 @@ def test_a_wait_that_is_no_number_of_seconds_is_refused(client: Client, wait: st
         ("POST", f"{RUNS}/{UNKNOWN}/cancel"),
         ("GET", "/api/v1/agent/history"),
         ("GET", "/api/v1/llm/models"),
+        ("POST", "/api/v1/agent/attachments"),
     ],
 )
 def test_without_a_valid_token_everything_is_401(
@@ -218,6 +219,27 @@ def test_json_nested_beyond_reason_is_refused_by_the_slow_endpoints_too(server: 
         trust_env=False,
     )
     assert response.status_code in (413, 422)
+
+
+@pytest.mark.parametrize("nested", [b"[" * 101 + b"]" * 101, b'{"a":' * 900 + b"1" + b"}" * 900])
+def test_json_nested_too_deeply_to_be_carried_to_a_run_is_refused(client: Client, nested: bytes) -> None:
+    text_run = b'{"model": "demo", "text": "hi", "metadata": {"deep": %s}}' % nested
+    error = check_error(client.http.post(RUNS, content=text_run), 422, "invalid_json")
+    assert error["detail"] == "The body is nested too deeply: at most 100 levels are taken."
+
+
+def test_what_is_nested_as_deeply_as_may_be_runs(client: Client) -> None:
+    deepest = b"[" * 98 + b'"[[[[["' + b"]" * 98
+    text_run = b'{"model": "demo", "text": "hi", "metadata": {"deep": %s}}' % deepest
+    accepted = client.http.post(RUNS, content=text_run)
+    assert client.watch(accepted.json()["run_id"])[-1].event == "completed"
+
+
+@pytest.mark.parametrize("path", ["/health", "/api/v1/schemas/agent_run_sse_frame", "/api/docs/"])
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+def test_what_can_only_be_read_takes_no_other_method(client: Client, method: str, path: str) -> None:
+    assert client.http.request(method, path).status_code == 405
+    assert client.http.head(path).status_code == 200
 
 
 def test_a_nul_in_an_admin_address_is_refused(server: Server) -> None:

@@ -15,8 +15,10 @@ import uvloop
 
 from benchmarks import fake_model as bench_model
 from benchmarks import load
+from benchmarks import providers as provider_bench
 from benchmarks.measure import Cell, Faults, Spread, Tree, measure
 from benchmarks.report import GOALS, report
+from prompts.models import ProviderDialect
 from tests.fake_model import CASES, DETAILED_USAGE, TEXT, USAGE, Answer, End, FakeModel, status, text
 
 # --- the benchmark's own parts --------------------------------------------------------------------
@@ -392,3 +394,16 @@ def test_wrong_path_method_key_and_json_are_refused(client: httpx.Client, model:
 def test_models_lists_the_cases(client: httpx.Client) -> None:
     listed = client.get("/models").json()
     assert [entry["id"] for entry in listed["data"]] == list(CASES)
+
+
+# --- the provider clients -------------------------------------------------------------------------
+
+
+def test_every_wire_is_measured_beside_a_bare_reader_of_the_same_stream() -> None:
+    rows = provider_bench.run(deltas=20, repeats=1)
+    assert {(row.wire, row.pace) for row in rows} == {
+        (wire, pace) for wire in provider_bench.STREAMS for pace in ("paced", "burst")
+    }
+    assert {"demo", *provider_bench.STREAMS} == set(ProviderDialect.values)
+    assert all(row.bare_ms > 0 and row.client_ms > 0 for row in rows)
+    assert provider_bench.table(rows).count("| openai.responses |") == 2

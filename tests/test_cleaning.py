@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,3 +40,25 @@ def test_a_cleaned_tool_result_can_be_encoded(result: dict[str, Any]) -> None:
 def test_what_needs_no_cleaning_is_passed_on_as_it_is() -> None:
     fact = events.ToolCallStarted("c", "t", {"query": "练胸 💪"})
     assert clean(fact) is fact
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"type": "message.delta"},
+        42,
+        None,
+        events.MessageDelta("a", None),  # type: ignore[arg-type]
+        events.MessageDelta(7, "a"),  # type: ignore[arg-type]
+        events.ToolCallCompleted("c", "t", True, 1.5, {}),  # type: ignore[arg-type]
+        events.ToolCallCompleted("c", "t", True, 1, ["a"]),  # type: ignore[arg-type]
+        events.StateUpdated("thread", "", object()),
+    ],
+)
+def test_what_nobody_could_read_again_is_no_fact(said: Any) -> None:
+    with pytest.raises((TypeError, AttributeError, ValueError)):
+        clean(said)
+
+
+def test_ids_are_cleaned_too() -> None:
+    assert clean(events.MessageDelta("a\ud800", "b")) == events.MessageDelta("a\ufffd", "b")

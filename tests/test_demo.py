@@ -13,6 +13,7 @@ from pytest_django import Settings
 
 from agents.requests import InputMessage, RunRequest, ToolUse
 from agents.runners.base import RunContext, ToolOutcome
+from agents.runners.conversation import chat_messages
 from agents.runners.demo import DemoRunner, compose, tokens
 from conversations import events
 from conversations.events import Fact, Problem
@@ -37,8 +38,9 @@ class NoHost:
 
 
 def context(question: str, *findings: ToolOutcome) -> RunContext:
-    request = RunRequest("text", "demo", (InputMessage("user", question),), "req-1")
-    return RunContext(RUN_ID, RUN_ID, RUN_ID, 1, 0, request, "", (), findings)
+    said = InputMessage("user", question)
+    request = RunRequest("text", "demo", (said,), "req-1", server_tools=())
+    return RunContext(RUN_ID, RUN_ID, RUN_ID, 1, 0, request, "", chat_messages([said]), findings)
 
 
 def found(*items: dict[str, Any]) -> ToolOutcome:

@@ -130,7 +130,7 @@ def test_the_command_erases_by_name_or_id_and_says_what(client: Client) -> None:
     client.watch(client.start()["run_id"])
     out = StringIO()
     call_command("erase_user", client.user.username, "--keep-account", stdout=out)
-    assert "1 runs, 1 threads erased." in out.getvalue()
+    assert "1 runs, 1 threads, 0 files erased." in out.getvalue()
     call_command("erase_user", str(client.user.pk), stdout=out)
     assert not get_user_model().objects.filter(pk=client.user.pk).exists()
     for nobody in (client.user.username, str(client.user.pk)):

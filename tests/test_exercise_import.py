@@ -18,7 +18,8 @@ from agents.tools.exercise_items import BadExercises, read_media
 from agents.tools.exercise_seed import STARTER_FILE, seed_exercises, starter_items
 from agents.tools.exercise_store import Stored, store
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+_PARENTS = Path(__file__).resolve().parents  # beside the project, or beside a worktree's folder
+DATA = next((found for up in _PARENTS[2:4] if (found := up / "shared" / "data").exists()), _PARENTS[0])
 GYMBRO = DATA / "gymbro-seed" / "exercise_official_seed.json"
 FREE = DATA / "free-exercise-db" / "exercises.json"
 needs_gymbro = pytest.mark.skipif(not GYMBRO.exists(), reason="the GymBro seed is not here")

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Barrier
 from typing import Any, TypeVar
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import jsonschema
 import pytest
@@ -43,6 +43,7 @@ T = TypeVar("T")
 SCHEMAS = Path(__file__).parent.parent / "docs" / "api-contracts" / "schemas"
 ITEM = jsonschema.Draft202012Validator(json.loads((SCHEMAS / "llm_models_item.schema.json").read_text()))
 KEY = "sk-proj-abcdefghijklmnop-0123"
+NOBODY = UUID(int=0)
 RUNS_USE = (PromptKind.AGENT_SYSTEM, PromptKind.AGENT_TOOLS)
 
 
@@ -337,6 +338,36 @@ def test_a_remembered_value_is_read_once_shared_and_read_again_later(
     assert asyncio.run(story()) == [1] * 51 + [2, 3]
 
 
+def test_what_is_in_use_is_read_ahead_and_what_is_not_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, reads = [1000.0], 0
+    monkeypatch.setattr("prompts.remembered.monotonic", lambda: now[0])
+
+    async def read() -> int:
+        nonlocal reads
+        reads += 1
+        return reads
+
+    async def ask() -> None:
+        value = Remembered(read, seconds=0.5)
+        await value.read_ahead()
+        assert reads == 0, "nobody has asked for it yet"
+        assert await value.get() == 1
+        await value.read_ahead()
+        assert reads == 1, "it is fresh"
+        now[0] += 0.4
+        await value.read_ahead()
+        assert reads == 2
+        now[0] += 0.4
+        assert await value.get() == 2, "nobody had to wait"
+        now[0] += 61
+        await value.read_ahead()
+        assert reads == 2, "nobody has asked for a minute"
+
+    asyncio.run(ask())
+
+
 def test_a_failed_read_is_not_remembered() -> None:
     reads = []
 
@@ -358,15 +389,40 @@ def test_a_failed_read_is_not_remembered() -> None:
 # --- routing ------------------------------------------------------------------------------------
 
 
+async def checked(model: str) -> str:
+    """The name that `check_model` gives to an account without a tier."""
+    return (await routing.check_model(model, user_id=NOBODY)).name
+
+
 def refusal(model: str) -> tuple[str, int]:
     """The code and status with which both doors refuse a model."""
     seen = set()
-    for door in (routing.route, routing.check_model):
+    for door in (routing.route, checked):
         with pytest.raises(InvalidRequest) as error:
             run_sync(door(model))
         seen.add((error.value.error_code, error.value.status))
     assert len(seen) == 1
     return seen.pop()
+
+
+def default_model() -> str:
+    routing.forget()
+    app_settings.forget()
+    return run_sync(routing.default_model())
+
+
+@contextmanager
+def only_these_models() -> Iterator[None]:
+    """Until the end only the demo and what is made meanwhile can be asked for."""
+    before = list(ModelMapping.objects.values_list("pk", "is_active"))
+    ModelMapping.objects.exclude(key="demo").update(is_active=False)
+    try:
+        yield
+    finally:
+        ModelMapping.objects.exclude(pk__in=[pk for pk, _ in before]).delete()
+        active = [pk for pk, is_active in before if is_active]
+        ModelMapping.objects.filter(pk__in=active).update(is_active=True)
+        routing.forget()
 
 
 def test_a_model_is_routed_by_either_form_of_its_name_to_its_candidates_in_order() -> None:
@@ -402,7 +458,7 @@ def test_a_model_is_routed_by_either_form_of_its_name_to_its_candidates_in_order
             ),
         ),
     )
-    assert run_sync(routing.check_model(mapping.key)) == mapping.name
+    assert run_sync(checked(mapping.key)) == mapping.name
     assert KEY not in repr(route)
 
 
@@ -410,6 +466,59 @@ def test_the_offline_demo_needs_no_key() -> None:
     demo = make_endpoint(key="", dialect=ProviderDialect.DEMO, base_url="")
     route = run_sync(routing.route(make_mapping(demo).name))
     assert [(candidate.dialect, candidate.key) for candidate in route.candidates] == [("demo", "")]
+
+
+def test_a_local_server_that_asks_for_no_key_needs_none() -> None:
+    local = make_endpoint(key="", needs_key=False, base_url="http://127.0.0.1:11434/v1")
+    guarded = make_endpoint(needs_key=False)
+    mapping = make_mapping(local, guarded)
+    assert [candidate.key for candidate in run_sync(routing.route(mapping.name)).candidates] == ["", KEY]
+
+
+def test_a_mapping_says_what_its_model_can_do() -> None:
+    plain, seeing = make_mapping(make_endpoint()), make_mapping(make_endpoint())
+    ModelMapping.objects.filter(pk=seeing.pk).update(supports_vision=True, supports_tools=False)
+    routing.forget()
+    routes = [run_sync(routing.route(mapping.name)) for mapping in (plain, seeing)]
+    assert [(route.supports_vision, route.supports_tools) for route in routes] == [
+        (False, True),
+        (True, False),
+    ]
+    listed = {item["name"]: item["capabilities"] for item in routing.list_models(NOBODY)}
+    assert listed[seeing.name] == {
+        "supports_tools": False,
+        "supports_vision": True,
+        "max_output_tokens": None,
+    }
+    assert not run_sync(routing.route("demo")).supports_tools
+
+
+def test_runs_that_name_no_model_get_the_first_that_is_real_and_for_everybody(
+    settings_kept: None,
+) -> None:
+    with only_these_models():
+        assert default_model() == seeds.DEFAULT_MODEL
+        for key, tier in (("zzz", ""), ("bbb", "pro"), ("mmm", "")):
+            mapping = make_mapping(make_endpoint())
+            ModelMapping.objects.filter(pk=mapping.pk).update(key=key, required_tier=tier)
+        assert default_model() == "global:mmm"
+        ModelMapping.objects.exclude(key="bbb").update(is_active=False)
+        assert default_model() == "global:bbb"
+        ModelMapping.objects.update(is_active=False)
+        with pytest.raises(InvalidRequest) as error:
+            default_model()
+    assert error.value.error_code == "model_not_allowed"
+
+
+def test_the_default_model_that_staff_chose_is_never_replaced_by_another(settings_kept: None) -> None:
+    chosen = make_mapping(make_endpoint())
+    app_settings.change("default_model", chosen.key, by=None)
+    assert default_model() == chosen.name
+    chosen.is_active = False
+    chosen.save()
+    with pytest.raises(InvalidRequest) as error:
+        default_model()
+    assert error.value.error_code == "model_not_allowed"
 
 
 @pytest.mark.parametrize("model", ["", "  "])
@@ -442,12 +551,12 @@ def test_runs_and_the_list_of_models_agree_on_what_is_routable() -> None:
         make_mapping(make_endpoint(key=""), make_endpoint(is_active=False), make_endpoint()),
         make_mapping(make_endpoint(key="", dialect=ProviderDialect.DEMO, base_url="")),
     ]
-    listed = {item["name"]: item["candidates_count"] for item in routing.list_models()}
+    listed = {item["name"]: item["candidates_count"] for item in routing.list_models(NOBODY)}
     for mapping in unroutable:
         assert refusal(mapping.name) == ("model_not_allowed", 422)
         assert mapping.name not in listed
     for mapping in routable:
-        assert run_sync(routing.check_model(mapping.name)) == mapping.name
+        assert run_sync(checked(mapping.name)) == mapping.name
         assert len(run_sync(routing.route(mapping.name)).candidates) == listed[mapping.name] == 1
 
 
@@ -471,7 +580,7 @@ def test_a_candidate_whose_key_cannot_be_opened_is_skipped_and_logged() -> None:
 def test_listing_models_costs_the_same_however_many_there_are() -> None:
     def queries() -> int:
         with CaptureQueriesContext(connection) as captured:
-            found = routing.list_models()
+            found = routing.list_models(NOBODY)
         for item in found:
             ITEM.validate(item)
         return len(captured)
@@ -480,7 +589,7 @@ def test_listing_models_costs_the_same_however_many_there_are() -> None:
     before = queries()
     for _ in range(5):
         make_mapping(make_endpoint(), make_endpoint())
-    assert queries() == before == 2
+    assert queries() == before == 3
 
 
 @pytest.mark.parametrize(
@@ -546,7 +655,9 @@ def test_an_unknown_view_is_refused() -> None:
 
 def test_staff_see_the_endpoints_with_masked_keys() -> None:
     endpoint = make_endpoint()
-    response = get_models(make_user(is_staff=True), "?view=endpoints", scopes=("admin",))
+    response = get_models(
+        make_user(is_staff=True, is_superuser=True), "?view=endpoints", scopes=("admin",)
+    )
     item = next(item for item in response.json()["data"] if item["endpoint_id"] == endpoint.pk)
     assert (item["name"], item["key_masked"], item["is_active"]) == (endpoint.name, "sk-p***0123", True)
     assert KEY not in response.content.decode()
@@ -584,8 +695,13 @@ def settings_kept() -> Iterator[None]:
 
 def test_a_setting_has_its_default_until_it_is_changed(settings_kept: None) -> None:
     assert app_settings.everything() == {
+        "default_model": "",
         "default_result_mode": "raw_passthrough",
+        "history_summary": False,
         "prompt_mode": "server",
+        "show_tool_visible": False,
+        "structured_output": "fail",
+        "prompt_label": "",
         "web_search_enabled": False,
         "web_search_provider": "exa",
     }
@@ -604,6 +720,11 @@ def test_a_setting_has_its_default_until_it_is_changed(settings_kept: None) -> N
         ("default_result_mode", True, "setting_invalid"),
         ("web_search_enabled", "true", "setting_invalid"),
         ("web_search_enabled", 1, "setting_invalid"),
+        ("default_model", "global:nobody", "setting_invalid"),
+        ("default_model", "line\nbreak", "setting_invalid"),
+        ("default_model", "x" * 201, "setting_invalid"),
+        ("default_model", True, "setting_invalid"),
+        ("default_model", None, "setting_invalid"),
     ],
 )
 def test_a_setting_refuses_another_type_or_name(
@@ -636,7 +757,7 @@ def test_an_empty_installation_is_seeded_once_and_can_run_the_demo() -> None:
     with undone():
         empty()
         made, again = seeds.seed().made, seeds.seed().made
-        assert [item["name"] for item in routing.list_models()] == [seeds.DEFAULT_MODEL]
+        assert [item["name"] for item in routing.list_models(NOBODY)] == [seeds.DEFAULT_MODEL]
         message = active.effective_system_message()
         kinds = list(
             Prompt.objects.filter(is_active=True).order_by("kind").values_list("kind", flat=True)

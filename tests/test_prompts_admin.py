@@ -401,6 +401,7 @@ def settings_kept() -> Iterator[None]:
 DEFAULTS = {
     "default_result_mode": "raw_passthrough",
     "prompt_mode": "server",
+    "structured_output": "fail",
     "web_search_provider": "exa",
 }
 
@@ -420,7 +421,11 @@ def test_one_page_shows_all_settings_and_stores_what_was_changed(settings_kept: 
 def test_a_setting_of_no_known_value_is_refused(settings_kept: None, staff: Client) -> None:
     response = staff.post(f"{PAGES}/appsetting/", DEFAULTS | {"default_result_mode": "loud"})
     assert list(response.context["form"].errors) == ["default_result_mode"]
+    response = staff.post(f"{PAGES}/appsetting/", DEFAULTS | {"default_model": "nobody"})
+    assert list(response.context["form"].errors) == ["default_model"]
     assert not AppSetting.objects.exists()
+    staff.post(f"{PAGES}/appsetting/", DEFAULTS | {"default_model": " global:demo "})
+    assert app_settings.get("default_model") == "global:demo"
 
 
 def test_settings_are_for_those_who_may_change_them(settings_kept: None) -> None:

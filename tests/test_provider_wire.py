@@ -17,16 +17,18 @@ from pytest_django import Settings
 from agents.host import RunHost
 from agents.providers import http, openai_chat
 from agents.providers.base import (
+    ChatMessage,
     Finished,
     ModelEvent,
     ModelRequest,
     Opened,
     ProviderError,
+    RawChunk,
     ReasoningText,
     TextDelta,
     ToolCall,
 )
-from agents.runners.base import ChatMessage, RunFailure
+from agents.runners.base import RunFailure
 from conversations.events import Usage
 from prompts.routing import Candidate, ModelRoute
 from tests.fake_model import CASES, DONE, Answer, End, FakeModel, Finish, Step, status, text
@@ -182,6 +184,19 @@ def test_the_text_is_the_same_however_it_travels(provider: FakeModel, name: str)
     assert (got.text, got.failure) == (HELLO, None)
 
 
+def test_the_chunks_come_as_they_are_too_where_they_are_asked_for(provider: FakeModel) -> None:
+    wire = [
+        b'{"choices":[{"delta":{"content":"Hel"}}]}',
+        '{"choices": [{"delta": {"content": "吼"}, "finish_reason": "stop"}]}'.encode(),
+    ]
+    model = script(provider, Answer((*(b"data: " + some + b"\n\n" for some in wire), DONE)))
+    target = candidate(provider.base_url, model)
+    got = stream(target, ModelRequest(MESSAGES, raw=True))
+    chunks = [RawChunk("openai.chat_completions", some.decode()) for some in wire]
+    assert got.events[1:-1] == [TextDelta("Hel"), chunks[0], TextDelta("吼"), chunks[1]]
+    assert [e for e in stream(target).events if isinstance(e, RawChunk)] == []
+
+
 def test_keep_alive_comments_are_passed_over(provider: FakeModel) -> None:
     got = case(provider, "comments")
     assert (got.text, got.finished) == ("Hello", Finished("stop", Usage()))
@@ -192,6 +207,16 @@ def test_reasoning_is_told_apart_from_the_answer(provider: FakeModel) -> None:
     assert [event.text for event in got.events if isinstance(event, ReasoningText)] == [
         "Let me ",
         "think.",
+    ]
+
+
+def test_text_in_parts_is_text_and_thinking(provider: FakeModel) -> None:
+    got = case(provider, "parts")
+    assert [event for event in got.events if isinstance(event, ReasoningText | TextDelta)] == [
+        ReasoningText("Let me "),
+        ReasoningText("think."),
+        TextDelta("Hel"),
+        TextDelta("lo"),
     ]
 
 
@@ -326,9 +351,12 @@ def calls(provider: FakeModel, *pieces: dict[str, Any]) -> tuple[ToolCall, ...]:
 
 
 def test_a_call_without_arguments_or_id_is_given_both(provider: FakeModel) -> None:
-    assert calls(provider, {"index": 3, "function": {"name": "now"}}) == (
-        ToolCall("call_3", "now", "{}"),
+    first, second = calls(
+        provider, {"index": 3, "function": {"name": "now"}}, {"index": 4, "function": {"name": "now"}}
     )
+    assert (first.name, first.arguments) == (second.name, second.arguments) == ("now", "{}")
+    assert first.id != second.id
+    assert first.id.startswith("call_made_")
 
 
 def test_a_call_without_a_name_is_none(provider: FakeModel) -> None:
@@ -414,7 +442,8 @@ def test_a_refusal_has_this_code_and_our_words(
         ("-1", None),
         ("²", None),
         ("soon", None),
-        ("Wed, 21 Oct 2026 07:28:00 GMT", None),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),
+        ("Wed, 99 Oct 2026 07:28:00 GMT", None),
     ],
 )
 def test_the_wait_that_a_provider_asks_for_is_read(
@@ -424,6 +453,16 @@ def test_the_wait_that_a_provider_asks_for_is_read(
     got = stream(candidate(provider.base_url, model))
     assert isinstance(got.error, ProviderError)
     assert (got.error.code, got.error.retry_after_s) == ("provider_rate_limited", seconds)
+
+
+def test_a_date_to_wait_for_is_read_by_the_providers_own_clock(provider: FakeModel) -> None:
+    headers = {
+        "date": "Fri, 31 Dec 1999 23:59:30 GMT",
+        "retry-after": "Sat, 01 Jan 2000 00:00:15 GMT",
+    }
+    got = stream(candidate(provider.base_url, script(provider, Answer((b"{}",), 503, headers))))
+    assert isinstance(got.error, ProviderError)
+    assert (got.error.code, got.error.retry_after_s) == ("provider_unavailable", 45.0)
 
 
 @pytest.mark.parametrize(
@@ -437,7 +476,7 @@ def test_the_wait_that_a_provider_asks_for_is_read(
         (
             "error-in-stream",
             "Hello",
-            ("provider_error", "The model provider reported an error in its stream.", False),
+            ("provider_unavailable", "The model provider is overloaded or out of order.", True),
         ),
     ],
 )
@@ -678,8 +717,25 @@ def test_a_provider_that_hangs_is_not_asked_twice(provider: FakeModel) -> None:
     assert len(provider.requests_for(first)) == 1
 
 
-@pytest.mark.parametrize("bad", [401, 404, 429, 500, 503])
-def test_the_next_candidate_is_asked_when_one_refuses(provider: FakeModel, bad: int) -> None:
+@pytest.mark.parametrize("bad", [400, 401, 402, 403, 404, 413])
+def test_no_other_candidate_is_asked_when_one_refuses_what_is_asked(
+    provider: FakeModel, bad: int
+) -> None:
+    first, second = script(provider, status(bad)), script(provider, text("never asked"))
+    got = host_stream(*[candidate(provider.base_url, model) for model in (first, second)])
+    assert got.failure is not None
+    assert not got.failure[2]
+    assert provider.requests_for(second) == []
+
+
+def test_a_candidate_of_a_dialect_that_nobody_speaks_is_passed_over(provider: FakeModel) -> None:
+    model = script(provider, text("ok"))
+    strange = replace(candidate(provider.base_url, "x"), dialect="carrier.pigeons")
+    assert host_stream(strange, candidate(provider.base_url, model)).text == "ok"
+
+
+@pytest.mark.parametrize("bad", [429, 500, 503, 529])
+def test_the_next_candidate_is_asked_when_one_is_broken_or_busy(provider: FakeModel, bad: int) -> None:
     first, second = script(provider, status(bad)), script(provider, text("ok"))
     third = script(provider, text("never asked"))
     got = host_stream(*[candidate(provider.base_url, model) for model in (first, second, third)])
@@ -718,7 +774,7 @@ def test_a_dialect_that_nobody_speaks_says_so(provider: FakeModel) -> None:
 
 
 def test_each_candidate_is_asked_with_its_own_limits(provider: FakeModel) -> None:
-    first, second = script(provider, status(401)), script(provider, text("ok"))
+    first, second = script(provider, status(503)), script(provider, text("ok"))
     host_stream(
         candidate(provider.base_url, first, temperature=0.5, max_tokens=10),
         candidate(provider.base_url, second, max_tokens=20),

@@ -38,7 +38,7 @@ def test_every_route_of_the_openapi_document_is_listed_and_the_other_way_round(s
     document: dict[str, Any] = httpx.get(
         f"{server.url}/api/schema/", headers={"Accept": "application/json"}, trust_env=False
     ).json()
-    listed = set(re.findall(r"(/api/v1/[a-z_/{}]+)", section("Routes")))
+    listed = set(re.findall(r"(/(?:api|storage)/v1/[a-z_/{}-]+)", section("Routes")))
     assert listed == set(document["paths"])
 
 
@@ -54,9 +54,9 @@ def test_the_openapi_document_describes_every_route_of_the_api() -> None:
             found |= paths(inner, whole) if inner is not None else {whole}
         return found
 
-    routed = {path for path in paths(urlpatterns, "/") if path.startswith("/api/v1/")}
+    routed = {path for path in paths(urlpatterns, "/") if path.startswith(("/api/v1/", "/storage/v1/"))}
     described = set(add_async_operations({"paths": {}})["paths"])
-    listed = set(re.findall(r"(/api/v1/[a-z_/{}]+)", section("Routes")))
+    listed = set(re.findall(r"(/(?:api|storage)/v1/[a-z_/{}-]+)", section("Routes")))
     assert described <= routed
     assert routed == listed
 

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID, uuid4
 
 import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client as Browser
+from django.utils.html import escape
 
 from conversations.models import Run
-from tests.client import Client, reply
+from prompts import actions
+from prompts.models import Prompt
+from tests.client import Client, ScriptedModel, reply
+from tests.fake_model import FakeModel
 
 
 @pytest.fixture
 def staff() -> Browser:
     """A signed-in superuser's browser."""
-    from uuid import uuid4
-
     user = get_user_model().objects.create_superuser(username=f"admin-{uuid4().hex}", password="x")
     browser = Browser()
     browser.force_login(user)
@@ -35,6 +38,58 @@ def test_a_run_page_shows_status_timings_tokens_and_the_timeline(client: Client,
     assert str(run.output_tokens) in page
     listed = staff.get("/admin/conversations/run/").content.decode()
     assert run.id.hex in listed
+
+
+def test_a_run_page_shows_the_system_message_with_the_clients_tools(
+    client: Client, staff: Browser
+) -> None:
+    tool = {"name": "get_weather", "description": "Weather <b>", "parameters": {"type": "object"}}
+    said = {"id": "1", "role": "user", "content": "hi"}
+    given = {"threadId": str(uuid4()), "runId": "r", "messages": [said], "tools": [tool]}
+    response = client.http.post("/api/v1/agent/runs", json=given | {"forwardedProps": {"model": "demo"}})
+    run_id = UUID(response.json()["taskId"])
+    client.wait_for(run_id.hex, "completed")
+    page = staff.get(f"/admin/conversations/run/{run_id}/change/").content.decode()
+    assert "&lt;!-- TOOLS_START --&gt;\n- get_weather: Weather &lt;b&gt;\n  - args_schema:" in page
+    version = Prompt.objects.get(kind="agent_system", is_active=True).active_version
+    assert version is not None
+    assert version.content[:30] in page
+
+
+def test_a_run_page_shows_the_system_message_as_the_model_received_it(
+    make_client: Callable[..., Client],
+    staff: Browser,
+    provider: FakeModel,
+    scripted: Callable[..., ScriptedModel],
+) -> None:
+    asked = f"told-{uuid4().hex[:8]}"
+    prompt = Prompt.objects.create(name=uuid4().hex, kind="agent_system")
+    wording = r"On {{ date }} help {{ user.name | them }} in {{ context.town | Rome }}. \{{ date }}"
+    version = actions.publish_version(prompt, wording, author=None)
+    given = {
+        "threadId": str(uuid4()),
+        "runId": "r",
+        "messages": [{"id": "1", "role": "user", "content": "hi"}],
+        "context": [{"description": "Town", "value": "Oslo"}],
+        "state": {"basket": ["milk"]},
+        "forwardedProps": {"model": scripted(asked).name},
+    }
+    headers = {"X-Prompt-Version": str(version.pk)}
+    staffed = make_client(is_staff=True)
+    response = staffed.http.post("/api/v1/agent/runs", json=given, headers=headers)
+    run_id = UUID(response.json()["taskId"])
+    staffed.wait_for(run_id.hex, "completed")
+    run = Run.objects.get(pk=run_id)
+    (request,) = provider.requests_for(asked)
+    told = request.body["messages"][0]["content"]
+    assert f"On {run.created_at:%Y-%m-%d} help " in told
+    assert "in Oslo. {{ date }}" in told
+    assert "milk" in told
+    page = staff.get(f"/admin/conversations/run/{run_id}/change/").content.decode()
+    assert f'<pre class="whitespace-pre-wrap">{escape(told)}</pre>' in page
+    Run.objects.filter(pk=run_id).update(prompt_values=None)
+    page = staff.get(f"/admin/conversations/run/{run_id}/change/").content.decode()
+    assert "did not record what stood for the variables" in page
 
 
 def test_a_thread_page_shows_its_messages(client: Client, staff: Browser) -> None:

@@ -24,11 +24,27 @@ WRONG = {
     "WORKER_CAPACITY": "-3",
     "LEASE_S": "soon",
     "DRAIN_S": "nan",
+    "ATTACHMENT_STORAGE": "floppy",
+    "ATTACHMENT_BUCKET": "../files",
+    "ATTACHMENT_SERVE": "both",
+    "ATTACHMENT_SCANNER": "no.such.module.scan",
+    "ATTACHMENT_MAX_MEGAPIXELS": "0",
+    "ATTACHMENT_ORPHAN_DAYS": "1",
+    "CLAMAV_ADDRESS": "somewhere",
+    "SIGNED_URL_TTL_S": "1000000",
+    "SUPABASE_URL": "project.supabase.co",
+    "TIME_ZONE": "Mars/Olympus",
     "LOG_LEVEL": "LOUD",
     "LOG_FORMAT": "xml",
     "SECRET_KEY": "short",
     "JWT_SECRET": "short",
     "SEALING_KEYS": "not-a-fernet-key",
+    "JWT_JWKS_URL": "http://issuer.example/jwks.json",
+    "JWT_JWK": '{"kty": "oct", "k": "c2VjcmV0"}',
+    "GUESTS_ALLOWED": "perhaps",
+    "TRUSTED_PROXIES": "10.0.0.0/99",
+    "RATE_USER_PER_MINUTE": "-1",
+    "STREAMS_PER_USER": "many",
 }
 
 
@@ -42,6 +58,49 @@ def test_every_wrong_value_is_refused_by_name(tmp_path: Path) -> None:
 def test_an_address_with_a_password_is_not_repeated(tmp_path: Path) -> None:
     code, words = _start(tmp_path, {"REDIS_URL": "mongo://user:hunter2@127.0.0.1"})
     assert (code, "REDIS_URL" in words, "hunter2" in words) == (1, True, False)
+
+
+def test_public_keys_need_their_issuer_named_and_are_not_repeated(tmp_path: Path) -> None:
+    code, words = _start(tmp_path, {"JWT_JWKS_URL": "https://issuer.example/jwks.json"})
+    assert (code, "JWT_ISSUERS" in words, "Traceback" in words) == (1, True, False)
+    private = '{"kty": "EC", "crv": "P-256", "d": "hunter2"}'
+    code, words = _start(tmp_path, {"JWT_JWK": private, "JWT_ISSUERS": "https://issuer.example"})
+    assert (code, "JWT_JWK" in words, "hunter2" in words) == (1, True, False)
+    for url in (
+        "https://issuer.example/jwks",
+        "http://127.0.0.1:8080/jwks",
+        "http://keycloak:8080/jwks",
+    ):
+        given = {"JWT_JWKS_URL": url, "JWT_ISSUERS": "https://issuer.example"}
+        assert _start(tmp_path, given) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"ATTACHMENT_STORAGE": "s3", "S3_ACCESS_KEY_ID": "hunter2"}, "S3_SECRET_ACCESS_KEY"),
+        ({"ATTACHMENT_STORAGE": "s3", "S3_ENDPOINT_URL": "ftp://hunter2"}, "S3_ENDPOINT_URL"),
+        ({"ATTACHMENT_STORAGE": "supabase"}, "SUPABASE_JWT_SECRET"),
+        ({"ATTACHMENT_STORAGE": "supabase", "SUPABASE_JWT_SECRET": "hunter2" * 9}, "SUPABASE_URL"),
+    ],
+)
+def test_settings_that_belong_together_are_asked_for(
+    tmp_path: Path, changes: dict[str, str], named: str
+) -> None:
+    code, words = _start(tmp_path, changes)
+    assert (code, named in words, "hunter2" in words, "Traceback" in words) == (1, True, False, False)
+
+
+def test_remote_storage_and_a_scanner_start(tmp_path: Path) -> None:
+    remote = {
+        "ATTACHMENT_STORAGE": "supabase",
+        "ATTACHMENT_SCANNER": "conversations.attachments.clamav.scan",
+        "SUPABASE_URL": "https://project.supabase.co",
+        "SUPABASE_JWT_SECRET": "x" * 40,
+        "S3_ACCESS_KEY_ID": "key",
+        "S3_SECRET_ACCESS_KEY": "secret",
+    }
+    assert _start(tmp_path, remote) == (0, "")
 
 
 def test_good_settings_start(tmp_path: Path) -> None:

@@ -216,6 +216,20 @@ def test_a_wrong_address_is_said_by_name(place: Place, name: str, value: str) ->
     assert (code, name in said, "Traceback" in said) == (1, True, False)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("VAR_DIR", "/dev/null/var"),
+        ("DATABASE_URL", "postgresql://parley:hunter2@127.0.0.1:9/parley"),
+    ],
+)
+def test_a_folder_or_database_that_is_not_there_is_said_by_name(
+    place: Place, name: str, value: str
+) -> None:
+    code, said = _finish(place.up(**{name: value}))
+    assert (code, name in said, "Traceback" in said, "hunter2" in said) == (1, True, False, False)
+
+
 def test_every_address_of_the_machine_may_be_used(place: Place) -> None:
     process = place.up(HOST="0.0.0.0")
     said = place.wait_until_ready(process)

@@ -19,7 +19,7 @@ from config.errors import InvalidRequest
 from conversations import events
 from conversations.events import Fact, RunEvent
 from tests.client import FRAME, SCHEMAS
-from tests.strategies import AT, FACTS, RUNS, UNENDED_RUNS, numbered, texts
+from tests.strategies import AT, FACTS, RUNS, numbered, texts
 
 BODY = jsonschema.Draft202012Validator(
     json.loads((SCHEMAS / "agent_run_create_request.schema.json").read_text())
@@ -49,6 +49,10 @@ def search(query: str, top_k: int = 5) -> ToolUse:
     return ToolUse("gymbro.exercise.search", {"query": query, "top_k": top_k})
 
 
+def web(query: str, top_k: int = 5) -> ToolUse:
+    return ToolUse("web_search.exa", {"query": query, "top_k": top_k})
+
+
 # --- parse ----------------------------------------------------------------------------------------
 
 
@@ -58,7 +62,8 @@ def test_the_smallest_body_has_every_default() -> None:
         model="global:xai",
         messages=(InputMessage("user", "练胸"),),
         request_id="req-1",
-        prefetch=(search("练胸"),),
+        prefetch=(search("练胸"), web("练胸")),
+        server_tools=(),
     )
 
 
@@ -84,6 +89,7 @@ def test_the_largest_body_is_taken_whole() -> None:
         metadata=metadata,
         result_mode="auto",
         prefetch=(search(" squat ", 10),),
+        server_tools=(),
     )
 
 
@@ -99,6 +105,7 @@ GOOD: list[dict[str, Any]] = [
     {"enable_exercise_search": False},
     {"exercise_top_k": 1},
     {"exercise_top_k": 10},
+    {"exercise_top_k": 5.0},
     {"enable_web_search": True},
     {"web_search_top_k": 1},
     {"web_search_top_k": 10},
@@ -127,7 +134,7 @@ def test_the_result_mode_is_kept(mode: str | None) -> None:
 @pytest.mark.parametrize("enabled", [True, False])
 def test_the_exercise_search_can_be_switched_off(enabled: bool) -> None:
     asked = parse(model="demo", text="squat", enable_exercise_search=enabled, exercise_top_k=3)
-    assert asked.prefetch == ((search("squat", 3),) if enabled else ())
+    assert asked.prefetch == (*((search("squat", 3),) if enabled else ()), web("squat"))
 
 
 @pytest.mark.parametrize(
@@ -373,7 +380,7 @@ def test_a_run_cancelled_in_its_first_tool_gives_these_frames() -> None:
         events.StageCompleted("execution", 40),
         events.RunFailed("cancelled", "The run was cancelled."),
     ]
-    head = RunHead(RUN_ID, THREAD_ID, "req-1", "auto")
+    head = RunHead(RUN_ID, THREAD_ID, "req-1", result_mode="auto")
     assert said(encode(numbered([*OPENING[:4], *ending]), head)) == [
         *OPENING_FRAMES[:3],
         (
@@ -396,7 +403,7 @@ def test_a_run_cancelled_in_its_first_tool_gives_these_frames() -> None:
                 "resolved_model": None,
                 "endpoint_id": None,
                 "result_mode": "auto",
-                "result_mode_effective": "raw_passthrough",
+                "result_mode_effective": None,
             },
             7,
         ),
@@ -438,6 +445,7 @@ FRAMES_OF: dict[type, set[str]] = {
     events.RunQueued: {"status"},
     events.RunStarted: {"status"},
     events.ModelRouted: {"status"},
+    events.ModelCompleted: set(),
     events.StageStarted: set(),
     events.StageCompleted: set(),
     events.ReasoningDelta: set(),
@@ -448,7 +456,7 @@ FRAMES_OF: dict[type, set[str]] = {
     events.ArtifactCreated: set(),
     events.StateUpdated: set(),
     events.ActionRequested: set(),
-    events.UpstreamRaw: set(),
+    events.UpstreamRaw: {"upstream_raw"},
     events.RunCompleted: {"completed"},
     events.RunFailed: {"error"},
 }
@@ -461,8 +469,94 @@ def test_the_table_of_frame_types_knows_every_fact() -> None:
 @given(st.one_of(list(FACTS.values())))
 def test_a_fact_gives_only_its_own_frame_types(fact: Fact) -> None:
     names = {frame.event for frame in encode(numbered([fact]))}
-    silent = isinstance(fact, events.MessageDelta) and not fact.text
+    match fact:
+        case events.MessageDelta(_, words) | events.UpstreamRaw(_, words):
+            silent = not words
+        case _:
+            silent = False
     assert names == (set() if silent else FRAMES_OF[type(fact)])
+
+
+PIECE = events.UpstreamRaw("openai.chat_completions", '{"choices":[]}')
+DELTA = events.MessageDelta("m", "x")
+DONE = events.RunCompleted("stop")
+FAILED = events.RunFailed("provider_error", "It broke.")
+
+
+def test_a_raw_piece_gives_this_frame() -> None:
+    piece = events.UpstreamRaw("anthropic.messages", "{", "message_start", truncated=True)
+    assert said(encode(numbered([PIECE, piece]))) == [
+        (
+            "upstream_raw",
+            {
+                "seq": 1,
+                "raw": '{"choices":[]}',
+                "dialect": "openai.chat_completions",
+                "upstream_event": None,
+                "raw_truncated": False,
+            },
+            1,
+        ),
+        (
+            "upstream_raw",
+            {
+                "seq": 2,
+                "raw": "{",
+                "dialect": "anthropic.messages",
+                "upstream_event": "message_start",
+                "raw_truncated": True,
+            },
+            2,
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "facts", "effective"),
+    [
+        (None, [DELTA, DONE], "raw_passthrough"),
+        ("raw_passthrough", [DELTA, DONE], "raw_passthrough"),
+        ("raw_passthrough", [FAILED], "raw_passthrough"),
+        ("xml_plaintext", [DELTA, DONE], "xml_plaintext"),
+        ("xml_plaintext", [FAILED], "xml_plaintext"),
+        ("auto", [DELTA, DONE], "xml_plaintext"),
+        ("auto", [DELTA, PIECE, FAILED], "xml_plaintext"),
+        ("auto", [PIECE, DELTA, DONE], "raw_passthrough"),
+        ("auto", [PIECE, FAILED], "raw_passthrough"),
+        ("auto", [events.MessageDelta("m", ""), PIECE, DONE], "raw_passthrough"),
+        ("auto", [events.ReasoningDelta("m", "x"), DONE], None),
+        ("auto", [FAILED], None),
+    ],
+)
+def test_the_last_frame_tells_the_mode_asked_for_and_the_one_it_came_to(
+    asked: str | None, facts: list[Fact], effective: str | None
+) -> None:
+    last = encode(numbered(facts), RunHead(RUN_ID, THREAD_ID, "req-1", result_mode=asked))[-1]
+    modes = json.loads(last.data)
+    assert (modes["result_mode"], modes["result_mode_effective"]) == (
+        asked or "raw_passthrough",
+        effective,
+    )
+
+
+def test_what_is_said_of_the_reply_stands_in_the_metadata_of_the_last_frame() -> None:
+    completed = events.RunCompleted("stop", metadata={"thinkingml": "missing_phase"})
+    (frame,) = encode(numbered([completed]))
+    assert json.loads(frame.data)["metadata"] == {
+        "finish_reason": "stop",
+        "usage": {"input_tokens": 0, "output_tokens": 0},
+        "thinkingml": "missing_phase",
+    }
+
+
+def test_a_runner_that_leaves_names_and_reasons_empty_gives_frames_of_the_schema() -> None:
+    nameless: list[Fact] = [
+        events.ToolCallStarted("c", ""),
+        events.ToolCallCompleted("c", "", False, -1, error=events.Problem("", "")),
+        events.RunFailed("", ""),
+    ]
+    names = [frame.event for frame in encode(numbered(nameless))]
+    assert names == ["tool_start", "tool_result", "error"]
 
 
 def test_a_run_that_was_never_routed_ends_without_a_route() -> None:
@@ -527,12 +621,19 @@ def test_the_last_frame_of_any_run_is_its_only_ending(some: list[RunEvent]) -> N
     assert names[-1] == ending
 
 
-@given(UNENDED_RUNS)
-def test_a_reader_that_resumes_anywhere_gets_the_rest_of_the_whole(some: list[RunEvent]) -> None:
-    whole = text.encoder(HEAD)
+HEADS = st.sampled_from(["xml_plaintext", "raw_passthrough", "auto", None]).map(
+    lambda mode: RunHead(RUN_ID, THREAD_ID, "req-1", result_mode=mode)
+)
+
+
+@given(RUNS, HEADS)
+def test_a_reader_that_resumes_anywhere_gets_the_rest_of_the_whole(
+    some: list[RunEvent], head: RunHead
+) -> None:
+    whole = text.encoder(head)
     frames = [whole.feed(event) for event in some]
     for place in range(len(some) + 1):
-        resumed = text.encoder(HEAD)
+        resumed = text.encoder(head)
         for event in some[:place]:
             resumed.feed(event)
         assert [resumed.feed(event) for event in some[place:]] == frames[place:]
@@ -548,9 +649,11 @@ def test_a_heartbeat_in_between_changes_no_frame(some: list[RunEvent]) -> None:
     assert interrupted == encode(some)
 
 
-@given(RUNS)
-def test_frames_made_from_the_stored_events_are_those_made_live(some: list[RunEvent]) -> None:
-    assert encode(events.decode(1, events.encode(some))) == encode(some)
+@given(RUNS, HEADS)
+def test_frames_made_from_the_stored_events_are_those_made_live(
+    some: list[RunEvent], head: RunHead
+) -> None:
+    assert encode(events.decode(1, events.encode(some)), head) == encode(some, head)
 
 
 # --- cutting --------------------------------------------------------------------------------------

@@ -10,12 +10,14 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from agents.endings import FAILURES, compose
 from conversations import events
+from conversations.ending import StoredMessage
 from conversations.events import Fact, RunEvent
-from conversations.log import StoredMessage
 from conversations.transcript import Transcript, fold
+from conversations.usage import total
 from tests.strategies import AT, OBJECTS, RUNS, TERMINALS, UNENDED_RUNS, numbered, texts
 
 RUN_ID = UUID("0199c3c0-1111-7222-8333-444455556666")
@@ -34,7 +36,7 @@ def folded(*facts: Fact) -> Transcript:
 
 def closed(transcript: Transcript, terminal: events.Terminal) -> Transcript:
     """The transcript after its closing facts and the terminal one."""
-    facts = [*transcript.closing("interrupted", AT), terminal]
+    facts = [*transcript.closing(terminal, AT), terminal]
     for event in numbered(facts, after=transcript.last_seq):
         transcript.feed(event)
     return transcript
@@ -76,6 +78,7 @@ def test_a_whole_run_is_stored_as_these_messages() -> None:
                 "stage": "tool_execution",
                 "message_id": f"tool_execution-{HEX}",
                 "tool_name": SEARCH,
+                "tool_arguments": {"query": "卧推", "top_k": 5},
                 "latency_ms": 12,
                 "tool_agent_output": {
                     "tool_name": SEARCH,
@@ -98,6 +101,40 @@ def test_a_whole_run_is_stored_as_these_messages() -> None:
             },
         ),
     ]
+
+
+def test_a_stage_in_which_nothing_was_said_is_stored_with_its_timing() -> None:
+    transcript = folded(
+        events.StageStarted("intent"),
+        events.StageCompleted("intent", 2610, SEARCH),
+        events.StageStarted("execution"),
+        events.MessageDelta("execution-1", "Hi."),
+        events.StageCompleted("execution", 80),
+        events.RunCompleted("stop"),
+    )
+    assert stored(transcript)[-1] == (
+        "activity",
+        SEARCH,
+        {"run_id": HEX, "stage": "intent", "latency_ms": 2610, "message_id": f"intent-{HEX}"},
+    )
+
+
+def test_a_call_that_waits_for_the_client_is_stored_with_the_message_that_makes_it() -> None:
+    transcript = folded(
+        events.StageStarted("execution"),
+        events.ToolCallStarted("c", "get_weather", {"city": "北京"}, "frontend"),
+    )
+    terminal = events.RunCompleted("tool_calls")
+    assert transcript.closing(terminal, 0) == [events.StageCompleted("execution", 0)]
+    assert [type(fact) for fact in transcript.closing(events.RunFailed("cancelled", ""), AT)] == [
+        events.ToolCallCompleted,
+        events.StageCompleted,
+    ]
+    transcript.feed(events.RunEvent(3, AT, terminal))
+    ((role, content, metadata),) = stored(transcript)
+    assert metadata["message_id"] == "call-c"
+    calls = [{"id": "c", "name": "get_weather", "arguments": '{"city":"北京"}'}]
+    assert (role, content, metadata["tool_calls"]) == ("assistant", "", calls)
 
 
 def test_metadata_and_hints_that_a_runner_gives_are_kept_beside_ours() -> None:
@@ -128,6 +165,7 @@ def test_metadata_and_hints_that_a_runner_gives_are_kept_beside_ours() -> None:
                 "stage": "tool_execution",
                 "message_id": f"tool_execution-{HEX}",
                 "tool_name": "plan",
+                "tool_arguments": {},
                 "latency_ms": 3,
                 "tool_agent_output": {
                     "tool_name": "plan",
@@ -158,6 +196,7 @@ def test_a_failed_tool_is_stored_with_its_problem() -> None:
                 "stage": "tool_execution",
                 "message_id": f"tool_execution-{HEX}",
                 "tool_name": SEARCH,
+                "tool_arguments": {},
                 "latency_ms": 7,
                 "tool_agent_output": {
                     "tool_name": SEARCH,
@@ -219,7 +258,7 @@ def test_what_is_open_is_closed_calls_first_then_messages_then_stages() -> None:
         events.StageCompleted("over", 1),
     )
     problem = events.Problem("worker_lost", "The run ended before the tool answered.")
-    assert transcript.closing("worker_lost", AT + 110) == [
+    assert transcript.closing(events.RunFailed("worker_lost", ""), AT + 110) == [
         events.ToolCallCompleted("open", "t", False, 0, error=problem),
         events.MessageCompleted(events.MessageBody("m", "assistant", "half a word")),
         events.StageCompleted("execution", 100),
@@ -228,12 +267,14 @@ def test_what_is_open_is_closed_calls_first_then_messages_then_stages() -> None:
 
 def test_a_stage_is_never_closed_before_it_began() -> None:
     transcript = folded(events.StageStarted("execution"))
-    assert transcript.closing("cancelled", AT - 5_000) == [events.StageCompleted("execution", 0)]
+    assert transcript.closing(events.RunFailed("cancelled", ""), AT - 5_000) == [
+        events.StageCompleted("execution", 0)
+    ]
 
 
 def test_an_untouched_transcript_is_empty() -> None:
     transcript = Transcript(RUN_ID)
-    assert transcript.closing("cancelled", AT) == []
+    assert transcript.closing(events.RunFailed("cancelled", ""), AT) == []
     assert transcript.messages() == ()
     assert transcript.said("m") == ""
     assert (transcript.status, transcript.said_anything, transcript.last_seq) == ("running", False, 0)
@@ -339,7 +380,7 @@ def test_the_fold_can_be_read_at_any_moment_without_changing_it(some: list[RunEv
     for event in some:
         read.feed(event)
         unread.feed(event)
-        read.closing("cancelled", event.at)
+        read.closing(events.RunFailed("cancelled", ""), event.at)
         read.messages()
     assert read == unread
 
@@ -349,7 +390,7 @@ def test_after_closing_and_the_terminal_nothing_is_open(
     some: list[RunEvent], terminal: events.Terminal
 ) -> None:
     transcript = closed(fold(RUN_ID, some), terminal)
-    assert transcript.closing("cancelled", AT) == []
+    assert transcript.closing(events.RunFailed("cancelled", ""), AT) == []
     expected = "completed"
     if isinstance(terminal, events.RunFailed):
         expected = "cancelled" if terminal.code == "cancelled" else "failed"
@@ -372,8 +413,9 @@ def test_closing_closes_each_open_thing_once_and_nothing_else(some: list[RunEven
                 stages.add(stage)
             case events.StageCompleted(stage):
                 stages.discard(stage)
-    messages -= {e.fact.message.message_id for e in some if isinstance(e.fact, events.MessageCompleted)}
-    closing = fold(RUN_ID, some).closing("cancelled", AT)
+    whole = [e.fact.message for e in some if isinstance(e.fact, events.MessageCompleted)]
+    messages -= {body.message_id for body in whole if body.role != "reasoning"}
+    closing = fold(RUN_ID, some).closing(events.RunFailed("cancelled", ""), AT)
     kinds = [type(fact) for fact in closing]
     order = [events.ToolCallCompleted, events.MessageCompleted, events.StageCompleted]
     assert kinds == sorted(kinds, key=order.index)
@@ -416,8 +458,12 @@ def test_an_ending_has_exactly_one_terminal_event_and_it_is_the_last(
     some: list[RunEvent], terminal: events.Terminal
 ) -> None:
     transcript = fold(RUN_ID, some)
-    opened = len(transcript.closing("x", AT))
+    opened = len(transcript.closing(events.RunFailed("x", ""), AT))
     ending = compose(transcript, terminal, fence=3, after=len(some))
+    if transcript.calls and isinstance(terminal, events.RunCompleted):  # the calls' counts win
+        word = transcript.calls[-1].upstream_reason
+        said = ({"upstream_reason": word} if word else {}) | terminal.metadata
+        terminal = replace(terminal, usage=total(transcript.calls), metadata=said)
     last = ending.batch.events
     assert [event.seq for event in last] == list(range(len(some) + 1, len(some) + opened + 2))
     assert [event.fact for event in last if isinstance(event.fact, events.TERMINAL)] == [terminal]

@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 from uuid import UUID
 
 from msgspec import Struct
+from pydantic import ValidationError
 
 from agents.requests import RunRequest
 from conversations.events import RunEvent
 
 
 class RunHead(Struct, frozen=True):
-    """What an encoder must know of a run beside its events."""
+    """What an encoder must know of a run beside its events; `wire` is what `parse` put there."""
 
     run_id: UUID
     thread_id: UUID
     request_id: str
+    model: str = ""
     result_mode: str | None = None
+    client_run_id: str | None = None
+    created_at_ms: int = 0
+    wire: dict[str, Any] = {}
 
 
 class Frame(Struct, frozen=True):
-    """One message on the wire: its name, its JSON, and the log position it completes (if it does)."""
+    """One message on the wire: its name, its JSON, and the place a reader has reached with it.
+
+    A dialect without named events leaves `event` empty. `id` is what `Last-Event-ID` brings back:
+    the log position that the frame completes, or a number of the dialect's own for every frame.
+    """
 
     event: str
     data: bytes
@@ -33,21 +42,88 @@ class Encoder(Protocol):
     """Turns a run's events, in order from the first, into frames."""
 
     def feed(self, event: RunEvent) -> Sequence[Frame]:
-        """The frames of the next event; the last of them carries its seq as `id`."""
+        """The frames of the next event; the last of them carries an `id`."""
         ...
 
     def heartbeat(self, at_ms: int) -> Frame | None:
-        """What to send into silence; it has no `id`, for it is not in the log."""
+        """What to send into silence, without an `id`, for it is not in the log; None: a comment."""
         ...
 
 
 class Dialect(Protocol):
     """A client's protocol."""
 
+    @property
+    def OPENING(self) -> bytes:  # noqa: N802
+        """What an SSE response begins with."""
+        ...
+
     def parse(self, body: dict[str, Any], *, request_id: str) -> RunRequest:
         """The canonical request. InvalidRequest, with the dialect's own codes, for a wrong body."""
+        ...
+
+    def streams(self, body: dict[str, Any], *, accept: str) -> bool:
+        """Whether the POST is to be answered with the run's stream itself."""
+        ...
+
+    def accepted(self, head: RunHead) -> dict[str, Any]:
+        """The body of the 202."""
         ...
 
     def encoder(self, head: RunHead) -> Encoder:
         """A fresh encoder for one reader of one run."""
         ...
+
+
+class AnsweringEncoder(Encoder, Protocol):
+    """An encoder that can also say the whole outcome at once."""
+
+    def answer(self) -> bytes:
+        """The run as one JSON object, as far as the encoder has been fed."""
+        ...
+
+
+class AnsweringDialect(Dialect, Protocol):
+    """A protocol whose POST may be answered with the run's outcome itself."""
+
+    def waits(self, body: dict[str, Any]) -> bool:
+        """Whether a POST that does not stream waits for the run's end."""
+        ...
+
+    def encoder(self, head: RunHead) -> AnsweringEncoder:
+        """A fresh encoder for one reader of one run."""
+        ...
+
+
+STREAM: Final = "text/event-stream"
+
+
+def wants_stream(accept: str) -> bool:
+    """Whether an `Accept` header asks for server-sent events."""
+    return accepts(accept, STREAM)
+
+
+def refuses_stream(accept: str) -> bool:
+    """Whether an `Accept` header names server-sent events as what must not come (`q=0`)."""
+    return STREAM in accept.lower() and not accepts(accept, STREAM)
+
+
+def accepts(accept: str, media_type: str) -> bool:
+    """Whether an `Accept` header names this type, with a weight above 0 (RFC 9110 §12.5.1)."""
+    if media_type not in accept.lower():
+        return False
+    ranges = (part.replace(" ", "").split(";") for part in accept.lower().split(","))
+    return any(kind == media_type and not _is_nothing(more) for kind, *more in ranges)
+
+
+def _is_nothing(parameters: list[str]) -> bool:
+    weights = [
+        value.strip("0") for name, _, value in (p.partition("=") for p in parameters) if name == "q"
+    ]
+    return bool(weights) and weights[-1] in ("", ".")
+
+
+def field_errors(error: ValidationError) -> list[dict[str, Any]]:
+    """What is wrong with a body and where; nothing of what it said."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return [{"loc": ["body", *item["loc"]], "msg": item["msg"], "type": item["type"]} for item in found]

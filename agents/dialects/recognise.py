@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from agents.dialects import text
-from agents.dialects.base import Dialect
+from agents.dialects import ag_ui, agent_api, responses, run_agent_input, runner, text
+from agents.dialects.base import AnsweringDialect, Dialect, wants_stream
 from config.errors import InvalidRequest
 
-DIALECTS: Final[dict[str, Dialect]] = {text.NAME: text}
-_KEYS: Final[dict[str, frozenset[str]]] = {text.NAME: frozenset({"model", "text"})}
+ANSWERING: Final[dict[str, AnsweringDialect]] = {agent_api.NAME: agent_api, responses.NAME: responses}
+DIALECTS: Final[dict[str, Dialect]] = {
+    text.NAME: text,
+    run_agent_input.NAME: run_agent_input,
+    ag_ui.NAME: ag_ui,
+    runner.NAME: runner,
+    **ANSWERING,
+}
+_KEYS: Final[dict[str, frozenset[str]]] = {
+    text.NAME: frozenset({"model", "text"}),
+    run_agent_input.NAME: frozenset({"threadId", "messages"}),
+    agent_api.NAME: frozenset({"input"}),
+}
 
 
 def dialect_named(name: str) -> Dialect:
@@ -22,12 +33,24 @@ def dialect_named(name: str) -> Dialect:
     return found
 
 
-def recognise(body: dict[str, Any]) -> Dialect:
-    """The dialect whose keys the body has. InvalidRequest when none or several have."""
-    speaking = [name for name, keys in _KEYS.items() if keys & body.keys()]
-    if len(speaking) == 1:
-        return DIALECTS[speaking[0]]
+def recognise(body: dict[str, Any], *, accept: str) -> Dialect:
+    """The dialect whose required keys the body has, or at least some of them if no other has any.
+
+    A Responses body has `input` too: it has addresses of its own, and `?dialect=responses` here.
+    InvalidRequest, naming the dialects, when none or several fit.
+    """
+    whole = [name for name, keys in _KEYS.items() if keys <= body.keys()]
+    partly = [name for name, keys in _KEYS.items() if keys & body.keys()]
+    for speaking in (whole, partly):
+        if len(speaking) == 1:
+            return _profile(DIALECTS[speaking[0]], accept)
     raise InvalidRequest(
-        "The body is no run that we know: send model and text (text run). ?dialect= forces one.",
+        "The body is no run that we know, or several at once: send model and text (text run), "
+        "threadId, runId and messages (RunAgentInput), or input (Agent API). ?dialect= forces one.",
         code="unknown_dialect",
     )
+
+
+def _profile(dialect: Dialect, accept: str) -> Dialect:
+    """RunAgentInput of a client that reads the answer as a stream is AG-UI (DESIGN §11.4)."""
+    return ag_ui if dialect is run_agent_input and wants_stream(accept) else dialect

@@ -14,20 +14,27 @@ from uuid import UUID
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from agents.dialects.base import Frame, RunHead
-from agents.requests import InputMessage, RunRequest, ToolUse
+from agents.answer_form import invalid_form
+from agents.dialects.base import Frame, RunHead, field_errors, wants_stream
+from agents.dialects.generation import GenerationBody, Whole, generation
+from agents.requests import InputMessage, ResultMode, RunRequest, ToolUse
 from config.errors import InvalidRequest
 from conversations import events
 from conversations.events import RunEvent
+from conversations.usage import usd
 
 NAME: Final = "text"
+OPENING: Final = b":" + b" " * 2048 + b"\n\n"
 EXERCISE_SEARCH: Final = "gymbro.exercise.search"
+WEB_SEARCH: Final = "web_search.exa"
 LONGEST_DELTA: Final = 256
 _PIECE: Final = 128
+_NAMELESS: Final = "unknown"
 _SEPARATORS: Final = "\n 。？！.?!\t"
 _json: Final = msgspec.json.Encoder().encode
 
-_TopK = Annotated[int, Field(ge=1, le=10)]
+
+_TopK = Annotated[Whole, Field(ge=1, le=10)]
 
 
 class TextRunBody(BaseModel):
@@ -44,6 +51,8 @@ class TextRunBody(BaseModel):
     exercise_top_k: _TopK = 5
     enable_web_search: bool | None = None
     web_search_top_k: _TopK = 5
+    generation: GenerationBody | None = None
+    response_format: dict[str, Any] | None = None
 
 
 def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
@@ -57,8 +66,7 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
     try:
         asked = TextRunBody.model_validate(body)
     except ValidationError as error:
-        raise InvalidRequest("The body is not a valid text run.", errors=_field_errors(error)) from None
-    search = ToolUse(EXERCISE_SEARCH, {"query": asked.text, "top_k": asked.exercise_top_k})
+        raise InvalidRequest("The body is not a valid text run.", errors=field_errors(error)) from None
     return RunRequest(
         dialect=NAME,
         model=asked.model,
@@ -66,9 +74,28 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
         request_id=request_id,
         thread_id=_uuid_or_new(asked.conversation_id),
         metadata=asked.metadata,
-        result_mode=asked.result_mode,
-        prefetch=(search,) if asked.enable_exercise_search else (),
+        result_mode=_mode(asked),
+        prefetch=tuple(_tools(asked)),
+        server_tools=(),
+        generation=generation(asked.generation, asked.response_format),
     )
+
+
+def _mode(asked: TextRunBody) -> ResultMode | None:
+    """An answer that must be JSON is delivered as it is."""
+    if asked.response_format is None or asked.response_format == {"type": "text"}:
+        return asked.result_mode
+    if asked.result_mode not in (None, "raw_passthrough"):
+        raise invalid_form("response_format needs the result_mode raw_passthrough.")
+    return "raw_passthrough"
+
+
+def _tools(asked: TextRunBody) -> Iterator[ToolUse]:
+    """What is called before the model; staff may have switched the web search off for everybody."""
+    if asked.enable_exercise_search:
+        yield ToolUse(EXERCISE_SEARCH, {"query": asked.text, "top_k": asked.exercise_top_k})
+    if asked.enable_web_search is not False:
+        yield ToolUse(WEB_SEARCH, {"query": asked.text, "top_k": asked.web_search_top_k})
 
 
 def _blank(given: object) -> bool:
@@ -83,9 +110,15 @@ def _uuid_or_new(given: str | None) -> str | None:
         return None
 
 
-def _field_errors(error: ValidationError) -> list[dict[str, Any]]:
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    return [{"loc": ["body", *item["loc"]], "msg": item["msg"], "type": item["type"]} for item in found]
+def streams(body: dict[str, Any], *, accept: str) -> bool:
+    """Only when asked for: this protocol's clients read the stream by a GET of their own."""
+    return wants_stream(accept)
+
+
+def accepted(head: RunHead) -> dict[str, Any]:
+    """The body of the 202 (agent_run_create_response.schema.json)."""
+    run_id = head.run_id.hex
+    return {"run_id": run_id, "message_id": run_id, "conversation_id": str(head.thread_id)}
 
 
 def encoder(head: RunHead) -> TextEncoder:
@@ -101,7 +134,9 @@ class TextEncoder:
         self._ids = {"message_id": head.run_id.hex, "request_id": head.request_id}
         self._delta_head = _json(self._ids)[:-1] + b',"seq":'
         self._delta_seq = 0
+        self._raw_seq = 0
         self._reply_length = 0
+        self._decided: ResultMode | None = None
         self._routed: dict[str, Any] = {"provider": None, "resolved_model": None, "endpoint_id": None}
         self._upstream_request_id: str | None = None
 
@@ -117,9 +152,13 @@ class TextEncoder:
             case events.ModelRouted() as routed:
                 return self._frame(event, "status", {"state": "routed"} | self._route(routed))
             case events.ToolCallStarted(_, tool_name, parameters):
-                return self._frame(event, "tool_start", {"tool_name": tool_name, "args": parameters})
+                return self._frame(
+                    event, "tool_start", {"tool_name": tool_name or _NAMELESS, "args": parameters}
+                )
             case events.ToolCallCompleted() as call:
                 return self._frame(event, "tool_result", _tool_result(call))
+            case events.UpstreamRaw() as piece if piece.raw:
+                return self._frame(event, "upstream_raw", self._upstream_raw(piece))
             case events.RunCompleted() as completed:
                 return self._frame(event, "completed", self._completed(completed))
             case events.RunFailed() as failed:
@@ -135,6 +174,7 @@ class TextEncoder:
 
     def _deltas(self, seq: int, text: str) -> list[Frame]:
         self._reply_length += len(text)
+        self._decided = self._decided or ("xml_plaintext" if text else None)
         if 0 < len(text) <= LONGEST_DELTA:
             return [self._delta(text, seq)]
         pieces = list(cut(text))
@@ -157,9 +197,24 @@ class TextEncoder:
         self._upstream_request_id = routed.upstream_request_id
         return self._routed | {"upstream_request_id": routed.upstream_request_id}
 
+    def _upstream_raw(self, piece: events.UpstreamRaw) -> dict[str, Any]:
+        self._decided = self._decided or "raw_passthrough"
+        self._raw_seq += 1
+        return {
+            "seq": self._raw_seq,
+            "raw": piece.raw,
+            "dialect": piece.dialect,
+            "upstream_event": piece.upstream_event,
+            "raw_truncated": piece.truncated,
+        }
+
     def _modes(self) -> dict[str, Any]:
+        """In `auto` what came first, words or raw pieces, is the decision; null if nothing came."""
         asked = self._head.result_mode or "raw_passthrough"
-        return {"result_mode": asked, "result_mode_effective": "raw_passthrough"}
+        return {
+            "result_mode": asked,
+            "result_mode_effective": self._decided if asked == "auto" else asked,
+        }
 
     def _completed(self, completed: events.RunCompleted) -> dict[str, Any]:
         return (
@@ -167,24 +222,35 @@ class TextEncoder:
             | self._routed
             | {"upstream_request_id": self._upstream_request_id}
             | self._modes()
-            | {"metadata": _summary(completed)}
+            | {"metadata": _summary(completed) | completed.metadata}
         )
 
     def _failed(self, failed: events.RunFailed) -> dict[str, Any]:
-        said = {"code": failed.code, "message": failed.message, "error": failed.message}
+        message = failed.message or "The run failed."
+        said = {"code": failed.code or "unknown_error", "message": message, "error": message}
         return said | self._routed | self._modes()
 
 
 def _tool_result(call: events.ToolCallCompleted) -> dict[str, Any]:
-    outcome: dict[str, Any] = {"tool_name": call.tool_name, "ok": call.ok, "elapsed_ms": call.elapsed_ms}
+    outcome: dict[str, Any] = {
+        "tool_name": call.tool_name or _NAMELESS,
+        "ok": call.ok,
+        "elapsed_ms": max(0, call.elapsed_ms),
+    }
     if call.error is not None:
-        return outcome | {"error": {"code": call.error.code, "message": call.error.message}}
+        code, message = call.error.code or "tool_error", call.error.message or "The tool failed."
+        return outcome | {"error": {"code": code, "message": message}}
     return outcome | {"result": call.result}
 
 
 def _summary(completed: events.RunCompleted) -> dict[str, Any]:
     usage = completed.usage
-    counted = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+    counted: dict[str, Any] = {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+    }
+    if usage.cost_usd is not None:
+        counted["cost_usd"] = usd(usage.cost_usd)
     return {"finish_reason": completed.finish_reason, "usage": counted}
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from typing import Any, Protocol
+from collections.abc import AsyncGenerator, Callable
+from typing import Any, Final, Literal, Protocol
 
 from msgspec import Struct
 
+from agents.requests import Effort as Effort
 from conversations.events import Usage
+
+FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "refusal", "invalid_tool_call"]
 
 
 class Opened(Struct, frozen=True):
@@ -19,11 +22,11 @@ class Opened(Struct, frozen=True):
     upstream_request_id: str | None = None
 
 
-class TextDelta(Struct, frozen=True):
+class TextDelta(Struct, frozen=True, gc=False):
     text: str
 
 
-class ReasoningText(Struct, frozen=True):
+class ReasoningText(Struct, frozen=True, gc=False):
     text: str
 
 
@@ -35,23 +38,113 @@ class ToolCall(Struct, frozen=True):
     arguments: str
 
 
-class Finished(Struct, frozen=True):
-    """The provider's stream ended as it should."""
+class ReasoningBlock(Struct, frozen=True):
+    """Reasoning in the provider's own form (signed or encrypted), to be given back on the next step.
 
-    finish_reason: str
+    Only the `source` (endpoint and model) that made it can read it; the Host keeps it from any other.
+    """
+
+    wire: str
+    block: dict[str, Any]
+    source: str = ""
+
+
+ENVELOPE: Final = frozenset(
+    {
+        "response.created",
+        "response.queued",
+        "response.in_progress",
+        "response.output_item.added",
+        "response.content_part.added",
+        "message_start",
+        "content_block_start",
+        "ping",
+    }
+)
+"""The `upstream_event` of pieces that hold nothing of an answer but announce it."""
+
+
+class RawChunk(Struct, frozen=True):
+    """One piece of the provider's stream as it came; only where `ModelRequest.raw` asks for it."""
+
+    wire: str
+    raw: str
+    upstream_event: str | None = None
+
+
+class Finished(Struct, frozen=True):
+    """The provider's stream ended as it should.
+
+    `finish_reason` is one of `FinishReason` where the wire's own word has such a meaning, and
+    `upstream_reason` is that word where it differs; a word that means none of them stands itself.
+    """
+
+    finish_reason: FinishReason | str
     usage: Usage
     tool_calls: tuple[ToolCall, ...] = ()
+    reasoning: tuple[ReasoningBlock, ...] = ()
+    upstream_reason: str = ""
 
 
-ModelEvent = Opened | TextDelta | ReasoningText | Finished
+ModelEvent = Opened | TextDelta | ReasoningText | RawChunk | Finished
+
+
+class ImagePart(Struct, frozen=True):
+    """An image for a model that sees: base64 `data`, or else a `url` that the provider can fetch.
+
+    A `stored` one (`{bucket}/{path}`) is still in our storage; the Host loads it for a model that sees.
+    """
+
+    mime_type: str
+    data: str = ""
+    url: str = ""
+    stored: str = ""
+
+
+class ChatMessage(Struct, frozen=True):
+    """One message as a model sees it, whatever the provider's wire.
+
+    A `tool` message answers the call `tool_call_id`; an `assistant` message may carry the calls it
+    made and the reasoning that its provider wants back.
+    """
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str
+    images: tuple[ImagePart, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str = ""
+    reasoning: tuple[ReasoningBlock, ...] = ()
+
+
+class ToolSpec(Struct, frozen=True):
+    """A tool as a model is told of it; `parameters` is a JSON Schema."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
 
 
 class ModelRequest(Struct, frozen=True):
-    """What to ask of which model; `messages` are `{role, content}` values in order."""
+    """What to ask of which model; None means: as the provider likes.
 
-    messages: tuple[Any, ...]
+    What a wire has no word for is left out (the table in the README says what that is). `counted` is
+    told what the provider said of its use when the stream is over, however it ended.
+    """
+
+    messages: tuple[ChatMessage, ...]
+    tools: tuple[ToolSpec, ...] = ()
     temperature: float | None = None
+    top_p: float | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
     max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+    json_schema: dict[str, Any] | None = None
+    raw: bool = False
+    reasoning: Effort | None = None
+    reasoning_budget: int | None = None
+    counted: Callable[[Usage], None] | None = None
 
 
 class Target(Protocol):

@@ -1,4 +1,4 @@
-"""One HTTP client a loop for all providers, how long it waits, and what refusals mean.
+"""One HTTP client a loop for all providers, and how long it waits for them.
 
 aiohttp and not httpx: its C parser costs a third of the CPU for a body that arrives in small pieces.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import suppress
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -15,17 +15,11 @@ import aiohttp
 from django.conf import settings
 
 from agents.providers.base import ProviderError
+from agents.providers.refusals import interrupted, refusal
 
 _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
-_REFUSALS: Final[dict[int, tuple[str, str]]] = {
-    400: ("provider_bad_request", "The model provider refused the request as malformed."),
-    401: ("provider_auth_error", "The model provider refused the endpoint's key."),
-    402: ("provider_quota_exceeded", "The model provider's account has no credit left."),
-    403: ("provider_auth_error", "The model provider refused the endpoint's key."),
-    404: ("provider_model_not_found", "The model provider does not know this model or address."),
-    413: ("provider_bad_request", "The model provider refused the request as too large."),
-    429: ("provider_rate_limited", "The model provider is limiting our rate."),
-}
+_LARGEST_REFUSAL: Final = 64 * 1024
+_MOMENT_S: Final = 2.0
 
 
 def client() -> aiohttp.ClientSession:
@@ -50,21 +44,28 @@ async def close() -> None:
         await found.close()
 
 
-@asynccontextmanager
-async def posting(
-    url: str, *, headers: dict[str, str], body: bytes
-) -> AsyncGenerator[aiohttp.ClientResponse]:
-    """A streaming POST that was answered with 200; ProviderError for everything else.
+async def post(url: str, *, headers: dict[str, str], body: bytes) -> aiohttp.ClientResponse:
+    """A streaming POST that was answered with 200, to be closed; ProviderError for everything else.
 
-    Leaving it before the body has ended closes the connection, which tells the provider to stop.
+    Closing it before the body has ended closes the connection, which tells the provider to stop.
     """
     response = await _send(url, {"Content-Type": "application/json"} | headers, body)
+    if response.status == 200:
+        return response
     try:
-        if response.status != 200:
-            raise _refusal(response)
-        yield response
+        raise refusal(response.status, response.headers, await _explanation(response))
     finally:
         response.close()
+
+
+async def _explanation(response: aiohttp.ClientResponse) -> bytes:
+    """The body of a refusal as far as it comes in a moment, at most 64 KiB of it."""
+    said = bytearray()
+    with suppress(aiohttp.ClientError, OSError, TimeoutError):
+        async with asyncio.timeout(_MOMENT_S):
+            while len(said) < _LARGEST_REFUSAL and (some := await response.content.readany()):
+                said += some
+    return bytes(said[:_LARGEST_REFUSAL])
 
 
 async def _send(url: str, headers: dict[str, str], body: bytes) -> aiohttp.ClientResponse:
@@ -137,32 +138,3 @@ class _Patience:
         else:
             self.ended = True
             self._response.close()
-
-
-def interrupted() -> ProviderError:
-    return ProviderError(
-        "provider_stream_interrupted",
-        "The model provider's stream broke off before its end.",
-        retryable=True,
-    )
-
-
-def _refusal(response: aiohttp.ClientResponse) -> ProviderError:
-    status = response.status
-    if status >= 500:
-        return ProviderError(
-            "provider_unavailable", f"The model provider answered {status}.", retryable=True
-        )
-    code, message = _REFUSALS.get(
-        status, ("provider_error", f"The model provider answered {status}, which is no stream.")
-    )
-    return ProviderError(code, message, retryable=status == 429, retry_after_s=_retry_after(response))
-
-
-def _retry_after(response: aiohttp.ClientResponse) -> float | None:
-    value = response.headers.get("retry-after", "")
-    return float(value) if value.isascii() and value.isdigit() else None
-
-
-def invalid_response() -> ProviderError:
-    return ProviderError("provider_invalid_response", "The model provider sent something unreadable.")

@@ -1,233 +1,202 @@
 """The `openai.chat_completions` wire, streaming: POST {base_url}/chat/completions.
 
-Written from the provider's public API reference ("Create chat completion", "Streaming"). A chunk
-is decoded into structs that know only the fields we use; everything else is skipped unread.
+Written from the provider's public API reference ("Create chat completion", "Streaming"); spoken by
+many others too, so nothing that only OpenAI knows is sent unasked.
 """
 
 from __future__ import annotations
 
-import asyncio
-import json
-from collections.abc import AsyncGenerator
-from contextlib import suppress
 from typing import Any, Final
 
-import aiohttp
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
-from agents.providers import http
+from agents.providers.asking import DONE, Wire
 from agents.providers.base import (
     Finished,
+    FinishReason,
     ModelEvent,
-    ModelRequest,
-    Opened,
-    ProviderError,
+    ReasoningBlock,
     ReasoningText,
     Target,
     TextDelta,
-    ToolCall,
 )
-from agents.providers.sse import Cutter, EventTooLarge
+from agents.providers.bounds import count, finished
+from agents.providers.calls import Calls
+from agents.providers.decoding import decoder
+from agents.providers.names import Names
+from agents.providers.openai_chat_body import WIRE, forms
+from agents.providers.refusals import interrupted, reported
 from conversations.events import Usage
 
+_MEANINGS: Final[dict[str, FinishReason]] = {
+    "function_call": "tool_calls",
+    "max_tokens": "length",
+    "end_turn": "stop",
+    "eos": "stop",
+    "tool_use": "tool_calls",
+}
 
-class _Function(Struct):
+
+class _Function(Struct, gc=False):
     name: str | None = None
     arguments: str | None = None
 
 
-class _CallPiece(Struct):
-    index: int = 0
+class _CallPiece(Struct, gc=False):
+    index: int | None = None
     id: str | None = None
     function: _Function | None = None
 
 
-class _Delta(Struct):
-    content: str | None = None
+class _Part(Struct, gc=False):
+    text: str | None = None
+    thinking: list[_Part] | None = None
+
+
+class _Delta(Struct, gc=False):
+    content: str | list[_Part] | None = None
     refusal: str | None = None
     reasoning_content: str | None = None
+    reasoning: str | None = None
     tool_calls: list[_CallPiece] | None = None
 
 
-class _Choice(Struct):
+class _Choice(Struct, gc=False):
     delta: _Delta | None = None
     finish_reason: str | None = None
 
 
-class _Details(Struct):
+class _Details(Struct, gc=False):
     cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
 
 
-class _Usage(Struct):
+class _Usage(Struct, gc=False):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    total_tokens: int | None = None
+    prompt_cache_hit_tokens: int | None = None
     prompt_tokens_details: _Details | None = None
     completion_tokens_details: _Details | None = None
 
 
-class _Chunk(Struct):
+class _Chunk(Struct, gc=False):
     choices: list[_Choice] | None = None
-    usage: _Usage | None = None
+    usage: Raw = Raw()
     error: Any = None
 
 
-_decode: Final = msgspec.json.Decoder(_Chunk).decode
-
-_MOMENT_S: Final = 0.1
-_LONGEST_REASON: Final = 64
-_LONGEST_NAME: Final = 128
-_LARGEST_COUNT: Final = 2**31 - 1
+_decode: Final = decoder(_Chunk)
+_decode_usage: Final = msgspec.json.Decoder(_Usage, strict=False).decode
 
 
-async def stream(target: Target, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-    """Stream one completion. ProviderError when the provider refuses, hangs, breaks off or rambles."""
-    async with http.posting(
-        f"{target.base_url.rstrip('/')}/chat/completions",
-        headers={"Authorization": f"Bearer {target.key}"} if target.key else {},
-        body=_body(target, request),
-    ) as response:
-        yield Opened(
-            target.endpoint_id, target.provider, target.model, response.headers.get("x-request-id")
-        )
-        async for event in _read(response):
-            yield event
+class ChatReader:
+    """Reads the chunks of one completion; whole only with a finish reason or `[DONE]`."""
 
+    def __init__(self, names: Names) -> None:
+        self.done = False
+        self.kind: str | None = None
+        self.calls = Calls(names)
+        self._reason = ""
+        self._refused = False
+        self.usage = Usage()
+        self._thoughts: list[str] = []
 
-def _body(target: Target, request: ModelRequest) -> bytes:
-    body: dict[str, Any] = {
-        "model": target.model,
-        "stream": True,
-        "stream_options": {"include_usage": True},
-        "messages": request.messages,
-    }
-    if request.temperature is not None:
-        body["temperature"] = request.temperature
-    if request.max_tokens is not None:
-        body["max_tokens"] = request.max_tokens
-    return msgspec.json.encode(body)
-
-
-async def _read(response: aiohttp.ClientResponse) -> AsyncGenerator[ModelEvent]:
-    """The events of a response body; the stream is whole only with a finish reason or `[DONE]`."""
-    cutter, calls, body = Cutter(), _Calls(), http.read(response)
-    finish_reason, usage, done, heard = "", Usage(), False, False
-    async for some in body:
-        for data in _events(cutter, some):
-            heard = True
-            if data == b"[DONE]":
-                done = True
-                break
-            chunk = _chunk(data)
-            if chunk.usage is not None:
-                usage = _usage(chunk.usage)
-            for choice in chunk.choices or ():
-                finish_reason = choice.finish_reason or finish_reason
-                delta = choice.delta
-                if delta is None:
-                    continue
-                if delta.reasoning_content:
-                    yield ReasoningText(delta.reasoning_content)
-                if text := delta.content or delta.refusal:
-                    yield TextDelta(text)
-                calls.take(delta.tool_calls or ())
-        if done:
-            await _let_end(body)
-            break
-    if not heard:
-        raise http.invalid_response()
-    if not (done or finish_reason):
-        raise http.interrupted()
-    yield Finished(_reason(finish_reason), usage, calls.whole())
-
-
-async def _let_end(body: AsyncGenerator[bytes]) -> None:
-    """Give a body that is done a moment to end, so that its connection can serve again."""
-    with suppress(ProviderError, TimeoutError):
-        async with asyncio.timeout(_MOMENT_S):
-            async for _ in body:
-                pass
-
-
-def _events(cutter: Cutter, some: bytes) -> list[bytes]:
-    try:
-        return list(cutter.feed(some))
-    except EventTooLarge:
-        raise http.invalid_response() from None
-
-
-def _chunk(data: bytes) -> _Chunk:
-    try:
+    def read(self, data: bytes) -> list[ModelEvent]:
+        if data == DONE:
+            self.done = True
+            return []
         chunk = _decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        chunk = _mended(data)
-    if chunk.error:
-        raise ProviderError("provider_error", "The model provider reported an error in its stream.")
-    return chunk
+        if chunk.error:
+            raise reported(chunk.error)
+        if chunk.usage and (told := _counts(chunk.usage)):
+            self.usage = _usage(told)
+        said: list[ModelEvent] = []
+        for choice in chunk.choices or ():
+            if choice.finish_reason:
+                self._reason = choice.finish_reason
+            if choice.delta is not None:
+                self._take(choice.delta, said)
+        return said
+
+    def _take(self, delta: _Delta, said: list[ModelEvent]) -> None:
+        if thought := delta.reasoning_content or delta.reasoning:
+            if delta.reasoning_content:
+                self._thoughts.append(thought)
+            said.append(ReasoningText(thought))
+        if isinstance(delta.content, list):
+            _take_parts(delta.content, said)
+        elif delta.content:
+            said.append(TextDelta(delta.content))
+        if delta.refusal:
+            self._refused = True
+            said.append(TextDelta(delta.refusal))
+        if delta.tool_calls:
+            self._call(delta.tool_calls)
+
+    def _call(self, pieces: list[_CallPiece]) -> None:
+        for piece in pieces:
+            place, function = piece.index or 0, piece.function or _Function()
+            self.calls.begin(place, id=piece.id, name=function.name)
+            if function.arguments:
+                self.calls.add(place, function.arguments)
+
+    def end(self) -> Finished:
+        if not (self.done or self._reason):
+            raise interrupted()
+        calls = self.calls.whole()
+        given = self._reason or "stop"
+        meanings = _MEANINGS
+        if given == "stop":  # some say so of calls too, and refusals end like any answer
+            meanings = {"stop": "tool_calls" if calls else "refusal" if self._refused else "stop"}
+        return finished(given, meanings, self.usage, calls, self._blocks() if calls else ())
+
+    def _blocks(self) -> tuple[ReasoningBlock, ...]:
+        """The thoughts, which some providers want back beside the calls that came of them."""
+        whole = "".join(self._thoughts)
+        return (ReasoningBlock(WIRE, {"reasoning_content": whole}),) if whole else ()
 
 
-def _mended(data: bytes) -> _Chunk:
-    """A chunk with half a surrogate pair in it, as providers send that cut text by UTF-16 units."""
+def _take_parts(parts: list[_Part], said: list[ModelEvent]) -> None:
+    """Mistral's reasoning models speak in parts: text, and thinking that holds texts of its own."""
+    for part in parts:
+        said += [ReasoningText(thought.text) for thought in part.thinking or () if thought.text]
+        if part.text:
+            said.append(TextDelta(part.text))
+
+
+def _counts(given: Raw) -> _Usage | None:
+    """What is counted, also as 12.0 or "12"; None for what is no count, which costs no answer."""
     try:
-        text = json.dumps(json.loads(data), ensure_ascii=False)
-        return _decode(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
-    except (ValueError, RecursionError):
-        raise http.invalid_response() from None
-
-
-def _reason(given: str) -> str:
-    """Why the model stopped, as far as the run's row can hold it."""
-    return given.replace("\x00", "")[:_LONGEST_REASON] or "stop"
+        return _decode_usage(given)
+    except msgspec.DecodeError:
+        return None
 
 
 def _usage(usage: _Usage) -> Usage:
-    prompt, completion = usage.prompt_tokens_details, usage.completion_tokens_details
+    """DeepSeek names what it read from its cache otherwise, and xAI counts reasoning apart."""
+    prompt = usage.prompt_tokens_details or _Details()
+    completion = usage.completion_tokens_details or _Details()
+    asked, said = count(usage.prompt_tokens), count(usage.completion_tokens)
+    thought = count(completion.reasoning_tokens)
+    apart = thought if count(usage.total_tokens) == asked + said + thought else 0
     return Usage(
-        input_tokens=_count(usage.prompt_tokens),
-        output_tokens=_count(usage.completion_tokens),
-        cached_tokens=_count(prompt.cached_tokens) if prompt else 0,
-        reasoning_tokens=_count(completion.reasoning_tokens) if completion else 0,
+        input_tokens=asked,
+        output_tokens=count(said, apart),
+        cached_tokens=count(prompt.cached_tokens) or count(usage.prompt_cache_hit_tokens),
+        reasoning_tokens=thought,
+        cache_write_tokens=count(prompt.cache_write_tokens),
     )
 
 
-def _count(given: int | None) -> int:
-    """A provider's count, as far as the run's row can hold it."""
-    return min(max(given or 0, 0), _LARGEST_COUNT)
+def _url(target: Target) -> str:
+    return f"{target.base_url.rstrip('/')}/chat/completions"
 
 
-class _Call(Struct):
-    """A tool call so far."""
-
-    id: str
-    name: str = ""
-    arguments: list[str] = []
+def bearer(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"} if key else {}
 
 
-class _Calls:
-    """Puts tool calls together from their pieces, which may interleave.
-
-    A new id begins a new call: some providers give every call the same index, or none.
-    """
-
-    def __init__(self) -> None:
-        self._all: list[_Call] = []
-        self._open: dict[int, _Call] = {}
-
-    def take(self, pieces: list[_CallPiece] | tuple[()]) -> None:
-        for piece in pieces:
-            call = self._open.get(piece.index)
-            if call is None or (piece.id and piece.id != call.id):
-                call = self._open[piece.index] = _Call(piece.id or f"call_{piece.index}")
-                self._all.append(call)
-            if piece.function and piece.function.name:
-                call.name = piece.function.name[:_LONGEST_NAME]
-            if piece.function and piece.function.arguments:
-                call.arguments.append(piece.function.arguments)
-
-    def whole(self) -> tuple[ToolCall, ...]:
-        return tuple(
-            ToolCall(call.id, call.name, "".join(call.arguments) or "{}")
-            for call in self._all
-            if call.name
-        )
+stream: Final = Wire(WIRE, _url, bearer, forms, ChatReader)

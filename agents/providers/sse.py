@@ -6,10 +6,12 @@ LF, CRLF or CR, and may be split anywhere between two reads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 from typing import Final
 
 LIMIT: Final = 8 * 1024 * 1024
+_MARK: Final = "\ufeff".encode()  # a byte order mark may stand at the very beginning
+_ONE_LINE: Final = re.compile(rb"\ndata: ?(.*)\n(?=\n)")  # all the data of an event, as most have it
 
 
 class EventTooLarge(Exception):
@@ -22,27 +24,32 @@ class Cutter:
     def __init__(self, *, limit: int = LIMIT) -> None:
         self._limit = limit
         self._rest = b""
-        self._data: list[bytes] = []
-        self._held = 0
+        self._begun = False
 
-    def feed(self, some: bytes) -> Iterator[bytes]:
+    def feed(self, some: bytes) -> list[bytes]:
         """The data of every event that `some` completes. EventTooLarge past the limit."""
         whole = self._rest + some
+        if not self._begun:
+            if len(whole) < len(_MARK):
+                self._rest = whole
+                return []
+            whole, self._begun = whole.removeprefix(_MARK), True
+        held_back = b""
         if b"\r" in whole:
-            held_back = whole.endswith(b"\r")  # its LF may be in the next read
-            whole = (whole[:-1] if held_back else whole).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-            lines = whole.split(b"\n")
-            self._rest = lines.pop() + (b"\r" if held_back else b"")
-        else:
-            lines = whole.split(b"\n")
-            self._rest = lines.pop()
-        for line in lines:
-            if not line:
-                if self._data:
-                    yield self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
-                    self._data, self._held = [], 0
-            elif line.startswith(b"data:"):
-                self._data.append(line[6:] if line.startswith(b"data: ") else line[5:])
-                self._held += len(line)
-        if self._held + len(self._rest) > self._limit:
+            held_back = b"\r" if whole.endswith(b"\r") else b""  # its LF may be in the next read
+            whole = whole.removesuffix(held_back).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        end = whole.rfind(b"\n\n") + 2
+        events, rest = (b"\n" + whole[:end], whole[end:]) if end > 1 else (b"", whole)
+        self._rest = rest + held_back
+        if len(self._rest) > self._limit:
             raise EventTooLarge
+        found: list[bytes] = _ONE_LINE.findall(events)
+        if len(found) == events.count(b"\ndata:"):
+            return found
+        return [b"\n".join(data) for event in events.split(b"\n\n") if (data := _data(event))]
+
+
+def _data(event: bytes) -> list[bytes]:
+    """The lines of data of an event, however they are written."""
+    lines = [line[5:] for line in event.split(b"\n") if line.startswith(b"data:")]
+    return [line.removeprefix(b" ") for line in lines]

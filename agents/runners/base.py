@@ -6,35 +6,82 @@ numbers, stores and closes. It reaches the world through its Host only.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator
-from typing import Any, Literal, Protocol
+from datetime import datetime
+from typing import Any, Final, Protocol
 from uuid import UUID
 
 from msgspec import Struct
 
-from agents.providers.base import ModelEvent
+from agents.providers.base import ChatMessage, ImagePart, ModelEvent, ToolSpec
 from agents.requests import RunRequest, ToolUse
-from conversations.events import Fact, Problem
+from conversations import events
+from conversations.events import Fact, Problem, ToolKind
 
+_NAME_LENGTH: Final = 64
 
-class ChatMessage(Struct, frozen=True):
-    """One message as a model sees it."""
-
-    role: Literal["system", "user", "assistant"]
-    content: str
+CHINESE: Final = re.compile(r"[\u3400-\u9fff]")
 
 
 class ToolOutcome(Struct, frozen=True):
-    """What came of a tool call: a result or a problem, and how long it took."""
+    """What came of a tool call: a result or a problem, and how long it took.
+
+    Of a result that is too large for a model the `artifact` holds all, and the result the head.
+    """
 
     use: ToolUse
     elapsed_ms: int
     result: dict[str, Any] | None = None
     problem: Problem | None = None
+    artifact: events.ArtifactCreated | None = None
+
+
+class Approval(Struct, frozen=True):
+    """The approval that a call of the model needs, and until when it can be given."""
+
+    id: UUID
+    call_id: str
+    use: ToolUse
+    kind: ToolKind
+    parameters: dict[str, Any]
+    expires_at: datetime
+    server: str = ""
+
+    @property
+    def facts(self) -> tuple[Fact, Fact]:
+        """The call, which stays open, and that somebody is asked."""
+        use = self.use
+        target = {"id": self.id.hex, "tool_call_id": self.call_id, "tool_name": use.name}
+        return (
+            events.ToolCallStarted(self.call_id, use.name, use.arguments, self.kind, self.server),
+            events.ActionRequested("tool.approve", target, {"arguments": use.arguments}),
+        )
+
+    @property
+    def interrupt(self) -> dict[str, Any]:
+        """What the end of the run says of it, in AG-UI's shape (specs/ag-ui.md §1.1)."""
+        answer = {
+            "approved": {"type": "boolean"},
+            "arguments": self.parameters,
+            "reason": {"type": "string"},
+        }
+        return {
+            "id": self.id.hex,
+            "reason": "tool_call",
+            "message": f"May the tool {self.use.name} be called?",
+            "toolCallId": self.call_id,
+            "responseSchema": {"type": "object", "properties": answer, "required": ["approved"]},
+            "expiresAt": self.expires_at.isoformat(),
+            "metadata": {"tool_name": self.use.name, "arguments": self.use.arguments},
+        }
 
 
 class RunContext(Struct, frozen=True):
-    """Everything a runner may know about its run."""
+    """Everything a runner may know about its run.
+
+    `shows_calls`: calls of `parley.show` are events too, not only the cards that they make.
+    """
 
     run_id: UUID
     thread_id: UUID
@@ -43,14 +90,23 @@ class RunContext(Struct, frozen=True):
     deadline_at_ms: int
     request: RunRequest
     system: str
-    history: tuple[ChatMessage, ...]
+    conversation: tuple[ChatMessage, ...]
     findings: tuple[ToolOutcome, ...]
+    state: Any = None
+    shows_calls: bool = False
 
     @property
     def question(self) -> str:
         """The text of the newest user message."""
-        said = (m.content for m in reversed(self.request.messages) if m.role == "user")
+        said = (m.content for m in reversed(self.conversation) if m.role == "user")
         return next(said, "")
+
+    @property
+    def images(self) -> tuple[ImagePart, ...]:
+        """The images of the newest user message."""
+        said = (m for m in reversed(self.conversation) if m.role == "user")
+        newest = next(said, None)
+        return newest.images if newest else ()
 
     @property
     def message_id(self) -> str:
@@ -61,14 +117,61 @@ class RunContext(Struct, frozen=True):
 class Host(Protocol):
     """The only capabilities a runner may call."""
 
-    async def call_tool(self, use: ToolUse) -> ToolOutcome:
-        """Call a server tool; a failure is an outcome, never an exception."""
+    @property
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """The tools of ours that the run's model may call."""
         ...
 
-    def stream_model(self, messages: tuple[ChatMessage, ...]) -> AsyncGenerator[ModelEvent]:
+    def tool_kind(self, name: str) -> ToolKind:
+        """What kind of tool a call of this name reaches."""
+        ...
+
+    def tool_server(self, name: str) -> str:
+        """The label of the MCP server that a call of this name reaches; "" for any other tool."""
+        ...
+
+    async def call_tool(self, use: ToolUse, *, call_id: str = "") -> ToolOutcome:
+        """Call any server tool for the request; a failure is an outcome, never an exception."""
+        ...
+
+    async def call_granted(self, use: ToolUse, *, call_id: str) -> ToolOutcome:
+        """Call one of `tools` for the model; any other is refused (`tool_not_offered`).
+
+        One that is not idempotent begins only when its call stands in the log (promise P8).
+        """
+        ...
+
+    async def approval_for(self, use: ToolUse, *, call_id: str) -> Approval | None:
+        """The approval that this call of the model needs; None if `call_granted` may have it at once."""
+        ...
+
+    async def may_show(self) -> bool:
+        """Whether a card may be shown to the run's user."""
+        ...
+
+    @property
+    def sees(self) -> bool:
+        """Whether the run's model takes images."""
+        ...
+
+    async def load_image(self, image: ImagePart) -> bytes | None:
+        """The bytes of a stored image; None when it is gone or too large."""
+        ...
+
+    def stream_model(
+        self,
+        messages: tuple[ChatMessage, ...],
+        tools: tuple[ToolSpec, ...] = (),
+        *,
+        raw: bool = False,
+        message_id: str = "",
+    ) -> AsyncGenerator[ModelEvent]:
         """Stream the run's model, with retries and fallbacks before the first delta.
 
-        Raises RunFailure with a `provider_…` code when no candidate answers or the stream breaks.
+        With `raw` the provider's stream comes as it is too, where its client can. Images are loaded
+        for a model that sees and left out for any other. What the call uses and costs is counted by
+        the Host, for the message `message_id`. Raises RunFailure with a `provider_…` code when no
+        candidate answers or the stream breaks, and `budget_exceeded` before a call that is not paid for.
         """
         ...
 
@@ -79,6 +182,12 @@ class Runner(Protocol):
     def run(self, context: RunContext, host: Host) -> AsyncGenerator[Fact]:
         """The run's facts; the last is `RunCompleted` (added if missing) or RunFailure is raised."""
         ...
+
+
+def name_of(runner: Runner) -> str:
+    """What a run's row calls its runner: its `name`, else that of its class."""
+    given = getattr(runner, "name", "") or type(runner).__name__.removesuffix("Runner").lower()
+    return str(given)[:_NAME_LENGTH]
 
 
 class RunFailure(Exception):

@@ -1,57 +1,190 @@
-"""The model-driven runner: it asks the run's model and passes its words on."""
+"""The model-driven runner: it asks the run's model, runs the tools it calls, and passes its words on."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
+from itertools import chain
+from typing import Final
 
-from agents.providers.base import Finished, ModelEvent, Opened, ReasoningText, TextDelta, ToolCall
-from agents.runners.base import ChatMessage, Host, RunContext
+import msgspec
+from django.conf import settings
+
+from agents.providers.base import (
+    ChatMessage,
+    Finished,
+    ModelEvent,
+    Opened,
+    RawChunk,
+    ReasoningText,
+    TextDelta,
+    ToolCall,
+    ToolSpec,
+)
+from agents.requests import ToolUse
+from agents.runners.base import CHINESE, Approval, Host, RunContext, RunFailure
+from agents.runners.cards import Cards
 from agents.runners.injection import injected_context
+from agents.runners.tool_loop import Answers, arguments_of
 from conversations import events
-from conversations.events import Fact
+from conversations.events import Fact, Usage
+from conversations.growing import GrowingText
 
 
 class ChatRunner:
-    """System message, history, findings and question go to the model; its stream becomes facts."""
+    """System message, conversation and findings go to the model; its stream becomes facts.
+
+    While the model calls tools of ours they are run and it is asked again; the run ends when it calls
+    none, or one of the client's, or one that somebody must approve.
+    RunFailure `tool_limit_exceeded` past TOOL_STEPS or TOOL_CALLS.
+    """
 
     async def run(self, context: RunContext, host: Host) -> AsyncGenerator[Fact]:
-        async with aclosing(host.stream_model(_messages(context))) as stream:
-            async for said in stream:
-                for fact in _facts(context, said):
+        opening = blind(context.question) if context.images and not host.sees else ""
+        if opening:
+            yield events.MessageDelta(context.message_id, opening)
+        talk, usage, made = list(_messages(context)), Usage(), 0
+        clients = {tool.name for tool in context.request.tools}
+        cards = Cards(visible=context.shows_calls)
+        message_id, spoken = context.message_id, 1
+        for _ in range(settings.TOOL_STEPS):
+            step, offered = _Step(message_id, opening), _tools(context, host)
+            raw = context.request.result_mode == "auto"
+            stream = host.stream_model(tuple(talk), offered, raw=raw, message_id=message_id)
+            async with aclosing(stream) as said:
+                async for event in said:
+                    for fact in step.take(event):
+                        yield fact
+            usage = usage.plus(step.finished.usage)
+            shows, calls = cards.parted(step.finished.tool_calls, offered, clients)
+            if not calls and not shows:
+                for fact in cards.last(step.message_id, step.delivered):
                     yield fact
+                yield events.RunCompleted(step.finished.finish_reason, usage)
+                return
+            shown, answered = cards.take(shows)
+            for fact in chain(shown, cards.said(step.message_id, step.delivered)):
+                yield fact
+            if step.delivered:
+                spoken, opening = spoken + 1, ""
+                message_id = f"{context.message_id}-{spoken}"
+            made += len(shows) + len(calls)
+            if made > settings.TOOL_CALLS:
+                break
+            ours = [call for call in calls if call.name not in clients]
+            approvals = await _approvals(ours, host)
+            waiting = {approval.call_id for approval in approvals}
+            answers = Answers([call for call in ours if call.id not in waiting], host)
+            async with aclosing(answers.run()) as facts:
+                async for fact in facts:
+                    yield step.with_thoughts(fact)
+            asked = [call for call in calls if call.name in clients]
+            for fact in chain(map(_asked, asked), *(approval.facts for approval in approvals)):
+                yield step.with_thoughts(fact)
+            if approvals or asked or not offered:  # who was offered nothing is not asked again
+                for fact in cards.last(message_id, ""):
+                    yield fact
+                yield _stopped(approvals, asked, step, usage)
+                return
+            talk += [step.message(), *answered, *answers.messages()]
+        raise RunFailure(
+            "tool_limit_exceeded", "The model called more tools than a run may: TOOL_STEPS, TOOL_CALLS."
+        )
 
 
-def _facts(context: RunContext, said: ModelEvent) -> Iterable[Fact]:
-    match said:
-        case TextDelta(text):
-            yield events.MessageDelta(context.message_id, text)
-        case ReasoningText(text):
-            yield events.ReasoningDelta(context.message_id, text)
-        case Opened(endpoint_id, provider, model, upstream_request_id):
-            yield events.ModelRouted(provider, model, endpoint_id, upstream_request_id)
-        case Finished(finish_reason, usage, calls):
-            for call in calls:
-                yield from _unasked(call)
-            yield events.RunCompleted(finish_reason, usage)
+class _Step:
+    """What the model says in one go, as facts, and as the message that it reads again later."""
+
+    def __init__(self, message_id: str, opening: str = "") -> None:
+        self.message_id = message_id
+        self.finished = Finished("stop", Usage())
+        self._opening = opening
+        self._said = GrowingText()
+        self._thoughts_told = False
+
+    @property
+    def text(self) -> str:
+        return str(self._said)
+
+    @property
+    def delivered(self) -> str:
+        """What of its message the user has read, our own words before the model's included."""
+        return self._opening + self.text
+
+    def with_thoughts(self, fact: Fact) -> Fact:
+        """The first call with the reasoning that its provider wants back with the answer."""
+        thoughts = self.finished.reasoning
+        if self._thoughts_told or not thoughts or not isinstance(fact, events.ToolCallStarted):
+            return fact
+        self._thoughts_told = True
+        return msgspec.structs.replace(fact, reasoning=msgspec.to_builtins(thoughts))
+
+    def take(self, event: ModelEvent) -> Iterable[Fact]:
+        match event:
+            case TextDelta(text):
+                self._said.add(text)
+                yield events.MessageDelta(self.message_id, text)
+            case ReasoningText(text):
+                yield events.ReasoningDelta(self.message_id, text)
+            case RawChunk(wire, raw, upstream_event):
+                cut = len(raw) > _LONGEST_RAW
+                yield events.UpstreamRaw(wire, raw[:_LONGEST_RAW], upstream_event, cut)
+            case Opened(endpoint_id, provider, model, upstream_request_id):
+                yield events.ModelRouted(provider, model, endpoint_id, upstream_request_id)
+            case Finished():
+                self.finished = event
+
+    def message(self) -> ChatMessage:
+        finished = self.finished
+        return ChatMessage(
+            "assistant", self.text, tool_calls=finished.tool_calls, reasoning=finished.reasoning
+        )
+
+
+def blind(question: str) -> str:
+    """What a model without vision is made to say first when it was shown an image."""
+    return _BLIND_ZH if CHINESE.search(question) else _BLIND_EN
 
 
 def _messages(context: RunContext) -> tuple[ChatMessage, ...]:
+    """System message, what was said, and the findings before the newest question."""
+    said = list(context.conversation)
     injected = injected_context(context.findings, source="agent_run")
-    return (
-        *([ChatMessage("system", context.system)] if context.system else []),
-        *context.history,
-        *([ChatMessage("user", injected)] if injected else []),
-        ChatMessage("user", context.question),
-    )
+    if injected:
+        asked = [place for place, message in enumerate(said) if message.role == "user"]
+        said.insert(asked[-1] if asked else len(said), ChatMessage("user", injected))
+    return (*([ChatMessage("system", context.system)] if context.system else []), *said)
 
 
-def _unasked(call: ToolCall) -> tuple[Fact, Fact]:
-    """A call for a tool that this run did not offer: visible, and refused."""
-    problem = events.Problem(
-        "tool_not_offered", "The model asked for a tool that this run does not offer."
-    )
-    return (
-        events.ToolCallStarted(call.id, call.name, {"arguments": call.arguments}),
-        events.ToolCallCompleted(call.id, call.name, False, 0, error=problem),
-    )
+def _tools(context: RunContext, host: Host) -> tuple[ToolSpec, ...]:
+    """What the model may call: the client's own tools, and those of ours that it does not shadow."""
+    clients = tuple(ToolSpec(t.name, t.description, t.parameters) for t in context.request.tools)
+    taken = {tool.name for tool in clients}
+    return (*clients, *(tool for tool in host.tools if tool.name not in taken))
+
+
+def _asked(call: ToolCall) -> Fact:
+    """A call of the client's own tool: the client executes it, its answer comes with the next run."""
+    return events.ToolCallStarted(call.id, call.name, arguments_of(call), "frontend")
+
+
+def _stopped(
+    approvals: Sequence[Approval], asked: Sequence[ToolCall], step: _Step, usage: Usage
+) -> events.RunCompleted:
+    """The end of a run whose calls wait: for somebody's approval, or for the client."""
+    if approvals:
+        interrupts = [approval.interrupt for approval in approvals]
+        return events.RunCompleted("interrupt", usage, interrupts)
+    return events.RunCompleted("tool_calls" if asked else step.finished.finish_reason, usage)
+
+
+async def _approvals(calls: Sequence[ToolCall], host: Host) -> list[Approval]:
+    """The approvals that must be given before these calls can be made."""
+    uses = [(call.id, ToolUse(call.name, arguments_of(call))) for call in calls]
+    asked = [await host.approval_for(use, call_id=call_id) for call_id, use in uses]
+    return [approval for approval in asked if approval is not None]
+
+
+_LONGEST_RAW: Final = 16_384
+_BLIND_ZH: Final = "（这个模型看不到图片，下面只根据文字回答。）\n\n"
+_BLIND_EN: Final = "(This model cannot see images; it answers from the text alone.)\n\n"

@@ -13,30 +13,105 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from agents.runners.base import Host, RunContext
+from agents.requests import ToolUse
+from agents.runners import demo_cards, demo_images, demo_shows, demo_tools
+from agents.runners.base import CHINESE, Host, RunContext, ToolOutcome
+from agents.runners.demo_answers import formed
 from conversations import events
 from conversations.events import Fact
 
-_CHINESE: Final = re.compile(r"[\u3400-\u9fff]")
-_ENGLISH_PART: Final = re.compile(
-    r"(?P<name>(?<![\w-])[A-Z0-9][^\u3000-\u9fff:]*): (?P<told>[^\u3000-\u9fff]+)$"
-)
 _TOKEN: Final = re.compile(r"\s*(?:[\u3000-\u9fff\uff00-\uffef]|[^\s\u3000-\u9fff\uff00-\uffef]+)\s*")
 
 
 class DemoRunner:
-    """Says what the exercise search found, or what it would need to say more."""
+    """Plays a model that sees, calls tools and reads context, so that every path works without a key."""
 
     async def run(self, context: RunContext, host: Host) -> AsyncGenerator[Fact]:
         yield events.ModelRouted("demo", "demo-1", None)
-        answer = compose(context.question, _found(context))
-        count = 0
+        call = demo_tools.wanted_call(context)
+        if call is not None:
+            yield call
+            yield events.RunCompleted("tool_calls", _usage(context, 0))
+            return
+        note = demo_tools.wanted_note(context)
+        approval = note and await host.approval_for(note, call_id=f"call_{context.run_id.hex}")
+        if approval:
+            for fact in approval.facts:
+                yield fact
+            yield events.RunCompleted("interrupt", _usage(context, 0), [approval.interrupt])
+            return
+        if schema := context.request.generation.json_schema:
+            yield events.MessageDelta(context.message_id, formed(schema, context.question))
+            yield events.RunCompleted("stop", _usage(context, 1))
+            return
+        for token in tokens(demo_shows.thoughts(context.question)):
+            await asyncio.sleep(settings.DEMO_TOKEN_S)
+            yield events.ReasoningDelta(context.message_id, token)
+        exercises: list[dict[str, Any]] = []
+        answers = [await _seen(context, host), demo_tools.answered(context), _known(context)]
+        if not any(answers):
+            exercises = _found(context)
+            if not context.findings and context.request.server_tools is None:
+                outcome = await host.call_tool(_search(context))
+                for fact in _told(outcome):
+                    yield fact
+                exercises = _results(outcome)
+            answers = [compose(demo_shows.plain(context.question), exercises)]
+        count, answer = 0, "\n\n".join(filter(None, answers))
         for token in tokens(answer):
             await asyncio.sleep(settings.DEMO_TOKEN_S)
             count += 1
             yield events.MessageDelta(context.message_id, token)
-        usage = events.Usage(input_tokens=len(tokens(context.question)), output_tokens=count)
-        yield events.RunCompleted("stop", usage)
+        if hints := await _card(context, host, exercises):
+            body = events.MessageBody(context.message_id, "assistant", answer, ui_hints=hints)
+            yield events.MessageCompleted(body)
+        yield events.RunCompleted("stop", _usage(context, count))
+
+
+async def _card(
+    context: RunContext, host: Host, exercises: list[dict[str, Any]]
+) -> dict[str, Any] | None:
+    """The card that the question wants, unless no card may be shown."""
+    hints = demo_shows.hints(context.question, exercises)
+    hints = hints or demo_cards.wanted(context.question, exercises)
+    return hints if hints and await host.may_show() else None
+
+
+async def _seen(context: RunContext, host: Host) -> str:
+    """What the images of the newest question are: format, size in pixels and bytes."""
+    loaded = [await host.load_image(image) for image in context.images]
+    lines = [await asyncio.to_thread(demo_images.describe, data) for data in loaded]
+    chinese = bool(CHINESE.search(context.question))
+    return "\n".join(line.in_chinese if chinese else line.in_english for line in lines)
+
+
+def _known(context: RunContext) -> str:
+    """What the client's context says, if it says anything."""
+    items = [f"- {item.description}: {item.value}" for item in context.request.context]
+    if not items:
+        return ""
+    told = "我知道的背景：" if CHINESE.search(context.question) else "What I was told:"
+    return "\n".join([told, *items])
+
+
+def _search(context: RunContext) -> ToolUse:
+    return ToolUse(
+        "gymbro.exercise.search", {"query": demo_shows.plain(context.question) or "-", "top_k": 5}
+    )
+
+
+def _told(outcome: ToolOutcome) -> tuple[Fact, Fact]:
+    """A call and its outcome, as facts."""
+    use, ok = outcome.use, outcome.problem is None
+    elapsed_ms, result = outcome.elapsed_ms, outcome.result
+    return (
+        events.ToolCallStarted("demo-1", use.name, use.arguments),
+        events.ToolCallCompleted("demo-1", use.name, ok, elapsed_ms, result, outcome.problem),
+    )
+
+
+def _usage(context: RunContext, count: int) -> events.Usage:
+    return events.Usage(input_tokens=len(tokens(context.question)), output_tokens=count)
 
 
 def tokens(text: str) -> list[str]:
@@ -48,7 +123,7 @@ def tokens(text: str) -> list[str]:
 
 def compose(question: str, exercises: list[dict[str, Any]]) -> str:
     """A short, useful answer from what was found."""
-    chinese = bool(_CHINESE.search(question))
+    chinese = bool(CHINESE.search(question))
     if not exercises:
         return _NOTHING_ZH if chinese else _NOTHING_EN
     write = _in_chinese if chinese else _in_english
@@ -56,14 +131,21 @@ def compose(question: str, exercises: list[dict[str, Any]]) -> str:
 
 
 def _found(context: RunContext) -> list[dict[str, Any]]:
-    return [item for finding in context.findings for item in (finding.result or {}).get("results", [])]
+    """The exercises that were found; what the web search found has a title and no name."""
+    found = (item for finding in context.findings for item in _results(finding))
+    return [item for item in found if "name" in item]
+
+
+def _results(outcome: ToolOutcome) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = (outcome.result or {}).get("results", [])
+    return found
 
 
 def _in_chinese(question: str, exercises: list[dict[str, Any]]) -> str:
     lines = [f"关于“{_brief(question)}”，动作库里最合适的有：", ""]
     for number, item in enumerate(exercises, 1):
         volume = _volume(item, "（{sets} 组 × {reps} 次）")
-        lines.append(f"{number}. **{item['name']}**{volume}：{_both(item)[0]}")
+        lines.append(f"{number}. **{item['name']}**{volume}：{demo_shows.both(item)[0]}")
     if tip := _first(exercises[0], "tips"):
         lines += ["", f"先从“{exercises[0]['name']}”开始。要点：{tip}。"]
     lines += ["", "组间休息 60–120 秒，动作变形就减重。（离线演示模型的回答）"]
@@ -73,27 +155,16 @@ def _in_chinese(question: str, exercises: list[dict[str, Any]]) -> str:
 def _in_english(question: str, exercises: list[dict[str, Any]]) -> str:
     lines = [f"For “{_brief(question)}” the exercise library suggests:", ""]
     for number, item in enumerate(exercises, 1):
-        _, name, told = _both(item)
+        _, name, told = demo_shows.both(item)
         volume = _volume(item, " ({sets} × {reps})")
         lines.append(f"{number}. **{name}**{volume}{f': {told}' if told else ''}")
+    first = demo_shows.both(exercises[0])[1]
     lines += [
         "",
-        f"Start with the {_both(exercises[0])[1]}; rest one to two minutes between sets and lower the "
+        f"Start with the {first}; rest one to two minutes between sets and lower the "
         "weight when your form breaks. (An answer of the offline demo model.)",
     ]
     return "\n".join(lines)
-
-
-def _both(item: dict[str, Any]) -> tuple[str, str, str]:
-    """(Chinese description, English name, English description) of an exercise, as far as there are any.
-
-    The library writes both languages into one description: 中文 English Name: English.
-    """
-    whole = str(item.get("description") or "")
-    found = _ENGLISH_PART.search(whole)
-    if found is None or not _CHINESE.search(whole[: found.start()]):
-        return whole, str(item["name"]), "" if _CHINESE.search(whole) else whole
-    return whole[: found.start()].strip(), found["name"].strip(), found["told"].strip()
 
 
 def _volume(item: dict[str, Any], form: str) -> str:

@@ -75,6 +75,13 @@ def read_items(content: bytes) -> tuple[Item, ...]:
     return items
 
 
+def read_library_items(raw: list[Any]) -> tuple[Item, ...]:
+    """Exercises in the words of an ExerciseDto, from a body instead of a file; raises BadExercises."""
+    items = tuple(_numbered(raw, _library_item))
+    _refuse_twins(items)
+    return items
+
+
 def _format(document: Any) -> tuple[list[Any], Callable[[Any], Item]]:
     """The raw items and how to read one, by the structure of the file."""
     match document:

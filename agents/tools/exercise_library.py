@@ -3,6 +3,8 @@
 A library never changes; a new state of the table is a new library. The ranking is specs/text-run.md §3:
 each word of the query gives +10 where it stands in a name, +6 in an alias, tag or trained muscle, +3 in
 the description (with equipment, difficulty and assisting muscles); nothing scores zero; ties go by name.
+Three things a coach knows are added: a staple leads its muscle group, a stretch is no first answer to a
+muscle's name, and circumstances (at home, for beginners) never outweigh what is to be trained.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from msgspec import Struct
 
 from agents.tools.exercise_vocabulary import CATEGORIES, DAYS, DIFFICULTIES, EQUIPMENT, GROUP_OF, MUSCLES
 from agents.tools.exercise_words import is_chinese_pair, read_query, words
+from agents.tools.typing_errors import Spellings
 
 Day = Literal["push", "pull", "legs"]
 
@@ -26,6 +29,8 @@ DESCRIPTION_WEIGHT: Final = 3
 
 STAPLE: Final = "首选"  # the tag of what a coach names first for a muscle group
 
+_MUSCLE_WORDS: Final = frozenset(word for said in MUSCLES.values() for word in words(said))
+_CIRCUMSTANCES: Final = frozenset(words("居家 在家 家里 home")).union(*map(words, DIFFICULTIES.values()))
 _DAY_TAGS: Final[Mapping[str, Day]] = {
     "推": "push",
     "拉": "pull",
@@ -72,7 +77,7 @@ class Exercise(Struct, frozen=True, kw_only=True):
 class Library:
     """Every exercise, in order of name, ready to be searched."""
 
-    __slots__ = ("_days", "_postings", "exercises")
+    __slots__ = ("_days", "_postings", "_spellings", "exercises")
 
     def __init__(
         self, exercises: tuple[Exercise, ...], postings: Mapping[str, tuple[tuple[int, int], ...]]
@@ -80,6 +85,7 @@ class Library:
         self.exercises = exercises
         self._days = tuple(day_of(exercise) for exercise in exercises)
         self._postings = postings
+        self._spellings = Spellings(postings)
 
     @classmethod
     def build(cls, rows: Iterable[Exercise]) -> Library:
@@ -103,12 +109,16 @@ class Library:
         return len(scores), tuple(self.exercises[at] for at in best)
 
     def _known(self, asked: Iterable[str]) -> tuple[str, ...]:
-        """The asked words that occur; an unknown pair such as 胸背 falls back on its characters."""
+        """The asked words that occur, and of the others what was meant, as far as can be told."""
         known: dict[str, None] = {}
         for word in asked:
-            parts = word if word not in self._postings and is_chinese_pair(word) else (word,)
+            parts = (word,) if word in self._postings else self._meant(word)
             known.update((part, None) for part in parts if part in self._postings)
         return tuple(known)
+
+    def _meant(self, unknown: str) -> Iterable[str]:
+        """The characters of a pair such as 胸背, or the word that was mistyped."""
+        return unknown if is_chinese_pair(unknown) else self._spellings.nearest(unknown)
 
     def _dealt(self, ranked: Iterable[int]) -> Iterator[int]:
         """One exercise of each training day in turn, best first; what belongs to no day comes last."""
@@ -173,15 +183,33 @@ def _description(exercise: Exercise) -> str:
 def _weights(exercise: Exercise) -> dict[str, int]:
     """What each word of an exercise is worth."""
     weights: defaultdict[str, int] = defaultdict(int)
+    aliases = (*exercise.aliases, *exercise.tags)
     for weight, texts, said in (
-        (NAME_WEIGHT, (exercise.name, exercise.name_en), ()),
-        (ALIAS_WEIGHT, (*exercise.aliases, *exercise.tags), _trained(exercise)),
+        (NAME_WEIGHT, _names(exercise), ()),
+        (1, _stretched(exercise), ()),
+        (ALIAS_WEIGHT, aliases, _trained(exercise)),
         (DESCRIPTION_WEIGHT, (exercise.description, exercise.description_en), _about(exercise)),
     ):
         found = {word for text in texts for word in words(text)}
         for word in found.union(*map(_vocabulary_words, said)):
             weights[word] += weight
+    staple = STAPLE in exercise.tags
+    for word in _CIRCUMSTANCES.intersection(weights):
+        weights[word] = 2 * DESCRIPTION_WEIGHT if staple else DESCRIPTION_WEIGHT
     return weights
+
+
+def _names(exercise: Exercise) -> tuple[str, ...]:
+    """What is searched as its name: a stretch is no first answer to the name of a muscle."""
+    names = (exercise.name, exercise.name_en)
+    if exercise.category != "FLEXIBILITY":
+        return names
+    return tuple(word for name in names for word in words(name) if word not in _MUSCLE_WORDS)
+
+
+def _stretched(exercise: Exercise) -> tuple[str, ...]:
+    """The name of a stretch once more, so that of two stretches the one named after the muscle leads."""
+    return (exercise.name, exercise.name_en) if exercise.category == "FLEXIBILITY" else ()
 
 
 @cache

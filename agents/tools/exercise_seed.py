@@ -7,10 +7,11 @@ from typing import Final
 
 from django.db import transaction
 
-from agents.models import Exercise
+from agents.models import Exercise, LibraryVersion
 from agents.tools.exercise_import import read_items
 from agents.tools.exercise_items import Item
 from agents.tools.exercise_store import lock_library, store
+from agents.tools.library_versions import publish
 
 STARTER_FILE: Final = Path(__file__).with_name("starter_exercises.json")
 
@@ -21,12 +22,15 @@ def starter_items() -> tuple[Item, ...]:
 
 
 def seed_exercises() -> int:
-    """Load the starter library into an empty table; how many exercises were added.
+    """Load the starter library into an empty table, and publish it; how many exercises were added.
 
-    A table with anything in it is the staff's and stays as it is.
+    A table with anything in it is the staff's and stays as it is; it is published where nothing was yet.
     """
-    if Exercise.objects.exists():
-        return 0
-    with transaction.atomic():
-        lock_library()
-        return 0 if Exercise.objects.exists() else store(starter_items()).created
+    added = 0
+    if not Exercise.objects.exists():
+        with transaction.atomic():
+            lock_library()
+            added = 0 if Exercise.objects.exists() else store(starter_items()).created
+    if not LibraryVersion.objects.exists():
+        publish(by=None, note="Comes with Parley." if added else "")
+    return added

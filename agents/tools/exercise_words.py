@@ -67,7 +67,7 @@ _SPELLINGS: Final = tuple(
             |(?<!\d)\d{1,3}\W?(天|次|组|个|周|分钟)""",
             " ",
         ),
-        (r"腰(疼|痛|酸|不好|不舒服|伤|突|椎|肌劳损)|\bback\W+pain\b", " 护腰 下背 "),
+        (r"腰(疼|痛|酸|不好|不舒服|伤|突|椎|肌劳损)|\b(lower)?back\W+pain\b", " 护腰 下背 "),
         (r"膝盖?(疼|痛|酸|不好|不舒服|伤|有伤|受伤)|\b(bad|sore|weak)\W+knees?\b", " 膝盖友好 "),
         (
             r"""[二两三四五]分化|推拉腿|推、拉、腿|\bppl\b|\bpush\W+pull\b(\W+(and\W+)?legs?\b)?
@@ -79,6 +79,20 @@ _SPELLINGS: Final = tuple(
             |\b(no|without|zero)\W+(any\W+)?(equipment|gear|weights|machines?|gym)\b""",
             " 自重 bodyweight ",
         ),
+        (
+            r"""(肩膀?|肩颈|颈椎?|脖子)(疼|痛|酸|不舒服|僵硬?)
+            |\b(neck|shoulders?)(\W+and\W+(neck|shoulders?))?\W+pain\b""",
+            " 肩 体态 ",
+        ),
+        (r"\blow\W+impact\b|低冲击", " 膝盖友好 "),
+        (r"\b(single|one)\W+leg(ged)?\b", " 单腿 "),
+        (r"\bupper\W+chest\b|上胸部?", " 上胸 "),
+        (r"\bpush\W+days?\b", " 推日 "),
+        (r"\bpull\W+days?\b", " 拉日 "),
+        (r"\blegs?\W+days?\b|练腿日", " 腿日 腿 "),
+        (r"\bbench(press(es)?)\b", "bench press"),
+        (r"\bknee\W+friendly\b", " 膝盖友好 "),
+        (r"\bhotel(\W+room)?\b|酒店|宿舍|出差", " 自重 bodyweight "),
     )
 )
 _PLAN = re.compile(

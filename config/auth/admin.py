@@ -17,24 +17,26 @@ from django.db.models import Field, ForeignKey, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html
-from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from config.auth.bearer import create_api_token, revoke
 from config.auth.models import ApiToken, Scope, User, default_scopes
+from config.finding import MOST, users_named
+from config.listing import LargeList, ModelAdmin
 
 admin.site.unregister(Group)
 
 
 @admin.register(Group)
-class GroupAdmin(DjangoGroupAdmin, ModelAdmin):  # type: ignore[misc]
+class GroupAdmin(DjangoGroupAdmin, ModelAdmin):
     """Groups in unfold's clothes."""
 
 
 @admin.register(User)
-class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[misc,type-arg]
+class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]
     """Accounts; those of an identity provider are made by their first request, not here."""
 
     form = UserChangeForm
@@ -43,24 +45,64 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[misc,type-arg]
     list_display = ("username", "email", "is_active", "is_staff", "is_guest", "issuer", "last_login")
     list_filter = ("is_active", "is_staff", "is_guest", "groups")
     search_fields = ("username", "email", "issuer", "subject")
+    search_help_text = "How the name or the address begins, an id, or the whole subject of an identity"
+    sortable_by = ("username",)
+    paginator = InfinitePaginator
+    show_full_result_count = False
     readonly_fields = ("issuer", "subject", "last_login", "date_joined")
     fieldsets: ClassVar = [
         *(DjangoUserAdmin.fieldsets or ()),
         ("Identity", {"fields": ("issuer", "subject", "is_guest")}),
     ]
 
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[User], search_term: str
+    ) -> tuple[QuerySet[User], bool]:
+        """By what has an index; see `finding`."""
+        term = search_term.replace("\x00", "").strip()[:500]
+        if not term:
+            return queryset, False
+        identities = User.objects.filter(subject=term).values_list("pk", flat=True)[:MOST]
+        return queryset.filter(pk__in=[*users_named(term), *identities]), False
+
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
+        """Only a superuser makes a superuser, or gives rights beside the roles."""
+        found = tuple(super().get_readonly_fields(request, obj))
+        return found if request.user.is_superuser else (*found, "is_superuser", "user_permissions")
+
+    def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        return super().has_change_permission(request, obj) and _may_touch(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        return super().has_delete_permission(request, obj) and _may_touch(request, obj)
+
+
+class ApiTokenForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A token to be made: one that has expired already would be refused at once."""
+
+    def clean_expires_at(self) -> Any:
+        moment = self.cleaned_data["expires_at"]
+        if moment is not None and moment <= timezone.now():
+            raise forms.ValidationError("Enter a moment to come, or nothing for a token without end.")
+        return moment
+
 
 @admin.register(ApiToken)
-class ApiTokenAdmin(ModelAdmin):  # type: ignore[misc]
+class ApiTokenAdmin(LargeList, ModelAdmin):
     """Make API tokens, see when they were used, revoke them."""
 
+    form = ApiTokenForm
     fields = ("user", "name", "scopes", "expires_at")
     list_display = ("shown_prefix", "name", "user", "shown_scopes", "last_used_at", "state")
     list_filter = (("revoked_at", admin.EmptyFieldListFilter), "expires_at")
     autocomplete_fields = ("user",)
     list_select_related = ("user",)
-    search_fields = ("name", "prefix", "user__username")
-    ordering = ("-created_at",)
+    found_by = ("prefix",)
+    looked_through = ("name",)
+    owned_by = "user"
+    search_help_text = "A token's first characters, part of its name, or how its user's name begins"
+    ordering = ("-id",)
+    sortable_by = ()
     actions: ClassVar = ["revoke_tokens"]
 
     def get_fields(self, request: HttpRequest, obj: ApiToken | None = None) -> tuple[str, ...]:
@@ -123,6 +165,11 @@ class ApiTokenAdmin(ModelAdmin):  # type: ignore[misc]
             revoke(token)
             self.log_change(request, token, "Revoked.")
         self.message_user(request, "Revoked. They are refused from now on.", messages.SUCCESS)
+
+
+def _may_touch(request: HttpRequest, account: User | None) -> bool:
+    """A superuser's account, whose password opens everything, is for superusers."""
+    return account is None or not account.is_superuser or bool(request.user.is_superuser)
 
 
 _MOMENTS = ("created_at", "expires_at", "last_used_at", "revoked_at")

@@ -1,7 +1,25 @@
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
 
 
 class AccountsConfig(AppConfig):
     name = "config.auth"
     label = "accounts"
     verbose_name = "Accounts"
+
+    def ready(self) -> None:
+        from django.contrib.auth.models import Group
+
+        from config.audit.watching import watch
+        from config.auth.models import ApiToken, User
+        from config.auth.roles import keep_roles_of
+
+        post_migrate.connect(keep_roles_of, dispatch_uid="roles")
+        watch(
+            User,
+            ignored=("last_login", "date_joined"),
+            personal=("username", "first_name", "last_name", "email", "issuer", "subject"),
+            name=lambda user: user.get_username() if user.is_staff else str(user.pk),
+        )
+        watch(Group)
+        watch(ApiToken, ignored=("last_used_at",))

@@ -1,12 +1,14 @@
 """Who sent this request: an Authorization header in, a Caller out, in one SQL statement.
 
 Every API request and socket passes here, so there is no ORM, no thread hop and no cache: a token
-revoked or a user switched off a moment ago is refused now. `authenticate` is for coroutines,
+revoked or a user switched off a moment ago is refused now (only the keys of an identity provider
+are kept for a while, see `jwks`). `authenticate` is for coroutines,
 `authenticate_sync` for DRF; what they ask the database and how they judge it is the same.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import secrets
 from collections.abc import Callable, Iterable
@@ -20,7 +22,8 @@ from django.db import connection as django_connection
 from django.utils import timezone
 
 from config import database
-from config.auth import claims
+from config.audit.recording import record
+from config.auth import claims, jwks
 from config.auth.models import ApiToken, Scope, User, default_scopes
 from config.errors import Forbidden, Unauthorized, Unavailable
 
@@ -62,7 +65,10 @@ def require_staff(caller: Caller) -> None:
 
 async def authenticate(header: str | None) -> Caller:
     """The caller that an Authorization header proves; raises Unauthorized."""
-    lookup = _lookup(header)
+    token = _bearer(header)
+    if not token.startswith(API_TOKEN_PREFIX) and (keys := claims.keys_to_wait_for(token)) is not None:
+        await jwks.arrived(keys)
+    lookup = _lookup(token)
     async with database.connection() as held:
         for _ in range(lookup.tries):
             row = await (await held.execute(lookup.sql, lookup.parameters)).fetchone()
@@ -73,7 +79,10 @@ async def authenticate(header: str | None) -> Caller:
 
 def authenticate_sync(header: str | None) -> Caller:
     """`authenticate`, for code that is not async."""
-    lookup = _lookup(header)
+    token = _bearer(header)
+    if not token.startswith(API_TOKEN_PREFIX) and (keys := claims.keys_to_wait_for(token)) is not None:
+        jwks.arrived_sync(keys)
+    lookup = _lookup(token)
     with django_connection.cursor() as cursor:
         for _ in range(lookup.tries):
             cursor.execute(lookup.sql, lookup.parameters)
@@ -83,9 +92,11 @@ def authenticate_sync(header: str | None) -> Caller:
     return lookup.judge(row and _Account(*row))
 
 
-def issue_token(user: User) -> tuple[str, int]:
+def issue_token(
+    user: User, *, scopes: Iterable[str] | None = None, lifetime_s: int | None = None
+) -> tuple[str, int]:
     """A JWT for this user, and the seconds it lives. It ends early only with the user."""
-    return claims.issue(str(user.pk))
+    return claims.issue(str(user.pk), scopes=scopes, lifetime_s=lifetime_s)
 
 
 def create_api_token(
@@ -106,7 +117,8 @@ def create_api_token(
 
 def revoke(token: ApiToken) -> None:
     """Refuse this token from the next request on; revoking again keeps the first time."""
-    ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now())
+    if ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now()):
+        record("revoked", token)
     token.refresh_from_db(fields=["revoked_at"])
 
 
@@ -177,13 +189,14 @@ UNION ALL SELECT id, is_active, is_staff, is_guest FROM made
 """
 
 
-def _lookup(header: str | None) -> _Lookup:
-    token = _bearer(header)
+def _lookup(token: str) -> _Lookup:
     if token.startswith(API_TOKEN_PREFIX):
         return _Lookup(_API_TOKEN, {"digest": _digest(token)}, _token_caller)
     found = claims.verify(token)
     if found.issuer == settings.JWT_LOCAL_ISSUER:
-        return _Lookup(_LOCAL_USER, {"id": _local_id(found.subject)}, _local_caller)
+        judge = functools.partial(_local_caller, scopes=found.scopes)
+        return _Lookup(_LOCAL_USER, {"id": _local_id(found.subject)}, judge)
+    _refuse_guest(found.is_guest)
     parameters = {
         "issuer": found.issuer,
         "subject": found.subject,
@@ -232,10 +245,10 @@ def _token_caller(account: _Account | None) -> Caller:
     return _caller(account, frozenset(account.scopes or ()))
 
 
-def _local_caller(account: _Account | None) -> Caller:
+def _local_caller(account: _Account | None, scopes: frozenset[str] | None) -> Caller:
     if account is None:
         raise Unauthorized("The token's user is gone: sign in again.", code="invalid_token")
-    return _caller(account, _EVERY_SCOPE)
+    return _caller(account, _EVERY_SCOPE if scopes is None else _EVERY_SCOPE & scopes)
 
 
 def _identity_caller(account: _Account | None) -> Caller:
@@ -247,4 +260,10 @@ def _identity_caller(account: _Account | None) -> Caller:
 def _caller(account: _Account, scopes: frozenset[str]) -> Caller:
     if not account.is_active:
         raise Unauthorized("This account is switched off: ask staff.", code="unauthorized")
+    _refuse_guest(account.is_guest)
     return Caller(account.user_id, account.is_staff, account.is_guest, scopes)
+
+
+def _refuse_guest(is_guest: bool) -> None:
+    if is_guest and not settings.GUESTS_ALLOWED:
+        raise Forbidden("Guests are not let in here: sign in.", code="ANONYMOUS_ACCESS_DENIED")

@@ -1,9 +1,9 @@
 """What a JWT says, once it is verified; and the JWTs that Parley issues itself.
 
 The key is chosen by the family of the algorithm and never by the token alone, so a public key can
-never be used as an HMAC secret (RFC 8725 §3.1). Another kind of key is one more line in FAMILIES;
-a family whose keys belong to somebody else must then refuse JWT_LOCAL_ISSUER, because whoever signs
-for that issuer can be every local user.
+never be used as an HMAC secret (RFC 8725 §3.1); what a token says of keys (`jku`, `x5u`, `jwk`) is
+never read. Keys that belong to somebody else speak for JWT_ISSUERS only and never for
+JWT_LOCAL_ISSUER, because whoever signs for that issuer can be every local user.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from __future__ import annotations
 import base64
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import jwt
 from django.conf import settings
 
+from config.auth import jwks, public_keys
+from config.auth.jwks import Arrival
 from config.errors import Unauthorized
 
 LONGEST_NAME: Final = 500  # characters of `iss` and of `sub`, as their columns have it
@@ -31,6 +33,7 @@ class Claims:
     issuer: str
     subject: str
     is_guest: bool
+    scopes: frozenset[str] | None = None  # None: the token does not say
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,8 @@ class Family:
     """Algorithms that share a kind of key, and where the key for a JWT header is found."""
 
     algorithms: tuple[str, ...]
-    key: Callable[[Mapping[str, Any]], str]
+    key: Callable[[Mapping[str, Any]], Any]
+    is_ours: bool
 
 
 def _shared_secret(_header: Mapping[str, Any]) -> str:
@@ -49,7 +53,23 @@ def _shared_secret(_header: Mapping[str, Any]) -> str:
     return str(settings.JWT_SECRET)
 
 
-FAMILIES: Final = (Family(("HS256",), _shared_secret),)
+def _public_key(header: Mapping[str, Any]) -> Any:
+    algorithm, kid = header["alg"], header.get("kid")
+    found = public_keys.static(settings.JWT_JWK).find(algorithm, kid)
+    if found is None and settings.JWT_JWKS_URL:
+        found = jwks.at(settings.JWT_JWKS_URL).find(algorithm, kid)
+    if found is None:
+        raise Unauthorized(
+            "This server knows no public key for the token: get a new one from its issuer.",
+            code="jwks_key_not_found",
+        )
+    return found.key
+
+
+FAMILIES: Final = (
+    Family(("HS256",), _shared_secret, is_ours=True),
+    Family(public_keys.ALGORITHMS, _public_key, is_ours=False),
+)
 _FAMILY_OF: Final = {name: family for family in FAMILIES for name in family.algorithms}
 
 _REFUSALS: Final[tuple[tuple[type[jwt.PyJWTError], str, str], ...]] = (
@@ -68,6 +88,19 @@ _MISSING: Final = {
 }
 
 
+def keys_to_wait_for(token: str) -> Arrival | None:
+    """The fetch of public keys without which this token cannot be judged; None for most tokens."""
+    if not settings.JWT_JWKS_URL:
+        return None
+    header = _header(token)
+    algorithm, kid = header.get("alg"), header.get("kid")
+    if algorithm not in public_keys.ALGORITHMS or public_keys.static(settings.JWT_JWK).find(
+        algorithm, kid
+    ):
+        return None
+    return jwks.at(settings.JWT_JWKS_URL).wanted(algorithm, kid)
+
+
 def verify(token: str) -> Claims:
     """The claims of an ASCII token whose signature, times, audience and issuer are right.
 
@@ -77,10 +110,10 @@ def verify(token: str) -> Claims:
     family = _family(header)
     audiences = list(settings.JWT_AUDIENCES)
     try:
-        claims = jwt.decode(
+        claims = _JWT.decode(
             token,
             family.key(header),
-            algorithms=list(family.algorithms),
+            algorithms=[header["alg"]],  # which the key fits: it was found by it
             audience=audiences or None,
             leeway=settings.JWT_CLOCK_SKEW_S,
             options={
@@ -93,17 +126,55 @@ def verify(token: str) -> Claims:
         raise _refusal(error) from None
     _refuse_future(claims["iat"])
     return Claims(
-        issuer=_issuer(claims["iss"]),
+        issuer=_issuer(claims["iss"], family),
         subject=_subject(claims["sub"]),
         is_guest=claims.get("is_anonymous") is True,
+        scopes=_scopes(claims.get("scope")),
     )
 
 
-def issue(subject: str) -> tuple[str, int]:
-    """A JWT for a local user's key, and the seconds it lives."""
+def _scopes(claim: object) -> frozenset[str] | None:
+    """What a token is limited to (RFC 8693 §4.2); only of our own tokens anybody asks."""
+    return frozenset(claim.split()) if isinstance(claim, str) else None
+
+
+class _Strict(jwt.PyJWT):
+    """PyJWT that takes no claim twice: two readers of one token could believe different ones."""
+
+    def _decode_payload(self, decoded: dict[str, Any]) -> dict[str, Any]:
+        try:
+            payload = json.loads(decoded["payload"], object_pairs_hook=_once_each)
+        except (ValueError, RecursionError):
+            raise jwt.DecodeError("not JSON, or a claim twice") from None
+        if not isinstance(payload, dict):
+            raise jwt.DecodeError("not a JSON object")
+        return payload
+
+
+_JWT: Final = _Strict()
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("a name twice")
+    return made
+
+
+def issue(
+    subject: str, *, scopes: Iterable[str] | None = None, lifetime_s: int | None = None
+) -> tuple[str, int]:
+    """A JWT for a local user's key, and the seconds it lives; for every scope if none are named."""
     now = int(time.time())
-    lifetime = int(settings.JWT_LOCAL_TTL_S)
-    claims = {"iss": settings.JWT_LOCAL_ISSUER, "sub": subject, "iat": now, "exp": now + lifetime}
+    lifetime = min(lifetime_s or settings.JWT_LOCAL_TTL_S, settings.JWT_LOCAL_TTL_S)
+    claims: dict[str, Any] = {
+        "iss": settings.JWT_LOCAL_ISSUER,
+        "sub": subject,
+        "iat": now,
+        "exp": now + lifetime,
+    }
+    if scopes is not None:
+        claims["scope"] = " ".join(scopes)
     if settings.JWT_AUDIENCES:
         claims["aud"] = settings.JWT_AUDIENCES[0]
     return jwt.encode(claims, settings.JWT_SECRET, algorithm="HS256"), lifetime
@@ -113,13 +184,16 @@ def _header(token: str) -> Mapping[str, Any]:
     """The first part of a JWT, of which nothing is proven yet."""
     part = token.partition(".")[0]
     try:
-        header = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+        raw = base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
+        header = json.loads(raw, object_pairs_hook=_once_each)
     except (ValueError, RecursionError):
         header = None
     if not isinstance(header, dict) or token.count(".") != 2:
         raise Unauthorized(
             "The token is neither a JWT nor an API token of this server.", code="invalid_token_header"
         )
+    if not isinstance(header.get("kid"), str | None):
+        raise Unauthorized("The token's key name (kid) must be text.", code="invalid_token")
     return header
 
 
@@ -152,10 +226,12 @@ def _refuse_future(issued_at: object) -> None:
         raise Unauthorized("The token comes from the future: check the clocks.", code="iat_too_future")
 
 
-def _issuer(value: object) -> str:
+def _issuer(value: object, family: Family) -> str:
     if not isinstance(value, str) or not value:
         raise Unauthorized("The token's issuer (iss) must be a string.", code="invalid_issuer")
-    if settings.JWT_ISSUERS and value not in (*settings.JWT_ISSUERS, settings.JWT_LOCAL_ISSUER):
+    local = value == settings.JWT_LOCAL_ISSUER
+    known = value in settings.JWT_ISSUERS
+    if not (known or local or not settings.JWT_ISSUERS if family.is_ours else known and not local):
         raise Unauthorized(
             "This server does not know the token's issuer: add it to JWT_ISSUERS.",
             code="issuer_not_allowed",

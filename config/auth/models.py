@@ -11,8 +11,10 @@ from typing import ClassVar
 
 from django.contrib.auth.models import AbstractUser
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import OpClass
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Upper
 
 
 class User(AbstractUser):
@@ -31,6 +33,11 @@ class User(AbstractUser):
                 | Q(issuer__isnull=False, subject__isnull=False),
                 name="identity_whole_or_none",
             ),
+        ]
+        indexes: ClassVar = [
+            models.Index(OpClass(Upper("username"), "text_pattern_ops"), name="user_named_like"),
+            models.Index(OpClass(Upper("email"), "text_pattern_ops"), name="user_addressed_like"),
+            models.Index(fields=["subject"], condition=Q(subject__isnull=False), name="user_by_subject"),
         ]
 
 

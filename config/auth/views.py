@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from django.conf import settings
 from django.contrib.auth import authenticate
 from django.contrib.auth.models import update_last_login
-from django.core.cache.backends.locmem import LocMemCache
 from drf_spectacular.utils import OpenApiResponse, extend_schema
-from redis.exceptions import RedisError
 from rest_framework import serializers
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.throttling import AnonRateThrottle
+from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
 
+from config import limits
 from config.auth.bearer import issue_token
 from config.auth.models import User
 from config.errors import PayloadTooLarge, Unauthorized
@@ -24,28 +22,12 @@ from config.errors import PayloadTooLarge, Unauthorized
 LONGEST_BODY: Final = 8 * 1024
 
 
-class SignInThrottle(AnonRateThrottle):
-    """So many attempts for each client address; a subclass or a test may set another `rate`.
-
-    Without Redis each process counts for itself, which still slows a guesser down.
-    """
-
-    scope = "sign_in"
-    rate = "30/min"
+class SignInThrottle(BaseThrottle):
+    """RATE_SIGN_IN_PER_MINUTE attempts for each client address, here and at admin's login together."""
 
     def allow_request(self, request: Request, view: APIView) -> bool:
-        try:
-            return super().allow_request(request, view)
-        except RedisError:
-            self.cache = LocMemCache("sign_in", {})
-            return super().allow_request(request, view)
-
-    def get_ident(self, request: Request) -> str:
-        """The client's address, which it cannot choose: only what our own proxy appended counts."""
-        forwarded = request.headers.get("X-Forwarded-For", "")
-        if settings.BEHIND_TLS and forwarded:
-            return "".join(forwarded.rsplit(",", 1)[-1].split())[:64]
-        return str(request.META.get("REMOTE_ADDR", ""))
+        limits.admit_sign_in(request.META)
+        return True
 
 
 class Credentials(serializers.Serializer[Any]):

@@ -3,6 +3,6 @@
 A page shows and calls `prompts.actions`; none of them edits a published version or shows a key.
 """
 
-from prompts.admin import app_settings, endpoints, mappings, prompts
+from prompts.admin import app_settings, budgets, endpoints, mappings, prompts, quotas
 
-__all__ = ["app_settings", "endpoints", "mappings", "prompts"]
+__all__ = ["app_settings", "budgets", "endpoints", "mappings", "prompts", "quotas"]

@@ -2,19 +2,58 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from unfold.admin import ModelAdmin
-from unfold.widgets import UnfoldAdminSelectWidget, UnfoldBooleanSwitchWidget
+from django.utils.decorators import method_decorator
+from django.views.decorators.debug import sensitive_post_parameters
+from unfold.widgets import (
+    UnfoldAdminPasswordWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextInputWidget,
+    UnfoldBooleanSwitchWidget,
+    UnfoldBooleanWidget,
+)
 
-from prompts import app_settings
-from prompts.admin.forms import staff
+from config.listing import ModelAdmin
+from prompts import app_settings, web_search
+from prompts.admin.forms import refusals_shown, staff
 from prompts.models import AppSetting
+
+_KEY: Final = "web_search_exa_api_key"
+_REMOVE: Final = "remove_web_search_exa_api_key"
+
+
+class TextField(forms.CharField):
+    """A text, judged by its setting."""
+
+    def __init__(self, name: str, **words: Any) -> None:
+        super().__init__(required=False, widget=UnfoldAdminTextInputWidget(), **words)
+        self._name = name
+
+    def validate(self, value: Any) -> None:
+        with refusals_shown():
+            app_settings.check(self._name, value)
+
+
+class KeyField(forms.CharField):
+    """A key that goes in and never comes out; empty keeps the present one."""
+
+    def __init__(self, present: str) -> None:
+        super().__init__(
+            label="New key of the web search",
+            required=False,
+            widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}),
+            help_text=f"Sealed before it is stored, never shown again. Present key: {present}.",
+        )
+
+    def validate(self, value: Any) -> None:
+        with refusals_shown():
+            web_search.check_key(value)
 
 
 class SettingsForm(forms.Form):
@@ -24,10 +63,17 @@ class SettingsForm(forms.Form):
         super().__init__(*args, **kwargs)
         for setting in app_settings.SETTINGS.values():
             self.fields[setting.name] = _field(setting)
+        shown = web_search.key_shown()
+        source = {"db": "", "env": ", from EXA_API_KEY", "none": "none"}[shown.source]
+        self.fields[_KEY] = KeyField(f"{shown.masked}{source}")
+        if shown.source == "db":
+            self.fields[_REMOVE] = forms.BooleanField(
+                label="Remove the key of the web search", required=False, widget=UnfoldBooleanWidget()
+            )
 
 
 @admin.register(AppSetting)
-class AppSettingAdmin(ModelAdmin):  # type: ignore[misc]
+class AppSettingAdmin(ModelAdmin):
     """The list is the form; there is nothing to add or delete."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -41,6 +87,7 @@ class AppSettingAdmin(ModelAdmin):  # type: ignore[misc]
     ) -> HttpResponse:
         return HttpResponseRedirect("../..")
 
+    @method_decorator(sensitive_post_parameters(_KEY))
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_or_change_permission(request):
             raise PermissionDenied
@@ -52,8 +99,11 @@ class AppSettingAdmin(ModelAdmin):  # type: ignore[misc]
 
     def _save(self, request: HttpRequest, form: SettingsForm) -> None:
         for name in form.changed_data:
-            app_settings.change(name, form.cleaned_data[name], by=staff(request))
-            self.log_change(request, AppSetting.objects.get(pk=name), "Changed.")
+            if name in app_settings.SETTINGS:
+                app_settings.change(name, form.cleaned_data[name], by=staff(request))
+                self.log_change(request, AppSetting.objects.get(pk=name), "Changed.")
+        if form.cleaned_data[_KEY] or form.cleaned_data.get(_REMOVE):
+            web_search.store_key(form.cleaned_data[_KEY], by=staff(request))
         self.message_user(request, "The settings are saved.", messages.SUCCESS)
 
     def _page(self, request: HttpRequest, form: SettingsForm) -> TemplateResponse:
@@ -73,6 +123,8 @@ def _field(setting: app_settings.Setting) -> forms.Field:
         "label": setting.name.replace("_", " ").capitalize(),
         "help_text": setting.help,
     }
+    if not setting.options and isinstance(setting.default, str):
+        return TextField(setting.name, **words)
     if not setting.options:
         return forms.BooleanField(required=False, widget=UnfoldBooleanSwitchWidget(), **words)
     choices = [(option, option) for option in setting.options]

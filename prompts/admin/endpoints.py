@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
+from urllib.parse import urlsplit
 
 from django import forms
 from django.contrib import admin
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 from django.utils.decorators import method_decorator
+from django.utils.html import format_html, format_html_join
 from django.views.decorators.debug import sensitive_post_parameters
-from unfold.admin import ModelAdmin
+from unfold.decorators import action
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldBooleanWidget
 
-from prompts import actions, secrets
+from config.listing import ModelAdmin
+from prompts import actions, given, secrets
 from prompts.admin.forms import refusals_shown, staff
 from prompts.models import Endpoint, ProviderDialect
+
+_BASE_URL_HELP: Final = format_html(
+    "As the provider gives it to its own clients:{}",
+    format_html_join(
+        "",
+        "<br><b>{}</b>: {}",
+        [
+            (
+                "openai.chat_completions",
+                "https://api.openai.com/v1, http://ollama:11434/v1",
+            ),
+            ("openai.responses", "https://api.openai.com/v1"),
+            ("anthropic.messages", "https://api.anthropic.com"),
+            ("gemini.generate_content", "https://generativelanguage.googleapis.com"),
+        ],
+    ),
+)
 
 
 class EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -31,7 +53,16 @@ class EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
 
     class Meta:
         model = Endpoint
-        fields: ClassVar = ["name", "provider", "dialect", "base_url", "is_active"]
+        fields: ClassVar = [
+            "name",
+            "provider",
+            "dialect",
+            "base_url",
+            "images_by_url",
+            "needs_key",
+            "is_active",
+        ]
+        help_texts: ClassVar = {"base_url": _BASE_URL_HELP}
 
     def clean_base_url(self) -> str:
         address: str = self.cleaned_data["base_url"]
@@ -52,10 +83,26 @@ class EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
             self.add_error("base_url", "Enter the provider's address; only the demo needs none.")
         if facts.get("key") and facts.get("remove_key"):
             self.add_error("remove_key", "Enter a new key or remove the present one, not both.")
+        self._check_kept_key()
+
+    def _check_kept_key(self) -> None:
+        """A stored key goes nowhere else: who may edit the address may not thereby read the key."""
+        facts = self.cleaned_data
+        if not self.instance.secret_id or facts.get("key") or facts.get("remove_key"):
+            return
+        if "base_url" in facts and _origin(self.initial.get("base_url", "")) != _origin(
+            facts["base_url"]
+        ):
+            self.add_error("base_url", "Another address needs its key entered again, or removed.")
+
+
+def _origin(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc.lower()
 
 
 @admin.register(Endpoint)
-class EndpointAdmin(ModelAdmin):  # type: ignore[misc]
+class EndpointAdmin(ModelAdmin):
     """Where models answer."""
 
     form = EndpointForm
@@ -63,6 +110,7 @@ class EndpointAdmin(ModelAdmin):  # type: ignore[misc]
     list_filter = ("is_active", "dialect")
     search_fields = ("name", "provider", "base_url")
     readonly_fields = ("shown_key",)
+    actions_detail = ("test_connection",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Endpoint]:
         found: QuerySet[Endpoint] = super().get_queryset(request)
@@ -70,8 +118,8 @@ class EndpointAdmin(ModelAdmin):  # type: ignore[misc]
 
     def get_fieldsets(self, request: HttpRequest, obj: Endpoint | None = None) -> list[Any]:
         kept = ("remove_key",) if obj and obj.secret_id else ()
-        facts = ("name", "provider", "dialect", "base_url", "is_active")
-        return [(None, {"fields": facts}), ("Key", {"fields": ("shown_key", "key", *kept)})]
+        facts = ("name", "provider", "dialect", "base_url", "images_by_url", "is_active")
+        return [(None, {"fields": facts}), ("Key", {"fields": ("needs_key", "shown_key", "key", *kept)})]
 
     @method_decorator(sensitive_post_parameters("key"))
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -97,3 +145,20 @@ class EndpointAdmin(ModelAdmin):  # type: ignore[misc]
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Endpoint]) -> None:
         for endpoint in queryset:
             actions.delete_endpoint(endpoint, by=staff(request))
+
+    @action(  # type: ignore[untyped-decorator]
+        description="Test connection", url_path="test", permissions=["change"]
+    )
+    def test_connection(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Ask first (GET), then ask the provider for its models, or say why that failed (POST)."""
+        endpoint: Endpoint | None = self.get_object(request, object_id)
+        if endpoint is None:
+            raise Http404
+        if not self.has_change_permission(request, endpoint):
+            raise PermissionDenied
+        shown: dict[str, Any] = {"title": f"Test {endpoint.name}", "endpoint": endpoint}
+        if request.method == "POST":
+            works, said, names = given.test_endpoint(endpoint)
+            shown |= {"tested": True, "works": works, "said": said, "names": names}
+        site = self.admin_site.each_context(request)
+        return TemplateResponse(request, "prompts/test_endpoint.html", site | shown)

@@ -2,42 +2,101 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
+from django import forms
 from django.contrib import admin
 from django.db.models import Count, Exists, OuterRef, QuerySet
 from django.http import HttpRequest
-from unfold.admin import ModelAdmin, TabularInline
+from unfold.admin import StackedInline
 from unfold.decorators import display
 
-from prompts.models import ModelCandidate, ModelMapping
+from config.listing import ModelAdmin
+from prompts import published_prices
+from prompts.admin.generation import CandidateForm, explained
+from prompts.models import OWN_PRICE, ModelCandidate, ModelMapping, Tier
 from prompts.routing import routable_candidates
 
 
-class CandidateInline(TabularInline):  # type: ignore[misc]
+class CandidateInline(StackedInline):  # type: ignore[misc]
     """Tried from the top."""
 
     model = ModelCandidate
-    fields = ("position", "endpoint", "model", "temperature", "max_tokens")
+    form = CandidateForm
+    readonly_fields = ("shown_price",)
     extra = 0
-    hide_title = True
     verbose_name_plural = "Candidates, tried in order of position"
+    fieldsets = (
+        (None, {"fields": (("position", "endpoint"), "model")}),
+        (
+            "How it is asked",
+            {
+                "description": explained(),
+                "fields": (
+                    ("temperature", "top_p"),
+                    ("max_tokens", "seed"),
+                    ("frequency_penalty", "presence_penalty"),
+                    ("reasoning_effort", "reasoning_budget"),
+                    "stop",
+                ),
+            },
+        ),
+        ("What it costs", {"fields": (OWN_PRICE[:2], OWN_PRICE[2:], "shown_price")}),
+    )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ModelCandidate]:
         found: QuerySet[ModelCandidate] = super().get_queryset(request)
         return found.select_related("endpoint")
 
+    @admin.display(description="Price in use (USD)")
+    def shown_price(self, candidate: ModelCandidate) -> str:
+        """What calls are priced by; a model without a price counts tokens only."""
+        if candidate._state.adding:
+            return "–"
+        if candidate.input_price is not None:
+            return "its own"
+        served_by = candidate.endpoint
+        published = published_prices.quote(served_by.provider, served_by.base_url, candidate.model)
+        return published or "unknown: only its tokens are counted"
+
+
+class MappingForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A mapping; its tier is one that exists."""
+
+    class Meta:
+        model = ModelMapping
+        fields: ClassVar = [
+            "key",
+            "label",
+            "required_tier",
+            "family",
+            "is_active",
+            "supports_vision",
+            "supports_tools",
+            "context_tokens",
+        ]
+
+    def clean_required_tier(self) -> str:
+        tier: str = self.cleaned_data["required_tier"]
+        if tier and not Tier.objects.filter(pk=tier).exists():
+            raise forms.ValidationError("There is no tier of this name: make it first.")
+        return tier
+
 
 @admin.register(ModelMapping)
-class ModelMappingAdmin(ModelAdmin):  # type: ignore[misc]
+class ModelMappingAdmin(ModelAdmin):
     """A public name and its candidates."""
 
+    form = MappingForm
     inlines = (CandidateInline,)
     list_display = ("name", "label", "shown_state", "shown_count", "required_tier", "updated_at")
-    list_filter = ("is_active",)
+    list_filter = ("is_active", "supports_vision", "supports_tools")
     search_fields = ("key", "label")
     ordering = ("key",)
-    fieldsets = ((None, {"fields": ("key", "label", "required_tier", "is_active")}),)
+    fieldsets = (
+        (None, {"fields": ("key", "label", "required_tier", "family", "is_active")}),
+        ("What it can do", {"fields": ("supports_vision", "supports_tools", "context_tokens")}),
+    )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ModelMapping]:
         found: QuerySet[ModelMapping] = super().get_queryset(request)

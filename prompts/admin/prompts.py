@@ -2,33 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
-from django.db.models import Count, Max, QuerySet
+from django.db.models import Count, Max, OuterRef, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
-from unfold.admin import ModelAdmin
+from django.utils import timezone
 from unfold.decorators import action, display
 
+from config.listing import ModelAdmin
 from prompts import actions
 from prompts.active import effective_system_message
 from prompts.admin.forms import staff
+from prompts.admin.previewing import EXAMPLE_CONTEXT, EXAMPLE_TOOLS, preview
 from prompts.admin.prompt_form import PromptForm
+from prompts.admin.prompt_pages import LABELS, PromptPages
+from prompts.comparing import compare
 from prompts.models import Prompt, PromptVersion
+
+_EXAMPLE: Final = {"example_tools": EXAMPLE_TOOLS, "example_context": EXAMPLE_CONTEXT}
 
 
 @admin.register(Prompt)
-class PromptAdmin(ModelAdmin):  # type: ignore[misc]
+class PromptAdmin(PromptPages, ModelAdmin):
     """Edit, publish, activate; versions are only shown."""
 
     form = PromptForm
-    list_display = ("name", "kind", "shown_state", "shown_active", "shown_count", "shown_updated")
+    list_display = (
+        "name",
+        "kind",
+        "shown_state",
+        "shown_active",
+        "shown_labels",
+        "shown_count",
+        "shown_updated",
+        "shown_author",
+    )
     list_filter = ("kind", "is_active")
     search_fields = ("name", "description")
     ordering = ("kind", "name")
@@ -36,17 +51,29 @@ class PromptAdmin(ModelAdmin):  # type: ignore[misc]
         (None, {"fields": ("name", "kind", "category", "description")}),
         ("Wording", {"fields": ("content", "note", "tools_json", "based_on")}),
     )
+    actions = ("export_selected",)
+    actions_list = ("import_file", "export_all")
     actions_submit_line = ("activate",)
+    change_form_after_template = "prompts/preview.html"
     change_form_outer_after_template = "prompts/versions.html"
     warn_unsaved_form = True
 
     class Media:
         css: ClassVar = {"all": ["prompts/admin.css"]}
+        js: ClassVar = ["prompts/editor.js"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Prompt]:
         found: QuerySet[Prompt] = super().get_queryset(request)
-        return found.select_related("active_version").annotate(
-            count=Count("versions"), updated=Max("versions__created_at")
+        newest = PromptVersion.objects.filter(prompt=OuterRef("pk")).order_by("-number")
+        return (
+            found.filter(deleted_at=None)
+            .select_related("active_version", "previous_version", "split_version")
+            .prefetch_related("labels__version")
+            .annotate(
+                count=Count("versions"),
+                updated=Max("versions__created_at"),
+                updated_by=Subquery(newest.values("author__username")[:1]),
+            )
         )
 
     def get_readonly_fields(self, request: HttpRequest, obj: Prompt | None = None) -> tuple[str, ...]:
@@ -62,15 +89,29 @@ class PromptAdmin(ModelAdmin):  # type: ignore[misc]
 
     @admin.display(description="Active version")
     def shown_active(self, prompt: Prompt) -> str:
-        return f"v{prompt.active_version.number}" if prompt.is_active and prompt.active_version else "–"
+        if not prompt.is_active or prompt.active_version is None:
+            return "–"
+        active = f"v{prompt.active_version.number}"
+        if prompt.split_version is None:
+            return active
+        return f"{active}, and v{prompt.split_version.number} for {prompt.split_percent} %"
+
+    @admin.display(description="Labels")
+    def shown_labels(self, prompt: Prompt) -> str:
+        labels = (f"{label.name}: v{label.version.number}" for label in prompt.labels.all())
+        return ", ".join(labels) or "–"
+
+    @admin.display(description="By", ordering="updated_by")
+    def shown_author(self, prompt: Any) -> str:
+        return prompt.updated_by or "Parley"
 
     @admin.display(description="Versions", ordering="count")
     def shown_count(self, prompt: Any) -> int:
         return int(prompt.count)
 
     @admin.display(description="Updated", ordering="updated")
-    def shown_updated(self, prompt: Any) -> Any:
-        return prompt.updated
+    def shown_updated(self, prompt: Any) -> str:
+        return f"{timezone.localtime(prompt.updated):%Y-%m-%d %H:%M}" if prompt.updated else "–"
 
     @action(description="Save and activate…", permissions=["change"])  # type: ignore[untyped-decorator]
     def activate(self, request: HttpRequest, prompt: Prompt) -> None:
@@ -103,17 +144,29 @@ class PromptAdmin(ModelAdmin):  # type: ignore[misc]
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        of_prompt = PromptVersion.objects.filter(prompt_id=_number(unquote(object_id)))
-        versions = of_prompt.select_related("author")
+        prompt_id = _number(unquote(object_id))
+        of_prompt = PromptVersion.objects.filter(prompt_id=prompt_id)
+        versions = of_prompt.select_related("author").prefetch_related("labels")
         shown = Paginator(versions, 20).get_page(request.GET.get("versions"))
+        newest = of_prompt.select_related("prompt").first()
         context = {
             "versions": shown,
+            "newest": newest,
+            "label_names": LABELS,
             "effective_system_message": effective_system_message(),
+            "preview": preview(newest.content, kind=newest.prompt.kind) if newest else None,
             "may_activate": self.has_change_permission(request),
-        }
+        } | _EXAMPLE
         response: HttpResponse = super().change_view(
             request, object_id, form_url, (extra_context or {}) | context
         )
+        return response
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        context = {"preview": preview("", kind=""), "label_names": LABELS} | _EXAMPLE
+        response: HttpResponse = super().add_view(request, form_url, (extra_context or {}) | context)
         return response
 
     def get_urls(self) -> list[URLPattern]:
@@ -130,18 +183,22 @@ class PromptAdmin(ModelAdmin):  # type: ignore[misc]
                 name="prompts_prompt_deactivation",
             ),
         ]
-        return own + super().get_urls()  # type: ignore[no-any-return]
+        return own + self.own_urls() + super().get_urls()  # type: ignore[no-any-return]
 
     def activation_view(self, request: HttpRequest, object_id: str, number: int) -> HttpResponse:
         """Ask, then make this version the one in use."""
         prompt = self._changeable(request, object_id)
         version = get_object_or_404(prompt.versions, number=number)
         if request.method != "POST":
-            replaced = Prompt.objects.filter(kind=prompt.kind, is_active=True).select_related(
-                "active_version"
-            )
+            in_use = Prompt.objects.filter(kind=prompt.kind, is_active=True)
+            held = prompt.active_version if prompt.is_active else None
             return self._confirmation(
-                request, prompt, f"Activate version {number}", version=version, replaced=replaced.first()
+                request,
+                prompt,
+                f"Activate version {number}",
+                version=version,
+                replaced=in_use.select_related("active_version").first(),
+                wording=compare(held.content if held else version.content, version.content),
             )
         actions.activate_version(version, by=staff(request))
         return self._done(request, prompt, f"Version {number} is active; runs that start now use it.")
@@ -155,7 +212,7 @@ class PromptAdmin(ModelAdmin):  # type: ignore[misc]
         return self._done(request, prompt, f"{prompt.name} is no longer in use.")
 
     def _changeable(self, request: HttpRequest, object_id: str) -> Prompt:
-        prompt = get_object_or_404(Prompt, pk=_number(unquote(object_id)))
+        prompt = get_object_or_404(Prompt, deleted_at=None, pk=_number(unquote(object_id)))
         if not self.has_change_permission(request, prompt):
             raise PermissionDenied
         return prompt

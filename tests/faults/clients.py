@@ -43,7 +43,7 @@ def session(token: str, *, seconds: float = 30) -> httpx.AsyncClient:
 
 @dataclass
 class Caller:
-    """Starts and cancels runs, and says how the server refused."""
+    """Starts runs, and says how the server refused."""
 
     http: httpx.AsyncClient
     url: str
@@ -79,9 +79,6 @@ class Caller:
         return await self.http.post(
             f"{self.url}/api/v1/agent/runs", json=body, headers=headers, params=query
         )
-
-    async def cancel(self, run_id: str) -> httpx.Response:
-        return await self.http.post(f"{self.url}/api/v1/agent/runs/{run_id}/cancel")
 
 
 @dataclass

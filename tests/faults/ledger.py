@@ -25,7 +25,7 @@ SELECT run_id, seq, role, content, metadata FROM conversations_message
 WHERE run_id = ANY(%s) ORDER BY run_id, seq
 """
 _THREADS: Final = """
-SELECT thread.id, thread.last_seq, count(message.id) AS messages, max(message.seq) AS highest,
+SELECT thread.id, thread.last_seq, count(message.seq) AS messages, max(message.seq) AS highest,
     (SELECT count(*) FROM conversations_run live
      WHERE live.thread_id = thread.id AND live.status IN ('queued', 'running')) AS live
 FROM conversations_thread thread JOIN conversations_message message ON message.thread_id = thread.id

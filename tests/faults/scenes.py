@@ -14,6 +14,7 @@ from uuid import UUID
 import httpx
 import psycopg
 
+from benchmarks import load
 from tests.client import Seen
 from tests.faults import ledger
 from tests.faults.clients import Caller, Reader, session
@@ -45,6 +46,17 @@ async def start_many(
     """So many runs at once, each on a thread of its own; their ids."""
     accepted = await asyncio.gather(*(caller.start(text, model, **more) for _ in range(count)))
     return [one["run_id"] for one in accepted]
+
+
+async def cancel(stack: Stack, run_ids: Iterable[str]) -> None:
+    """Cancel all of them at once, each on a plain connection: a pool's bookkeeping for so many costs
+    more than the cancelling, and would be most of what is timed."""
+    await asyncio.gather(
+        *(
+            load.fetch(stack.port, load.Call(f"/api/v1/agent/runs/{run_id}/cancel", {}, stack.token))
+            for run_id in run_ids
+        )
+    )
 
 
 class Books:

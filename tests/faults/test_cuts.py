@@ -14,7 +14,7 @@ from tests.faults.clients import TRANSPORTS, Caller, Reader
 from tests.faults.clients import mixed as mixed_transports
 from tests.faults.proxy import Faults, Proxy
 from tests.faults.scenes import Books, numbered
-from tests.faults.stack import FULL, SEED, Stack
+from tests.faults.stack import FULL, SEED, SLACK, Stack
 from tests.faults.tally import Tally
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(3600 if FULL else 120)]
@@ -51,7 +51,7 @@ async def _read_through(proxy: Proxy, caller: Caller, random: Random) -> list[Re
         for run_id in run_ids
         for _ in range(READERS)
     ]
-    await asyncio.gather(*(reader.read(within_s=60) for reader in readers))
+    await asyncio.gather(*(reader.read(within_s=60 * SLACK) for reader in readers))
     return readers
 
 

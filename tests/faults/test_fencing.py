@@ -28,7 +28,7 @@ async def _freeze_past_the_lease(stack: Stack, tally: Tally) -> None:
     with Books(stack) as books:
         async with scenes.client(stack) as caller:
             second.kill()  # so that the first holds all runs, and a new one settles them
-            run_ids = await scenes.start_many(caller, RUNS, numbered(5_000, 5))
+            run_ids = await scenes.start_many(caller, RUNS, numbered(2_000, 20))
             await books.all_say(run_ids, "message.delta")
             first.freeze()
             frozen_at = scenes.now()

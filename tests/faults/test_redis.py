@@ -21,6 +21,7 @@ from tests.faults.tally import Tally
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800 if FULL else 120)]
 RUNS = 40 if FULL else 8
 OUTAGE_S = 20.0 if FULL else 2.0
+PACE_MS = 50 if FULL else 10  # the readers of many runs must keep up, all in this process
 ACCEPT_S = 1.0 * SLACK
 START_S = 2.5 * SLACK
 AT_ONCE_S = 0.25
@@ -45,7 +46,8 @@ async def _lose_redis(stack: Stack, tally: Tally, fate: str) -> None:
     random = Random(SEED)
     with Books(stack) as books:
         async with scenes.client(stack) as caller:
-            before = await scenes.start_many(caller, RUNS, numbered(int(OUTAGE_S * 150), 10))
+            long = numbered(int(OUTAGE_S * 1500 / PACE_MS), PACE_MS)
+            before = await scenes.start_many(caller, RUNS, long)
             reading = asyncio.gather(*(_read(stack, caller, run, random) for run in before * 3))
             await books.all_say(before, "message.delta")
             go(stack.redis)

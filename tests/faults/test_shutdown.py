@@ -51,7 +51,7 @@ async def _drain(stack: Stack, tally: Tally) -> None:
     faults += others.faults + scenes.otherwise(others, "completed")
     faults["exit code"] += code != 0
     tally.score("P1", "SIGTERM to a worker under load", 4 * RUNS, faults)
-    tally.score("P1", "SIGTERM to a worker → ended", 1, times=[took], limit_s=DRAIN_S + 3)
+    tally.score("P1", "SIGTERM to a worker → ended", 1, times=[took], limit_s=DRAIN_S + 3 * SLACK)
 
 
 def test_readers_of_a_web_process_that_is_asked_to_end_go_on(stack: Stack, tally: Tally) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from itertools import pairwise
 from typing import Any
 from uuid import uuid4
@@ -25,35 +26,56 @@ RACERS = 50
 ROUNDS = 20 if FULL else 1
 
 
-def test_a_hundred_parallel_posts_of_one_key_start_one_run(stack: Stack, tally: Tally) -> None:
-    asyncio.run(_start_again_and_again(stack, tally))
+@pytest.mark.parametrize("by", ["Idempotency-Key", "runId"])
+def test_a_hundred_parallel_posts_of_one_key_start_one_run(stack: Stack, tally: Tally, by: str) -> None:
+    asyncio.run(_start_again_and_again(stack, tally, by))
 
 
-async def _start_again_and_again(stack: Stack, tally: Tally) -> None:
-    """Every other key names its thread; without one the key itself makes it."""
+async def _start_again_and_again(stack: Stack, tally: Tally, by: str) -> None:
+    """Every other Idempotency-Key names its thread; without one the key itself makes it."""
     faults: Counter[str] = Counter()
+    post = {"Idempotency-Key": _keyed, "runId": _named}[by]
     with Books(stack) as books:
         async with scenes.client(stack) as caller:
             for number in range(KEYS):
-                key = uuid4().hex
-                thread = {"conversation_id": str(uuid4())} if number % 2 else {}
+                key, thread = str(uuid4()), str(uuid4()) if number % 2 or by == "runId" else None
                 twins = await asyncio.gather(
-                    *(_keyed(caller, key, numbered(3, 1), **thread) for _ in range(TWINS))
+                    *(post(caller, key, numbered(3, 1), thread) for _ in range(TWINS))
                 )
-                other = await _keyed(caller, key, "something else", **thread)
-                run_ids = {twin.json().get("run_id") for twin in twins}
+                other = await post(caller, key, "something else", thread)
+                run_ids = {twin.json().get(_ID[by]) for twin in twins}
                 faults["not accepted"] += sum(twin.status_code != 202 for twin in twins)
                 faults["several runs for one key"] += len(run_ids) - 1
                 faults["other body accepted"] += other.status_code != 409
                 await books.settled(run_ids, within_s=20)
                 faults += books.examine(run_ids).faults
-    tally.score("P5", "parallel POSTs with one Idempotency-Key", KEYS * TWINS, faults)
+    tally.score("P5", f"parallel POSTs with one {by}", KEYS * TWINS, faults)
 
 
-async def _keyed(caller: Caller, key: str, text: str, **more: Any) -> httpx.Response:
+_ID = {"Idempotency-Key": "run_id", "runId": "taskId"}
+
+
+async def _keyed(caller: Caller, key: str, text: str, thread: str | None) -> httpx.Response:
+    """A text run under this Idempotency-Key."""
+    more: dict[str, Any] = {"conversation_id": thread} if thread else {}
+    return await _answered(lambda: caller.post(text, headers={"Idempotency-Key": key}, **more))
+
+
+async def _named(caller: Caller, key: str, text: str, thread: str | None) -> httpx.Response:
+    """A RunAgentInput of this runId."""
+    body = {
+        "threadId": thread,
+        "runId": key,
+        "messages": [{"id": "1", "role": "user", "content": text}],
+        "forwardedProps": {"model": "bench"},
+    }
+    return await _answered(lambda: caller.http.post(f"{caller.url}/api/v1/agent/runs", json=body))
+
+
+async def _answered(post: Callable[[], Awaitable[httpx.Response]]) -> httpx.Response:
     """The answer; a 503 is waited out, as a client would (the test before may have cut PostgreSQL)."""
     for _ in range(10):
-        answer = await caller.post(text, headers={"Idempotency-Key": key}, **more)
+        answer = await post()
         if answer.status_code != 503:
             break
         await asyncio.sleep(0.3)

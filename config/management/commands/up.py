@@ -17,6 +17,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
+from django.db import OperationalError
 
 from config import errors, serve, start
 from config.auth import bearer
@@ -63,7 +64,7 @@ class Command(BaseCommand):
         if claim is None:
             raise CommandError("`up` takes no options here: set PORT= and HOST= in the environment.")
         with start.step("Database is up to date"):
-            call_command("migrate", verbosity=0, interactive=False)
+            _migrate()
         with start.step("Prompts, exercises and accounts are there"):
             _seed()
             notes = start.read_notes(claim.notes)
@@ -73,6 +74,16 @@ class Command(BaseCommand):
         if claim.database is not None:
             claim.database.stop()
         print("Parley has stopped.", flush=True)
+
+
+def _migrate() -> None:
+    try:
+        call_command("migrate", verbosity=0, interactive=False)
+    except OperationalError:  # its words may hold the address, and with it a password
+        raise start.CannotStart(
+            "The database of DATABASE_URL does not answer, or refuses its user or password. Look there, "
+            "or leave DATABASE_URL unset: then Parley brings its own."
+        ) from None
 
 
 def _seed() -> None:

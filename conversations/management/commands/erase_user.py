@@ -50,5 +50,5 @@ def _user_id(name: str) -> UUID:
 def _words(erased: Erased) -> str:
     return (
         f"{erased.messages} messages, {erased.events} event rows, {erased.runs} runs, "
-        f"{erased.threads} threads erased"
+        f"{erased.threads} threads, {erased.files} files erased"
     )

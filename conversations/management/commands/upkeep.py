@@ -36,5 +36,5 @@ def _said(done: Upkept | None) -> str:
         return "another process is at it"
     return (
         f"{done.made} partitions made, {done.dropped} dropped; {done.folded} runs folded; "
-        f"{done.deleted} expired rows deleted"
+        f"{done.deleted} expired rows and {done.files} files that no message names deleted"
     )

@@ -1,0 +1,60 @@
+"""The Agent API's own addresses (specs/agent-api.md, "What to build" 1)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.http import HttpRequest, HttpResponseBase
+from msgspec import Raw
+
+from agents import streaming, views
+from agents.dialects import agent_api
+from config.auth.bearer import Caller
+from config.http import allow, api, json_response
+from conversations import reads
+from conversations.models import RunStatus
+from conversations.reads import RunRow
+
+_STATES: Final = {
+    RunStatus.QUEUED: "pending",
+    RunStatus.RUNNING: "running",
+    RunStatus.COMPLETED: "finished",
+    RunStatus.FAILED: "error",
+    RunStatus.CANCELLED: "error",
+}
+
+
+@api
+async def process(request: HttpRequest, caller: Caller) -> HttpResponseBase:
+    """`POST /process`: an AgentRequest; its stream, or with `stream: false` its AgentResponse."""
+    body = views.posted(request, caller)
+    asked = views.asked_of(request, agent_api, body)
+    if agent_api.streams(body, accept=""):
+        return await views.streamed(caller, agent_api, asked)
+    return await views.answered(caller, agent_api, asked)
+
+
+@api
+async def tasks(request: HttpRequest, caller: Caller) -> HttpResponseBase:
+    """`POST /process/task`: the same in the background."""
+    body = views.posted(request, caller)
+    asked = views.asked_of(request, agent_api, body)
+    return json_response(await views.accepted(caller, agent_api, asked))
+
+
+@api
+async def task(request: HttpRequest, caller: Caller, task_id: str) -> HttpResponseBase:
+    """`GET /process/task/{task_id}`: how far it is, and the AgentResponse once there is one."""
+    allow(request, "GET")
+    caller.require("read")
+    row = await reads.run_row(views.run_id_of(task_id), user_id=caller.user_id)
+    return json_response(await _told(row))
+
+
+async def _told(row: RunRow) -> dict[str, Any]:
+    status = RunStatus(row.status)
+    told: dict[str, Any] = {"task_id": row.run_id.hex, "status": _STATES[status], "result": None}
+    if _STATES[status] in ("finished", "error"):
+        await reads.check_events_kept(row)
+        told["result"] = Raw(await streaming.standing(row, agent_api))
+    return told

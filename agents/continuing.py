@@ -1,0 +1,87 @@
+"""Decide on an interrupt outside of a run's request, and go on once all of its run's are answered.
+
+The decision and the run that goes on stand in one transaction: neither is ever there without the other.
+That run is asked for as the interrupted one was, with nothing new said.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+from psycopg.errors import UniqueViolation
+
+from agents import actions, approvals, requests, tasks
+from agents.approvals import Decision, approval_not_found
+from agents.requests import RunRequest
+from config import database
+from config.errors import Conflict, current_request_id
+from conversations import interrupts
+from conversations.interrupts import Interrupt
+
+_ASKED: Final = "SELECT request::text, client_run_id FROM conversations_run WHERE id = %s"
+
+
+async def decide(
+    interrupt_id: UUID, decision: Decision, *, by: UUID, owner_id: UUID | None
+) -> Interrupt:
+    """Decide on the interrupt (of this owner's, if one is given); it as it is then.
+
+    With the last one of its run the run goes on. NotFound for an unknown or foreign one; else as
+    `approvals.decide` and `actions.start_run` (of which a refusal leaves the interrupt undecided).
+    """
+    found = await interrupts.find(interrupt_id)
+    if found is None or owner_id not in (None, found.owner_id):
+        raise approval_not_found()
+    prepared = None
+    if found.status in ("pending", "expired"):
+        asked = await _continuation(found)
+        prepared = await actions.prepare(asked, owner_id=found.owner_id, counts=False)
+    started = False
+    try:
+        async with database.connection() as connection, connection.transaction():
+            held = {one.id: one for one in await interrupts.lock(connection, [interrupt_id])}
+            changed = await approvals.decide(connection, held[interrupt_id], decision, by=by)
+            waiting = any(one.status == "pending" for one in held.values() if one.id != interrupt_id)
+            if prepared and changed and not waiting:
+                await actions.insert(connection, prepared)
+                started = True
+    except UniqueViolation:
+        if found.status == "expired":  # it was told off before, and the run went on
+            return found
+        raise Conflict("runId already used", code="run_id_already_used") from None
+    except KeyError:  # the thread was deleted meanwhile
+        raise approval_not_found() from None
+    if prepared and started:
+        tasks.wake_workers(prepared.run_id)
+    return await interrupts.find(interrupt_id) or found
+
+
+async def _continuation(interrupt: Interrupt) -> RunRequest:
+    """What is asked for when all of a run's interrupts are answered: the same, nothing new said."""
+    async with database.connection() as connection:
+        row: Any = await (await connection.execute(_ASKED, (interrupt.run_id,))).fetchone()
+    if row is None:
+        raise approval_not_found()
+    asked, client_run_id = requests.load(row[0]), row[1]
+    return msgspec.structs.replace(
+        asked,
+        messages=(),
+        known="none",
+        prefetch=(),
+        answers=(),
+        state=None,
+        thread_id=str(interrupt.thread_id),
+        session=None,
+        client_run_id=continuing_id(interrupt.run_id),
+        parent_run_id=client_run_id or interrupt.run_id.hex,
+        request_id=current_request_id() or asked.request_id,
+        on_busy="enqueue",
+        on_disconnect="continue",
+    )
+
+
+def continuing_id(run_id: UUID) -> str:
+    """The `runId` of the run that goes on where this one was interrupted."""
+    return f"continue-{run_id.hex}"

@@ -1,0 +1,223 @@
+"""AG-UI as its public clients speak it (specs/ag-ui.md): the whole history every turn, a stream back.
+
+What we have said ourselves comes back with the history and is left out here; what of the rest is new
+is decided where the thread is known. A client that lost its connection sends the same run again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+from pydantic import ValidationError
+
+from agents.dialects.agui import names
+from agents.dialects.agui.body import BinaryPart, Body, ImagePart, Message, Part, TextPart, tidied
+from agents.dialects.agui.encoder import AgUiEncoder
+from agents.dialects.base import RunHead, accepts, refuses_stream, wants_stream
+from agents.dialects.generation import forwarded
+from agents.requests import (
+    AskedCall,
+    ClientTool,
+    ContextItem,
+    InputMessage,
+    InterruptAnswer,
+    RunRequest,
+    Upload,
+)
+from config.errors import InvalidRequest
+
+NAME: Final = "ag-ui"
+OPENING: Final = b""
+LONGEST_TEXT: Final = 10_000
+MOST_IMAGES: Final = 8
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
+_TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_DATA_URL: Final = re.compile(r"data:([^;,]*)[^,]*;base64,", re.IGNORECASE)
+
+
+def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
+    """The canonical request; InvalidRequest in words that a person can read, since they are shown."""
+    messages, left_out = tidied(body.get("messages"))
+    try:
+        asked = Body.model_validate(body | {"messages": messages})
+    except ValidationError as error:
+        raise _invalid(error) from None
+    own = [message for message in asked.messages if not _is_ours(message)]
+    _check_newest(own)
+    tools = _tools(asked, left_out)
+    props = asked.forwarded_props if isinstance(asked.forwarded_props, dict) else {}
+    is_uuid = _UUID.fullmatch(asked.thread_id) is not None
+    return RunRequest(
+        dialect=NAME,
+        model=_text(props.get("model")),
+        messages=tuple(_messages(own, _called(asked.messages))),
+        request_id=request_id,
+        known="id",
+        thread_id=str(UUID(asked.thread_id)) if is_uuid else None,
+        session=None if is_uuid else asked.thread_id,
+        client_run_id=asked.run_id,
+        parent_run_id=asked.parent_run_id,
+        tools=tools,
+        context=tuple(ContextItem(c.description, _as_text(c.value)) for c in asked.context or ()),
+        state=asked.state or None,
+        forwarded_props=asked.forwarded_props,
+        answers=tuple(InterruptAnswer(r.interrupt_id, r.status, r.payload) for r in asked.resume or ()),
+        generation=forwarded(props),
+        on_disconnect="cancel" if props.get("onDisconnect") == "cancel" else "continue",
+        wire=_wire(asked, left_out),
+    )
+
+
+def _wire(asked: Body, left_out: list[str]) -> dict[str, Any]:
+    wire: dict[str, Any] = {"threadId": asked.thread_id, "protocolVersion": asked.protocol_version}
+    return wire | ({"leftOut": sorted(set(left_out))} if left_out else {})
+
+
+def _invalid(error: ValidationError) -> InvalidRequest:
+    """What is wrong and where; nothing of what was sent."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    places = [
+        {"loc": ["body", *item["loc"]], "msg": item["msg"], "type": item["type"]} for item in found
+    ]
+    worst = max(found, key=lambda item: len(item["loc"]))
+    place = ".".join(
+        str(step) for step in worst["loc"] if str(step).isidentifier() or step.__class__ is int
+    )
+    return InvalidRequest(
+        f"The body is not a valid RunAgentInput: {place}: {worst['msg']}.", errors=places[:20]
+    )
+
+
+def _is_ours(message: Message) -> bool:
+    """Whether we have said it; users and systems speak for themselves whatever their ids."""
+    if message.role not in {"assistant", "tool", "reasoning", "activity"}:
+        return False
+    holds = [names.call_message_id(call.id) for call in message.tool_calls or ()]
+    return names.is_ours(message.id) or holds == [message.id]
+
+
+def _check_newest(messages: Sequence[Message]) -> None:
+    """The limits of one question; older ones were checked when they were new."""
+    newest = next((message for message in reversed(messages) if message.role == "user"), None)
+    if newest is None:
+        return
+    if len(_said(newest)) > LONGEST_TEXT:
+        raise InvalidRequest(
+            f"The message is too long: at most {LONGEST_TEXT:,} characters.", code="user_text_too_long"
+        )
+    if len(_uploads(newest)) > MOST_IMAGES:
+        raise InvalidRequest(
+            f"A message may carry at most {MOST_IMAGES} images.", code="too_many_images"
+        )
+
+
+def _called(messages: Sequence[Message]) -> dict[str, str]:
+    """The names of the tools by the ids of their calls, ours included."""
+    return {call.id: call.function.name for said in messages for call in said.tool_calls or ()}
+
+
+def _messages(messages: Sequence[Message], called: dict[str, str]) -> list[InputMessage]:
+    return [_message(said, called) for said in messages]
+
+
+def _message(said: Message, called: dict[str, str]) -> InputMessage:
+    if said.role == "tool" and said.tool_call_id is None:
+        raise InvalidRequest("A message of role tool needs a toolCallId.", code="tool_call_id_required")
+    activity = said.content if said.role == "activity" and isinstance(said.content, dict) else None
+    return InputMessage(
+        said.role,
+        _said(said),
+        said.id,
+        name=called.get(said.tool_call_id or "", said.name),
+        uploads=_uploads(said) if said.role == "user" else (),
+        tool_calls=tuple(
+            AskedCall(call.id, call.function.name, call.function.arguments)
+            for call in said.tool_calls or ()
+        ),
+        tool_call_id=said.tool_call_id,
+        error=said.error,
+        activity_type=said.activity_type,
+        encrypted_value=said.encrypted_value,
+        metadata={"activity": activity} if activity else {},
+    )
+
+
+def _parts(message: Message) -> list[Part]:
+    return message.content if isinstance(message.content, list) else []
+
+
+def _said(message: Message) -> str:
+    if isinstance(message.content, str):
+        return message.content
+    return "\n".join(part.text for part in _parts(message) if isinstance(part, TextPart))
+
+
+def _uploads(message: Message) -> tuple[Upload, ...]:
+    found = [_upload(part) for part in _parts(message) if not isinstance(part, TextPart)]
+    return tuple(upload for upload in found if upload.data or upload.url)
+
+
+def _upload(part: ImagePart | BinaryPart) -> Upload:
+    if isinstance(part, BinaryPart):
+        return Upload(part.mime_type, data=part.data) if part.data else _at(part.url, part.mime_type)
+    source = part.source
+    if source.type == "data":
+        return Upload(source.mime_type or "", data=_DATA_URL.sub("", source.value, count=1))
+    return _at(source.value, source.mime_type or "")
+
+
+def _at(url: str | None, mime_type: str) -> Upload:
+    """What a URL names; one that holds the data itself is as good as data."""
+    inline = _DATA_URL.match(url or "")
+    if url and inline:
+        return Upload(mime_type or inline.group(1), data=url[inline.end() :])
+    return Upload(mime_type, url or "")
+
+
+def _tools(asked: Body, left_out: list[str]) -> tuple[ClientTool, ...]:
+    """The client's tools by name; one that no model could call is left out."""
+    tools: dict[str, ClientTool] = {}
+    for tool in asked.tools or ():
+        if not _TOOL_NAME.fullmatch(tool.name):
+            left_out.append("a tool whose name is not 1 to 64 letters, digits, _ . or -")
+            continue
+        parameters = tool.parameters if isinstance(tool.parameters, dict) else {}
+        tools[tool.name] = ClientTool(tool.name, tool.description or "", parameters)
+    return tuple(tools.values())
+
+
+def _text(given: object) -> str:
+    return given.strip() if isinstance(given, str) else ""
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def streams(body: dict[str, Any], *, accept: str) -> bool:
+    """Always, unless the client asks for JSON and nothing else."""
+    return wants_stream(accept) or not (accepts(accept, "application/json") or refuses_stream(accept))
+
+
+def accepted(head: RunHead) -> dict[str, Any]:
+    """The ids of the run, for a client that wants to follow it elsewhere."""
+    thread_id = head.wire.get("threadId") or str(head.thread_id)
+    return {
+        "taskId": head.run_id.hex,
+        "threadId": thread_id,
+        "runId": head.client_run_id or head.run_id.hex,
+    }
+
+
+def encoder(head: RunHead) -> AgUiEncoder:
+    """A fresh encoder for one reader."""
+    return AgUiEncoder(head)
+
+
+def returning(head: RunHead) -> AgUiEncoder:
+    """An encoder for a client that comes back: what it missed it gets as snapshots."""
+    return AgUiEncoder(head, silent=True)

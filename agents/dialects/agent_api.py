@@ -1,0 +1,54 @@
+"""The Agent API (seed 004; specs/agent-api.md): a body with `input`, a stream of objects.
+
+People who write runners and servers of this protocol find its builders here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pydantic import TypeAdapter
+
+from agents.dialects.agentapi import request
+from agents.dialects.agentapi.builders import ContentBuilder as ContentBuilder
+from agents.dialects.agentapi.builders import MessageBuilder as MessageBuilder
+from agents.dialects.agentapi.builders import ResponseBuilder as ResponseBuilder
+from agents.dialects.agentapi.builders import StreamingResponseBuilder as StreamingResponseBuilder
+from agents.dialects.agentapi.encoder import AgentApiEncoder
+from agents.dialects.base import RunHead
+from agents.requests import RunRequest
+
+NAME: Final = "agent-api"
+OPENING: Final = b""
+QUEUE: Final = "runs"
+_flag: Final = TypeAdapter(bool)
+
+
+def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
+    """The canonical request; InvalidRequest for a wrong body."""
+    return request.parse(body, dialect=NAME, request_id=request_id)
+
+
+def streams(body: dict[str, Any], *, accept: str) -> bool:
+    """Unless `stream` is false, whatever the client accepts: so does the original."""
+    return _flag.validate_python(body.get("stream", True))
+
+
+def waits(body: dict[str, Any]) -> bool:
+    """Always: who does not want to wait starts a task."""
+    return True
+
+
+def accepted(head: RunHead) -> dict[str, Any]:
+    """The answer to a background task."""
+    return {
+        "task_id": head.run_id.hex,
+        "status": "submitted",
+        "queue": QUEUE,
+        "message": "The run is accepted; ask for it by its task_id.",
+    }
+
+
+def encoder(head: RunHead) -> AgentApiEncoder:
+    """A fresh encoder for one reader."""
+    return AgentApiEncoder(head)

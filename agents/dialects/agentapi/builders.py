@@ -1,0 +1,292 @@
+"""Builders of responses for people who write runners and servers of the Agent API.
+
+They have the methods of the reference's `agent_api_builder` and give the same lines; beyond it they
+take an index for a content, set audio, files and video, end a response badly too, may be completed
+twice, and keep a message's contents in the order of their index. A builder gives out its live
+object: serialise it before the next step.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, TypeVar
+from uuid import uuid4
+
+from agents.dialects.agentapi.models import (
+    AgentResponse,
+    AnyContent,
+    AudioContent,
+    Content,
+    DataContent,
+    Error,
+    Event,
+    FileContent,
+    ImageContent,
+    Message,
+    RefusalContent,
+    TextContent,
+    VideoContent,
+)
+
+T = TypeVar("T", bound=Content)
+_CONTENTS: Final[dict[str, type[Content]]] = {
+    "text": TextContent,
+    "image": ImageContent,
+    "data": DataContent,
+    "refusal": RefusalContent,
+    "file": FileContent,
+    "audio": AudioContent,
+    "video": VideoContent,
+}
+
+
+class ContentBuilder:
+    """Builds one content of a message."""
+
+    def __init__(
+        self, message_builder: MessageBuilder, content_type: str = "text", index: int = 0
+    ) -> None:
+        made = _CONTENTS.get(content_type)
+        if made is None:
+            raise ValueError(f"Unsupported content type: {content_type}")
+        self.message_builder = message_builder
+        self.content_type = content_type
+        self.index = index
+        self.text_tokens: list[str] = []
+        self.data_deltas: list[dict[str, Any]] = []
+        self.content: Any = made(type=content_type, index=index, msg_id=message_builder.message.id)
+
+    def add_text_delta(self, text: str | None) -> TextContent:
+        """A piece more of the text, as the event that says so."""
+        self._only("add_text_delta", TextContent)
+        self.text_tokens.append(text or "")
+        return self._delta(TextContent, text=text or "")
+
+    def add_delta(self, text: str | None) -> TextContent:
+        """The same as `add_text_delta`."""
+        return self.add_text_delta(text)
+
+    def set_text(self, text: str) -> TextContent:
+        """The whole text, before any pieces."""
+        return self._set("set_text", TextContent, text=text)
+
+    def set_refusal(self, text: str) -> RefusalContent:
+        return self._set("set_refusal", RefusalContent, refusal=text)
+
+    def set_image_url(self, image_url: str) -> ImageContent:
+        return self._set("set_image_url", ImageContent, image_url=image_url)
+
+    def set_audio(self, data: str, format: str | None = None) -> AudioContent:  # noqa: A002
+        """Base64 of a sound, and what it is (`wav`, `mp3`)."""
+        return self._set("set_audio", AudioContent, data=data, format=format)
+
+    def set_video_url(self, video_url: str) -> VideoContent:
+        return self._set("set_video_url", VideoContent, video_url=video_url)
+
+    def set_file(self, **fields: str | None) -> FileContent:
+        """Any of `file_url`, `file_id`, `filename`, `file_data`."""
+        unknown = fields.keys() - FileContent.model_fields.keys()
+        if unknown:
+            raise ValueError(f"a file content has no {', '.join(sorted(unknown))}")
+        return self._set("set_file", FileContent, **fields)
+
+    def set_data(self, data: dict[str, Any]) -> DataContent:
+        return self._set("set_data", DataContent, data=data)
+
+    def update_data(self, key: str, value: Any) -> DataContent:
+        """One field of the data."""
+        self._only("update_data", DataContent)
+        return self._set("update_data", DataContent, data={**(self.content.data or {}), key: value})
+
+    def add_data_delta(self, delta_data: dict[str, Any]) -> DataContent:
+        """More of the data, to be merged in `complete`, as the event that says so."""
+        self._only("add_data_delta", DataContent)
+        self.data_deltas.append(delta_data)
+        return self._delta(DataContent, data=delta_data)
+
+    def complete(self) -> Content:
+        """The whole content, put into its message; a second time it is the same."""
+        if self.text_tokens:
+            self.content.text = "".join([self.content.text or "", *self.text_tokens])
+            self.text_tokens.clear()
+        for delta in self.data_deltas:
+            self.content.data = merged(self.content.data or {}, delta)
+        self.data_deltas.clear()
+        self.content.delta = False
+        self.content.completed()
+        self.message_builder.add_content(self.content)
+        done: Content = self.content
+        return done
+
+    def get_content_data(self) -> Content:
+        """The content as it stands."""
+        live: Content = self.content
+        return live
+
+    def _only(self, method: str, made: type[Content]) -> None:
+        if not isinstance(self.content, made):
+            kind = made.model_fields["type"].default
+            raise ValueError(f"{method} only supported for {kind} content")
+
+    def _set(self, method: str, made: type[T], **fields: Any) -> T:
+        self._only(method, made)
+        live: T = self.content
+        for name, value in fields.items():
+            setattr(live, name, value)
+        return live.in_progress()
+
+    def _delta(self, made: type[T], **fields: Any) -> T:
+        told = {"index": self.index, "delta": True, "msg_id": self.content.msg_id}
+        return made(**told, **fields).in_progress()
+
+
+def merged(base: dict[str, Any], delta: dict[str, Any]) -> dict[str, Any]:
+    """Data and more of it: texts and lists grow, numbers add up, objects merge, the rest is replaced."""
+    result = dict(base)
+    for key, more in delta.items():
+        result[key] = _grown(result[key], more) if key in result else more
+    return result
+
+
+def _grown(base: Any, more: Any) -> Any:
+    match base, more:
+        case (bool(), _) | (_, bool()):
+            return more
+        case (str(), str()) | (list(), list()) | (int() | float(), int() | float()):
+            return base + more
+        case (dict(), dict()):
+            return merged(base, more)
+    return more
+
+
+class MessageBuilder:
+    """Builds one message; it stands in the response's output from the beginning."""
+
+    def __init__(self, response_builder: ResponseBuilder, role: str = "assistant") -> None:
+        self.response_builder = response_builder
+        self.role = role
+        self.message_id = f"msg_{uuid4()}"
+        self.content_builders: list[ContentBuilder] = []
+        self.message = Message.model_validate({"id": self.message_id, "role": role}).in_progress()
+        response_builder.add_message(self.message)
+
+    def create_content_builder(
+        self, content_type: str = "text", index: int | None = None
+    ) -> ContentBuilder:
+        """A builder of the message's next content, or of the one at `index`."""
+        place = len(self.content_builders) if index is None else index
+        made = ContentBuilder(self, content_type, place)
+        self.content_builders.append(made)
+        return made
+
+    def add_content(self, content: AnyContent) -> None:
+        """Put a content into the message, in place of the one with its index."""
+        others = [held for held in self.message.content or [] if held.index != content.index]
+        # what has no index comes last, as it came
+        self.message.content = sorted([*others, content], key=_place)
+        self.response_builder.update_message(self.message)
+
+    def get_message_data(self) -> Message:
+        """The message as it stands."""
+        return self.message
+
+    def complete(self) -> Message:
+        """The message, done."""
+        self.message.completed()
+        self.response_builder.update_message(self.message)
+        return self.message
+
+
+def _place(content: Content) -> float:
+    return float("inf") if content.index is None else content.index
+
+
+class ResponseBuilder:
+    """Builds a response, message by message."""
+
+    def __init__(self, session_id: str | None = None, response_id: str | None = None) -> None:
+        self.session_id = session_id
+        self._begin(response_id)
+
+    def _begin(self, response_id: str | None) -> None:
+        self.response_id = response_id
+        self.created_at = int(time.time())
+        self.message_builders: list[MessageBuilder] = []
+        self.response = AgentResponse(
+            id=response_id, session_id=self.session_id, created_at=self.created_at, output=[]
+        )
+
+    def reset(self) -> None:
+        """Begin a new response, under a new id, in the same session."""
+        self._begin(f"response_{uuid4()}")
+
+    def get_response_data(self) -> AgentResponse:
+        """The response as it stands."""
+        return self.response
+
+    def created(self) -> AgentResponse:
+        return self.response.created()
+
+    def in_progress(self) -> AgentResponse:
+        return self.response.in_progress()
+
+    def completed(self) -> AgentResponse:
+        return self.response.completed()
+
+    def failed(self, code: str, message: str) -> AgentResponse:
+        return self.response.failed(Error(code=code, message=message))
+
+    def canceled(self) -> AgentResponse:
+        return self.response.canceled()
+
+    def rejected(self) -> AgentResponse:
+        return self.response.rejected()
+
+    def create_message_builder(
+        self, role: str = "assistant", message_type: str = "message"
+    ) -> MessageBuilder:
+        """A builder of the response's next message."""
+        made = MessageBuilder(self, role)
+        made.message.type = message_type
+        self.message_builders.append(made)
+        return made
+
+    def add_message(self, message: Message) -> None:
+        """Put a message into the output, in place of the one with its id."""
+        output = self._output
+        known = next((n for n, held in enumerate(output) if held.id == message.id), None)
+        if known is None:
+            output.append(message)
+        else:
+            output[known] = message
+
+    def update_message(self, message: Message) -> None:
+        """Replace the message with this id, if there is one."""
+        if any(held.id == message.id for held in self._output):
+            self.add_message(message)
+
+    @property
+    def _output(self) -> list[Message]:
+        if self.response.output is None:
+            self.response.output = []
+        return self.response.output
+
+    def generate_streaming_response(
+        self, text_tokens: Iterable[str], role: str = "assistant"
+    ) -> Iterator[Event]:
+        """A whole text response, event by event, under a new id."""
+        self.reset()
+        yield self.created()
+        yield self.in_progress()
+        message = self.create_message_builder(role)
+        yield message.get_message_data()
+        content = message.create_content_builder()
+        for token in text_tokens:
+            yield content.add_delta(token)
+        yield content.complete()
+        yield message.complete()
+        yield self.completed()
+
+
+StreamingResponseBuilder = ResponseBuilder

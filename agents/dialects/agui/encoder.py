@@ -1,0 +1,329 @@
+"""Canonical events as AG-UI's (specs/ag-ui.md §1.2), in the order that its clients insist on (§3.2).
+
+A client ends the whole run with an error at the first event out of order, so nothing is sent here
+that it has not been told the beginning of: an unknown call is begun before it is answered, what was
+closed stays closed, what is open is closed at the end, and after the end there is silence.
+
+`feed` gives frames to a reader. An encoder made with `silent=True` first only takes in what a
+client has missed; `prelude` then gives it that as snapshots and goes on as any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from agents.dialects.agui import ending, names
+from agents.dialects.agui.calls import Calls
+from agents.dialects.agui.fold import Fold, Wire
+from agents.dialects.agui.said import Kind, Said
+from agents.dialects.agui.snapshots import snapshots
+from agents.dialects.agui.state import Shared
+from agents.dialects.base import Frame, RunHead
+from conversations import events
+from conversations.events import RunEvent
+from conversations.ui_schema import compile_ui_schema
+
+_json: Final = msgspec.json.Encoder().encode
+_TEXT_ROLES: Final = frozenset({"assistant", "user", "system"})
+
+
+class AgUiEncoder:
+    """One reader's view of one run, in the generation that its client speaks."""
+
+    def __init__(self, head: RunHead, *, silent: bool = False) -> None:
+        self._head = head
+        self._run = head.run_id.hex
+        self._modern = bool(head.wire.get("protocolVersion"))
+        self._fold = Fold() if silent else None
+        self._held: RunEvent | None = None
+        self._out: list[bytes] = []
+        self._event: RunEvent
+        self._begun = self._ended = False
+        self._said: dict[str, Said] = {}
+        self._reasoned: dict[str, Said] = {}
+        self._reasoning: Said | None = None
+        self._calls = Calls(self._run)
+        self._stages: dict[str, int] = {}
+        self._state = Shared()
+        self._routed: events.ModelRouted | None = None
+
+    def feed(self, event: RunEvent) -> Sequence[Frame]:
+        """The frames of the next event; none after the last."""
+        fact = event.fact
+        if type(fact) is events.MessageDelta:
+            said = self._said.get(fact.message_id)
+            if said is not None and said.open and self._reasoning is None and self._fold is None:
+                return self._delta(said, fact.text, event)
+        if self._ended:
+            return ()
+        if self._fold is not None and isinstance(fact, events.TERMINAL):
+            self._held = event
+            return ()
+        self._event = event
+        self._begin()
+        self._take(event)
+        return self._frames()
+
+    def heartbeat(self, at_ms: int) -> Frame | None:
+        """Nothing: silence on this wire is filled with comments."""
+        return None
+
+    def prelude(
+        self, before: Sequence[Wire], *, known: Iterable[str] = (), state: Any = None
+    ) -> list[Frame]:
+        """What a client that comes back gets first: all it may have missed, as snapshots.
+
+        `before` are the thread's messages up to this run's own input, in AG-UI's shape; `known` the
+        ids of the messages that the client has, in its order; `state` what the thread's was before.
+        """
+        fold, self._fold = self._fold, None
+        assert fold is not None, "only a silent encoder has a prelude"
+        if not self._begun:
+            return self._tail()
+        self._emit(self._started())
+        for event in snapshots(fold.after(before), list(known)):
+            self._emit(event)
+        if self._state.changed or state:
+            held = self._state.value if self._state.changed else state
+            self._emit({"type": "STATE_SNAPSHOT", "snapshot": held})
+        for stage in self._stages:
+            self._emit({"type": "STEP_STARTED", "stepName": stage})
+        for said in (*self._reasoned.values(), *self._said.values()):
+            if said.open:
+                self._start(said)
+        return [*self._frames(), *self._tail()]
+
+    def _tail(self) -> list[Frame]:
+        """The last event, if it came while nothing was sent."""
+        return [*self.feed(self._held)] if self._held is not None else []
+
+    # what each fact means
+
+    def _take(self, event: RunEvent) -> None:
+        match event.fact:
+            case events.MessageDelta(message_id, text):
+                self._say(self._message(message_id), text)
+            case events.ReasoningDelta(message_id, text):
+                self._say(self._reason(message_id), text)
+            case events.MessageCompleted(body):
+                self._complete(body)
+            case events.ToolCallStarted() as started:
+                self._call(started)
+            case events.ToolCallCompleted() as completed:
+                self._answer(completed)
+            case events.StageStarted(stage):
+                self._enter(stage)
+            case events.StageCompleted(stage, latency_ms):
+                self._leave(stage, latency_ms)
+            case events.StateUpdated() as updated:
+                self._update(updated)
+            case events.ArtifactCreated() as artifact:
+                self._show(artifact)
+            case events.ActionRequested() as asked:
+                self._custom("parley.action_requested", msgspec.to_builtins(asked))
+            case events.ModelRouted() as routed:
+                self._routed = routed
+            case events.RunCompleted() | events.RunFailed() as terminal:
+                self._end(terminal)
+
+    def _begin(self) -> None:
+        if not self._begun:
+            self._begun = True
+            self._emit(self._started())
+            if left_out := self._head.wire.get("leftOut"):
+                self._custom("parley.left_out", {"what": left_out})
+
+    def _started(self) -> Wire:
+        version = {"protocolVersion": "1.0"} if self._modern else {}
+        return {"type": "RUN_STARTED"} | self._ids() | version
+
+    def _ids(self) -> Wire:
+        thread_id = self._head.wire.get("threadId") or str(self._head.thread_id)
+        return {"threadId": thread_id, "runId": self._head.client_run_id or self._run}
+
+    # text and reasoning
+
+    def _message(self, message_id: str, role: str = "assistant") -> Said:
+        self._stop_reasoning()
+        said = self._said.get(message_id)
+        if said is None:
+            wire_id = names.message_id(message_id, self._run)
+            said = self._said[message_id] = self._begin_saying("TEXT_MESSAGE", wire_id)
+            self._start(said, role)
+        return said
+
+    def _reason(self, message_id: str) -> Said:
+        said = self._reasoned.get(message_id)
+        if said is not None and said.open:
+            return said
+        self._stop_reasoning()
+        if said is None:
+            wire_id = names.reasoning_id(message_id, self._run)
+            said = self._reasoned[message_id] = self._begin_saying("REASONING_MESSAGE", wire_id)
+        elif said.completed:
+            return said
+        said.open = True
+        self._start(said)
+        return said
+
+    def _begin_saying(self, kind: Kind, wire_id: str) -> Said:
+        stage = next(reversed(self._stages), None)
+        began_at = self._event.at if stage is None else self._stages[stage]
+        return Said(kind, wire_id, stage=stage, began_at=began_at)
+
+    def _start(self, said: Said, role: str = "assistant") -> None:
+        if said.kind == "REASONING_MESSAGE":
+            self._reasoning = said
+        for event in said.begins(role):
+            self._emit(event, said.stage)
+
+    def _say(self, said: Said, text: str) -> None:
+        if not said.open or not text:
+            return
+        if self._fold is not None:
+            said.length += len(text)
+            self._fold.say(said.id, text)
+        else:
+            self._out.append(self._delta(said, text, self._event)[0].data)
+
+    def _delta(self, said: Said, text: str, event: RunEvent) -> Sequence[Frame]:
+        """The hot path: most of what is sent are deltas."""
+        if not text:
+            return ()
+        return (Frame("", said.delta(text, at=event.at, seq=event.seq), event.seq),)
+
+    def _complete(self, body: events.MessageBody) -> None:
+        if body.role == "reasoning":
+            said = self._reason(body.message_id)
+        elif body.message_id in self._said or body.content or body.ui_hints:
+            said = self._message(body.message_id, body.role if body.role in _TEXT_ROLES else "assistant")
+        else:
+            return
+        if not said.open:
+            return
+        self._say(said, body.content[said.length :])
+        shown = compile_ui_schema(body.ui_hints)
+        said.completed = True
+        self._close(said, shown)
+        if shown:
+            self._custom("parley.ui_schema", {"messageId": said.id, "uiSchema": shown})
+
+    def _close(self, said: Said, shown: Wire | None = None) -> None:
+        said.open = False
+        facts: Wire = {"latency_ms": max(0, self._event.at - said.began_at)}
+        self._emit({"type": f"{said.kind}_END", "messageId": said.id}, said.stage, facts, shown)
+        if said.kind == "REASONING_MESSAGE":
+            self._reasoning = None
+            self._emit({"type": "REASONING_END", "messageId": said.id})
+
+    def _stop_reasoning(self) -> None:
+        if self._reasoning is not None:
+            self._close(self._reasoning)
+
+    # tools
+
+    def _call(self, started: events.ToolCallStarted) -> None:
+        begun = self._calls.begins(started)
+        if begun:
+            self._stop_reasoning()
+        stage = next(reversed(self._stages), None)
+        for event in begun:
+            self._emit(event, stage, {"kind": started.kind})
+
+    def _answer(self, completed: events.ToolCallCompleted) -> None:
+        unknown = self._calls.unknown(completed)
+        if unknown is not None:
+            self._call(unknown)
+        result = self._calls.answers(completed)
+        if result is None:
+            return
+        self._stop_reasoning()
+        shown = compile_ui_schema(completed.ui_hints, tool_id=completed.tool_name)
+        facts: Wire = {"latency_ms": completed.elapsed_ms, "ok": completed.ok}
+        self._emit(result, "tool_execution", facts, shown)
+        if shown:
+            ids = {key: result[key] for key in ("messageId", "toolCallId")}
+            self._custom("parley.ui_schema", ids | {"uiSchema": shown})
+
+    # stages, state, artifacts
+
+    def _enter(self, stage: str) -> None:
+        if stage not in self._stages:
+            self._stages[stage] = self._event.at
+            self._emit({"type": "STEP_STARTED", "stepName": stage}, stage)
+
+    def _leave(self, stage: str, latency_ms: int) -> None:
+        self._stop_reasoning()
+        if stage in self._stages:
+            del self._stages[stage]
+            finished = {"type": "STEP_FINISHED", "stepName": stage}
+            self._emit(finished, stage, {"latency_ms": latency_ms})
+
+    def _update(self, updated: events.StateUpdated) -> None:
+        """The thread's state is the client's; what other scopes hold is shown as it is."""
+        if updated.scope != "thread":
+            self._custom("parley.state_updated", msgspec.to_builtins(updated))
+            return
+        self._emit(self._state.update(updated))
+
+    def _show(self, artifact: events.ArtifactCreated) -> None:
+        message_id = names.artifact_message_id(artifact.artifact_id, self._run)
+        content = {key: value for key, value in msgspec.to_builtins(artifact).items() if key != "type"}
+        activity = {"messageId": message_id, "activityType": "parley.artifact", "content": content}
+        self._emit({"type": "ACTIVITY_SNAPSHOT"} | activity)
+
+    def _custom(self, name: str, value: Wire) -> None:
+        self._emit({"type": "CUSTOM", "name": name, "value": value})
+
+    # the end
+
+    def _end(self, terminal: events.Terminal) -> None:
+        """Close what is open, innermost first, then say how the run ended."""
+        self._stop_reasoning()
+        pending = self._calls.pending()
+        if not (isinstance(terminal, events.RunCompleted) and terminal.interrupts):
+            for failed in self._calls.left_open():
+                self._answer(failed)
+        for said in self._said.values():
+            if said.open:
+                self._close(said)
+        for stage, began_at in [*self._stages.items()]:
+            self._leave(stage, max(0, self._event.at - began_at))
+        self._ended = True
+        if isinstance(terminal, events.RunCompleted):
+            finished = ending.finished(terminal, self._routed, pending, modern=self._modern)
+            for interrupt in finished["outcome"].get("interrupts", ()):
+                self._calls.name(interrupt)
+            facts = {"finish_reason": terminal.finish_reason}
+            self._emit({"type": "RUN_FINISHED"} | self._ids() | finished, None, facts)
+        elif terminal.code == "cancelled" and self._modern:
+            cancelled: Wire = {"outcome": {"type": "cancelled"}}
+            self._emit({"type": "RUN_FINISHED"} | self._ids() | cancelled)
+        else:
+            problem = {"message": terminal.message, "code": terminal.code}
+            self._emit({"type": "RUN_ERROR"} | problem, None, {"retryable": terminal.retryable})
+
+    # out
+
+    def _emit(
+        self, event: Wire, stage: str | None = None, facts: Wire | None = None, shown: Wire | None = None
+    ) -> None:
+        ours: Wire = {"seq": self._event.seq} | (facts or {})
+        if stage:
+            ours["stage"] = stage
+        if shown:
+            ours["uiSchema"] = shown
+        whole = {"type": "", "metadata": {"parley": ours}} | event | {"timestamp": self._event.at}
+        if self._fold is None:
+            self._out.append(_json(whole))
+        else:
+            self._fold.feed(whole)
+
+    def _frames(self) -> Sequence[Frame]:
+        if not self._out:
+            return ()
+        out, self._out = self._out, []
+        return [*(Frame("", data) for data in out[:-1]), Frame("", out[-1], self._event.seq)]

@@ -1,0 +1,77 @@
+"""How a run and its tool calls ended, in AG-UI's words (specs/ag-ui.md §1.1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from conversations import events
+
+Wire = dict[str, Any]
+
+
+def answer(completed: events.ToolCallCompleted) -> str:
+    """A tool's answer as the text of its message: JSON of the result or of `{"error": …}`."""
+    if completed.error is not None:
+        problem = {"code": completed.error.code, "message": completed.error.message}
+        return msgspec.json.encode({"error": problem}).decode()
+    if completed.result is None and not completed.ok:
+        return '{"error":{"code":"failed","message":"The tool failed."}}'
+    return msgspec.json.encode(completed.result if completed.result is not None else {}).decode()
+
+
+def finished(
+    completed: events.RunCompleted,
+    routed: events.ModelRouted | None,
+    pending: list[str],
+    *,
+    modern: bool,
+) -> Wire:
+    """The outcome and the usage of a run that was not stopped and did not fail."""
+    found = usage(completed.usage, routed)
+    return {"outcome": _outcome(completed, pending, modern=modern)} | (
+        {"usage": [found]} if found else {}
+    )
+
+
+def _outcome(completed: events.RunCompleted, pending: list[str], *, modern: bool) -> Wire:
+    asked = [interrupt(given, place) for place, given in enumerate(completed.interrupts, 1)]
+    if asked:
+        return {"type": "interrupt", "interrupts": asked}
+    if pending and modern:
+        return {"type": "success", "pendingToolCallIds": pending}
+    return {"type": "success"}
+
+
+_TEXTS = ("message", "toolCallId", "expiresAt")
+_OBJECTS = ("responseSchema", "metadata")
+
+
+def interrupt(given: Wire, place: int) -> Wire:
+    """An interrupt with what a client needs of it and nothing that it refuses."""
+    made: Wire = {"id": _text(given.get("id")) or f"interrupt-{place}"}
+    made["reason"] = _text(given.get("reason")) or "input_required"
+    made |= {key: given[key] for key in _TEXTS if _text(given.get(key))}
+    return made | {key: given[key] for key in _OBJECTS if isinstance(given.get(key), dict)}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def usage(counted: events.Usage, routed: events.ModelRouted | None) -> Wire | None:
+    """The tokens that the provider counted; None where it did not say (zero is not absent)."""
+    if not (counted.input_tokens or counted.output_tokens):
+        return None
+    told: Wire = {"provider": routed.provider, "model": routed.model} if routed else {}
+    told |= {
+        "inputTokens": counted.input_tokens,
+        "outputTokens": counted.output_tokens,
+        "totalTokens": counted.input_tokens + counted.output_tokens,
+    }
+    if counted.cached_tokens:
+        told["cachedInputTokens"] = counted.cached_tokens
+    if counted.reasoning_tokens:
+        told["reasoningTokens"] = counted.reasoning_tokens
+    return told

@@ -1,0 +1,200 @@
+"""Stored messages in AG-UI's shape (specs/ag-ui.md §1.1): what a thread looks like to its client.
+
+They come out as they were streamed: same ids, same contents, a call of one of our tools beside its
+answer. What AG-UI has no member for stands under `metadata.parley`, which survives a round trip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from agents.dialects.agui import ending, names
+from agents.dialects.agui.fold import put_beside_call
+from conversations import events
+from conversations.ui_schema import ui_schema_for
+
+Wire = dict[str, Any]
+Sign = Callable[[str, str], str]
+_KEPT: Final = ("stage", "latency_ms", "run_id", "tool_name")
+
+
+class StoredRow(Protocol):
+    """What of a message's row its AG-UI shape is made of."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def role(self) -> str: ...
+    @property
+    def content(self) -> str: ...
+    @property
+    def metadata(self) -> dict[str, Any]: ...
+    @property
+    def client_id(self) -> str | None: ...
+
+
+def messages(rows: Iterable[StoredRow], *, sign: Sign) -> list[Wire]:
+    """The messages of a thread; `sign` gives a fresh URL for a stored file (bucket, path)."""
+    found: list[Wire] = []
+    for row in rows:
+        if _answers_earlier_run(row):
+            put_beside_call(found, *_messages(row, sign))
+        else:
+            found += _messages(row, sign)
+    return found
+
+
+def _answers_earlier_run(row: StoredRow) -> bool:
+    output = row.metadata.get("tool_agent_output") or {}
+    return row.role == "tool" and bool(output.get("asked_in") and output.get("tool_call_id"))
+
+
+def with_reasoning(before: list[Wire], known: Iterable[Wire]) -> list[Wire]:
+    """The messages, and between them the reasoning that the client still has and we do not keep."""
+    rest = {message["id"]: message for message in before}
+    merged: list[Wire] = []
+    for message in known:
+        if message["role"] == "reasoning" and message["id"] not in rest:
+            merged.append(message)
+        elif message["id"] in rest:
+            while rest:
+                message_id = next(iter(rest))
+                merged.append(rest.pop(message_id))
+                if message_id == message["id"]:
+                    break
+    return [*merged, *rest.values()]
+
+
+def _messages(row: StoredRow, sign: Sign) -> list[Wire]:
+    match row.role:
+        case "tool":
+            return _tool(row)
+        case "user":
+            return [_head(row) | {"content": _user_content(row, sign)}]
+        case "activity":
+            return _activity(row)
+        case "assistant":
+            return [_assistant(row)]
+        case "reasoning":
+            return [_head(row) | {"id": _reasoned_id(row), "content": row.content}]
+    return [_head(row) | {"content": row.content}]
+
+
+def _head(row: StoredRow) -> Wire:
+    optional = {"name": row.metadata.get("name"), "encryptedValue": row.metadata.get("encrypted_value")}
+    told = {key: value for key, value in optional.items() if isinstance(value, str)}
+    return {"id": row.client_id or row.id, "role": row.role} | told | _metadata(row)
+
+
+def _metadata(row: StoredRow) -> Wire:
+    ours: Wire = {key: row.metadata[key] for key in _KEPT if key in row.metadata}
+    shown = ui_schema_for(row.metadata, row.role)
+    if shown:
+        ours["uiSchema"] = shown
+    return {"metadata": {"parley": ours}} if ours else {}
+
+
+def _assistant(row: StoredRow) -> Wire:
+    calls = [
+        {
+            "id": _asked_id(row, c["id"]),
+            "type": "function",
+            "function": {"name": c["name"], "arguments": c["arguments"]},
+        }
+        for c in row.metadata.get("tool_calls") or ()
+    ]
+    head = _head(row) | {"id": _spoken_id(row)}
+    content = {"content": row.content} if row.content or not calls else {}
+    return head | content | ({"toolCalls": calls} if calls else {})
+
+
+def _asked_id(row: StoredRow, said: str) -> str:
+    """The id of a call that waits for an answer: the client's tools keep theirs."""
+    if not row.metadata.get("awaits"):
+        return said
+    return names.call_id(said, row.metadata["run_id"], frontend=False)
+
+
+def _spoken_id(row: StoredRow) -> str:
+    """The id under which we streamed it, or the client's own."""
+    said, run = row.metadata.get("message_id"), row.metadata.get("run_id")
+    if row.metadata.get("awaits"):
+        return names.call_message_id(_asked_id(row, row.metadata["tool_calls"][0]["id"]))
+    if not (said and run) or row.metadata.get("tool_calls"):
+        return row.client_id or row.id
+    return names.message_id(said, run)
+
+
+def _reasoned_id(row: StoredRow) -> str:
+    """The id under which we streamed it, or the client's own."""
+    said, run = row.metadata.get("message_id"), row.metadata.get("run_id")
+    return names.reasoning_id(said, run) if said and run else row.client_id or row.id
+
+
+def _user_content(row: StoredRow, sign: Sign) -> str | list[Wire]:
+    files = row.metadata.get("user_message_attachments") or []
+    images = [_image(file, sign) for file in ([files] if isinstance(files, dict) else files)]
+    if not images:
+        return row.content
+    return [*([{"type": "text", "text": row.content}] if row.content else []), *images]
+
+
+def _image(file: Wire, sign: Sign) -> Wire:
+    source = {"type": "url", "value": sign(file["bucket"], file["path"]), "mimeType": file["mime_type"]}
+    return {"type": "image", "source": source}
+
+
+def _activity(row: StoredRow) -> list[Wire]:
+    """An activity that a client has sent; our own stages are steps, not messages."""
+    kind, content = row.metadata.get("activity_type"), row.metadata.get("activity")
+    if not isinstance(kind, str) or not isinstance(content, dict):
+        return []
+    return [_head(row) | {"activityType": kind, "content": content}]
+
+
+def _tool(row: StoredRow) -> list[Wire]:
+    """An answer; one of our own tools has its call in the same row."""
+    output = row.metadata.get("tool_agent_output") or {}
+    said = output.get("tool_call_id") or row.metadata.get("tool_call_id")
+    if not said:
+        return [_head(row) | {"role": "assistant", "content": row.content}]
+    if "message_id" not in row.metadata:
+        problem = output.get("error") or {}
+        failed = {"error": problem["message"]} if problem.get("message") else {}
+        return [_head(row) | {"content": row.content, "toolCallId": said} | failed]
+    called = [] if output.get("asked_in") else _call(row, said)
+    return [*called, _head(row) | _answer(row, said, output)]
+
+
+def _call(row: StoredRow, said: str) -> list[Wire]:
+    run = row.metadata["run_id"]
+    wire_id = names.call_id(said, run, frontend=False)
+    arguments = msgspec.json.encode(row.metadata.get("tool_arguments") or {}).decode()
+    function = {"name": row.metadata.get("tool_name") or "tool", "arguments": arguments}
+    call = {"id": wire_id, "type": "function", "function": function}
+    return [{"id": names.call_message_id(wire_id), "role": "assistant", "toolCalls": [call]}]
+
+
+def _answer(row: StoredRow, said: str, output: Wire) -> Wire:
+    run = row.metadata["run_id"]
+    return {
+        "id": names.result_message_id(said, run, output.get("asked_in")),
+        "toolCallId": names.call_id(said, output.get("asked_in") or run, frontend=False),
+        "content": ending.answer(_completed(said, output)),
+    }
+
+
+def _completed(said: str, output: Wire) -> events.ToolCallCompleted:
+    known = {key: output[key] for key in ("tool_name", "ok", "result", "error") if key in output}
+    return msgspec.convert(
+        {"tool_call_id": said, "tool_name": "tool", "ok": False, "elapsed_ms": 0}
+        | known
+        | {"type": _TAG},
+        events.ToolCallCompleted,
+    )
+
+
+_TAG: Final = events.ToolCallCompleted.__struct_config__.tag

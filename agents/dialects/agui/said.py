@@ -1,0 +1,46 @@
+"""A message, or a stretch of reasoning, that is being said or has been; its deltas are the hot path."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+import msgspec
+
+Kind = Literal["TEXT_MESSAGE", "REASONING_MESSAGE"]
+Wire = dict[str, Any]
+_json: Final = msgspec.json.Encoder().encode
+
+
+class Said:
+    """What one encoder knows of it; what all its deltas share is made once."""
+
+    def __init__(self, kind: Kind, wire_id: str, *, stage: str | None, began_at: int) -> None:
+        self.kind = kind
+        self.id = wire_id
+        self.stage = stage
+        self.began_at = began_at
+        self.open = True
+        self.completed = False
+        self.length = 0
+        self._head = b'{"type":"%b_CONTENT","messageId":%b,"delta":' % (kind.encode(), _json(wire_id))
+        self._tail = b'{"stage":%b,"seq":' % _json(stage) if stage else b'{"seq":'
+
+    def delta(self, text: str, *, at: int, seq: int) -> bytes:
+        """The event that says more, put together by hand."""
+        self.length += len(text)
+        return b'%b%b,"timestamp":%d,"metadata":{"parley":%b%d}}}' % (
+            self._head,
+            _json(text),
+            at,
+            self._tail,
+            seq,
+        )
+
+    def begins(self, role: str) -> list[Wire]:
+        """The events that open it."""
+        if self.kind == "TEXT_MESSAGE":
+            return [{"type": "TEXT_MESSAGE_START", "messageId": self.id, "role": role}]
+        return [
+            {"type": "REASONING_START", "messageId": self.id},
+            {"type": "REASONING_MESSAGE_START", "messageId": self.id, "role": "reasoning"},
+        ]

@@ -1,0 +1,79 @@
+"""Messages as the snapshot events that bring a client up to date (specs/ag-ui.md §3.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from agents.dialects.agui.fold import Wire
+from agents.dialects.base import Frame
+
+_SHAPE: Final = ("activityType", "content", "metadata")
+_BLANK: Final = {"id": "reset", "role": "reasoning", "content": ""}  # reasoning yields to reasoning only
+_MOST_PLACES: Final = 8  # each costs all messages before it once more
+
+
+def snapshots(messages: list[Wire], known: list[str]) -> Iterable[Wire]:
+    """The events that give a client exactly these messages in exactly this order.
+
+    A snapshot replaces what the client knows where it stands and appends the rest; so where that
+    would give another order the client is first made to forget what it knows. An activity inside a
+    snapshot would drop those of earlier runs, which only the client has: it comes as an event of its
+    own, between a snapshot of what stands before it and one of the whole.
+    """
+    spoken = [message for message in messages if message["role"] != "activity"]
+    ids = [message["id"] for message in spoken]
+    here = set(ids)
+    kept = [message_id for message_id in known if message_id in here]
+    reasoned = _any_reasoning(spoken)
+    if ids[: len(kept)] != kept:
+        yield {"type": "MESSAGES_SNAPSHOT", "messages": [_BLANK] if reasoned else []}
+    for count, activity in _placed(messages):
+        if count is not None:
+            some = spoken[:count]
+            forget = [_BLANK] if reasoned and not _any_reasoning(some) else []
+            yield {"type": "MESSAGES_SNAPSHOT", "messages": [*some, *forget]}
+        if activity is not None:
+            shape = {key: activity[key] for key in _SHAPE if key in activity}
+            yield {"type": "ACTIVITY_SNAPSHOT", "messageId": activity["id"]} | shape
+
+
+def _any_reasoning(messages: list[Wire]) -> bool:
+    return any(message["role"] == "reasoning" for message in messages)
+
+
+def _placed(messages: list[Wire]) -> Iterator[tuple[int | None, Wire | None]]:
+    """The activities, each with how many spoken messages must be told before it; the whole at last.
+
+    None where nothing more has to be told. Activities past the first few come after everything.
+    """
+    told, spoken, places = -1, 0, 0
+    late: list[Wire] = []
+    for message in messages:
+        if message["role"] != "activity":
+            spoken += 1
+        elif told == spoken:
+            yield None, message
+        elif places == _MOST_PLACES:
+            late.append(message)
+        else:
+            told, places = spoken, places + 1
+            yield spoken, message
+    if told != spoken:
+        yield spoken, None
+    for message in late:
+        yield None, message
+
+
+def at_rest(thread_id: str, messages: list[Wire], state: Any) -> list[Frame]:
+    """A thread in which nothing happens, as a run of its own that is over at once."""
+    ids = {"threadId": thread_id, "runId": f"replay-{thread_id}"}
+    told: list[Wire] = [
+        {"type": "RUN_STARTED"} | ids,
+        *snapshots(messages, []),
+        *([{"type": "STATE_SNAPSHOT", "snapshot": state}] if state else []),
+        {"type": "RUN_FINISHED"} | ids | {"outcome": {"type": "success"}},
+    ]
+    return [Frame("", msgspec.json.encode(event)) for event in told]

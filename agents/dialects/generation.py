@@ -1,0 +1,100 @@
+"""How a request says how its answer is to be made: `generation` and `response_format`.
+
+The text run has them as members, RunAgentInput in `forwardedProps` (also in camelCase). What the
+mapping says is overruled by it, except that it never gets more tokens than the mapping allows.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic.alias_generators import to_camel
+
+from agents.answer_form import ANY_OBJECT, checked, invalid_form
+from agents.dialects.base import field_errors
+from agents.requests import Effort, Generation
+from config.errors import InvalidRequest
+
+
+def whole(given: object) -> object:
+    """JSON Schema's integers: 5.0 is one, as apps send it whose only numbers are doubles."""
+    return int(given) if isinstance(given, float) and given.is_integer() else given
+
+
+Whole = Annotated[int, BeforeValidator(whole)]
+_Stop = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+_Penalty = Annotated[float, Field(ge=-2, le=2)]
+
+
+class GenerationBody(BaseModel):
+    """The member `generation`; what it leaves out the mapping says."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        hide_input_in_errors=True,
+        alias_generator=to_camel,
+        populate_by_name=True,
+    )
+
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    frequency_penalty: _Penalty | None = None
+    presence_penalty: _Penalty | None = None
+    max_tokens: Annotated[Whole, Field(ge=1, le=10_000_000)] | None = None
+    stop: _Stop | Annotated[list[_Stop], Field(max_length=16)] | None = None
+    seed: Annotated[Whole, Field(ge=-(2**31), lt=2**31)] | None = None
+    reasoning_effort: Effort | None = None
+    reasoning_budget: Annotated[Whole, Field(ge=1, le=1_000_000)] | None = None
+
+
+def generation(asked: GenerationBody | None, response_format: object = None) -> Generation:
+    """What is asked for; InvalidRequest `invalid_response_format`."""
+    schema = schema_of(response_format)
+    if asked is None:
+        return Generation(json_schema=schema)
+    stop = [asked.stop] if isinstance(asked.stop, str) else asked.stop
+    return Generation(
+        temperature=asked.temperature,
+        top_p=asked.top_p,
+        frequency_penalty=asked.frequency_penalty,
+        presence_penalty=asked.presence_penalty,
+        max_tokens=asked.max_tokens,
+        stop=tuple(stop or ()),
+        seed=asked.seed,
+        json_schema=schema,
+        reasoning=asked.reasoning_effort,
+        reasoning_budget=asked.reasoning_budget,
+    )
+
+
+def forwarded(props: dict[str, Any]) -> Generation:
+    """What `forwardedProps` ask for; InvalidRequest with field errors."""
+    given = props.get("generation")
+    try:
+        asked = None if given is None else GenerationBody.model_validate(given)
+    except ValidationError as error:
+        found = field_errors(error)
+        places = [
+            one | {"loc": ["body", "forwardedProps", "generation", *one["loc"][1:]]} for one in found
+        ]
+        raise InvalidRequest("forwardedProps.generation is not valid.", errors=places) from None
+    return generation(asked, props.get("responseFormat", props.get("response_format")))
+
+
+def schema_of(response_format: object) -> dict[str, Any] | None:
+    """The schema that a `response_format` asks for, in either shape of OpenAI's; None for plain text."""
+    match response_format:
+        case None | {"type": "text"}:
+            return None
+        case {"type": "json_object"}:
+            return ANY_OBJECT
+        case {"type": "json_schema", "json_schema": {"schema": dict(schema)}}:
+            return checked(schema)
+        case {"type": "json_schema", "schema": dict(schema)}:
+            return checked(schema)
+    raise invalid_form(
+        'response_format must be {"type": "json_schema", "json_schema": {"schema": {…}}}, '
+        '{"type": "json_object"} or {"type": "text"}.'
+    )

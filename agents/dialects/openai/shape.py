@@ -1,0 +1,165 @@
+"""The response object of OpenAI's Responses API and the items of its output, as plain JSON."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import UUID
+
+from agents.dialects.base import RunHead
+from agents.dialects.steps import Called
+from conversations import events
+from conversations.events import Usage
+
+Wire = dict[str, Any]
+SERVER_LABEL: Final = "parley"  # under which our own tools are shown, as those of an MCP server
+_DEFAULTS: Final[Wire] = {
+    "background": False,
+    "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "model": "",
+    "parallel_tool_calls": True,
+    "previous_response_id": None,
+    "reasoning": {"effort": None, "summary": None},
+    "service_tier": "default",
+    "store": True,
+    "temperature": None,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_p": None,
+    "truncation": "disabled",
+    "user": None,
+    "metadata": {},
+}
+
+
+def response_id(run_id: UUID) -> str:
+    """The id under which a run is known on this wire."""
+    return f"resp_{run_id.hex}"
+
+
+def run_id_of(given: str) -> str:
+    """The run's id in a response's id; what has another form stays as it is."""
+    return given.removeprefix("resp_")
+
+
+def echoed(body: Wire) -> Wire:
+    """What a response repeats of its request, where the request says it."""
+    return {key: body[key] for key in _DEFAULTS if body.get(key) is not None}
+
+
+def response(
+    head: RunHead,
+    status: str,
+    output: list[Any],
+    *,
+    completed_at: int | None = None,
+    problem: events.Problem | None = None,
+    usage: Usage | None = None,
+) -> Wire:
+    """The whole response object."""
+    asked: Wire = _DEFAULTS | head.wire.get("echo", {})
+    incomplete = {"reason": "max_output_tokens"} if status == "incomplete" else None
+    conversation = head.wire.get("conversation") or str(head.thread_id)
+    return {
+        "id": response_id(head.run_id),
+        "object": "response",
+        "created_at": head.created_at_ms // 1000,
+        "status": status,
+        "completed_at": completed_at,
+        "error": None if problem is None else _error(problem),
+        "incomplete_details": incomplete,
+        "conversation": {"id": conversation},
+        "output": output,
+        "usage": _usage(usage),
+        **asked,
+        "model": asked["model"] or head.model,
+    }
+
+
+_CODES: Final = {
+    "provider_rate_limited": "rate_limit_exceeded",
+    "provider_quota_exceeded": "rate_limit_exceeded",
+    "provider_bad_request": "invalid_prompt",
+}
+
+
+def _error(problem: events.Problem) -> Wire:
+    """Why the run failed: of its codes this wire has a closed list, so ours stands in `type`."""
+    code = _CODES.get(problem.code, "server_error")
+    return {"code": code, "message": problem.message, "type": problem.code}
+
+
+def _usage(counted: Usage | None) -> Wire | None:
+    """The tokens that the provider counted; None where it did not say."""
+    if counted is None or not (counted.input_tokens or counted.output_tokens):
+        return None
+    return {
+        "input_tokens": counted.input_tokens,
+        "input_tokens_details": {
+            "cached_tokens": counted.cached_tokens,
+            "cache_write_tokens": counted.cache_write_tokens,
+        },
+        "output_tokens": counted.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": counted.reasoning_tokens},
+        "total_tokens": counted.input_tokens + counted.output_tokens,
+    }
+
+
+def message(item_id: str, status: str, text: str | None) -> Wire:
+    """An output message; `text` None before anything is said."""
+    content = [] if text is None else [text_part(text)]
+    whole = {"id": item_id, "type": "message", "status": status, "role": "assistant"}
+    return whole | {"content": content}
+
+
+def text_part(text: str) -> Wire:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def reasoning(item_id: str, status: str, text: str | None) -> Wire:
+    summary = [] if text is None else [summary_part(text)]
+    return {"id": item_id, "type": "reasoning", "status": status, "summary": summary}
+
+
+def summary_part(text: str) -> Wire:
+    return {"type": "summary_text", "text": text}
+
+
+def function_call(item_id: str, call_id: str, name: str, arguments: str, status: str) -> Wire:
+    """A call that the client answers with `function_call_output`."""
+    return {
+        "id": item_id,
+        "type": "function_call",
+        "status": status,
+        "call_id": call_id,
+        "name": name,
+        "arguments": arguments,
+    }
+
+
+def server_call(
+    call: Called,
+    status: str,
+    *,
+    arguments: str | None = None,
+    output: str | None = None,
+    problem: events.Problem | None = None,
+) -> Wire:
+    """A call that we answer ourselves; this wire has a word for it with MCP tools only."""
+    error = None
+    if problem is not None:
+        content = [{"type": "text", "text": f"{problem.code}: {problem.message}"}]
+        error = {"type": "mcp_tool_execution_error", "content": content}
+    return {
+        "id": f"mcp_{call.id}",
+        "type": "mcp_call",
+        "status": status,
+        "approval_request_id": call.approval_id,
+        "arguments": call.arguments if arguments is None else arguments,
+        "error": error,
+        "name": call.name,
+        "output": output,
+        "server_label": call.server_label or SERVER_LABEL,
+    }

@@ -1,0 +1,38 @@
+"""OpenAI's Responses API, as its SDKs speak it (specs/agent-api.md, "What to build" 1)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from agents.dialects.base import RunHead
+from agents.dialects.openai import request, shape
+from agents.dialects.openai.encoder import ResponsesEncoder
+from agents.requests import RunRequest
+
+NAME: Final = "responses"
+OPENING: Final = b""
+
+
+def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
+    """The canonical request; InvalidRequest for a wrong body."""
+    return request.parse(body, dialect=NAME, request_id=request_id)
+
+
+def streams(body: dict[str, Any], *, accept: str) -> bool:
+    """When the body says so."""
+    return body.get("stream") is True
+
+
+def waits(body: dict[str, Any]) -> bool:
+    """Unless the client looks for the outcome later (`background`)."""
+    return body.get("background") is not True
+
+
+def accepted(head: RunHead) -> dict[str, Any]:
+    """The response of which nothing is known yet."""
+    return shape.response(head, "queued", [])
+
+
+def encoder(head: RunHead) -> ResponsesEncoder:
+    """A fresh encoder for one reader."""
+    return ResponsesEncoder(head)

@@ -1,0 +1,314 @@
+"""RunAgentInput, the strict profile (seed 000; specs/run-agent-input.md §1): one question a run.
+
+The seed's rules are checked in the order of its table, each with its exact message. What comes after
+the user message is context: a client that executed a tool sends its question again, followed by the
+assistant's call and the tool's answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from agents.dialects.agui.encoder import AgUiEncoder
+from agents.dialects.base import Encoder, RunHead, field_errors, wants_stream
+from agents.dialects.generation import forwarded
+from agents.requests import (
+    AskedCall,
+    ClientTool,
+    ContextItem,
+    InputMessage,
+    RunRequest,
+    Upload,
+)
+from config.errors import InvalidRequest
+
+NAME: Final = "run-agent-input"
+OPENING: Final = b""
+LONGEST_RUN_ID: Final = 128
+MOST_MESSAGES: Final = 200
+LONGEST_TEXT: Final = 10_000
+MOST_IMAGES: Final = 8
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
+
+_Id = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+_ToolName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
+
+
+class _Part(BaseModel):
+    """A closed shape with open ends: members that we do not know are left unread."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, hide_input_in_errors=True)
+
+
+class TextBlock(_Part):
+    type: Literal["text"]
+    text: str
+
+
+class BinaryBlock(_Part):
+    """Its rules are the seed's and have messages of their own, so every field may be missing here."""
+
+    type: Literal["binary"]
+    mimeType: str | None = None  # noqa: N815
+    id: str | None = None
+    url: str | None = None
+    data: str | None = None
+    filename: str | None = None
+
+
+class UserMessage(_Part):
+    id: _Id
+    role: Literal["user"]
+    content: str | list[Annotated[TextBlock | BinaryBlock, Field(discriminator="type")]]
+    name: str | None = None
+    encryptedValue: str | None = None  # noqa: N815
+
+
+class _Function(_Part):
+    name: str
+    arguments: str
+
+
+class ToolCall(_Part):
+    id: _Id
+    type: Literal["function"] = "function"
+    function: _Function
+    encryptedValue: str | None = None  # noqa: N815
+
+
+class AssistantMessage(_Part):
+    id: _Id
+    role: Literal["assistant"]
+    content: str | None = None
+    name: str | None = None
+    toolCalls: list[ToolCall] | None = None  # noqa: N815
+    encryptedValue: str | None = None  # noqa: N815
+
+
+class SaidMessage(_Part):
+    id: _Id
+    role: Literal["system", "developer", "reasoning"]
+    content: str
+    name: str | None = None
+    encryptedValue: str | None = None  # noqa: N815
+
+
+class ToolMessage(_Part):
+    id: _Id
+    role: Literal["tool"]
+    content: str
+    toolCallId: _Id  # noqa: N815
+    error: str | None = None
+    encryptedValue: str | None = None  # noqa: N815
+
+
+class ActivityMessage(_Part):
+    id: _Id
+    role: Literal["activity"]
+    activityType: Annotated[str, StringConstraints(max_length=200)]  # noqa: N815
+    content: dict[str, Any]
+
+
+Message = UserMessage | AssistantMessage | SaidMessage | ToolMessage | ActivityMessage
+
+
+class Tool(_Part):
+    name: _ToolName
+    description: Annotated[str, StringConstraints(max_length=8_000)] = ""
+    parameters: dict[str, Any] = Field(default_factory=dict)
+
+
+class Context(_Part):
+    description: str
+    value: str
+
+
+class RunAgentInputBody(_Part):
+    """The body as the seed has it; what its rules say comes after this shape is sure."""
+
+    threadId: str  # noqa: N815
+    runId: Annotated[str, StringConstraints(min_length=1)]  # noqa: N815
+    parentRunId: Annotated[str, StringConstraints(max_length=LONGEST_RUN_ID)] | None = None  # noqa: N815
+    state: Any = None
+    messages: list[Annotated[Message, Field(discriminator="role")]]
+    tools: Annotated[list[Tool], Field(max_length=128)] | None = None
+    context: Annotated[list[Context], Field(max_length=100)] | None = None
+    forwardedProps: Any = None  # noqa: N815
+    protocolVersion: Annotated[str, StringConstraints(max_length=32)] | None = None  # noqa: N815
+
+
+def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
+    """The canonical request; the seed's messages, or field errors, as InvalidRequest.
+
+    The size of the body (rule 1) is checked before it is read, the signed URLs (rule 11) where the
+    caller is known.
+    """
+    _check_frame(body)
+    try:
+        asked = RunAgentInputBody.model_validate(body)
+    except ValidationError as error:
+        raise InvalidRequest(
+            "The body is not a valid RunAgentInput.", errors=field_errors(error)
+        ) from None
+    _check_messages(asked.messages)
+    _check_tools(asked.tools or [])
+    props = asked.forwardedProps if isinstance(asked.forwardedProps, dict) else {}
+    return RunRequest(
+        dialect=NAME,
+        model=_text(props.get("model")),
+        messages=tuple(map(_message, asked.messages)),
+        request_id=request_id,
+        known="same" if len(asked.messages) > 1 else "none",
+        thread_id=str(UUID(asked.threadId)),
+        client_run_id=asked.runId,
+        parent_run_id=asked.parentRunId,
+        tools=tuple(ClientTool(t.name, t.description, t.parameters) for t in asked.tools or ()),
+        context=tuple(ContextItem(item.description, item.value) for item in asked.context or ()),
+        state=asked.state,
+        forwarded_props=asked.forwardedProps,
+        generation=forwarded(props),
+        on_disconnect="cancel" if props.get("onDisconnect") == "cancel" else "continue",
+        wire={"threadId": asked.threadId, "protocolVersion": asked.protocolVersion},
+    )
+
+
+def _check_frame(body: dict[str, Any]) -> None:
+    """Rules 2 to 4, before anything is read that they bound."""
+    thread_id, run_id, messages = (body.get(key) for key in ("threadId", "runId", "messages"))
+    if thread_id is not None and not (isinstance(thread_id, str) and _UUID.fullmatch(thread_id)):
+        raise _broken("threadId must be a valid UUID", "invalid_thread_id")
+    if isinstance(run_id, str) and len(run_id) > LONGEST_RUN_ID:
+        raise _broken("runId exceeds length limit", "run_id_too_long")
+    if isinstance(messages, list) and len(messages) > MOST_MESSAGES:
+        raise _broken("RunAgentInput.messages exceeds limit", "too_many_messages")
+
+
+def _check_messages(messages: list[Message]) -> None:
+    """Rules 5 to 10."""
+    asked = [message for message in messages if isinstance(message, UserMessage)]
+    if any(sum(map(len, _texts(message))) > LONGEST_TEXT for message in asked):
+        raise _broken("RunAgentInput user message text exceeds limit", "user_text_too_long")
+    if len(asked) != 1:
+        raise _broken(
+            "RunAgentInput.messages must contain exactly one user message", "one_user_message_required"
+        )
+    if messages[0] is not asked[0]:
+        raise _broken("RunAgentInput.messages[0].role must be user", "first_message_not_user")
+    _check_images(_images(asked[0]))
+
+
+def _check_images(images: list[BinaryBlock]) -> None:
+    if not all((image.mimeType or "").lower().startswith("image/") for image in images):
+        raise _broken("binary content requires image mimeType", "binary_mime_type_required")
+    if not all(image.url for image in images):
+        raise _broken("binary content requires url", "binary_url_required")
+    if any(image.data is not None for image in images):
+        raise _broken("binary content data is not allowed", "binary_data_not_allowed")
+    if len(images) > MOST_IMAGES:
+        raise _broken(f"A message may carry at most {MOST_IMAGES} images.", "too_many_images")
+
+
+def _check_tools(tools: list[Tool]) -> None:
+    if len({tool.name for tool in tools}) < len(tools):
+        raise _broken("RunAgentInput.tools must have unique names", "duplicate_tool")
+
+
+def _broken(message: str, code: str) -> InvalidRequest:
+    return InvalidRequest(message, code=code)
+
+
+def _text(given: object) -> str:
+    return given.strip() if isinstance(given, str) else ""
+
+
+def _images(message: UserMessage) -> list[BinaryBlock]:
+    blocks = [] if isinstance(message.content, str) else message.content
+    return [block for block in blocks if isinstance(block, BinaryBlock)]
+
+
+def _texts(message: UserMessage) -> list[str]:
+    if isinstance(message.content, str):
+        return [message.content]
+    return [block.text for block in message.content if isinstance(block, TextBlock)]
+
+
+def _message(message: Message) -> InputMessage:
+    match message:
+        case UserMessage():
+            return InputMessage(
+                "user",
+                "\n".join(_texts(message)),
+                message.id,
+                name=message.name,
+                uploads=tuple(_uploads(_images(message))),
+                encrypted_value=message.encryptedValue,
+            )
+        case AssistantMessage():
+            return InputMessage(
+                "assistant",
+                message.content or "",
+                message.id,
+                name=message.name,
+                tool_calls=tuple(_call(call) for call in message.toolCalls or ()),
+                encrypted_value=message.encryptedValue,
+            )
+        case ToolMessage():
+            return InputMessage(
+                "tool",
+                message.content,
+                message.id,
+                tool_call_id=message.toolCallId,
+                error=message.error,
+                encrypted_value=message.encryptedValue,
+            )
+        case ActivityMessage():
+            return InputMessage(
+                "activity",
+                "",
+                message.id,
+                activity_type=message.activityType,
+                metadata={"activity": message.content},
+            )
+        case SaidMessage():
+            return InputMessage(
+                message.role,
+                message.content,
+                message.id,
+                name=message.name,
+                encrypted_value=message.encryptedValue,
+            )
+
+
+def _uploads(images: Iterable[BinaryBlock]) -> Iterable[Upload]:
+    return (Upload(image.mimeType or "", image.url or "") for image in images)
+
+
+def _call(call: ToolCall) -> AskedCall:
+    return AskedCall(call.id, call.function.name, call.function.arguments)
+
+
+def streams(body: dict[str, Any], *, accept: str) -> bool:
+    """When the client accepts server-sent events."""
+    return wants_stream(accept)
+
+
+def accepted(head: RunHead) -> dict[str, Any]:
+    """The `TaskAcceptedResponse`."""
+    created = datetime.fromtimestamp(head.created_at_ms / 1000, UTC)
+    return {
+        "taskId": head.run_id.hex,
+        "threadId": head.wire.get("threadId") or str(head.thread_id),
+        "runId": head.client_run_id or head.run_id.hex,
+        "created": created.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+    }
+
+
+def encoder(head: RunHead) -> Encoder:
+    """AG-UI events, which is what this profile's clients read."""
+    return AgUiEncoder(head)

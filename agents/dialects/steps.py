@@ -1,0 +1,118 @@
+"""What can happen on a wire of items, step by step; `orderly` puts it in an order that holds."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from conversations import events
+from conversations.events import Usage
+
+Status = Literal["completed", "incomplete", "failed", "cancelled", "rejected"]
+
+
+class Item:
+    """A message, or a stretch of reasoning; `prefix` and `place` are for the wire's own use."""
+
+    __slots__ = ("_chunks", "_whole", "id", "is_reasoning", "open", "place", "prefix", "role")
+
+    def __init__(self, wire_id: str, role: str, *, is_reasoning: bool = False) -> None:
+        self.id = wire_id
+        self.role = role
+        self.is_reasoning = is_reasoning
+        self.open = True
+        self.place = 0
+        self.prefix = b""
+        self._chunks: list[str] = []
+        self._whole: str | None = None
+
+    def add(self, text: str) -> None:
+        self._chunks.append(text)
+
+    def settle(self, whole: str) -> None:
+        """No more is said; this is the text, whatever the pieces were."""
+        self.open = False
+        self._whole = whole
+
+    @property
+    def text(self) -> str:
+        return "".join(self._chunks) if self._whole is None else self._whole
+
+
+class Created(Struct, frozen=True):
+    pass
+
+
+class Started(Struct, frozen=True):
+    pass
+
+
+class Opened(Struct, frozen=True):
+    item: Item
+
+
+class Said(Struct, frozen=True):
+    item: Item
+    text: str
+
+
+class Closed(Struct, frozen=True):
+    """`problem` where the message failed with the run."""
+
+    item: Item
+    status: Status
+    problem: events.Problem | None = None
+
+
+class Called(Struct, frozen=True):
+    """A tool is called; `arguments` is JSON. `id` is the call's on this wire once for all runs.
+
+    A call that an earlier run made and somebody approved (`approval_id`) has the `call_id` of then.
+    """
+
+    id: str
+    call_id: str
+    name: str
+    arguments: str
+    kind: events.ToolKind
+    server_label: str = ""
+    approval_id: str | None = None
+
+
+class Answered(Struct, frozen=True):
+    """A tool of ours answered; `output` is JSON, of the problem if there was one."""
+
+    call: Called
+    output: str
+    problem: events.Problem | None
+
+
+class ApprovalAsked(Struct, frozen=True):
+    """Somebody has to allow a call before it is made."""
+
+    id: str
+    name: str
+    arguments: str
+    server_label: str
+
+
+class ToolsListed(Struct, frozen=True):
+    """What an MCP server offers."""
+
+    id: str
+    server_label: str
+    tools: list[dict[str, Any]]
+
+
+class Ended(Struct, frozen=True):
+    """The last step. `problem` where the run failed or was refused."""
+
+    status: Status
+    usage: Usage
+    problem: events.Problem | None
+
+
+Step = (
+    Created | Started | Opened | Said | Closed | Called | Answered | ApprovalAsked | ToolsListed | Ended
+)

@@ -1,0 +1,238 @@
+"""Build what a hosted runner is told of its run: the event first, handles for the rest (seed §4).
+
+No history is inlined unless the manifest's context policy asks for a recent tail, and then only as
+much as it bounds. What a client sent beside its messages is given as `metadata.params`, without what
+looks secret.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import time
+from itertools import takewhile
+from typing import Any, Final
+
+import msgspec
+from django.conf import settings
+
+from agents.hostcalls import history, sealed_config, state
+from agents.hostcalls.grants import Binding
+from agents.hostcalls.session import Scene
+from agents.hosting import run_context as told
+from agents.hosting.manifest import RunnerManifest
+from agents.hosting.messages import ContentElement, FunctionCall, Message, ToolCall
+from agents.hosting.run_context import AgentRunContext
+from agents.providers.base import ChatMessage
+from agents.providers.base import ToolCall as ProviderCall
+from agents.requests import InputMessage
+from agents.runners.base import RunContext
+from agents.runners.tool_loop import arguments_of
+
+MESSAGE: Final = "message.received"
+DECIDED: Final = "approval.decided"
+_SECRET: Final = re.compile(
+    r"secret|token|passw|api.?key|authorization|credential|cookie|private.?key", re.IGNORECASE
+)
+_encode: Final = msgspec.json.Encoder().encode
+_LARGEST_PARAMS: Final = 64 * 1024
+_LONGEST_OUTCOME: Final = 64 * 1024
+
+
+async def agent_context(context: RunContext, scene: Scene) -> AgentRunContext:
+    """The context of one run, for the runner of its scene."""
+    asked = _asked(context)
+    event_type = MESSAGE if asked is not None else DECIDED
+    now_ms = round(time.time() * 1000)
+    return AgentRunContext(
+        run_id=scene.run_id.hex,
+        trigger=told.Trigger(event_type, "api", now_ms),
+        event=told.EventContext(
+            event_id=f"{scene.run_id.hex}-1",
+            event_type=event_type,
+            event_time=now_ms,
+            source="api",
+            source_event_type=context.request.dialect,
+            data={} if asked is not None else {"outcomes": _outcomes(context)},
+        ),
+        conversation=_conversation(scene),
+        actor=told.ActorContext(actor_type="user", actor_id=scene.user_id.hex),
+        subject=told.SubjectContext(
+            subject_type="message" if asked is not None else "approval", subject_id=scene.subject_id
+        ),
+        input=_input(asked),
+        delivery=told.DeliveryContext(
+            surface=context.request.dialect,
+            supports_streaming=scene.binding.delivery == "stream",
+            platform_capabilities=scene.resources.platform_capabilities,
+        ),
+        resources=scene.resources,
+        context=await _access(scene),
+        state=await state.snapshot(scene),
+        runtime=told.RuntimeContext(
+            trace_id=context.request.request_id,
+            deadline_at=scene.deadline_at,
+            timezone=settings.TIME_ZONE,
+            static_refs=_static_refs(scene),
+        ),
+        config=await sealed_config.opened(scene.binding.config),
+        bootstrap=_bootstrap(context, scene.manifest),
+        metadata={"params": params(context.request.forwarded_props), "model": scene.model},
+    )
+
+
+def _static_refs(scene: Scene) -> dict[str, Any]:
+    """What stays the same from run to run, by hash: so a runner knows whether its caches still hold."""
+    if not scene.manifest.context.wants_static_context_refs:
+        return {}
+    held = {"system": scene.system.encode(), "resources": _encode(scene.resources)}
+    return {name: {"sha256": hashlib.sha256(said).hexdigest()} for name, said in held.items()}
+
+
+def _asked(context: RunContext) -> InputMessage | None:
+    """The newest message of the user's in this request; None in a run that only goes on."""
+    return next((said for said in reversed(context.request.messages) if said.role == "user"), None)
+
+
+def _input(asked: InputMessage | None) -> told.AgentInput:
+    if asked is None:
+        return told.AgentInput()
+    files = tuple(
+        told.ArtifactRef(
+            artifact_id=artifact_id,
+            artifact_type="image",
+            mime_type=file.mime_type,
+            name=file.path.rpartition("/")[2],
+            source="upload",
+            id=artifact_id,
+        )
+        for file in asked.attachments
+        if (artifact_id := history.file_id(file.path))
+    )
+    text = ContentElement(type="text", text=asked.content)
+    return told.AgentInput(text=asked.content, contents=(text,), attachments=files)
+
+
+def _outcomes(context: RunContext) -> list[dict[str, Any]]:
+    """What became of the calls that waited for approval: the answers that end the conversation."""
+    latest = list(takewhile(lambda said: said.role != "user", reversed(context.conversation)))
+    calls = {call.id: call for said in latest for call in said.tool_calls}
+    return [
+        _outcome(said, calls.get(said.tool_call_id or ""))
+        for said in reversed(latest)
+        if said.role == "tool"
+    ]
+
+
+def _outcome(said: ChatMessage, call: ProviderCall | None) -> dict[str, Any]:
+    """One call: what it was, and its result (JSON) or why there is none."""
+    told = {"tool_call_id": said.tool_call_id, "content": said.content[:_LONGEST_OUTCOME]}
+    if call is None:
+        return told
+    return told | {"tool_name": call.name, "parameters": arguments_of(call)}
+
+
+def _conversation(scene: Scene) -> told.ConversationContext | None:
+    if scene.thread_id is None:
+        return None
+    thread = scene.thread_id.hex
+    return told.ConversationContext(
+        conversation_id=thread,
+        thread_id=thread,
+        launcher_type="person",
+        launcher_id=scene.user_id.hex,
+        sender_id=scene.user_id.hex,
+        session_id=thread,
+    )
+
+
+async def _access(scene: Scene) -> told.ContextAccess:
+    may, thread = scene.manifest.permissions, scene.thread_id
+    here = thread is not None
+    apis = told.AvailableApis(
+        history_page=here and "page" in may.history,
+        history_search=here and "search" in may.history,
+        event_get=here and "get" in may.events,
+        event_page=here and "page" in may.events,
+        artifact_metadata="metadata" in may.artifacts,
+        artifact_read="read" in may.artifacts,
+        state=any(scene.scope_key(scope) for scope in told.SCOPES if scope in scene.binding.scopes),
+        storage=bool(frozenset(may.storage) & frozenset(scene.binding.storage)),
+        prompt_get=True,
+        run_append_result=True,
+    )
+    before = await history.has_before(scene) if apis.history_page or apis.history_search else False
+    return told.ContextAccess(
+        conversation_id=thread.hex if thread else None,
+        thread_id=thread.hex if thread else None,
+        event_seq=1,
+        transcript_seq=scene.thread_seq,
+        has_history_before=before,
+        inline_policy=told.InlinePolicy(mode=_inlines(scene.manifest), delivered_count=1),
+        available_apis=apis,
+    )
+
+
+def _inlines(manifest: RunnerManifest) -> Any:
+    policy = manifest.context
+    tail = policy.bootstrap == "recent_tail" and policy.max_inline_events > 0
+    return "recent_tail" if tail else "current_event"
+
+
+def _bootstrap(context: RunContext, manifest: RunnerManifest) -> told.Bootstrap | None:
+    """Some of what was said before, for a runner that declares that it wants it, within its bounds."""
+    if _inlines(manifest) != "recent_tail":
+        return None
+    policy = manifest.context
+    room = policy.max_inline_bytes or 64 * 1024
+    tail: list[Message] = []
+    for said in reversed(context.conversation[: _questions_place(context)]):
+        room -= len(said.content.encode())
+        if room < 0 or len(tail) == policy.max_inline_events:
+            break
+        tail.append(_message(said))
+    return told.Bootstrap(messages=tuple(reversed(tail)))
+
+
+def _questions_place(context: RunContext) -> int:
+    """Where the request's own messages begin in the conversation."""
+    return max(0, len(context.conversation) - len(context.request.messages))
+
+
+def _message(said: ChatMessage) -> Message:
+    calls = [
+        ToolCall(id=call.id, function=FunctionCall(call.name, call.arguments))
+        for call in said.tool_calls
+    ]
+    return Message(
+        role=said.role,
+        content=said.content,
+        tool_calls=calls or None,
+        tool_call_id=said.tool_call_id or None,
+    )
+
+
+def params(given: Any) -> dict[str, Any]:
+    """A client's own parameters for the runner: no private (`_…`), secret-like or non-JSON ones."""
+    if not isinstance(given, dict):
+        return {}
+    kept: dict[str, Any] = {}
+    room = _LARGEST_PARAMS
+    for name, value in given.items():
+        if not isinstance(name, str) or name.startswith("_") or _SECRET.search(name):
+            continue
+        try:
+            room -= len(json.dumps(value, allow_nan=False))
+        except (TypeError, ValueError, RecursionError):
+            continue
+        if room < 0:
+            break
+        kept[name] = params(value) if isinstance(value, dict) else value
+    return kept
+
+
+def binding_deadline(binding: Binding, run_deadline_ms: int) -> float:
+    """Epoch seconds at which the runner must be done."""
+    whole = run_deadline_ms / 1000
+    return min(whole, time.time() + binding.deadline_s) if binding.deadline_s else whole

@@ -1,0 +1,44 @@
+"""Platform actions for runners: done at once, or once somebody has approved (seed §7.8,
+`agents.approvals`)."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from agents.hostcalls.session import Session
+from agents.hosting import asks, records
+from agents.hosting.errors import HostRefusal, not_found
+from agents.requests import ToolUse
+from agents.runners.tool_loop import completed
+from agents.tools import granting
+from agents.tools.arguments import check_arguments
+from agents.tools.base import ToolFailure
+from agents.tools.platform import PREFIX
+from conversations import events
+
+
+async def request(session: Session, ask: asks.RequestAction) -> records.ActionTaken:
+    """Do a platform action, or have it wait: then the run ends with an interrupt."""
+    name = ask.action if ask.action.startswith(PREFIX) else PREFIX + ask.action
+    tool = await granting.find_action(name, user_id=session.scene.user_id)
+    if tool is None:
+        raise not_found(f"Action {ask.action} not found")
+    use = ToolUse(name, {**(ask.target or {}), **(ask.payload or {})})
+    try:
+        check_arguments(tool, use.arguments)
+    except ToolFailure as problem:
+        raise HostRefusal("invalid_argument", problem.message) from None
+    call_id = f"action_{uuid4().hex}"
+    requested = events.ActionRequested(ask.action, ask.target, ask.payload)
+    if tool.requires_approval:
+        approval = session.host.approval_of(tool, use, call_id=call_id)
+        session.ask_for(approval)
+        session.facts.append(requested)
+        return records.ActionTaken("pending", approval.id.hex)
+    session.facts.append(requested)
+    session.facts.append(events.ToolCallStarted(call_id, name, use.arguments))
+    outcome = await session.host.call_action(tool, use, call_id=call_id)
+    session.facts.append(completed(call_id, outcome))
+    if outcome.problem is not None:
+        raise HostRefusal("runtime_error", outcome.problem.message, reason=outcome.problem.code)
+    return records.ActionTaken("done")

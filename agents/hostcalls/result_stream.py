@@ -1,0 +1,254 @@
+"""A runner's results as canonical facts: increments, checks, and one ending whatever it says (seed §6).
+
+`message.delta` holds all of the text so far, and becomes what is new of it. State and artifacts are
+written when they are said; an action goes through the same door as a Host call. A result that breaks
+the contract ends the run with `runner.protocol_error`; one of an unknown type is ignored and logged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, TypeVar
+
+import msgspec
+import structlog
+from msgspec import Struct
+
+from agents.hostcalls import artifacts
+from agents.hostcalls.session import Session
+from agents.hosting import asks, results
+from agents.hosting.errors import HostRefusal
+from agents.hosting.messages import Message, MessageChunk, text_in
+from agents.hosting.results import RunResult
+from agents.runners.base import Approval, RunFailure
+from conversations import events
+from conversations.events import Fact, Usage
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T", bound=Struct)
+_FACTS: Final = tuple(events.Fact.__args__)
+_LONGEST_CODE: Final = 64
+_LONGEST_WORDS: Final = 2_000
+
+
+class ResultStream:
+    """One run's results on their way to the log. With `whole` only whole messages are delivered."""
+
+    def __init__(self, session: Session, message_id: str, *, whole: bool) -> None:
+        self.ended = False
+        self._session = session
+        self._first_id = message_id
+        self._whole = whole
+        self._spoken = 0
+        self._open: str | None = None
+        self._text = ""
+        self._said = ""
+        self._last: str | None = None
+        self._files: list[str] = []
+        self._last_sequence = 0
+        self._completed: events.RunCompleted | None = None
+        self._begun: dict[str, results.ToolBegun] = {}
+
+    async def take(self, result: object) -> list[Fact]:
+        """The facts of the next result. RunFailure for `run.failed` and for a broken contract."""
+        if isinstance(result, _FACTS):
+            return list(self._fact(result))
+        if not isinstance(result, RunResult):
+            raise _broken("A runner must say RunResult or facts.")
+        if self._is_repeated(result):
+            return []
+        if result.run_id and result.run_id.replace("-", "") != self._session.scene.run_id.hex:
+            raise _broken("A result names another run.")
+        return await self._result(result)
+
+    def _fact(self, fact: Any) -> Iterator[Fact]:
+        """Our own events, from a runner that lives in this process."""
+        match fact:
+            case events.RunCompleted():
+                self._completed, self.ended = fact, True
+            case events.RunFailed(code, message, retryable):
+                raise RunFailure(code, message, retryable=retryable)
+            case events.MessageDelta() if self._whole:
+                return
+            case events.RunQueued() | events.RunStarted() | events.StateUpdated():
+                return
+            case _:
+                yield fact
+
+    def _is_repeated(self, result: RunResult) -> bool:
+        if result.sequence is None:
+            return False
+        if result.sequence <= self._last_sequence:
+            log.warning("result repeated", sequence=result.sequence)
+            return True
+        self._last_sequence = result.sequence
+        return False
+
+    async def _result(self, result: RunResult) -> list[Fact]:
+        match result.type:
+            case results.MESSAGE_DELTA:
+                return list(self._delta(_read(result, results.Said).chunk))
+            case results.MESSAGE_COMPLETED:
+                return list(self._message(_read(result, results.SaidWhole).message))
+            case results.TOOL_STARTED:
+                begun = _read(result, results.ToolBegun)
+                self._begun[begun.tool_call_id] = begun
+                return [
+                    events.ToolCallStarted(
+                        begun.tool_call_id, begun.tool_name, begun.parameters, "plugin"
+                    )
+                ]
+            case results.TOOL_COMPLETED:
+                ended = _read(result, results.ToolEnded)
+                self._begun.pop(ended.tool_call_id, None)
+                return [_ended(ended)]
+            case results.STATE_UPDATED:
+                await self._state(result)
+            case results.ARTIFACT_CREATED:
+                return [await self._artifact(result)]
+            case results.ACTION_REQUESTED:
+                await self._action(_read(result, results.ActionSaid))
+            case results.RUN_COMPLETED:
+                return list(self._complete(result))
+            case results.RUN_FAILED:
+                raise _failure(_read(result, results.Failed))
+            case results.PLUGIN_LOG:
+                said = str(result.data.get("text", ""))[:_LONGEST_WORDS]
+                log.info("runner says", runner=self._session.scene.runner_id, text=said)
+            case "":
+                raise _broken("A result has no type.")
+            case unknown:
+                log.warning("unknown result ignored", type=unknown[:100])
+        return []
+
+    def _delta(self, chunk: MessageChunk) -> Iterator[Fact]:
+        """What is new of the text so far; a runner that says increments is understood too."""
+        text = text_in(chunk.content) if chunk.all_content is None else chunk.all_content
+        if chunk.resp_message_id and self._text and chunk.resp_message_id != self._open:
+            yield from self._close()
+        if not self._text:
+            self._open = chunk.resp_message_id
+        if not text.startswith(self._text):
+            if self._text.startswith(text):
+                return
+            if chunk.all_content is not None:  # it thought again: what was said stays a message
+                yield from self._close()
+            else:
+                text = self._text + text
+        self._text = text
+        if not self._whole and len(text) > len(self._said):
+            yield events.MessageDelta(self._message_id, text[len(self._said) :])
+            self._said = text
+
+    def _message(self, message: Message) -> Iterator[Fact]:
+        """A whole message; its words win over its snapshots only where those were not delivered."""
+        text = text_in(message.content)
+        if message.role not in ("assistant", "tool"):
+            return
+        if not text and self._text:
+            text = self._text
+        if not text and not self._files:
+            return
+        self._text = text
+        yield from self._close()
+
+    def _close(self) -> Iterator[Fact]:
+        """Finish the message that is open, with the files that were made for it."""
+        text, message_id = self._text, self._message_id
+        metadata = {"artifact_refs": self._files} if self._files else {}
+        yield events.MessageCompleted(events.MessageBody(message_id, "assistant", text, metadata))
+        self._spoken, self._last = self._spoken + 1, text
+        self._open, self._text, self._said, self._files = None, "", "", []
+
+    @property
+    def _message_id(self) -> str:
+        return self._first_id if not self._spoken else f"{self._first_id}-{self._spoken + 1}"
+
+    async def _state(self, result: RunResult) -> None:
+        """Persist a value; one that policy or size refuse is logged and the run goes on."""
+        if not result.data.get("scope") or not result.data.get("key"):
+            raise _broken("state.updated needs scope and key.")
+        try:
+            said = msgspec.convert(result.data, results.StateSaid)
+            await self._session.call("state_set", asks.SetState(said.scope, said.key, said.value))
+        except (HostRefusal, msgspec.ValidationError) as problem:
+            log.warning("state.updated dropped", reason=str(problem)[:200])
+
+    async def _artifact(self, result: RunResult) -> Fact:
+        said = _read(result, results.ArtifactSaid)
+        given = result.data.get("run_id")
+        if given and str(given).replace("-", "") != self._session.scene.run_id.hex:
+            raise _broken("artifact.created names another run.")
+        try:
+            made = await artifacts.store(self._session.scene, said)
+        except HostRefusal as refusal:
+            raise _broken(refusal.message) from None
+        self._files.append(made.artifact_id)
+        return made
+
+    async def _action(self, said: results.ActionSaid) -> None:
+        """Request it; what is not allowed is logged, and the run goes on."""
+        ask = asks.RequestAction(action=said.action, target=said.target, payload=said.payload)
+        try:
+            await self._session.call("request_action", ask)
+        except HostRefusal as refusal:
+            log.warning("action.requested refused", action=said.action[:100], reason=refusal.code)
+
+    def _complete(self, result: RunResult) -> Iterator[Fact]:
+        said = _read(result, results.Completed)
+        text = text_in(said.message.content) if said.message else ""
+        if said.message and text and (self._text or text != self._last):
+            yield from self._message(said.message)
+        self.ended = True
+        self._completed = events.RunCompleted(said.finish_reason[:_LONGEST_CODE] or "stop")
+
+    def finish(self) -> Iterator[Fact]:
+        """What is still to be said at the end, and the ending, with the run's tokens and approvals."""
+        if self._text or self._files:
+            yield from self._close()
+        session = self._session
+        ending = self._completed or events.RunCompleted("stop")
+        usage = ending.usage if ending.usage != Usage() else session.usage
+        if session.approvals:
+            approvals = [self._as_told(approval) for approval in session.approvals]
+            for approval in approvals:
+                yield from approval.facts
+            interrupts = [approval.interrupt for approval in approvals]
+            yield events.RunCompleted("interrupt", usage, interrupts)
+            return
+        yield msgspec.structs.replace(ending, usage=usage)
+
+    def _as_told(self, approval: Approval) -> Approval:
+        """The approval under the id that the runner gave the call, if it told of it (the SDK does)."""
+        use = approval.use
+        for call_id, begun in self._begun.items():
+            if (begun.tool_name, begun.parameters) == (use.name, use.arguments):
+                del self._begun[call_id]
+                return msgspec.structs.replace(approval, call_id=call_id)
+        return approval
+
+
+def _read(result: RunResult, kind: type[T]) -> T:
+    try:
+        return msgspec.convert(result.data, kind)
+    except msgspec.ValidationError as problem:
+        raise _broken(f"{result.type}: {problem}") from None
+
+
+def _ended(said: results.ToolEnded) -> Fact:
+    problem = events.Problem("tool_error", said.error[:_LONGEST_WORDS]) if said.error else None
+    return events.ToolCallCompleted(
+        said.tool_call_id, said.tool_name, problem is None, 0, said.result, problem
+    )
+
+
+def _failure(said: results.Failed) -> RunFailure:
+    words = said.error or said.message or "The runner failed."
+    return RunFailure(
+        said.code[:_LONGEST_CODE] or "runner.error", words[:_LONGEST_WORDS], retryable=said.retryable
+    )
+
+
+def _broken(message: str) -> RunFailure:
+    return RunFailure("runner.protocol_error", message)

@@ -1,0 +1,36 @@
+"""The words between Host and runners (seed 003, specs/runner-host.md): values only, no rows, no wire.
+
+**The entities are the wire.** Each is a frozen msgspec Struct with the seed's own field names, so a
+remote runner's JSON is `msgspec.to_builtins(value)` and comes back by `msgspec.convert(json, Type)`;
+an in-process runner is given the values themselves. Unknown fields are ignored when read. Bytes are
+base64 on the wire (`value` is `value_base64` there) and bytes in process.
+
+| module | what |
+|---|---|
+| `runner_id` | `plugin:author/name/runner`, `python:name`, `builtin:name`; the caller's identity |
+| `manifest` | `RunnerManifest`: capabilities, permissions, context policy, config form |
+| `messages` | `Message`, `MessageChunk`, `ToolCall`, `LLMTool`, `RetrievalEntry` |
+| `resources` | `AgentResources`: what this run was granted |
+| `run_context` | `AgentRunContext`: the event-first context of one run |
+| `results` | `RunResult` (the envelope), its types, and ways to make them |
+| `records` | what Host calls answer with: history, events, artifacts, state |
+| `asks` | what Host calls are asked with: one Struct an action, by the wire's keys |
+| `actions` | the table `ACTIONS`: name → asks, answers, permission, resource, time |
+| `errors` | `HostRefusal`: `AgentAPIError {code, message, retryable, details}`, and its codes |
+| `api` | `HostApi`: what a runner is handed; `runner`: the contract of a runner |
+
+A runner has a `manifest` and `run(context, host) -> AsyncGenerator[RunResult | Fact]`. It may say
+results of the seed (`message.delta` holds all of the text so far) or our canonical facts (true
+increments).
+
+**One door.** `HostApi` only makes asks; each goes to `Calls.call(action, ask)` or
+`Calls.stream(action, ask)`. In process that is `agents.hostcalls.session.Session`, made for one run
+and bound to its runner. A wire uses `agents.hostcalls.desk`: `call(action, payload, run_id=…,
+identity=…) -> dict` and `stream(…)`, which find the live session, check the identity, read the payload
+and then walk through the same door. All checks (live run, identity, permission, grant, scope, size,
+rate, deadline) and the audit are there and nowhere else. A refusal is `HostRefusal`; its `wire()` is
+the AgentAPIError.
+
+**Where runners come from.** `agents.hostcalls.catalogue` lists them all; the wire half adds its own with
+`catalogue.add_source(read)`, where `read()` gives the `HostedRunner`s that live runtimes offer now.
+"""

@@ -1,0 +1,104 @@
+"""What a runner declares: it can do this, needs that at most, and is configured so (seed §3)."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+I18n = dict[str, str]
+"""A text by language, `{"en_US": …, "zh_Hans": …}`."""
+
+
+class Capabilities(Struct, frozen=True):
+    """What the runner can do; the last three only the released runtimes know."""
+
+    streaming: bool = False
+    tool_calling: bool = False
+    knowledge_retrieval: bool = False
+    multimodal_input: bool = False
+    event_context: bool = True
+    platform_api: bool = False
+    interrupt: bool = False
+    stateful_session: bool = False
+    self_managed_context: bool = True
+    skill_authoring: bool = False
+    steering: bool = False
+    interactions: bool = False
+
+
+class Permissions(Struct, frozen=True):
+    """The most that the runner may need; what it gets is also cut by its binding."""
+
+    models: tuple[Literal["invoke", "stream", "rerank", "count_tokens"], ...] = ()
+    tools: tuple[Literal["detail", "call"], ...] = ()
+    knowledge_bases: tuple[Literal["list", "retrieve"], ...] = ()
+    history: tuple[Literal["page", "search"], ...] = ()
+    events: tuple[Literal["get", "page"], ...] = ()
+    artifacts: tuple[Literal["metadata", "read"], ...] = ()
+    storage: tuple[Literal["plugin", "workspace", "binding"], ...] = ()
+    files: tuple[Literal["config", "knowledge"], ...] = ()
+    platform_api: tuple[str, ...] = ()
+    interactions: tuple[Literal["request"], ...] = ()
+
+
+class ContextPolicy(Struct, frozen=True):
+    """Who keeps the working context; the Host inlines no history unless `bootstrap` asks for some."""
+
+    ownership: Literal["self_managed", "host_bootstrap", "hybrid"] = "self_managed"
+    bootstrap: Literal["none", "current_event", "recent_tail", "summary_tail"] = "current_event"
+    max_inline_events: int = 0
+    max_inline_bytes: int = 0
+    supports_history_pull: bool = True
+    supports_history_search: bool = False
+    supports_artifact_pull: bool = True
+    owns_compaction: bool = True
+    wants_static_context_refs: bool = True
+
+
+class FormItem(Struct, frozen=True):
+    """One field of the binding's config form (`DynamicFormItemSchema`)."""
+
+    type: str
+    name: str
+    label: I18n = {}
+    description: I18n | None = None
+    required: bool = False
+    default: Any = None
+    options: list[dict[str, Any]] | None = None
+
+
+class RunnerManifest(Struct, frozen=True, kw_only=True):
+    """One runner as it declares itself (`AgentRunnerManifest`)."""
+
+    id: str
+    name: str
+    label: I18n
+    description: I18n | None = None
+    capabilities: Capabilities = Capabilities()
+    permissions: Permissions = Permissions()
+    context: ContextPolicy = ContextPolicy()
+    config_schema: tuple[FormItem, ...] = ()
+    metadata: dict[str, Any] = {}
+
+    @property
+    def title(self) -> str:
+        """Its label in one language."""
+        return text_of(self.label) or self.name
+
+
+MODEL_FIELDS: Final = frozenset(
+    ("llm-model-selector", "model-fallback-selector", "rerank-model-selector", "model")
+)
+KNOWLEDGE_FIELDS: Final = frozenset(("knowledge-base-selector", "knowledge-base-multi-selector"))
+TOOL_FIELDS: Final = frozenset(("tools-selector", "tool-selector"))
+
+
+def text_of(texts: I18n | None) -> str:
+    """The English text, or any there is."""
+    if not texts:
+        return ""
+    for language in ("en_US", "en"):
+        if texts.get(language):
+            return texts[language]
+    return next(iter(texts.values()))

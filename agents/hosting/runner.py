@@ -1,0 +1,28 @@
+"""The contract of a hosted runner, wherever it lives: a manifest, and a run that says results."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Protocol, runtime_checkable
+
+from agents.hosting.api import HostApi
+from agents.hosting.manifest import RunnerManifest
+from agents.hosting.results import RunResult
+from agents.hosting.run_context import AgentRunContext
+from conversations.events import Fact
+
+
+@runtime_checkable
+class HostedRunner(Protocol):
+    """Found by the entry point group `parley.runners`, or made for a plugin runtime's runner.
+
+    The Host cancels the generator (CancelledError) when the run is cancelled or its deadline passes, and
+    writes the terminal event itself; a remote runner's proxy passes that on to its runtime.
+    """
+
+    @property
+    def manifest(self) -> RunnerManifest: ...
+
+    def run(self, context: AgentRunContext, host: HostApi) -> AsyncGenerator[RunResult | Fact]:
+        """What the run says; the last is `run.completed` or `run.failed` (added if missing)."""
+        ...

@@ -1,0 +1,84 @@
+"""Keep what a runner says in an order that every reader understands (promises P2, P3).
+
+A runner is somebody's code: it may complete a message that it did not stream, stream on after that,
+answer a call that it never made. What goes to the log has each thing begun before it goes on and
+closed once, and a message's words are those that were streamed; so no dialect has to mend it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from conversations import events
+from conversations.events import Fact
+
+
+class InOrder:
+    """One run's facts on their way to the log; `said` tells what is there of a message."""
+
+    def __init__(self, said: Callable[[str], str]) -> None:
+        self._said = said
+        self._whole: set[str] = set()
+        self._called: dict[str, events.ToolKind] = {}
+        self._answered: set[str] = set()
+        self._stages: set[str] = set()
+
+    def admit(self, fact: Fact) -> Iterable[Fact]:
+        """What is to be logged of this fact: itself, with what must come before it, or nothing."""
+        match fact:
+            case events.MessageDelta(message_id, text):
+                if message_id in self._whole or not text:
+                    return ()
+            case events.MessageCompleted(body):
+                return self._complete(body)
+            case events.ToolCallStarted(call_id, kind=kind):
+                if call_id in self._called:
+                    return ()
+                self._called[call_id] = kind
+            case events.ToolCallCompleted() as completed:
+                return self._answer(completed)
+            case events.StageStarted(stage):
+                if stage in self._stages:
+                    return ()
+                self._stages.add(stage)
+            case events.StageCompleted(stage):
+                if stage not in self._stages:
+                    return ()
+                self._stages.discard(stage)
+        return (fact,)
+
+    def _complete(self, body: events.MessageBody) -> Iterable[Fact]:
+        """A whole message: words that were not streamed are, and streamed ones win over others."""
+        if body.role == "reasoning":  # which may have the id of its answer, and is not held to its words
+            if f"reasoning:{body.message_id}" not in self._whole:
+                self._whole.add(f"reasoning:{body.message_id}")
+                yield events.MessageCompleted(body)
+            return
+        if body.message_id in self._whole:
+            return
+        self._whole.add(body.message_id)
+        streamed = self._said(body.message_id)
+        if not body.content.startswith(streamed):
+            body = msgspec.structs.replace(body, content=streamed)
+        elif body.role == "assistant" and len(body.content) > len(streamed):
+            yield events.MessageDelta(body.message_id, body.content[len(streamed) :])
+        yield events.MessageCompleted(body)
+
+    def _answer(self, completed: events.ToolCallCompleted) -> Iterable[Fact]:
+        """An outcome: its call is begun before it if the runner did not say so.
+
+        A client's own tool is answered by the client alone, in its next run.
+        """
+        if completed.asked_in:  # its call stands in an earlier run
+            yield completed
+            return
+        call_id = completed.tool_call_id
+        if call_id in self._answered or self._called.get(call_id) == "frontend":
+            return
+        self._answered.add(call_id)
+        if call_id not in self._called:
+            self._called[call_id] = "function"
+            yield events.ToolCallStarted(call_id, completed.tool_name)
+        yield completed

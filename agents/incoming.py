@@ -1,0 +1,165 @@
+"""What a client says, made ready for the thread: which messages are new, their files, their metadata.
+
+An unmodified AG-UI client sends its whole history every turn, and a client that executed a tool sends
+its question again; what stands in the thread already is not said twice, and ours wins over theirs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+from msgspec.structs import replace
+
+from agents.requests import Attachment, InputMessage, Known, RunRequest, Upload
+from config import database
+from conversations import attachments
+from conversations.events import call_message_id, tool_message_id
+
+_encode: Final = msgspec.json.Encoder().encode
+_RUN: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
+
+
+async def settled(request: RunRequest, *, owner_id: UUID, thread_id: UUID) -> RunRequest:
+    """The request with its new messages only, their files checked and stored.
+
+    InvalidRequest for a file that is not the caller's (specs/run-agent-input.md §1, rule 11).
+    """
+    messages = _named(request.messages)
+    if request.known != "none":
+        messages = await _new(request.known, messages, owner_id, thread_id)
+    if any(message.uploads for message in messages):
+        messages = tuple([await _with_files(said, owner_id, request, thread_id) for said in messages])
+    return request if messages is request.messages else replace(request, messages=messages)
+
+
+def _named(messages: tuple[InputMessage, ...]) -> tuple[InputMessage, ...]:
+    """The messages, with each tool's answer under the name that its call says."""
+    names = {call.id: call.name for said in messages for call in said.tool_calls}
+    if not names:
+        return messages
+    return tuple(
+        replace(said, name=names.get(said.tool_call_id, said.name)) if said.tool_call_id else said
+        for said in messages
+    )
+
+
+_KNOWN: Final = """
+SELECT message.client_id, message.role, message.content
+FROM conversations_message message JOIN conversations_thread thread ON thread.id = message.thread_id
+WHERE message.thread_id = %s AND thread.owner_id = %s AND message.client_id = ANY(%s)
+"""
+
+
+async def _new(
+    known_as: Known, messages: tuple[InputMessage, ...], owner_id: UUID, thread_id: UUID
+) -> tuple[InputMessage, ...]:
+    """The messages that do not stand in the thread yet; by id, those after the last one that does."""
+    held_as = [_held_as(said) for said in messages]
+    ids = [held for some in held_as for held in some]
+    async with database.connection() as connection:
+        rows = await (await connection.execute(_KNOWN, (thread_id, owner_id, ids))).fetchall()
+    known = {client_id for client_id, _, _ in rows}
+    if known_as == "id":
+        places = [place for place, held in enumerate(held_as) if not known.isdisjoint(held)]
+        return messages[places[-1] + 1 :] if places else messages
+    same = set(rows)
+    return tuple(
+        said
+        for said in messages
+        if (said.client_id, said.role, said.content) not in same and not _retells_calls(said, known)
+    )
+
+
+def _held_as(said: InputMessage) -> set[str]:
+    """The ids under which the thread holds a message, if it does: the client's, or our own for it.
+
+    Wires of items name our calls after their run, and show one row, a call with its answer, as two.
+    """
+    ids = {said.client_id} if said.client_id else set()
+    for call in said.tool_calls:
+        ids |= {call_message_id(call.id), call_message_id(_without_run(call.id)), *_rows(call.id)}
+    return ids | (set(_rows(said.tool_call_id)) if said.tool_call_id else set())
+
+
+def _rows(call_id: str) -> Iterator[str]:
+    """The ids of the row of a tool of ours that has answered."""
+    if found := _RUN.search(call_id):
+        yield tool_message_id(found[0], call_id)
+        yield tool_message_id(found[0], _without_run(call_id))
+
+
+def _without_run(call_id: str) -> str:
+    found = _RUN.search(call_id)
+    return call_id.removesuffix(f"-{found[0]}") if found else call_id
+
+
+def _retells_calls(said: InputMessage, known: set[str]) -> bool:
+    """Whether it only repeats calls that the thread holds, under whatever id of the client's."""
+    calls = [call_message_id(call.id) for call in said.tool_calls]
+    return bool(calls) and not said.content and known.issuperset(calls)
+
+
+async def _with_files(
+    said: InputMessage, owner_id: UUID, request: RunRequest, thread_id: UUID
+) -> InputMessage:
+    files = [await _stored(upload, owner_id, request, thread_id) for upload in said.uploads]
+    return replace(said, uploads=(), attachments=tuple(files))
+
+
+async def _stored(upload: Upload, owner_id: UUID, request: RunRequest, thread_id: UUID) -> Attachment:
+    if upload.data:
+        found = await attachments.store_base64(
+            upload.data, owner_id=owner_id, thread=str(thread_id), run=request.client_run_id or "_"
+        )
+    else:
+        found = attachments.parse_signed_url(upload.url, owner_id=owner_id)
+    return Attachment(found.bucket, found.path, attachments.mime_type_of(found))
+
+
+def metadata(request: RunRequest, run_id: UUID) -> list[str]:
+    """The `metadata` of each message's row, as JSON (specs/run-agent-input.md §3)."""
+    plain = f'{{"run_id": "{run_id.hex}"}}'
+    return [
+        plain if _is_plain(said) else _encode(_metadata(said, run_id)).decode()
+        for said in request.messages
+    ]
+
+
+def _is_plain(said: InputMessage) -> bool:
+    return said.role == "user" and not (
+        said.attachments or said.name or said.encrypted_value or said.metadata
+    )
+
+
+def _metadata(said: InputMessage, run_id: UUID) -> dict[str, Any]:
+    found: dict[str, Any] = dict(said.metadata) | {"run_id": run_id.hex}
+    optional = {
+        "name": said.name,
+        "encrypted_value": said.encrypted_value,
+        "activity_type": said.activity_type,
+        "tool_call_id": said.tool_call_id,
+    }
+    found |= {key: value for key, value in optional.items() if value}
+    if said.attachments:
+        files = [msgspec.to_builtins(file) for file in said.attachments]
+        found["user_message_attachments"] = files[0] if len(files) == 1 else files
+    if said.tool_calls:
+        found["tool_calls"] = [msgspec.to_builtins(call) for call in said.tool_calls]
+    if said.role == "tool":
+        found |= _tool_output(said)
+    return found
+
+
+def _tool_output(said: InputMessage) -> dict[str, Any]:
+    """What a client's own tool answered, in the shape that our tools' answers have."""
+    named = {"tool_name": said.name} if said.name else {}
+    output: dict[str, Any] = named | {"tool_call_id": said.tool_call_id, "ok": said.error is None}
+    if said.error is None:
+        output["result"] = said.content
+    else:
+        output["error"] = {"code": "client_tool_error", "message": said.error}
+    return named | {"stage": "tool_execution", "tool_agent_output": output}

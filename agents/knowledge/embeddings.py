@@ -1,0 +1,87 @@
+"""Vectors of texts: POST {base_url}/embeddings, as OpenAI's API reference has it ("Create embeddings").
+
+Optional: a base without an embedding model, or a database without pgvector, is searched by words alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Any, Final
+
+import msgspec
+import structlog
+from msgspec import Struct
+
+from agents import rows
+from agents.providers import http
+from agents.providers.base import ProviderError
+from agents.providers.refusals import invalid_response
+from config.errors import ParleyError
+from prompts import routing
+from prompts.remembered import Remembered
+
+log = structlog.get_logger(__name__)
+
+_AT_ONCE: Final = 64
+_LARGEST: Final = 64 * 1024 * 1024
+_HAS_VECTOR: Final = "SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'vector')"
+
+
+class _One(Struct):
+    embedding: list[float]
+    index: int = 0
+
+
+class _Answer(Struct):
+    data: list[_One]
+
+
+async def vectors(model: str, texts: Sequence[str]) -> list[list[float]] | None:
+    """A vector for each text; None where the model cannot be asked now, which is logged."""
+    try:
+        target = (await routing.route(model)).candidates[0]
+        found: list[list[float]] = []
+        for place in range(0, len(texts), _AT_ONCE):
+            found += await _asked(target, texts[place : place + _AT_ONCE])
+    except (ProviderError, ParleyError) as problem:
+        code = problem.code if isinstance(problem, ProviderError) else problem.error_code
+        log.warning("no embeddings", model=model, reason=code)
+        return None
+    return found
+
+
+async def _asked(target: Any, texts: Sequence[str]) -> list[list[float]]:
+    headers = {"Authorization": f"Bearer {target.key}"} if target.key else {}
+    body = msgspec.json.encode({"model": target.model, "input": list(texts)})
+    url = f"{target.base_url.rstrip('/')}/embeddings"
+    response = await http.post(url, headers=headers, body=body)
+    said = bytearray()
+    try:
+        async with aclosing(http.read(response)) as pieces:
+            async for piece in pieces:
+                said += piece
+                if len(said) > _LARGEST:
+                    raise invalid_response()
+        answer = msgspec.json.decode(bytes(said), type=_Answer)
+    except msgspec.MsgspecError:
+        raise invalid_response() from None
+    finally:
+        response.close()
+    ordered = sorted(answer.data, key=lambda one: one.index)
+    if len(ordered) != len(texts) or not all(one.embedding for one in ordered):
+        raise invalid_response()
+    return [one.embedding for one in ordered]
+
+
+async def _read_vector() -> bool:
+    found = await rows.one(_HAS_VECTOR, ())
+    return bool(found and found[0])
+
+
+_vector: Final = Remembered(_read_vector, seconds=30)
+
+
+async def has_pgvector() -> bool:
+    """Whether the database can compare vectors."""
+    return await _vector.get()

@@ -1,0 +1,122 @@
+"""Find the chunks of a knowledge base that fit a question, by words and, where there are vectors, by
+meaning.
+
+By words: every chunk that holds any word (or pair of characters) of the question; each counts by how
+rare it is in the base, so that "the" weighs nothing. By meaning: the nearest vectors. What both find
+goes first.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import UUID
+
+from agents import rows
+from agents.hosting.messages import ContentElement, RetrievalEntry
+from agents.knowledge import embeddings
+from conversations.terms import terms_of
+
+MOST: Final = 50
+_MOST_PIECES: Final = 32
+_POOL: Final = 50
+_RANK: Final = 60  # of reciprocal rank fusion
+_PREFIXED: Final = 4  # letters from which a word also finds its endings
+
+_SPACED: Final = "SELECT conversations_spaced(%s)"
+_BY_WORDS: Final = """
+WITH wanted AS (
+    SELECT piece::tsquery AS piece FROM unnest(%(pieces)s::text[]) AS p(piece)
+), weight AS MATERIALIZED (
+    SELECT piece, ln(1 + %(chunks)s::float8 / (1 + (
+        SELECT count(*) FROM (SELECT FROM agents_knowledgechunk c
+            WHERE c.keys @@ (%(base)s::tsquery && piece) LIMIT 10000) held))) AS worth FROM wanted
+), held AS MATERIALIZED (
+    SELECT c.id, (SELECT sum(worth) FROM weight WHERE c.keys @@ weight.piece) AS worth
+    FROM agents_knowledgechunk c WHERE c.keys @@ (%(base)s::tsquery && %(any)s::tsquery) LIMIT 10000
+)
+SELECT id, worth / nullif((SELECT sum(worth) FROM weight), 0) FROM held
+ORDER BY worth DESC, id LIMIT %(limit)s
+"""
+_COUNT: Final = "SELECT count(*) FROM agents_knowledgechunk WHERE base_id = %s"
+_BY_MEANING: Final = """
+SELECT id, embedding::vector <=> %(vector)s::float8[]::vector AS distance FROM agents_knowledgechunk
+WHERE base_id = %(base_id)s AND array_length(embedding, 1) = %(size)s
+ORDER BY distance, id LIMIT %(limit)s
+"""
+_CHUNKS: Final = """
+SELECT c.id, c.heading, c.text, c.place, d.id, d.name, d.mime_type
+FROM agents_knowledgechunk c JOIN agents_knowledgedocument d ON d.id = c.document_id
+WHERE c.id = ANY(%s)
+"""
+
+
+async def retrieve(
+    base_id: UUID, question: str, *, top_k: int, documents: frozenset[str], embedding_model: str
+) -> list[RetrievalEntry]:
+    """The best chunks, the best first; of these documents (names) only, if any are named."""
+    by_words = await _by_words(base_id, question)
+    by_meaning = await _by_meaning(base_id, question, embedding_model) if embedding_model else {}
+    scores = _together(by_words, by_meaning)
+    wanted = sorted(scores, key=lambda one: (-scores[one], one))
+    found = {row[0]: row for row in await rows.every(_CHUNKS, (wanted,))}
+    named = [
+        found[one] for one in wanted if one in found and (not documents or found[one][5] in documents)
+    ]
+    return [_entry(row, scores[row[0]]) for row in named[:top_k]]
+
+
+async def _by_words(base_id: UUID, question: str) -> dict[int, float]:
+    """Chunk → how much of the question's weight it holds, 0 to 1."""
+    spaced = await rows.one(_SPACED, (question,))
+    pieces = terms_of(spaced[0] if spaced else "").pieces[:_MOST_PIECES]
+    if not pieces:
+        return {}
+    quoted = [f"'{one}':*" if len(one) >= _PREFIXED else f"'{one}'" for one in pieces]
+    count = await rows.one(_COUNT, (base_id,))
+    asked: dict[str, Any] = {
+        "pieces": quoted,
+        "any": " | ".join(quoted),
+        "base": f"'@{base_id}'",
+        "chunks": count[0] if count else 0,
+        "limit": _POOL,
+    }
+    return {chunk: float(score or 0) for chunk, score in await rows.every(_BY_WORDS, asked)}
+
+
+async def _by_meaning(base_id: UUID, question: str, model: str) -> dict[int, float]:
+    """Chunk → distance of its vector, 0 to 2."""
+    if not await embeddings.has_pgvector():
+        return {}
+    vectors = await embeddings.vectors(model, [question])
+    if not vectors:
+        return {}
+    asked = {"base_id": base_id, "vector": vectors[0], "size": len(vectors[0]), "limit": _POOL}
+    return {chunk: float(distance) for chunk, distance in await rows.every(_BY_MEANING, asked)}
+
+
+def _together(by_words: dict[int, float], by_meaning: dict[int, float]) -> dict[int, float]:
+    """One score a chunk, 0 to 1: its own where words alone decide, else by its places in both lists."""
+    if not by_meaning:
+        return by_words
+    places: dict[int, float] = {}
+    for ranked in (list(by_words), list(by_meaning)):
+        for place, chunk in enumerate(ranked, 1):
+            places[chunk] = places.get(chunk, 0.0) + (_RANK + 1) / (2 * (_RANK + place))
+    return places
+
+
+def _entry(row: Any, score: float) -> RetrievalEntry:
+    chunk_id, heading, text, place, document_id, name, mime_type = row
+    whole = f"{heading}\n\n{text}" if heading and heading != text else text
+    return RetrievalEntry(
+        id=str(chunk_id),
+        content=[ContentElement(type="text", text=whole)],
+        metadata={
+            "document_id": document_id.hex,
+            "document_name": name,
+            "mime_type": mime_type,
+            "chunk": place,
+        },
+        distance=round(1 - score, 6),
+        score=round(score, 6),
+    )

@@ -1,0 +1,50 @@
+"""Store a document's chunks, in place of the ones that it had. For admin and commands: it blocks."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.db import connection, transaction
+
+from agents.knowledge import embeddings
+from agents.knowledge.chunks import chunks_of
+from agents.models import KnowledgeChunk, KnowledgeDocument
+from config import database
+
+_AT_ONCE: Final = 500
+
+
+def store_chunks(document: KnowledgeDocument) -> int:
+    """Cut the document anew; how many chunks it has. Vectors are left out where they cannot be had."""
+    found = chunks_of(document.text)
+    vectors: list[list[float]] | None = None
+    if document.base.embedding_model:
+        texts = [f"{one.heading}\n{one.text}" for one in found]
+        vectors = database.run_sync(embeddings.vectors(document.base.embedding_model, texts))
+    made = [
+        KnowledgeChunk(
+            document=document,
+            base_id=document.base_id,
+            place=place,
+            heading=one.heading,
+            text=one.text,
+            embedding=vectors[place - 1] if vectors else None,
+        )
+        for place, one in enumerate(found, 1)
+    ]
+    with transaction.atomic():
+        document.chunks.all().delete()
+        KnowledgeChunk.objects.bulk_create(made, batch_size=_AT_ONCE)
+        KnowledgeDocument.objects.filter(pk=document.pk).update(chunk_count=len(made))
+    return len(made)
+
+
+def enable_pgvector() -> bool:
+    """Whether the database compares vectors now; the extension is made if the role may."""
+    with connection.cursor() as cursor:
+        try:
+            with transaction.atomic():
+                cursor.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        except Exception:  # not installed, or not this role's to make
+            return False
+    return True

@@ -1,0 +1,108 @@
+"""MCP servers as staff enter them; headers and variables are sealed secrets of their own."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.contrib.postgres.fields import ArrayField
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from prompts.addresses import http_address
+
+
+class McpTransport(models.TextChoices):
+    """How a server is reached."""
+
+    STREAMABLE_HTTP = "streamable_http", "streamable HTTP"
+    SSE = "sse", "SSE (older servers)"
+    STDIO = "stdio", "stdio (a program on this machine)"
+
+
+class McpServer(models.Model):
+    """A server whose tools the models may call as `{label}__{tool}`."""
+
+    label = models.CharField(
+        max_length=32,
+        unique=True,
+        validators=[
+            RegexValidator(
+                r"^[a-z0-9](?:_?[a-z0-9-])*\Z",
+                "Use small letters, digits, - and single _, for example my-files.",
+            )
+        ],
+        help_text="Stands before the names of its tools: LABEL__TOOL.",
+    )
+    transport = models.CharField(
+        max_length=32, choices=McpTransport, default=McpTransport.STREAMABLE_HTTP
+    )
+    url = models.CharField(
+        "URL",
+        blank=True,
+        default="",
+        max_length=500,
+        validators=[http_address],
+        help_text="For example https://mcp.example.com/mcp",
+    )
+    command = models.CharField(
+        blank=True, default="", max_length=500, help_text="For stdio; MCP_STDIO_COMMANDS must allow it."
+    )
+    args = ArrayField(
+        models.CharField(max_length=1000), verbose_name="arguments", default=list, blank=True
+    )
+    headers = models.ForeignKey(
+        "prompts.Secret",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="+",
+    )
+    env = models.ForeignKey(
+        "prompts.Secret",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="+",
+    )
+    all_tools = models.BooleanField(
+        default=False, help_text="Offer every tool of the server, also those it gets later."
+    )
+    allowed_tools = ArrayField(
+        models.CharField(max_length=200),
+        default=list,
+        blank=True,
+        help_text="The server's own names. None here: none is offered.",
+    )
+    requires_approval = models.BooleanField(
+        default=False,
+        help_text="Each call must be approved, unless a tool's policy says otherwise.",
+    )
+    timeout_s = models.PositiveIntegerField(
+        "time-out of a call",
+        default=60,
+        validators=[MinValueValidator(1), MaxValueValidator(600)],
+        help_text="Seconds.",
+    )
+    is_active = models.BooleanField(default=True)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        verbose_name = "MCP server"
+        ordering: ClassVar = ["label"]
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(transport__in=McpTransport.values), name="mcpserver_transport_known"
+            ),
+            models.CheckConstraint(
+                condition=(Q(transport="stdio") & ~Q(command="")) | (~Q(transport="stdio") & ~Q(url="")),
+                name="mcpserver_has_address",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.label

@@ -1,0 +1,28 @@
+"""Reads that a run cannot do without: repeated until the database answers (promise P1)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+import structlog
+
+from conversations import log
+
+logger = structlog.get_logger(__name__)
+
+_RETRY_S: Final = 0.2
+T = TypeVar("T")
+
+
+async def outlast(read: Callable[[], Awaitable[T]]) -> T:
+    """What `read` gives, asked for until the database answers; the run's deadline bounds the wait."""
+    while True:
+        try:
+            return await read()
+        except log.OUTAGE as error:
+            if not log.passes(error):
+                raise
+            logger.warning("run waits for the database", error=type(error).__name__)
+            await asyncio.sleep(_RETRY_S)

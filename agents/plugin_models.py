@@ -1,0 +1,127 @@
+"""Plugin runtimes as staff enter them, and what their connection last said of itself."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+from uuid import uuid4
+
+from django.contrib.postgres.fields import ArrayField
+from django.core.exceptions import ValidationError
+from django.core.validators import RegexValidator
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+
+class PluginTransport(models.TextChoices):
+    """How a runtime is reached."""
+
+    WEBSOCKET = "websocket", "WebSocket (a runtime that runs somewhere)"
+    STDIO = "stdio", "stdio (a program on this machine)"
+
+
+class PluginProfile(models.TextChoices):
+    """Which generation of the SDK a runtime speaks (specs/runner-host.md)."""
+
+    AUTO = "auto", "find out"
+    RELEASED = "released", "released (langbot-plugin 0.7 and its like)"
+    V1 = "v1", "v1 (the first generation of the runner protocol)"
+
+
+class PluginStatus(models.TextChoices):
+    """What the connection is doing."""
+
+    WAITING = "waiting", "not connected yet"
+    CONNECTED = "connected", "connected"
+    FAILED = "failed", "failed"
+
+
+def websocket_address(value: str) -> None:
+    """ValidationError unless the value is a ws:// or wss:// address without a password in it."""
+    RegexValidator(
+        r"^wss?://[^\s/@?#]+(?:/[^\s@]*)?\Z", "Enter an address such as ws://127.0.0.1:5400/control/ws"
+    )(value)
+    if len(value) > 500:
+        raise ValidationError("At most 500 characters.")
+
+
+class PluginRuntime(models.Model):
+    """A process that runs plugins; `identity` is what it knows this installation by, for ever."""
+
+    name = models.CharField(
+        max_length=32,
+        unique=True,
+        validators=[
+            RegexValidator(
+                r"^[a-z0-9](?:[a-z0-9-])*\Z", "Use small letters, digits and -, for example main."
+            )
+        ],
+    )
+    identity = models.UUIDField(default=uuid4, editable=False, unique=True)
+    transport = models.CharField(
+        max_length=16, choices=PluginTransport, default=PluginTransport.WEBSOCKET
+    )
+    url = models.CharField(
+        "URL",
+        blank=True,
+        default="",
+        max_length=500,
+        validators=[websocket_address],
+        help_text="For example ws://127.0.0.1:5400/control/ws",
+    )
+    command = models.CharField(
+        blank=True, default="", max_length=500, help_text="For stdio; RUNNER_COMMANDS must allow it."
+    )
+    args = ArrayField(
+        models.CharField(max_length=1000), verbose_name="arguments", default=list, blank=True
+    )
+    directory = models.CharField(
+        blank=True,
+        default="",
+        max_length=500,
+        help_text="For stdio: where it works; its plugins are in data/plugins there.",
+    )
+    token = models.ForeignKey(
+        "prompts.Secret",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="+",
+    )
+    profile = models.CharField(max_length=16, choices=PluginProfile, default=PluginProfile.AUTO)
+    is_active = models.BooleanField(default=True)
+    status = models.CharField(
+        max_length=16, choices=PluginStatus, default=PluginStatus.WAITING, editable=False
+    )
+    problem = models.CharField(max_length=500, blank=True, default="", editable=False)
+    spoken = models.CharField(max_length=16, blank=True, default="", editable=False)
+    runners = models.JSONField(default=list, editable=False)
+    seen_at = models.DateTimeField(null=True, editable=False)
+    held_by = models.CharField(max_length=200, blank=True, default="", editable=False)
+    held_until = models.DateTimeField(null=True, editable=False)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        verbose_name = "plugin runtime"
+        ordering: ClassVar = ["name"]
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(transport__in=PluginTransport.values), name="pluginruntime_transport_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(profile__in=PluginProfile.values), name="pluginruntime_profile_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(status__in=PluginStatus.values), name="pluginruntime_status_known"
+            ),
+            models.CheckConstraint(
+                condition=(Q(transport="stdio") & ~Q(command=""))
+                | (Q(transport="websocket") & ~Q(url="")),
+                name="pluginruntime_has_address",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,115 @@
+"""What a worker knows of a plugin runtime: its row as a frozen value, its token still sealed.
+
+A runtime obeys one Host connection, the newest; so of all workers one holds the connection to a
+runtime over WebSocket, for as long as it renews its hold. Of a stdio runtime each worker starts its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct, field
+
+from config.database import connection
+from prompts import secrets
+
+
+class Runtime(Struct, frozen=True, kw_only=True):
+    """One active runtime. Two are equal when nothing that matters to a connection differs."""
+
+    id: int
+    name: str
+    identity: UUID
+    transport: str
+    url: str
+    command: str
+    args: tuple[str, ...]
+    directory: str
+    profile: str
+    sealed_token: str = field(default="")
+
+    def __repr__(self) -> str:
+        return f"Runtime({self.name!r})"
+
+    def token(self) -> str:
+        """The token, open; "" of none. Raises `SecretUnreadable`."""
+        return secrets.open_sealed(self.sealed_token) if self.sealed_token else ""
+
+
+HOLD_S: Final = 10
+_COLUMNS: Final = """
+runtime.id, name, identity, transport, url, command, args, directory, profile,
+coalesce((SELECT sealed FROM prompts_secret WHERE prompts_secret.id = runtime.token_id), '')
+"""
+_ACTIVE: Final = f"""
+SELECT {_COLUMNS}, held_by = %(worker)s AND held_until > now() + make_interval(secs => %(early)s),
+    transport = 'stdio' OR held_by = %(worker)s OR held_until IS NULL OR held_until < now()
+FROM agents_pluginruntime AS runtime WHERE is_active ORDER BY name
+"""
+_HOLD: Final = """
+UPDATE agents_pluginruntime
+SET held_by = %(worker)s, held_until = now() + make_interval(secs => %(hold)s)
+WHERE id = ANY(%(ids)s) AND is_active
+    AND (held_by = %(worker)s OR held_until IS NULL OR held_until < now())
+RETURNING id
+"""
+_RELEASE: Final = """
+UPDATE agents_pluginruntime SET held_until = NULL, status = 'waiting', problem = ''
+WHERE id = ANY(%s) AND held_by = %s
+"""
+_STATUS: Final = """
+UPDATE agents_pluginruntime
+SET status = %s, problem = %s, spoken = %s, runners = coalesce(%s::jsonb, runners),
+    seen_at = coalesce(%s, seen_at)
+WHERE id = %s
+"""
+
+
+async def to_connect(worker: str) -> tuple[Runtime, ...]:
+    """The active runtimes that this worker is to be connected to; holds are taken and renewed."""
+    async with connection() as held:
+        found = await (await held.execute(_ACTIVE, {"worker": worker, "early": HOLD_S / 2})).fetchall()
+        ours = {row[0] for row in found if row[3] == "stdio" or row[-2]}
+        wanted = [row[0] for row in found if row[-1] and row[0] not in ours]
+        if wanted:
+            asked = {"worker": worker, "hold": HOLD_S, "ids": wanted}
+            ours |= {row[0] for row in await (await held.execute(_HOLD, asked)).fetchall()}
+    return tuple(_runtime(row) for row in found if row[0] in ours)
+
+
+async def release(ids: list[int], worker: str) -> None:
+    """Let other workers have these at once."""
+    async with connection() as held:
+        await held.execute(_RELEASE, (ids, worker))
+
+
+async def tell_status(
+    runtime_id: int,
+    status: str,
+    *,
+    problem: str = "",
+    spoken: str = "",
+    runners: list[Any] | None,
+    seen: Any,
+) -> None:
+    """Write what staff see of a connection; without `runners` those that it had last stay."""
+    told = None if runners is None else msgspec.json.encode(runners).decode()
+    async with connection() as held:
+        await held.execute(_STATUS, (status, problem[:500], spoken, told, seen, runtime_id))
+
+
+def _runtime(row: Any) -> Runtime:
+    return Runtime(
+        id=row[0],
+        name=row[1],
+        identity=row[2],
+        transport=row[3],
+        url=row[4],
+        command=row[5],
+        args=tuple(row[6]),
+        directory=row[7],
+        profile=row[8],
+        sealed_token=row[9],
+    )

@@ -1,0 +1,74 @@
+"""What differs between the generations of the plugin SDK, as one interface (specs/runner-host.md).
+
+Everything a generation says otherwise is in its module: `released` and `v1`. The rest of this room does
+not know which one it speaks with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+import structlog
+
+from agents.hosting.manifest import RunnerManifest
+from agents.hosting.run_context import AgentRunContext
+from agents.plugins.channel import Channel
+from agents.plugins.envelopes import Request
+
+log = structlog.get_logger(__name__)
+
+MOST_RUNNERS: Final = 256
+
+
+class Speech(Protocol):
+    """One generation's words, for one connection."""
+
+    name: str
+    paced: bool
+    cut: bool
+    lenient: bool
+    run_action: str
+    list_action: str
+
+    async def greet(self, channel: Channel) -> None:
+        """Introduce ourselves; plugins start after that. Refused if the runtime will not have us."""
+        ...
+
+    @property
+    def context(self) -> dict[str, Any] | None:
+        """What goes with each of our requests."""
+        ...
+
+    def manifest(self, entry: Mapping[str, Any]) -> RunnerManifest:
+        """A listed runner. ValueError (also msgspec's), TypeError or KeyError of an invalid one."""
+        ...
+
+    def run_context(self, context: AgentRunContext) -> dict[str, Any]:
+        """The run as this generation's entities have it."""
+        ...
+
+    def settings(self, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer to `get_plugin_settings`: without it a plugin does not start."""
+        ...
+
+    def caller(self, request: Request) -> str | None:
+        """The plugin that asks, `author/name`, as far as the runtime vouches for it."""
+        ...
+
+    def answer(self, action: str, payload: dict[str, Any]) -> dict[str, Any]:
+        """A Host answer as this generation's entities have it."""
+        ...
+
+
+def read_runners(speech: Speech, listed: Any) -> dict[str, RunnerManifest]:
+    """The valid runners of a list by id; an invalid one is passed over with a warning (H01)."""
+    found: dict[str, RunnerManifest] = {}
+    for entry in (listed if isinstance(listed, list) else [])[:MOST_RUNNERS]:
+        try:
+            manifest = speech.manifest(entry)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            log.warning("plugin runner passed over", why=f"{type(error).__name__}: {error}"[:300])
+            continue
+        found.setdefault(manifest.id, manifest)
+    return found

@@ -1,0 +1,213 @@
+"""The `anthropic.messages` wire, streaming: POST {base_url}/v1/messages.
+
+Written from the provider's public API reference ("Create a Message", "Streaming Messages"). An
+answer is a row of blocks: text, thoughts (signed, to be given back as they are), tool calls.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from agents.providers.anthropic_body import WIRE, forms
+from agents.providers.asking import Wire
+from agents.providers.base import (
+    Finished,
+    FinishReason,
+    ModelEvent,
+    ReasoningBlock,
+    ReasoningText,
+    Target,
+    TextDelta,
+)
+from agents.providers.bounds import count, finished
+from agents.providers.calls import Calls
+from agents.providers.decoding import decoder
+from agents.providers.names import Names
+from agents.providers.refusals import interrupted, reported
+from conversations.events import Usage
+
+_MEANINGS: Final[dict[str, FinishReason]] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool_calls",
+}
+_NOTHING: Final[list[ModelEvent]] = []
+
+
+class _Delta(Struct, gc=False):
+    text: str | None = None
+    partial_json: str | None = None
+    thinking: str | None = None
+    signature: str | None = None
+    stop_reason: str | None = None
+
+
+class _Block(Struct, gc=False):
+    type: str = ""
+    id: str | None = None
+    name: str | None = None
+    text: str | None = None
+    thinking: str | None = None
+    signature: str | None = None
+    data: str | None = None
+    input: Any = None
+
+
+class _Details(Struct, gc=False):
+    thinking_tokens: int | None = None
+
+
+class _Usage(Struct, gc=False):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    output_tokens_details: _Details | None = None
+
+
+class _Message(Struct, gc=False):
+    usage: _Usage | None = None
+
+
+class _Event(Struct, gc=False):
+    type: str
+    index: int = 0
+    delta: _Delta | None = None
+    content_block: _Block | None = None
+    message: _Message | None = None
+    usage: _Usage | None = None
+    error: Any = None
+
+
+class _Thought(Struct, gc=False):
+    """A thinking block so far; with `data` it is a redacted one."""
+
+    words: list[str]
+    signature: str = ""
+    data: str = ""
+
+    @property
+    def block(self) -> dict[str, Any]:
+        """As the provider wants it back; {} for one that it did not sign."""
+        if self.data:
+            return {"type": "redacted_thinking", "data": self.data}
+        told = {"thinking": "".join(self.words), "signature": self.signature}
+        return {"type": "thinking"} | told if self.signature else {}
+
+
+_decode: Final = decoder(_Event)
+
+
+class MessagesReader:
+    """Reads the events of one message; whole only with a stop reason or `message_stop`."""
+
+    def __init__(self, names: Names) -> None:
+        self.done = False
+        self.kind: str | None = None
+        self.calls = Calls(names)
+        self._answer_tool = names.answer
+        self._answers: set[int] = set()
+        self._reason = ""
+        self._counts = _Usage()
+        self._thoughts: dict[int, _Thought] = {}
+
+    def read(self, data: bytes) -> list[ModelEvent]:
+        event = _decode(data)
+        self.kind = event.type
+        match event.type:
+            case "content_block_delta":
+                return self._more(event.index, event.delta) if event.delta else _NOTHING
+            case "content_block_start":
+                return self._begin(event.index, event.content_block or _Block())
+            case "message_start" if event.message:
+                self._count(event.message.usage)
+            case "message_delta":
+                self._reason = (event.delta and event.delta.stop_reason) or self._reason
+                self._count(event.usage)
+            case "message_stop":
+                self.done = True
+            case "error":
+                raise reported(event.error)
+        return _NOTHING  # pings, and what may be added to the wire
+
+    def _more(self, place: int, delta: _Delta) -> list[ModelEvent]:
+        if delta.text:
+            return [TextDelta(delta.text)]
+        if delta.partial_json:
+            if place in self._answers:
+                return [TextDelta(delta.partial_json)]
+            self.calls.add(place, delta.partial_json)
+        elif delta.thinking or delta.signature:
+            return self._think(place, delta.thinking or "", delta.signature or "")
+        return _NOTHING
+
+    def _begin(self, place: int, block: _Block) -> list[ModelEvent]:
+        match block.type:
+            case "text" if block.text:
+                return [TextDelta(block.text)]
+            case "thinking":
+                return self._think(place, block.thinking or "", block.signature or "")
+            case "redacted_thinking":
+                self._thoughts[place] = _Thought([], data=block.data or "")
+            case "tool_use" if self._answer_tool and block.name == self._answer_tool:
+                self._answers.add(place)
+            case "tool_use":
+                self.calls.begin(place, id=block.id, name=block.name)
+                if isinstance(block.input, dict) and block.input:  # whole, as others send it
+                    self.calls.add(place, msgspec.json.encode(block.input).decode())
+        return _NOTHING
+
+    def _think(self, place: int, words: str, signature: str) -> list[ModelEvent]:
+        thought = self._thoughts.setdefault(place, _Thought([]))
+        thought.words.append(words)
+        thought.signature += signature
+        return [ReasoningText(words)] if words else _NOTHING
+
+    def _count(self, counts: _Usage | None) -> None:
+        """Counts are totals so far; what an event leaves out stays."""
+        for name in _Usage.__struct_fields__:
+            if counts is not None and (given := getattr(counts, name)) is not None:
+                setattr(self._counts, name, given)
+
+    @property
+    def usage(self) -> Usage:
+        return _usage(self._counts)
+
+    def end(self) -> Finished:
+        if not (self.done or self._reason):
+            raise interrupted()
+        blocks = (thought.block for _, thought in sorted(self._thoughts.items()))
+        reasoning = tuple(ReasoningBlock(WIRE, block) for block in blocks if block)
+        calls = self.calls.whole()
+        gave_answer = self._answers and not calls and self._reason == "tool_use"
+        reason = "end_turn" if gave_answer else self._reason
+        return finished(reason, _MEANINGS, self.usage, calls, reasoning)
+
+
+def _usage(counts: _Usage) -> Usage:
+    """Of input this wire counts apart what it read from and wrote to its cache."""
+    read, written = counts.cache_read_input_tokens, counts.cache_creation_input_tokens
+    details = counts.output_tokens_details or _Details()
+    return Usage(
+        input_tokens=count(counts.input_tokens, read, written),
+        output_tokens=count(counts.output_tokens),
+        cached_tokens=count(read),
+        reasoning_tokens=count(details.thinking_tokens),
+        cache_write_tokens=count(written),
+    )
+
+
+def _url(target: Target) -> str:
+    return f"{target.base_url.rstrip('/').removesuffix('/v1')}/v1/messages"
+
+
+def _headers(key: str) -> dict[str, str]:
+    return {"anthropic-version": "2023-06-01"} | ({"x-api-key": key} if key else {})
+
+
+stream: Final = Wire(WIRE, _url, _headers, forms, MessagesReader)

@@ -1,0 +1,47 @@
+"""JSON of a provider into structs that know only the fields we use; the rest is skipped unread.
+
+They live for one event and hold no cycles, so the garbage collector need not look at them (`gc=False`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from agents.providers.refusals import invalid_response
+
+T = TypeVar("T")
+
+
+def decoder(kind: type[T]) -> Callable[[bytes], T]:
+    """A decoder of events; ProviderError `provider_invalid_response` for what is none."""
+    decode = msgspec.json.Decoder(kind).decode
+
+    def decoded(data: bytes) -> T:
+        try:
+            return decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return _mended(data, decode)
+
+    return decoded
+
+
+def _mended(data: bytes, decode: Callable[[bytes], T]) -> T:
+    """An event with half a surrogate pair in it, as providers send that cut text by UTF-16 units."""
+    try:
+        text = json.dumps(json.loads(data), ensure_ascii=False)
+        return decode(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode())
+    except (ValueError, RecursionError):
+        raise invalid_response() from None
+
+
+def object_of(text: str) -> dict[str, Any]:
+    """A call's arguments for a wire that takes an object; what is none stands under `arguments`."""
+    try:
+        found = msgspec.json.decode(text or "{}")
+    except (msgspec.DecodeError, RecursionError):
+        found = None
+    return found if isinstance(found, dict) else {"arguments": text}

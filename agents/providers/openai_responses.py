@@ -1,0 +1,200 @@
+"""The `openai.responses` wire, streaming and without state kept there: POST {base_url}/responses.
+
+Written from the provider's public API reference ("Create a model response", "Streaming events").
+What the model thought comes encrypted and goes back with the next request.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from agents.providers.asking import DONE, Wire
+from agents.providers.base import (
+    Finished,
+    FinishReason,
+    ModelEvent,
+    ReasoningBlock,
+    ReasoningText,
+    Target,
+    TextDelta,
+)
+from agents.providers.bounds import count, finished
+from agents.providers.calls import Calls
+from agents.providers.decoding import decoder
+from agents.providers.names import Names
+from agents.providers.openai_chat import bearer
+from agents.providers.openai_responses_body import WIRE, forms
+from agents.providers.refusals import interrupted, reported
+from conversations.events import Usage
+
+_MEANINGS: Final[dict[str, FinishReason]] = {"max_output_tokens": "length", "max_tokens": "length"}
+_KEPT: Final = ("type", "id", "summary", "content", "encrypted_content")
+_NOTHING: Final[list[ModelEvent]] = []
+
+
+class _Item(Struct, gc=False):
+    type: str = ""
+    call_id: str | None = None
+    name: str | None = None
+    arguments: str | None = None
+    encrypted_content: str | None = None
+
+
+class _Details(Struct, gc=False):
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
+
+
+class _Usage(Struct, gc=False):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    input_tokens_details: _Details | None = None
+    output_tokens_details: _Details | None = None
+
+
+class _Incomplete(Struct, gc=False):
+    reason: str | None = None
+
+
+class _Response(Struct, gc=False):
+    status: str | None = None
+    error: Any = None
+    incomplete_details: _Incomplete | None = None
+    usage: _Usage | None = None
+
+
+class _Event(Struct, gc=False):
+    type: str
+    delta: Any = None
+    output_index: int = 0
+    summary_index: int = 0
+    arguments: str | None = None
+    item: msgspec.Raw = msgspec.Raw(b"{}")
+    response: _Response | None = None
+    error: Any = None
+    code: str | None = None
+
+
+_decode: Final = decoder(_Event)
+_decode_item: Final = decoder(_Item)
+_decode_block: Final = decoder(dict[str, Any])
+
+
+class ResponsesReader:
+    """Reads the events of one response; whole only with the event that says how it ended."""
+
+    def __init__(self, names: Names) -> None:
+        self.done = False
+        self.kind: str | None = None
+        self.calls = Calls(names)
+        self._ended = ""
+        self._refused = False
+        self.usage = Usage()
+        self._thoughts: list[dict[str, Any]] = []
+
+    def read(self, data: bytes) -> list[ModelEvent]:
+        if data == DONE:  # OpenAI does not say so here, but others do
+            return _NOTHING
+        event = _decode(data)
+        self.kind = kind = event.type
+        if kind == "response.output_text.delta":
+            return [TextDelta(event.delta)] if _is_text(event.delta) else _NOTHING
+        if kind == "response.function_call_arguments.delta":
+            if _is_text(event.delta):
+                self.calls.add(event.output_index, event.delta)
+            return _NOTHING
+        return self._said(event)
+
+    def _said(self, event: _Event) -> list[ModelEvent]:
+        match event.type:
+            case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
+                return [ReasoningText(event.delta)] if _is_text(event.delta) else _NOTHING
+            case "response.reasoning_summary_part.added" if event.summary_index:
+                return [ReasoningText("\n\n")]
+            case "response.refusal.delta" if _is_text(event.delta):
+                self._refused = True
+                return [TextDelta(event.delta)]
+            case _:
+                self._note(event)
+                return _NOTHING
+
+    def _note(self, event: _Event) -> None:
+        match event.type:
+            case "response.output_item.added":
+                self._begin(event.output_index, _decode_item(bytes(event.item)))
+            case "response.function_call_arguments.done":
+                self.calls.settle(event.output_index, event.arguments or "")
+            case "response.output_item.done":
+                self._settle(event.output_index, bytes(event.item))
+            case "response.completed" | "response.incomplete":
+                self._end(event.response or _Response(), event.type.removeprefix("response."))
+            case "response.failed":
+                self._count(event.response)
+                raise reported(event.response and event.response.error)
+            case "error":
+                raise reported(event.error or {"code": event.code})
+
+    def _begin(self, place: int, item: _Item) -> None:
+        if item.type == "function_call":
+            self.calls.begin(place, id=item.call_id, name=item.name)
+
+    def _settle(self, place: int, raw: bytes) -> None:
+        item = _decode_item(raw)
+        if item.type == "function_call":
+            self._begin(place, item)
+            self.calls.settle(place, item.arguments or "")
+            self._thoughts_lead_to(item.call_id)
+        elif item.type == "reasoning" and item.encrypted_content:
+            whole = _decode_block(raw)
+            kept = {name: whole[name] for name in _KEPT if whole.get(name) is not None}
+            self._thoughts.append({"item": kept})
+
+    def _thoughts_lead_to(self, call_id: str | None) -> None:
+        """A thought goes back before what came of it, so the calls after it are noted."""
+        for thought in self._thoughts:
+            thought.setdefault("before", call_id or "")
+
+    def _end(self, response: _Response, how: str) -> None:
+        self.done = True
+        reason = response.incomplete_details and response.incomplete_details.reason
+        self._ended = (reason or "") if how == "incomplete" else "completed"
+        self._count(response)
+
+    def _count(self, response: _Response | None) -> None:
+        if response is not None and response.usage is not None:
+            self.usage = _usage(response.usage)
+
+    def end(self) -> Finished:
+        if not self.done:
+            raise interrupted()
+        calls = self.calls.whole()
+        completed: FinishReason = "tool_calls" if calls else "refusal" if self._refused else "stop"
+        blocks = tuple(ReasoningBlock(WIRE, thought) for thought in self._thoughts)
+        meanings = _MEANINGS | {"completed": completed}
+        return finished(self._ended or "incomplete", meanings, self.usage, calls, blocks)
+
+
+def _is_text(delta: object) -> bool:
+    return isinstance(delta, str) and delta != ""
+
+
+def _usage(usage: _Usage) -> Usage:
+    read, made = usage.input_tokens_details or _Details(), usage.output_tokens_details or _Details()
+    return Usage(
+        input_tokens=count(usage.input_tokens),
+        output_tokens=count(usage.output_tokens),
+        cached_tokens=count(read.cached_tokens),
+        reasoning_tokens=count(made.reasoning_tokens),
+        cache_write_tokens=count(read.cache_write_tokens),
+    )
+
+
+def _url(target: Target) -> str:
+    return f"{target.base_url.rstrip('/')}/responses"
+
+
+stream: Final = Wire(WIRE, _url, bearer, forms, ResponsesReader)

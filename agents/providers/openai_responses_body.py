@@ -1,0 +1,83 @@
+"""Requests as the `openai.responses` wire writes them: a list of items instead of messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from agents.providers.base import ChatMessage, ImagePart, ModelRequest, ToolCall, ToolSpec
+from agents.providers.names import Names
+from agents.providers.openai_chat_body import named, url_of
+
+WIRE: Final = "openai.responses"
+
+Body = dict[str, Any]
+
+
+def forms(model: str, request: ModelRequest, names: Names) -> list[Body]:
+    """As models take it that reason, those that only sample differently last."""
+    body = _body(model, request, names)
+    chosen = {"temperature": request.temperature, "top_p": request.top_p}
+    sampling = {name: value for name, value in chosen.items() if value is not None}
+    effort = {"effort": request.reasoning} if request.reasoning else {}
+    asked = {"reasoning": {"summary": "auto"} | effort, "include": ["reasoning.encrypted_content"]}
+    return [body | asked | sampling, body | asked, body | sampling]
+
+
+def _body(model: str, request: ModelRequest, names: Names) -> Body:
+    body: Body = {
+        "model": model,
+        "stream": True,
+        "store": False,
+        "input": [item for said in request.messages for item in _items(said, names)],
+    }
+    if request.tools:
+        body["tools"] = [_tool(tool, names) for tool in request.tools]
+    if request.max_tokens is not None:
+        body["max_output_tokens"] = request.max_tokens
+    if request.json_schema is not None:
+        body["text"] = {"format": {"type": "json_schema"} | named(request.json_schema)}
+    return body
+
+
+def _items(said: ChatMessage, names: Names) -> Iterator[Body]:
+    match said.role:
+        case "tool":
+            output: object = _content(said) if said.images else said.content
+            yield {"type": "function_call_output", "call_id": said.tool_call_id, "output": output}
+        case "assistant":
+            yield from _answer(said, names)
+        case role:
+            yield {"type": "message", "role": role, "content": _content(said)}
+
+
+def _answer(said: ChatMessage, names: Names) -> Iterator[Body]:
+    """What the model said, each of its thoughts before the call that came of it."""
+    thoughts = [kept.block for kept in said.reasoning if kept.wire == WIRE]
+    called = {call.id for call in said.tool_calls}
+    yield from (thought["item"] for thought in thoughts if thought.get("before") not in called)
+    if said.content:
+        words = [{"type": "output_text", "text": said.content}]
+        yield {"type": "message", "role": "assistant", "content": words}
+    for call in said.tool_calls:
+        yield from (thought["item"] for thought in thoughts if thought.get("before") == call.id)
+        yield _call(call, names)
+
+
+def _call(call: ToolCall, names: Names) -> Body:
+    told = {"call_id": call.id, "name": names.sent(call.name), "arguments": call.arguments or "{}"}
+    return {"type": "function_call"} | told
+
+
+def _content(said: ChatMessage) -> list[Body]:
+    words = [{"type": "input_text", "text": said.content}] if said.content or not said.images else []
+    return [*words, *map(_image, said.images)]
+
+
+def _image(image: ImagePart) -> Body:
+    return {"type": "input_image", "image_url": url_of(image), "detail": "auto"}
+
+
+def _tool(tool: ToolSpec, names: Names) -> Body:
+    told = {"name": names.sent(tool.name), "description": tool.description}
+    return {"type": "function"} | told | {"parameters": tool.parameters, "strict": False}

@@ -1,0 +1,78 @@
+"""Cards that a model shows by `parley.show`: each becomes the `ui_hints` of a message of its answer.
+
+The tool is never run and, unless it is to be seen, no event tells of its call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Sequence
+from typing import Any
+
+from agents.card_hints import SHOW, fault_of, words
+from agents.providers.base import ChatMessage, ToolCall, ToolSpec
+from agents.requests import ToolUse
+from agents.runners.base import ToolOutcome
+from agents.runners.tool_loop import arguments_of, completed, told
+from conversations import events
+from conversations.events import Fact, MessageBody, Problem
+
+
+class Cards:
+    """The cards of one run: those that wait for a message, and the answers to the calls."""
+
+    def __init__(self, *, visible: bool) -> None:
+        self._visible = visible
+        self._waiting: list[dict[str, Any]] = []
+
+    @staticmethod
+    def parted(
+        calls: Sequence[ToolCall], offered: Sequence[ToolSpec], clients: Container[str]
+    ) -> tuple[list[ToolCall], list[ToolCall]]:
+        """The calls that show a card, and the others; a client's own tool of the name is its own."""
+        ours = SHOW not in clients and any(tool.name == SHOW for tool in offered)
+        shows = [call for call in calls if ours and call.name == SHOW]
+        return shows, [call for call in calls if not ours or call.name != SHOW]
+
+    def take(self, calls: Sequence[ToolCall]) -> tuple[list[Fact], list[ChatMessage]]:
+        """Take the calls' cards; what is logged of them, and what the model is answered."""
+        outcomes = [(call, self._outcome(call)) for call in calls]
+        facts = [fact for call, outcome in outcomes for fact in self._facts(call, outcome)]
+        answers = [
+            ChatMessage("tool", told(outcome), tool_call_id=call.id) for call, outcome in outcomes
+        ]
+        return facts, answers
+
+    def said(self, message_id: str, text: str) -> Iterator[Fact]:
+        """The message that the model has said before it goes on, with the first card that waits.
+
+        Where it said nothing the cards wait for its next message.
+        """
+        if text:
+            hints = self._waiting.pop(0) if self._waiting else None
+            yield events.MessageCompleted(MessageBody(message_id, "assistant", text, ui_hints=hints))
+
+    def last(self, message_id: str, text: str) -> Iterator[Fact]:
+        """The last message, if a card waits for it; every card more is a message of its own."""
+        if self._waiting and text:
+            yield from self.said(message_id, text)
+            message_id = f"{message_id}-card"
+        for number, hints in enumerate(self._waiting, 1):
+            own_id = message_id if number == 1 else f"{message_id}-{number}"
+            text = words(hints)
+            yield events.MessageDelta(own_id, text)
+            yield events.MessageCompleted(MessageBody(own_id, "assistant", text, ui_hints=hints))
+        self._waiting.clear()
+
+    def _outcome(self, call: ToolCall) -> ToolOutcome:
+        use = ToolUse(SHOW, arguments_of(call))
+        if fault := fault_of(use.arguments):
+            return ToolOutcome(use, 0, None, Problem("invalid_arguments", fault))
+        self._waiting.append(use.arguments)
+        return ToolOutcome(use, 0, {"shown": True})
+
+    def _facts(self, call: ToolCall, outcome: ToolOutcome) -> Iterable[Fact]:
+        if not self._visible:
+            return ()
+        use = outcome.use
+        started = events.ToolCallStarted(call.id, use.name, use.arguments, "component")
+        return (started, completed(call.id, outcome))

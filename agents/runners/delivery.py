@@ -1,0 +1,185 @@
+"""What of a run's facts is delivered, by the result mode asked for (specs/text-run.md §1, §2, §5).
+
+It stands between runner and log, so every dialect, the history and a replay read the same. A run
+whose mode is `auto` is decided by what comes first, words or raw pieces, and nothing of either goes
+out before; therefore the log says it too: its first `message.delta` or `upstream.raw` is the decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, Protocol
+
+import msgspec
+
+from agents.providers.base import ENVELOPE
+from agents.requests import ResultMode
+from agents.runners.thinkingml import Repair, validate_thinkingml
+from conversations import events
+from conversations.events import Fact, MessageBody, MessageDelta, Terminal, UpstreamRaw
+from conversations.growing import GrowingText
+
+RAW_FRAMES: Final = 4
+RAW_CHARACTERS: Final = 4_096
+MOST_RAW_HELD: Final = 64
+
+
+class Delivery(Protocol):
+    """One run's facts on their way to the log."""
+
+    def take(self, fact: Fact) -> Iterable[Fact]:
+        """The facts to log now that the runner has said this one."""
+        ...
+
+    def end(self, terminal: Terminal) -> tuple[Sequence[Fact], Terminal]:
+        """What is still to be logged, however the run ended, and its ending."""
+        ...
+
+
+def delivery_for(mode: ResultMode | None) -> Delivery:
+    """The delivery of a run that was asked for in this mode; a dialect without modes has None."""
+    match mode:
+        case "xml_plaintext":
+            return Mended()
+        case "auto":
+            return Undecided()
+    return AsSaid()
+
+
+class AsSaid:
+    """`raw_passthrough`: everything as the runner says it."""
+
+    def take(self, fact: Fact) -> Iterable[Fact]:
+        return (fact,)
+
+    def end(self, terminal: Terminal) -> tuple[Sequence[Fact], Terminal]:
+        return (), terminal
+
+
+class Mended:
+    """`xml_plaintext`: each message is ThinkingML, mended while it streams.
+
+    The ending of a run that completes carries `thinkingml`: "ok", or what the validator found wrong
+    with the words of the model (and the repair has mended).
+    """
+
+    def __init__(self) -> None:
+        self._message = _Message("")
+        self._verdict: str | None = None
+        self._any = False
+
+    def take(self, fact: Fact) -> Iterable[Fact]:
+        match fact:
+            case MessageDelta(message_id, text):
+                return self._say(message_id, text)
+            case events.MessageCompleted(body) if body.role == "assistant":
+                return self._complete(body)
+            case UpstreamRaw():
+                return ()
+        return (fact,)
+
+    def end(self, terminal: Terminal) -> tuple[Sequence[Fact], Terminal]:
+        last = self._close()
+        if isinstance(terminal, events.RunCompleted):
+            verdict = (self._verdict or "ok") if self._any else "empty_reply"
+            told = terminal.metadata | {"thinkingml": verdict}
+            terminal = msgspec.structs.replace(terminal, metadata=told)
+        return last, terminal
+
+    def _say(self, message_id: str, text: str) -> Iterable[Fact]:
+        if message_id == self._message.id:
+            return self._message.add(text)
+        closed = self._close()
+        self._message = _Message(message_id)
+        return (*closed, *self._message.add(text))
+
+    def _complete(self, body: MessageBody) -> Iterable[Fact]:
+        """A message as a whole: its words go out as deltas too if they have not."""
+        said = () if body.message_id == self._message.id else self._say(body.message_id, body.content)
+        message, rest = self._message, self._close()
+        whole = msgspec.structs.replace(body, content=message.delivered)
+        return (*said, *rest, events.MessageCompleted(whole))
+
+    def _close(self) -> Sequence[Fact]:
+        message, self._message = self._message, _Message("")
+        if message.said:
+            self._any = True
+            self._verdict = self._verdict or validate_thinkingml(message.said)
+        return message.finish()
+
+
+class _Message:
+    """One message on its way through the repair."""
+
+    def __init__(self, message_id: str) -> None:
+        self.id = message_id
+        self._said = GrowingText()
+        self._repair = Repair()
+        self._delivered = GrowingText()
+
+    @property
+    def delivered(self) -> str:
+        return str(self._delivered)
+
+    @property
+    def said(self) -> str:
+        """What the runner said, before the repair."""
+        return str(self._said)
+
+    def add(self, text: str) -> Sequence[Fact]:
+        self._said.add(text)
+        return self._deliver(self._repair.feed(text))
+
+    def finish(self) -> Sequence[Fact]:
+        return self._deliver(self._repair.finish()) if self._said else ()
+
+    def _deliver(self, text: str) -> Sequence[Fact]:
+        if not text:
+            return ()
+        self._delivered.add(text)
+        return (MessageDelta(self.id, text),)
+
+
+class Undecided:
+    """`auto`: the first words make it `xml_plaintext`, raw pieces without any `raw_passthrough`."""
+
+    def __init__(self) -> None:
+        self._decision: Delivery | None = None
+        self._raw: list[UpstreamRaw] = []
+
+    def take(self, fact: Fact) -> Iterable[Fact]:
+        if self._decision is not None:
+            return self._decision.take(fact)
+        match fact:
+            case MessageDelta(_, text) if text:
+                return self._decide(Mended()).take(fact)
+            case events.MessageCompleted(body) if body.role == "assistant" and body.content:
+                return self._decide(Mended()).take(fact)
+            case MessageDelta() | events.MessageCompleted():
+                return ()
+            case UpstreamRaw():
+                self._raw.append(fact)
+                return self._flush() if self._is_enough() else ()
+            case events.ModelRouted():
+                self._raw.clear()  # what an endpoint said that then failed
+        return (fact,)
+
+    def end(self, terminal: Terminal) -> tuple[Sequence[Fact], Terminal]:
+        if self._decision is None:
+            return self._flush(), terminal
+        return self._decision.end(terminal)
+
+    def _decide(self, decision: Delivery) -> Delivery:
+        self._decision = decision
+        return decision
+
+    def _is_enough(self) -> bool:
+        """Announcements do not count (one wire makes four before any word), up to a limit."""
+        telling = [piece for piece in self._raw if piece.upstream_event not in ENVELOPE]
+        size = sum(len(piece.raw) for piece in telling)
+        return len(telling) >= RAW_FRAMES or size >= RAW_CHARACTERS or len(self._raw) >= MOST_RAW_HELD
+
+    def _flush(self) -> Sequence[Fact]:
+        self._decide(AsSaid())
+        flushed, self._raw = tuple(self._raw), []
+        return flushed

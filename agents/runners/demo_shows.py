@@ -1,0 +1,84 @@
+"""What the offline model shows when its question says so: `demo.think` reasoning, `demo.card` a card."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from agents.runners.base import CHINESE
+
+THINK: Final = "demo.think"
+CARD: Final = "demo.card"
+_ENGLISH_PART: Final = re.compile(
+    r"(?P<name>(?<![\w-])[A-Z0-9][^\u3000-\u9fff:]*): (?P<told>[^\u3000-\u9fff]+)$"
+)
+_WORDS: Final = re.compile(r"\s*\bdemo\.(?:think|card)\b[:：]?\s*", re.ASCII)
+_LONGEST: Final = 200
+
+
+def plain(question: str) -> str:
+    """The question without the words that only say how to answer."""
+    return _WORDS.sub(" ", question).strip() or question
+
+
+def thoughts(question: str) -> str:
+    """What the model thinks before it answers; "" unless it is asked to."""
+    if THINK not in question:
+        return ""
+    asked = " ".join(plain(question).split())[:_LONGEST]
+    if CHINESE.search(asked):
+        return f"用户问的是“{asked}”。先在动作库里查找，再挑最合适的几个动作，最后提醒休息和动作质量。"
+    return (
+        f"The question is “{asked}”. I look into the exercise library first, take what fits best, and "
+        "end with how long to rest."
+    )
+
+
+def hints(question: str, exercises: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """A card of what was found, as `ui_hints`; None unless it is asked for and there is something."""
+    if CARD not in question or not exercises:
+        return None
+    chinese = bool(CHINESE.search(question))
+    shown = exercises[:5]
+    again = "换几个别的动作" if chinese else "Which exercises train my back?"
+    return {
+        "status": "success",
+        "title": "推荐动作" if chinese else "Suggested exercises",
+        "locale": "zh-CN" if chinese else "en",
+        "ordered": True,
+        "items": [_item(item, chinese=chinese) for item in shown],
+        "actions": [
+            {
+                "label": "换一批" if chinese else "Ask about my back",
+                "style": "primary",
+                "action": {"type": "send_message", "text": again},
+            },
+            {
+                "label": "复制" if chinese else "Copy the names",
+                "action": {"type": "copy", "text": ", ".join(_name(one, chinese) for one in shown)},
+            },
+        ],
+    }
+
+
+def both(item: dict[str, Any]) -> tuple[str, str, str]:
+    """(Chinese description, English name, English description) of an exercise, as far as there are any.
+
+    The library writes both languages into one description: 中文 English Name: English.
+    """
+    whole = str(item.get("description") or "")
+    found = _ENGLISH_PART.search(whole)
+    if found is None or not CHINESE.search(whole[: found.start()]):
+        return whole, str(item["name"]), "" if CHINESE.search(whole) else whole
+    return whole[: found.start()].strip(), found["name"].strip(), found["told"].strip()
+
+
+def _name(exercise: dict[str, Any], chinese: bool) -> str:
+    return str(exercise["name"] if chinese else both(exercise)[1])[:_LONGEST]
+
+
+def _item(exercise: dict[str, Any], *, chinese: bool) -> dict[str, Any]:
+    sets, reps = exercise.get("defaultSets"), exercise.get("defaultReps")
+    badge = {"badge": {"label": f"{sets} × {reps}"}} if sets and reps else {}
+    described = both(exercise)[0 if chinese else 2][:_LONGEST]
+    return {"title": _name(exercise, chinese), "description": described} | badge

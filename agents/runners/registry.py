@@ -1,0 +1,78 @@
+"""The runners that installed packages bring, by the entry point group `parley.runners`.
+
+Each entry is a `Runner` or a hosted one (`agents.hosting.runner`): an object with `run(context, host)`,
+or a class of such that takes no arguments. One that cannot be loaded or is none is left out and logged
+with its package: it must not stop the start, and `why_not` tells staff.
+"""
+
+from __future__ import annotations
+
+import inspect
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Final, cast
+
+import structlog
+
+from agents.runners.base import Runner
+
+log = structlog.get_logger(__name__)
+
+GROUP: Final = "parley.runners"
+
+
+class _NotARunner(Exception):
+    """The message says what is wrong with an entry."""
+
+
+def runners() -> dict[str, Runner]:
+    """Every runner that could be loaded, by the name of its entry."""
+    return dict(_loaded()[0])
+
+
+def why_not(name: str) -> str:
+    """Why there is no runner of this name, in a sentence with the fix; "" if there is one."""
+    found, faults = _loaded()
+    if name in found:
+        return ""
+    known = ", ".join(sorted(found)) or "none"
+    return faults.get(name) or f"No package brings a runner named {name}. Installed: {known}."
+
+
+def forget() -> None:
+    """Look at the installed packages again."""
+    _loaded.cache_clear()
+
+
+@cache
+def _loaded() -> tuple[dict[str, Runner], dict[str, str]]:
+    found: dict[str, Runner] = {}
+    faults: dict[str, str] = {}
+    for entry in entry_points(group=GROUP):
+        try:
+            if entry.name in found:
+                raise _NotARunner("another package has taken this name: rename one of the entries")
+            found[entry.name] = _runner(entry)
+        except _NotARunner as error:
+            faults.setdefault(entry.name, f"The runner {entry.name} ({entry.value}): {error}.")
+            log.error("runner left out", entry=entry.name, value=entry.value, reason=str(error))
+        except Exception as error:  # somebody else's package
+            reason = f"it cannot be loaded ({type(error).__name__}): look in the log, mend the package"
+            faults.setdefault(entry.name, f"The runner {entry.name} ({entry.value}): {reason}.")
+            log.exception("runner not loaded", entry=entry.name, value=entry.value)
+    return found, faults
+
+
+def _runner(entry: EntryPoint) -> Runner:
+    loaded = entry.load()
+    made = loaded() if inspect.isclass(loaded) else loaded
+    run = getattr(made, "run", None)
+    if not callable(run) or inspect.iscoroutinefunction(run):
+        raise _NotARunner(
+            "its run must be an async generator: async def run(self, context, host) with yield"
+        )
+    try:
+        inspect.signature(run).bind(None, None)
+    except TypeError:
+        raise _NotARunner("its run must take context and host") from None
+    return cast("Runner", made)

@@ -1,0 +1,80 @@
+"""Where in a ThinkingML text its repair is: a part takes what is said, and says who takes the rest."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Protocol
+
+from agents.runners.thinkingml.output import Output, as_text
+from agents.runners.thinkingml.tags import Tag
+
+
+class Part(Protocol):
+    """Where in the text the repair is."""
+
+    @property
+    def sheds_broken(self) -> bool:
+        """Whether a tag that the text breaks off in is left out at the end."""
+        ...
+
+    def text(self, text: str) -> Part:
+        """Take plain text."""
+        ...
+
+    def tag(self, tag: Tag) -> Part:
+        """Take a tag (or a stub)."""
+        ...
+
+    def end(self) -> None:
+        """Write what makes the text whole."""
+        ...
+
+
+class Spoken(ABC):
+    """A part whose words go out as they come, after `enter` has made a place for them."""
+
+    sheds_broken = True
+
+    def __init__(self, output: Output) -> None:
+        self.output = output
+
+    def enter(self) -> None:  # noqa: B027 (most parts need nothing)
+        """Write what must stand before words."""
+
+    def gap(self, blank: str) -> None:
+        """White space before the words."""
+        self.output.say(blank)
+
+    @property
+    def entered(self) -> bool:
+        """Whether words may follow at once."""
+        return True
+
+    def text(self, text: str) -> Part:
+        if not self.entered:
+            words = text.lstrip()
+            self.gap(text[: len(text) - len(words)])
+            if not words:
+                return self
+            self.enter()
+            text = words
+        self.output.say(text)
+        return self
+
+    def quote(self, tag: Tag) -> Part:
+        """A tag that may not stand here, as text."""
+        if not self.entered:
+            self.enter()
+        if tag.name == "stub":
+            self.output.say_stub(tag.text)
+        elif tag.name in {"queries", "/queries"}:
+            self.output.say(tag.text)
+        else:
+            self.output.put(as_text(tag))
+        return self
+
+    @abstractmethod
+    def tag(self, tag: Tag) -> Part: ...
+
+    @abstractmethod
+    def end(self) -> None: ...

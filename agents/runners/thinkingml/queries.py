@@ -1,0 +1,69 @@
+"""The search queries that end `<final>`: a JSON array of at most 5 distinct strings of at most 80."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from agents.runners.thinkingml.tags import TAG
+
+MOST: Final = 5
+LONGEST: Final = 80
+_UNREADABLE: Final = object()
+
+
+def problem(body: str) -> str | None:
+    """What is wrong with the array, as the validator's reason; None if nothing is."""
+    queries = _read(body)
+    if queries is _UNREADABLE:
+        return "serp_queries_json_parse_error"
+    if not isinstance(queries, list):
+        return "serp_queries_not_array"
+    if len(queries) > MOST:
+        return "serp_queries_too_many"
+    if len(set(map(_as_key, queries))) < len(queries):
+        return "serp_queries_not_deduped"
+    if not all(isinstance(query, str) for query in queries):
+        return "serp_queries_item_not_string"
+    if any(len(query) > LONGEST for query in queries):
+        return "serp_queries_item_too_long"
+    return None
+
+
+def block(body: str) -> str:
+    """The whole comment for an array as the model wrote it, with what is usable of it."""
+    queries = _read(body)
+    usable = [query for query in queries if _usable(query)] if isinstance(queries, list) else []
+    return _comment(list(dict.fromkeys(usable))[:MOST])
+
+
+def is_clean(body: str) -> bool:
+    """Whether the array can stay as it is written: valid, and without tags in its strings."""
+    return problem(body) is None and not TAG.search(body) and "<serp_queries>" not in body
+
+
+def _comment(queries: list[str]) -> str:
+    written = json.dumps(queries, ensure_ascii=False).replace("<", "\\u003c").replace(">", "\\u003e")
+    return f"<!-- <serp_queries>\n{written}\n</serp_queries> -->"
+
+
+EMPTY: Final = _comment([])
+
+
+def _read(body: str) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return _UNREADABLE
+
+
+def _as_key(query: object) -> str:
+    """Equal for equal JSON only: 1, true and "1" are three."""
+    try:
+        return json.dumps(query, sort_keys=True)
+    except RecursionError:  # nested just as deep as can be read; no string, which is said next
+        return f"{id(query)}"
+
+
+def _usable(query: object) -> bool:
+    return isinstance(query, str) and len(query) <= LONGEST and bool(query.strip())

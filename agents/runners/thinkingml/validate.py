@@ -1,0 +1,255 @@
+"""Whether a text is ThinkingML v4.5, and if not, the first thing that is wrong with it.
+
+The checks run in the order of `_CHECKS`, each on a text that has passed those before it. Nothing
+may stand outside the blocks but white space.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from agents.runners.thinkingml import queries
+from agents.runners.thinkingml.tags import (
+    LONGEST_GAP,
+    LONGEST_QUERIES,
+    PARSING_ERROR,
+    PHASE,
+    STRUCTURE,
+    TAG,
+)
+
+_GAP: Final = rf"\s{{0,{LONGEST_GAP}}}"
+_PRELUDE: Final = re.compile(
+    rf"{_GAP}(?:<(think|serp)>(?:(?!</?(?:think|serp)>).)*</\1>{_GAP})*", re.DOTALL
+)
+_QUERIES: Final = re.compile(
+    r"<!--\s{0,64}<serp_queries>(?P<body>.*)</serp_queries>\s{0,64}-->(?P<gap>\s*)\Z", re.DOTALL
+)
+
+
+def validate_thinkingml(text: str) -> str | None:
+    """None if the text is ThinkingML, else the reason (specs/text-run.md §5)."""
+    reply = _Reply(text)
+    return next((reason for check in _CHECKS if (reason := check(reply))), None)
+
+
+@dataclass(frozen=True)
+class _Tag:
+    """A tag at its place; `name` as written."""
+
+    name: str
+    closes: bool
+    text: str
+    start: int
+    end: int
+
+    @property
+    def canonical(self) -> bool:
+        return self.name in STRUCTURE and self.text == f"<{'/' * self.closes}{self.name}>"
+
+
+@dataclass
+class _Reply:
+    """A text and its parts; each part only for a text that has it."""
+
+    text: str
+
+    @cached_property
+    def tags(self) -> list[_Tag]:
+        return [
+            _Tag(found["name"], bool(found["mark"]), found[0], found.start(), found.end())
+            for found in TAG.finditer(self.text)
+        ]
+
+    @cached_property
+    def counts(self) -> Counter[tuple[str, bool]]:
+        return Counter((tag.name.lower(), tag.closes) for tag in self.tags)
+
+    def place(self, tag: str) -> int:
+        return self.text.find(tag)
+
+    def between(self, begin: str, end: str) -> str:
+        return self.text[self.place(begin) + len(begin) : self.place(end)]
+
+    @cached_property
+    def thinking(self) -> str:
+        return self.between("<thinking>", "</thinking>")
+
+    @cached_property
+    def final(self) -> str:
+        return self.between("<final>", "</final>")
+
+    @cached_property
+    def queries(self) -> str:
+        found = _QUERIES.search(self.final)
+        return found["body"] if found else ""
+
+    @cached_property
+    def phase_tags(self) -> list[_Tag]:
+        return [tag for tag in self.tags if tag.name == "phase"]
+
+    @cached_property
+    def phase_ids(self) -> list[int]:
+        begin, end = self.place("<thinking>"), self.place("</thinking>")
+        inside = (tag.text for tag in self.phase_tags if begin < tag.start < end)
+        return [int(found[1]) for text in inside if (found := PHASE.fullmatch(text))]
+
+    @cached_property
+    def phases(self) -> list[str]:
+        """What stands between the tags of each phase, in a text whose phase tags take turns."""
+        pairs = zip(self.phase_tags[::2], self.phase_tags[1::2], strict=False)
+        return [self.text[begin.end : end.start] for begin, end in pairs]
+
+    @cached_property
+    def outside_phases(self) -> str:
+        """What of the thinking is in no phase."""
+        place, parts = self.place("<thinking>") + len("<thinking>"), []
+        for begin, end in zip(self.phase_tags[::2], self.phase_tags[1::2], strict=False):
+            parts.append(self.text[place : begin.start])
+            place = end.end
+        return "".join(parts) + self.text[place : self.place("</thinking>")]
+
+
+def _empty(reply: _Reply) -> str | None:
+    return None if reply.text.strip() else "empty_reply"
+
+
+def _marker(reply: _Reply) -> str | None:
+    return "parsing_error_marker" if PARSING_ERROR in reply.text else None
+
+
+def _count(name: str, *allowed: int) -> Callable[[_Reply], str | None]:
+    def check(reply: _Reply) -> str | None:
+        opened, closed = reply.counts[name, False], reply.counts[name, True]
+        return None if opened == closed and opened in allowed else f"invalid_{name}_block_count"
+
+    return check
+
+
+def _required(reply: _Reply) -> str | None:
+    """One of each, however written, are there; they must be there as the protocol writes them."""
+    wanted = ("<thinking>", "</thinking>", "<final>", "</final>")
+    return None if all(tag in reply.text for tag in wanted) else "missing_required_blocks"
+
+
+def _thinking_order(reply: _Reply) -> str | None:
+    begin = reply.place("<thinking>")
+    prelude = reply.text[: min(begin, reply.place("<final>"))]
+    late_serp = "<serp>" in reply.text and "<serp>" not in prelude
+    whole = _PRELUDE.fullmatch(prelude) and "<think>" not in reply.text[begin:]
+    if reply.place("</thinking>") > begin and (late_serp or whole):
+        return None
+    return "invalid_thinking_order"
+
+
+def _final_order(reply: _Reply) -> str | None:
+    end = reply.place("</final>")
+    after = reply.text[end + len("</final>") :]
+    early = reply.place("<final>") < reply.place("</thinking>")  # which has a reason of its own
+    last = early or (not after.strip() and len(after) <= LONGEST_GAP)
+    return None if reply.place("<final>") < end and last else "invalid_final_order"
+
+
+def _serp_first(reply: _Reply) -> str | None:
+    late = reply.place("</serp>") > reply.place("<thinking>")
+    return "invalid_sequence_serp_thinking" if late else None
+
+
+def _thinking_first(reply: _Reply) -> str | None:
+    late = reply.place("</thinking>") > reply.place("<final>")
+    return "invalid_sequence_thinking_final" if late else None
+
+
+def _adjacent(reply: _Reply) -> str | None:
+    gap = reply.between("</thinking>", "<final>")
+    return "final_not_immediately_after_thinking" if gap.strip() else None
+
+
+def _expected(reply: _Reply) -> str | None:
+    """Phases are looked at later, because their tags have attributes."""
+    found = (tag.name for tag in reply.tags if tag.name != "phase" and not tag.canonical)
+    return next((f"unexpected_tag:{name}" for name in found), None)
+
+
+def _thought(reply: _Reply) -> str | None:
+    return None if reply.thinking.strip() else "missing_thinking_content"
+
+
+def _has_phase(reply: _Reply) -> str | None:
+    return None if reply.phase_ids else "missing_phase"
+
+
+def _from_one(reply: _Reply) -> str | None:
+    return None if reply.phase_ids[0] == 1 else "phase_id_not_start_from_1"
+
+
+def _one_by_one(reply: _Reply) -> str | None:
+    wanted = list(range(1, len(reply.phase_ids) + 1))
+    return None if reply.phase_ids == wanted else "phase_id_not_strict_increment"
+
+
+def _blocks_match(reply: _Reply) -> str | None:
+    tags = reply.phase_tags
+    in_turn = [tag.closes for tag in tags] == [False, True] * len(reply.phase_ids)
+    exact = all(PHASE.fullmatch(tag.text) or tag.text == "</phase>" for tag in tags)
+    inside = reply.place("<thinking>") < tags[0].start < tags[-1].start < reply.place("</thinking>")
+    whole = in_turn and exact and inside and not reply.outside_phases.strip()
+    return None if whole else "phase_block_mismatch"
+
+
+def _titles(reply: _Reply) -> str | None:
+    each = all(
+        phase.lstrip().startswith("<title>")
+        and (phase.count("<title>"), phase.count("</title>")) == (1, 1)
+        for phase in reply.phases
+    )
+    wanted = len(reply.phases)
+    only = (reply.counts["title", False], reply.counts["title", True]) == (wanted, wanted)
+    return None if each and only else "invalid_title_count_in_phase"
+
+
+def _answered(reply: _Reply) -> str | None:
+    return None if reply.final.strip() else "missing_final_content"
+
+
+def _has_queries(reply: _Reply) -> str | None:
+    counts = reply.final.count("<serp_queries>"), reply.final.count("</serp_queries>")
+    found = _QUERIES.search(reply.final) if counts == (1, 1) else None
+    if found and len(found["body"]) <= LONGEST_QUERIES and len(found["gap"]) <= LONGEST_GAP:
+        return None
+    return "missing_or_invalid_serp_queries_block"
+
+
+def _queries_valid(reply: _Reply) -> str | None:
+    return queries.problem(reply.queries)
+
+
+_CHECKS: Final[tuple[Callable[[_Reply], str | None], ...]] = (
+    _empty,
+    _marker,
+    _count("thinking", 1),
+    _count("final", 1),
+    _count("serp", 0, 1),
+    _count("think", 0, 1),
+    _required,
+    _thinking_order,
+    _final_order,
+    _serp_first,
+    _thinking_first,
+    _adjacent,
+    _expected,
+    _thought,
+    _has_phase,
+    _from_one,
+    _one_by_one,
+    _blocks_match,
+    _titles,
+    _answered,
+    _has_queries,
+    _queries_valid,
+)

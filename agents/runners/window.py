@@ -1,0 +1,73 @@
+"""What of a conversation a model reads: the newest that fits its context, never half of a tool call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from agents.providers.base import ChatMessage
+from agents.runners.tokens import of_messages
+
+Unit = tuple[ChatMessage, ...]
+_LEAST_ANSWER: Final = 256
+
+
+class Window(Struct, frozen=True):
+    """What is kept, in order, and how many messages before it were cut."""
+
+    kept: tuple[ChatMessage, ...]
+    cut: int = 0
+
+
+def window(said: Sequence[ChatMessage], budget: int, *, needed: int = 1) -> Window:
+    """The newest messages that come to at most `budget` tokens.
+
+    The last `needed` messages stay whatever they come to, and so do system messages; a call and its
+    answers stay or go together. Nothing older than the first thing that does not fit is kept.
+    """
+    whole = list(units(said))
+    kept: list[Unit] = []
+    left = budget - of_messages(one for unit in whole if _is_system(unit) for one in unit)
+    seen, open_ = 0, True
+    for unit in reversed(whole):
+        if _is_system(unit):
+            kept.append(unit)
+            continue
+        cost = of_messages(unit)
+        must = seen < max(needed, 1)
+        open_ = open_ and (must or cost <= left)
+        if must or open_:
+            kept.append(unit)
+            left -= cost
+        seen += len(unit)
+    messages = tuple(one for unit in reversed(kept) for one in unit)
+    return Window(messages, len(said) - len(messages))
+
+
+def units(said: Sequence[ChatMessage]) -> Iterator[Unit]:
+    """The messages in the pieces that belong together: a message that calls tools, and the answers."""
+    held: list[ChatMessage] = []
+    for message in said:
+        if held and message.role == "tool":
+            held.append(message)
+            continue
+        if held:
+            yield tuple(held)
+        held = [message]
+    if held:
+        yield tuple(held)
+
+
+def history_budget(size: int, *, answer: int | None, fixed: int) -> int:
+    """Tokens left for what was said before, of a context that also holds `fixed` ones and the answer.
+
+    A model whose answers have no limit gets a quarter of its context for one.
+    """
+    room = min(answer or size // 4, size // 2)
+    return max(0, size - max(room, _LEAST_ANSWER) - fixed)
+
+
+def _is_system(unit: Unit) -> bool:
+    return unit[0].role == "system"

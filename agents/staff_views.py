@@ -1,0 +1,98 @@
+"""For staff and analysts: the dashboard's numbers, and ending a user's streams."""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponseBase
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from agents import guards
+from agents.dashboard import WINDOWS, dashboard
+from config.auth.bearer import Caller, require_staff
+from config.auth.rights import check_right, require_right
+from config.errors import InvalidRequest
+from config.http import allow, api, json_response
+
+Fields = dict[str, serializers.Field[Any, Any, Any, Any]]
+
+_MODELS: Final[Fields] = {
+    "total": serializers.IntegerField(),
+    "available": serializers.IntegerField(),
+    "unavailable": serializers.IntegerField(),
+    "rows": serializers.ListField(child=serializers.DictField()),
+}
+_REQUESTS: Final[Fields] = {
+    "total": serializers.IntegerField(),
+    "success": serializers.IntegerField(),
+    "error": serializers.IntegerField(),
+    "avg_latency_ms": serializers.FloatField(),
+}
+_CONNECTIVITY: Final[Fields] = {
+    "is_running": serializers.BooleanField(),
+    "healthy_endpoints": serializers.IntegerField(),
+    "total_endpoints": serializers.IntegerField(),
+    "connectivity_rate": serializers.FloatField(help_text="In percent."),
+    "last_check": serializers.DateTimeField(allow_null=True),
+}
+
+
+class Dashboard(APIView):
+    """`GET /api/v1/stats/dashboard`: numbers of the last hour, day or week, for staff."""
+
+    @extend_schema(
+        operation_id="stats_dashboard",
+        summary="What ran in the last hour, day or week, for staff",
+        tags=["stats"],
+        parameters=[OpenApiParameter("time_window", str, enum=list(WINDOWS), default="24h")],
+        responses={
+            200: inline_serializer(
+                "StatsDashboard",
+                {
+                    "time_window": serializers.CharField(),
+                    "daily_active_users": serializers.IntegerField(),
+                    "ai_requests": inline_serializer("StatsRequests", _REQUESTS),
+                    "token_usage": serializers.IntegerField(),
+                    "api_connectivity": inline_serializer("StatsConnectivity", _CONNECTIVITY),
+                    "mapped_models": inline_serializer("StatsModels", _MODELS),
+                },
+            ),
+            403: OpenApiTypes.OBJECT,
+            422: OpenApiTypes.OBJECT,
+        },
+    )
+    def get(self, request: Request) -> Response:
+        require_staff(cast("Caller", request.auth))
+        check_right(request.user, "conversations.view_run")
+        window = request.query_params.get("time_window") or "24h"
+        if window not in WINDOWS:
+            raise InvalidRequest("time_window must be 1h, 24h or 7d.", code="invalid_time_window")
+        return Response(dashboard(window))
+
+
+@api
+async def force_disconnect(request: HttpRequest, caller: Caller) -> HttpResponseBase:
+    """`POST /api/v1/llm/sse/force-disconnect`: end a user's streams, in every process.
+
+    Their readers may come back at once; whoever should stay away is switched off in admin first.
+    """
+    allow(request, "POST")
+    await require_right(caller, "conversations.change_run")
+    user_id = _user_id(request.GET.get("user_id")) or caller.user_id
+    ended = await guards.force_disconnect(user_id)
+    data = {"user_id": str(user_id), "disconnected": ended}
+    return json_response({"code": 200, "msg": "success", "data": data})
+
+
+def _user_id(given: str | None) -> UUID | None:
+    """The user asked for; None for the caller."""
+    try:
+        return UUID(given) if given else None
+    except ValueError:
+        raise InvalidRequest("user_id must be the id of a user.", code="invalid_user_id") from None

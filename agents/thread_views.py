@@ -1,0 +1,71 @@
+"""A thread as an AG-UI client sees it, and what this agent can do (specs/ag-ui.md §7)."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponseBase
+from msgspec.structs import replace
+
+from agents import guards, returning
+from agents.dialects.agui.capabilities import CAPABILITIES
+from agents.views import headers_of_stream, sent
+from config.auth.bearer import Caller
+from config.http import allow, api, json_response
+from conversations import feedback, reads, said, threads
+from conversations.reads import RunRow
+from conversations.views import change_thread
+
+
+@api
+async def thread(request: HttpRequest, caller: Caller, thread_id: str) -> HttpResponseBase:
+    """`/api/v1/agent/threads/{thread_id}`: the thread, its state, its newest messages.
+
+    With `?reasoning=true` also what models thought, as far as the events of those runs are kept.
+    """
+    allow(request, "GET", "PATCH", "DELETE")
+    found = reads.thread_id_of(thread_id, owner_id=caller.user_id)
+    if request.method in ("PATCH", "DELETE"):
+        return await change_thread(request, caller, str(found))
+    caller.require("read")
+    detail = await threads.thread_detail(caller.user_id, str(found))
+    head = await said.thread_head(found, owner_id=caller.user_id)
+    told = returning.thread_messages
+    if request.GET.get("reasoning") == "true":
+        told = returning.thread_with_thoughts
+    messages = await told(found, caller.user_id)
+    given = await feedback.of_thread(found, user_id=caller.user_id)
+    return json_response(detail | {"state": head.state, "messages": messages, "feedback": given})
+
+
+@api
+async def connect(request: HttpRequest, caller: Caller, thread_id: str) -> HttpResponseBase:
+    """`GET …/threads/{id}/connect`: the thread as AG-UI snapshots, then its live run if there is one.
+
+    `?protocolVersion=` says which generation reads; by default the one that began the run.
+    """
+    allow(request, "GET")
+    caller.require("read")
+    found = reads.thread_id_of(thread_id, owner_id=caller.user_id)
+    head = await said.thread_head(found, owner_id=caller.user_id)
+    if request.method == "HEAD":
+        return headers_of_stream()
+    row = await reads.run_row(head.run_id.hex, user_id=caller.user_id) if head.run_id else None
+    lists = returning.thread_at_rest(found, caller.user_id, thread_id, head.state)
+    if row is not None and await reads.events_kept(row):
+        lists = returning.run_again(_as_spoken_by(row, request.GET.get("protocolVersion")), [])
+    return sent(await guards.admit(caller.user_id, found, resumed=True), lists)
+
+
+def _as_spoken_by(row: RunRow, version: str | None) -> RunRow:
+    """The run for a reader of the generation that this version names; without one as it was begun."""
+    if version is None:
+        return row
+    modern = version if version[:1].isdigit() and not version.startswith("0") else None
+    return replace(row, wire=(row.wire or {}) | {"protocolVersion": modern})
+
+
+@api
+async def capabilities(request: HttpRequest, caller: Caller) -> HttpResponseBase:
+    """`GET /api/v1/agent/capabilities`: what this agent can do, in AG-UI's words."""
+    allow(request, "GET")
+    caller.require("read")
+    return json_response(CAPABILITIES)

@@ -1,0 +1,112 @@
+"""Which tools of ours a run may call: what staff switched on for its user, and it asks for.
+
+Three are reserved: no model is offered them without cause, and no package can take their names.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Final
+from uuid import UUID
+
+from msgspec import Struct
+
+from agents.tools import artifacts, demo_note, mcp, platform, registry, show, web_search
+from agents.tools.base import Tool
+from config import database
+from prompts import app_settings, tiers
+from prompts.remembered import Remembered
+
+_RESERVED: Final = {tool.name: tool for tool in (demo_note.TOOL, artifacts.TOOL, show.TOOL)}
+
+
+class Policy(Struct, frozen=True):
+    """A row of `agents.ToolPolicy`."""
+
+    tool: str
+    enabled: bool
+    requires_approval: bool | None
+    allowed_to: str
+    tier: str | None
+    expires_after_s: int | None
+
+
+async def granted(names: tuple[str, ...] | None, *, user_id: UUID | None) -> tuple[Tool, ...]:
+    """The tools for a request that names some, none (`()`) or leaves it to us (None)."""
+    if names == ():
+        return ()
+    searches = await app_settings.aget("web_search_enabled") is True
+    offered = [
+        tool
+        for tool in (*registry.all_tools(), *mcp.offered())
+        if (names is None or tool.name in names) and (searches or tool.name != web_search.NAME)
+    ]
+    policies = await _policies.get()
+    if show.TOOL.name in (policies if names is None else names):
+        offered.append(show.TOOL)
+    found = [await _under(policies.get(tool.name), tool, user_id) for tool in offered]
+    return tuple(tool for tool in found if tool is not None)
+
+
+async def find(name: str, *, user_id: UUID | None) -> Tool | None:
+    """The tool of that name as this user's runs may call it; None if there is none."""
+    tool = _RESERVED.get(name) or registry.find(name)
+    return tool and await _under((await _policies.get()).get(name), tool, user_id)
+
+
+async def find_action(name: str, *, user_id: UUID | None) -> Tool | None:
+    """The platform action of that name as this user's runs may ask for it; None if there is none."""
+    tool = platform.find(name)
+    return tool and await _under((await _policies.get()).get(name), tool, user_id)
+
+
+async def _under(policy: Policy | None, tool: Tool, user_id: UUID | None) -> Tool | None:
+    """The tool as its policy makes it for this user."""
+    if policy is None:
+        return tool
+    if not policy.enabled or not await _allows(policy, user_id):
+        return None
+    return dataclasses.replace(
+        tool,
+        requires_approval=tool.requires_approval
+        if policy.requires_approval is None
+        else policy.requires_approval,
+        approval_ttl_s=policy.expires_after_s or tool.approval_ttl_s,
+    )
+
+
+async def _allows(policy: Policy, user_id: UUID | None) -> bool:
+    match policy.allowed_to:
+        case "everyone":
+            return True
+        case "staff":
+            return user_id is not None and await _is_staff(user_id)
+    return user_id is not None and await tiers.reaches(user_id, policy.tier or "")
+
+
+_STAFF: Final = "SELECT is_staff FROM accounts_user WHERE id = %s"
+
+
+async def _is_staff(user_id: UUID) -> bool:
+    async with database.connection() as connection:
+        row: Any = await (await connection.execute(_STAFF, (user_id,))).fetchone()
+    return bool(row and row[0])
+
+
+_POLICIES: Final = """
+SELECT tool, enabled, requires_approval, allowed_to, tier_id, expires_after_s FROM agents_toolpolicy
+"""
+
+
+async def _read() -> dict[str, Policy]:
+    async with database.connection() as connection:
+        rows = await (await connection.execute(_POLICIES)).fetchall()
+    return {row[0]: Policy(*row) for row in rows}
+
+
+def forget() -> None:
+    """Let this process read the policies again at once."""
+    _policies.forget()
+
+
+_policies: Final = Remembered(_read, seconds=0.5)

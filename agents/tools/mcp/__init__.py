@@ -1,0 +1,11 @@
+"""The tools of MCP servers, through the official SDK.
+
+Each server that staff entered has one connection in each worker process, in a task of its own that
+opens, watches and closes it. A server that is down offers nothing, and no run ever waits for one.
+"""
+
+from agents.tools.mcp.listing import listings
+from agents.tools.mcp.pool import connect_for_ever, offered
+from agents.tools.mcp.servers import is_served
+
+__all__ = ["connect_for_ever", "is_served", "listings", "offered"]

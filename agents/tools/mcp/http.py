@@ -1,0 +1,74 @@
+"""The HTTP of MCP connections: bounded bodies, no proxies of the environment, no redirects elsewhere.
+
+Imported with the SDK only, whose HTTP client this is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+
+import httpx2
+
+_CONNECT_S = 5.0
+_READ_S = 900.0  # a call's own time-out ends it long before
+
+
+class BodyTooLarge(httpx2.TransportError):
+    """An answer was larger than is taken, or packed so that its size cannot be known."""
+
+
+def make_client(
+    headers: dict[str, str],
+    *,
+    timeout: httpx2.Timeout | None,
+    largest: int,
+    saw: Callable[[int], None],
+) -> httpx2.AsyncClient:
+    """A client that sends these headers and tells `saw` each error status."""
+
+    async def note(response: httpx2.Response) -> None:
+        if response.status_code >= 400 and response.status_code != 405:
+            saw(response.status_code)
+
+    return httpx2.AsyncClient(
+        headers={**headers, "Accept-Encoding": "identity"},
+        timeout=timeout or httpx2.Timeout(_CONNECT_S, read=_READ_S),
+        transport=_Bounded(largest),
+        event_hooks={"response": [note]},
+        trust_env=False,
+    )
+
+
+class _Bounded(httpx2.AsyncHTTPTransport):
+    """Breaks off a body past so many bytes; an event stream's events are bounded by the SDK."""
+
+    def __init__(self, largest: int) -> None:
+        super().__init__(trust_env=False)
+        self._largest = largest
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        response = await super().handle_async_request(request)
+        stream = response.stream
+        packed = response.headers.get("content-encoding", "identity") != "identity"
+        if packed or not isinstance(stream, httpx2.AsyncByteStream):
+            await response.aclose()
+            raise BodyTooLarge("a packed answer", request=request)
+        if "text/event-stream" not in response.headers.get("content-type", ""):
+            response.stream = _Counted(stream, self._largest)
+        return response
+
+
+class _Counted(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream, largest: int) -> None:
+        self._stream = stream
+        self._left = largest
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._stream:
+            self._left -= len(chunk)
+            if self._left < 0:
+                raise httpx2.StreamError("the answer is too large")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()

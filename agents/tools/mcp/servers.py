@@ -1,0 +1,126 @@
+"""What a worker knows of a server: its row as a frozen value, its secrets still sealed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+from django.conf import settings
+from msgspec import Struct, field
+
+from agents.programs import is_allowed
+from config.database import connection
+from prompts import secrets
+
+_decode: Final = msgspec.json.Decoder(dict[str, str]).decode
+
+
+class StdioRefused(Exception):
+    """The installation does not allow this program; the text says what would."""
+
+
+class Server(Struct, frozen=True, kw_only=True):
+    """One active server. Two are equal when nothing that matters to a connection differs."""
+
+    id: int
+    label: str
+    transport: str
+    url: str
+    command: str
+    args: tuple[str, ...]
+    all_tools: bool
+    allowed_tools: frozenset[str]
+    requires_approval: bool
+    timeout_s: int
+    sealed_headers: str = field(default="")
+    sealed_env: str = field(default="")
+
+    def __repr__(self) -> str:
+        return f"Server({self.label!r})"
+
+    def allows(self, tool: str) -> bool:
+        """Whether staff let models call this tool of the server."""
+        return self.all_tools or tool in self.allowed_tools
+
+    def headers(self) -> dict[str, str]:
+        """The headers, open. Raises `SecretUnreadable`."""
+        return open_pairs(self.sealed_headers)
+
+    def env(self) -> dict[str, str]:
+        """The variables, open. Raises `SecretUnreadable`."""
+        return open_pairs(self.sealed_env)
+
+
+def seal_pairs(pairs: Mapping[str, str]) -> str:
+    """Names and values, sealed together."""
+    return secrets.seal(msgspec.json.encode(dict(pairs)).decode())
+
+
+def open_pairs(sealed: str) -> dict[str, str]:
+    """Names and values again; {} of nothing. Raises `SecretUnreadable`."""
+    return _decode(secrets.open_sealed(sealed)) if sealed else {}
+
+
+def check_stdio(command: str, args: tuple[str, ...], env: Mapping[str, str]) -> None:
+    """StdioRefused unless MCP_STDIO_COMMANDS and MCP_STDIO_ENV allow this program and its variables.
+
+    Who may edit admin may not thereby run programs here: an entry is a whole command line, and only
+    one that ends in ` *` lets staff add arguments.
+    """
+    line = [command, *args]
+    if not is_allowed(line, settings.MCP_STDIO_COMMANDS):
+        raise StdioRefused(
+            "This command line is not allowed here: whoever runs Parley adds it to MCP_STDIO_COMMANDS."
+        )
+    if unknown := sorted(set(env) - set(settings.MCP_STDIO_ENV)):
+        raise StdioRefused(
+            f"These variables are not allowed here: {', '.join(unknown)}. "
+            "Whoever runs Parley adds them to MCP_STDIO_ENV."
+        )
+
+
+_ACTIVE: Final = """
+SELECT server.id, label, transport, url, command, args, all_tools, allowed_tools,
+       requires_approval, timeout_s, coalesce(headers.sealed, ''), coalesce(env.sealed, '')
+FROM agents_mcpserver AS server
+LEFT JOIN prompts_secret AS headers ON headers.id = headers_id
+LEFT JOIN prompts_secret AS env ON env.id = env_id
+WHERE is_active ORDER BY label
+"""
+
+
+_SERVED: Final = "SELECT EXISTS (SELECT FROM agents_mcpserver WHERE is_active AND label = %s)"
+
+
+async def is_served(name: str) -> bool:
+    """Whether a tool of this name belongs to a server that is switched on; a worker knows more."""
+    label, apart, _ = name.partition("__")
+    if not apart:
+        return False
+    async with connection() as held:
+        row = await (await held.execute(_SERVED, (label,))).fetchone()
+    return row is not None and bool(row[0])
+
+
+async def active_servers() -> tuple[Server, ...]:
+    """The servers that staff switched on."""
+    async with connection() as held:
+        rows = await (await held.execute(_ACTIVE)).fetchall()
+    return tuple(
+        Server(
+            id=row[0],
+            label=row[1],
+            transport=row[2],
+            url=row[3],
+            command=row[4],
+            args=tuple(row[5]),
+            all_tools=row[6],
+            allowed_tools=frozenset(row[7]),
+            requires_approval=row[8],
+            timeout_s=row[9],
+            sealed_headers=row[10],
+            sealed_env=row[11],
+        )
+        for row in rows
+    )

@@ -1,0 +1,40 @@
+"""`parley.show`: the reserved tool by which a model shows a card (specs/run-agent-input.md §5).
+
+The model-driven runner never calls it: it makes the arguments the `ui_hints` of the message that the
+model is saying. A model has it where a tool policy enables it, or a request or binding names it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from agents.card_hints import SHOW, fault_of
+from agents.tools.base import Tool, ToolFailure
+from conversations.ui_hints import UiHints
+
+
+async def show(hints: dict[str, Any]) -> dict[str, Any]:
+    """What another runner is answered."""
+    if fault := fault_of(hints):
+        raise ToolFailure("invalid_arguments", fault)
+    return {"shown": True}
+
+
+def _schema() -> dict[str, Any]:
+    whole = msgspec.json.schema(UiHints)
+    parts = dict(whole["$defs"])
+    schema: dict[str, Any] = parts.pop("UiHints")
+    return schema | {"$defs": parts}
+
+
+TOOL: Final = Tool(
+    name=SHOW,
+    description="Shows the user a card beside your words: title, text, fields, a list, a table, images, "
+    "progress, buttons. Say in words what the card does not.",
+    parameters=_schema(),
+    call=show,
+    idempotent=True,
+    timeout_s=2,
+)

@@ -1,0 +1,180 @@
+"""The web search tool, `web_search.exa` (specs/text-run.md §3): one POST to Exa, its answers kept 300 s.
+
+Nothing that Exa says in a refusal, and no part of the key, reaches a client, a log or a row: a failure
+is a code of ours and a sentence of ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from typing import Annotated, Any, Final
+
+import aiohttp
+import msgspec
+import psycopg
+import structlog
+from django.conf import settings
+from django.core.cache import cache
+from msgspec import Meta, Struct
+
+from agents.providers import http
+from agents.tools.base import ToolFailure
+from agents.tools.exa_results import NoResults, results
+from prompts.secrets import SecretUnreadable
+from prompts.web_search import open_key
+
+log = structlog.get_logger(__name__)
+
+NAME: Final = "web_search.exa"
+DESCRIPTION: Final = (
+    "Searches the web. Returns titles, addresses, dates and short excerpts of the pages that fit best."
+)
+SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "query": {"type": "string", "minLength": 1, "description": "What to look for, in any words."},
+        "top_k": {"type": "integer", "minimum": 1, "maximum": 10, "default": 5},
+    },
+    "required": ["query"],
+    "additionalProperties": False,
+}
+TIMEOUT_S: Final = 10.0
+CACHE_S: Final = 300
+LONGEST_QUERY: Final = 2_000
+_LARGEST_BODY: Final = 8 * 1024 * 1024
+_LARGEST_REFUSAL: Final = 64 * 1024
+_PATIENCE_WITH_CACHE_S: Final = 0.5
+_ABOUT_THE_KEY: Final = re.compile(rb"api[\s_-]*key", re.IGNORECASE)
+_FAILURES: Final = {
+    "query_required": "A query is required.",
+    "missing_api_key": "EXA api key is required",
+    "network_error": "The web search cannot be reached.",
+    "upstream_auth_error": "The web search refused its key.",
+    "upstream_quota_exceeded": "The web search's account has no credit left.",
+    "upstream_rate_limited": "The web search is limiting our rate.",
+    "upstream_error": "The web search failed.",
+    "upstream_invalid_json": "The web search sent something unreadable.",
+}
+_REFUSALS: Final = {
+    401: "upstream_auth_error",
+    402: "upstream_quota_exceeded",
+    429: "upstream_rate_limited",
+}
+
+
+class _Arguments(Struct, frozen=True, forbid_unknown_fields=True):
+    query: str = ""
+    top_k: Annotated[int, Meta(ge=1, le=10)] = 5
+
+
+async def search_web(arguments: dict[str, Any]) -> dict[str, Any]:
+    """`{query, top_k}` to `{provider, total, results}`.
+
+    Raises ToolFailure with `invalid_arguments` or a code of `_FAILURES`.
+    """
+    asked = _asked(arguments)
+    key = await _key()
+    place = _place(asked)
+    found = await _remembered(place)
+    if found is None:
+        found = {"provider": "exa"} | await _search(asked, key)
+        await _remember(place, found)
+    return found
+
+
+def _asked(arguments: dict[str, Any]) -> _Arguments:
+    try:
+        asked = msgspec.convert(arguments, _Arguments)
+    except msgspec.ValidationError as problem:
+        raise ToolFailure("invalid_arguments", f"The arguments are not valid: {problem}.") from None
+    query = " ".join(asked.query[:LONGEST_QUERY].split())
+    if not query:
+        raise _failure("query_required")
+    return msgspec.structs.replace(asked, query=query)
+
+
+async def _key() -> str:
+    try:
+        key = await open_key()
+    except SecretUnreadable:
+        log.error("web search key unreadable", fix="enter it again, or add its sealing key")
+        key = ""
+    except (psycopg.Error, OSError):
+        raise _failure("upstream_error") from None
+    if not key or not (key.isascii() and key.isprintable()):
+        raise _failure("missing_api_key")
+    return key
+
+
+async def _search(asked: _Arguments, key: str) -> dict[str, Any]:
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            status, body = await _post(asked, key)
+    except (aiohttp.ClientError, OSError, TimeoutError, ValueError):  # ValueError: no address
+        raise _failure("network_error") from None
+    if status != 200:
+        code = _refusal(status, body)
+        log.warning("web search refused", status=status, code=code)
+        raise _failure(code)
+    if len(body) > _LARGEST_BODY:
+        raise _failure("upstream_error")
+    try:
+        found = await asyncio.to_thread(results, body, top_k=asked.top_k)
+    except NoResults:
+        raise _failure("upstream_invalid_json") from None
+    return {"total": len(found), "results": found}
+
+
+async def _post(asked: _Arguments, key: str) -> tuple[int, bytes]:
+    """Status and body; no redirect is followed, which would carry the key elsewhere."""
+    wanted = {"numResults": asked.top_k, "type": "auto", "contents": {"text": True}}
+    async with http.client().post(
+        f"{settings.EXA_BASE_URL.rstrip('/')}/search",
+        data=msgspec.json.encode({"query": asked.query} | wanted),
+        headers={"x-api-key": key, "Content-Type": "application/json"},
+        allow_redirects=False,
+    ) as response:
+        longest = _LARGEST_BODY if response.status == 200 else _LARGEST_REFUSAL
+        body = bytearray()
+        while len(body) <= longest and (some := await response.content.readany()):
+            body += some
+        if len(body) > longest:
+            response.close()
+        return response.status, bytes(body)
+
+
+def _refusal(status: int, body: bytes) -> str:
+    if status == 400 and _ABOUT_THE_KEY.search(body):
+        return "upstream_auth_error"
+    return _REFUSALS.get(status, "upstream_error")
+
+
+def _failure(code: str) -> ToolFailure:
+    return ToolFailure(code, _FAILURES[code])
+
+
+def _place(asked: _Arguments) -> str:
+    """Where an answer is kept: by top_k and the lower-cased query, in a form that any cache takes."""
+    digest = hashlib.sha256(asked.query.lower().encode("utf-8", "replace")).hexdigest()
+    return f"{NAME}:{asked.top_k}:{digest}"
+
+
+async def _remembered(place: str) -> dict[str, Any] | None:
+    """What the cache holds; a cache that is away or slow holds nothing."""
+    try:
+        async with asyncio.timeout(_PATIENCE_WITH_CACHE_S):
+            found = await cache.aget(place)
+    except Exception as error:  # each cache backend has errors of its own
+        log.warning("web search goes on without the cache", error=type(error).__name__)
+        return None
+    return found if isinstance(found, dict) else None
+
+
+async def _remember(place: str, found: dict[str, Any]) -> None:
+    try:
+        async with asyncio.timeout(_PATIENCE_WITH_CACHE_S):
+            await cache.aset(place, found, CACHE_S)
+    except Exception as error:
+        log.warning("web search goes on without the cache", error=type(error).__name__)

@@ -1,0 +1,78 @@
+"""Measure Parley with a peerbench checkout: its load client, its fake model, beside its peers.
+
+    .venv/bin/python -m benchmarks.beside PEERBENCH [PEER …]
+
+PEERBENCH is a folder that holds `load.py`, `bench.py` and the peers' environments (`./venvs.sh`), with
+its services and its fake model running: `./services.sh start && ./peer.sh start mock`. Parley is
+started in the one-host shape against that model and measured as `platform`, three times a cell; then
+`bench.py --only run` measures the named peers. Everything lands in its `results/results.jsonl`, which
+its `report.py` makes tables of. All in the same sitting, so figures compare.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks.stack import Stack, running
+
+MODEL = "http://127.0.0.1:9100/v1"
+TIMES = 3
+# clients, least number of runs each, tokens, delay in ms: as bench.py has them
+CELLS = ((8, 3, 200, 0), (200, 1, 200, 10), (1, 5, 200, 10), (50, 1, 200, 10))
+SHOWN = ("deltas_per_s", "accept_ms", "ttft_ms", "total_ms", "peer_cpu_s_per_1000")
+ALSO = ("errors", "lost", "duplicated", "other_cpu_s")
+
+
+def measure(folder: Path, stack: Stack, cell: tuple[int, int, int, int]) -> dict[str, Any]:
+    """One line of the load client about Parley."""
+    clients, runs, tokens, delay_ms = cell
+    command = [str(folder / "venvs/base/bin/python"), "load.py", "run", "--peer", "platform"]
+    command += ["--clients", str(clients), "--runs", str(runs), "--tokens", str(tokens)]
+    command += ["--delay-ms", str(delay_ms), "--seconds", "4", "--out", "results/results.jsonl"]
+    env = {"BENCH_PORT": str(stack.web_port), "BENCH_TOKEN": stack.token, "BENCH_MODEL": "bench"}
+    done = subprocess.run(
+        command, cwd=folder, env=os.environ | env, capture_output=True, text=True, timeout=300
+    )
+    if done.returncode:
+        sys.exit(f"beside: load.py failed:\n{done.stderr[-2000:]}")
+    line: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return line
+
+
+def middle(lines: list[dict[str, Any]], name: str) -> Any:
+    """The median of a figure, or of its p50 where it is a spread; sums of what must be zero."""
+    values = [line.get(name, 0) for line in lines]
+    flat = [value.get("p50", 0) if isinstance(value, dict) else value for value in values]
+    return sum(flat) if name in ALSO[:-1] else round(statistics.median(flat), 3)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.beside", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument("peerbench", type=Path)
+    parser.add_argument("peers", nargs="*")
+    options = parser.parse_args()
+    folder = options.peerbench.resolve()
+    for name in ("run", "results"):
+        (folder / name).mkdir(exist_ok=True)
+    with running(say=lambda _: None, model_url=MODEL) as stack:
+        (folder / "run/platform.pid").write_text("".join(f"{pid}\n" for pid in stack.pids))
+        for cell in CELLS:
+            lines = [measure(folder, stack, cell) for _ in range(TIMES)]
+            figures = ", ".join(f"{name} {middle(lines, name)}" for name in (*SHOWN, *ALSO))
+            print(f"Parley {cell[0]} × {cell[3]} ms: {figures}", flush=True)
+    if options.peers:
+        command = [str(folder / "venvs/base/bin/python"), "bench.py", "--only", "run", *options.peers]
+        subprocess.run(command, cwd=folder, check=True)
+
+
+if __name__ == "__main__":
+    main()

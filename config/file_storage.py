@@ -1,0 +1,135 @@
+"""Where attached files are kept: a local folder, S3, or Supabase through its S3 endpoint.
+
+The environment becomes Django's STORAGES here; `conversations.attachments` says what is done with it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from typing import Any, Final
+
+from django.core.exceptions import ImproperlyConfigured
+
+from config import env
+
+ALIAS: Final = "attachments"
+KIND: Final = env.choice("ATTACHMENT_STORAGE", "local", ("local", "s3", "supabase"))
+BUCKET: Final = env.text("ATTACHMENT_BUCKET", "agent-files")
+SUPABASE_URL: Final = env.url("SUPABASE_URL", schemes=("http", "https")).rstrip("/")
+
+_DJANGO: Final[dict[str, Any]] = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+
+
+def storages(var_dir: Path) -> dict[str, Any]:
+    """Django's STORAGES with ours beside them."""
+    if not re.fullmatch(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]", BUCKET):
+        raise ImproperlyConfigured(
+            "ATTACHMENT_BUCKET must be 3 to 63 lower-case letters, digits and hyphens, like agent-files."
+        )
+    return _DJANGO | {ALIAS: local(var_dir / "attachments" / BUCKET) if KIND == "local" else _remote()}
+
+
+def local(folder: Path) -> dict[str, Any]:
+    """A folder that nobody else on the machine reads."""
+    options = {
+        "location": str(folder),
+        "file_permissions_mode": 0o600,
+        "directory_permissions_mode": 0o700,
+    }
+    return {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": options}
+
+
+def s3(
+    *, bucket: str, endpoint_url: str, access_key: str, secret_key: str, region: str
+) -> dict[str, Any]:
+    """An S3 bucket through django-storages; without keys boto looks for the machine's own role."""
+    from boto3.s3.transfer import TransferConfig
+    from botocore.config import Config
+
+    options = {
+        "bucket_name": bucket,
+        "endpoint_url": endpoint_url or None,
+        "access_key": access_key or None,
+        "secret_key": secret_key or None,
+        "region_name": region,
+        "transfer_config": TransferConfig(use_threads=False, multipart_threshold=16 * 2**20),
+        "client_config": Config(
+            s3={"addressing_style": "path" if endpoint_url else "auto"},
+            signature_version="s3v4",
+            connect_timeout=5,
+            read_timeout=30,
+            retries={"max_attempts": 3, "mode": "standard"},
+            # what S3-compatible servers (Supabase, MinIO, Ceph) do not all know
+            request_checksum_calculation="when_required",
+            response_checksum_validation="when_required",
+        ),
+    }
+    return {"BACKEND": "storages.backends.s3.S3Storage", "OPTIONS": options}
+
+
+def _remote() -> dict[str, Any]:
+    endpoint_url = env.url("S3_ENDPOINT_URL", schemes=("http", "https"))
+    access_key, secret_key = env.text("S3_ACCESS_KEY_ID"), env.text("S3_SECRET_ACCESS_KEY")
+    if bool(access_key) != bool(secret_key):
+        raise ImproperlyConfigured(
+            "S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY belong together: set both, or neither to use "
+            "the machine's own role."
+        )
+    if KIND == "supabase" and not (SUPABASE_URL and access_key):
+        raise ImproperlyConfigured(
+            "ATTACHMENT_STORAGE=supabase needs SUPABASE_URL (https://<project>.supabase.co), and "
+            "S3_ACCESS_KEY_ID with S3_SECRET_ACCESS_KEY from the project's storage settings."
+        )
+    return s3(
+        bucket=env.text("S3_BUCKET", BUCKET),
+        endpoint_url=endpoint_url or (f"{SUPABASE_URL}/storage/v1/s3" if KIND == "supabase" else ""),
+        access_key=access_key,
+        secret_key=secret_key,
+        region=env.text("S3_REGION", "us-east-1"),
+    )
+
+
+def supabase_secret() -> str:
+    """The secret with which the project signs its URLs; "" unless Supabase keeps the files."""
+    secret = env.text("SUPABASE_JWT_SECRET")
+    if KIND == "supabase" and len(secret) < 32:
+        raise ImproperlyConfigured(
+            "SUPABASE_JWT_SECRET must be the project's JWT secret (32 characters or more) when "
+            "ATTACHMENT_STORAGE=supabase: signed URLs are made and checked with it."
+        )
+    return secret
+
+
+def scanner() -> str:
+    """The dotted name of a callable, "" for none. What it does is not looked at here, only the form."""
+    name = env.text("ATTACHMENT_SCANNER")
+    if name and not _can_be_imported(name):
+        raise ImproperlyConfigured(
+            f"ATTACHMENT_SCANNER names no module that can be found: {name!r}. Set it like "
+            "ATTACHMENT_SCANNER=conversations.attachments.clamav.scan, or leave it unset."
+        )
+    return name
+
+
+def _can_be_imported(name: str) -> bool:
+    module, _, callable_name = name.rpartition(".")
+    try:
+        return bool(callable_name and importlib.util.find_spec(module))
+    except (ImportError, ValueError):
+        return False
+
+
+def clamav_address() -> str:
+    """`host:port` or the path of clamd's socket, for the scanner that is shipped."""
+    address = env.text("CLAMAV_ADDRESS", "127.0.0.1:3310")
+    if not re.fullmatch(r"/.+|[^/\s]+:[0-9]{1,5}", address):
+        raise ImproperlyConfigured(
+            "CLAMAV_ADDRESS must be host:port or the path of clamd's socket. Set it like "
+            "CLAMAV_ADDRESS=127.0.0.1:3310, or leave it unset."
+        )
+    return address

@@ -1,0 +1,63 @@
+"""`multipart/form-data` read while it arrives (RFC 7578), by the `multipart` library's push parser."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator
+from dataclasses import dataclass
+from typing import Final
+
+from multipart import MultipartError, PushMultipartParser, parse_options_header
+
+from config.errors import InvalidRequest
+
+MOST_PARTS: Final = 8
+
+
+@dataclass(frozen=True)
+class Part:
+    """The head of a part; its bytes follow."""
+
+    name: str
+
+
+async def parts(pieces: AsyncIterable[bytes], content_type: str) -> AsyncIterator[Part | bytes]:
+    """Each part's head and then its bytes, as they come.
+
+    Raises InvalidRequest: `multipart_required` for another type, `invalid_multipart` for a broken one.
+    """
+    parser = _parser(content_type)
+    async for piece in pieces:
+        for event in _fed(parser, piece):
+            yield event
+    try:
+        parser.close()
+    except MultipartError:
+        raise _broken() from None
+
+
+def _parser(content_type: str) -> PushMultipartParser:
+    kind, options = parse_options_header(content_type)
+    if kind != "multipart/form-data" or not options.get("boundary"):
+        raise InvalidRequest(
+            "Send multipart/form-data with a part named file.", code="multipart_required"
+        )
+    try:
+        return PushMultipartParser(options["boundary"], max_segment_count=MOST_PARTS)
+    except (MultipartError, UnicodeEncodeError):
+        raise _broken() from None
+
+
+def _fed(parser: PushMultipartParser, piece: bytes) -> list[Part | bytes]:
+    """What the parser makes of a piece; a piece is at most some 64 KiB, so the list is short."""
+    try:
+        return [
+            bytes(event) if isinstance(event, bytes | bytearray) else Part(event.name)
+            for event in parser.parse(piece)
+            if event is not None
+        ]
+    except (MultipartError, UnicodeDecodeError):
+        raise _broken() from None
+
+
+def _broken() -> InvalidRequest:
+    return InvalidRequest("The multipart body cannot be read.", code="invalid_multipart")

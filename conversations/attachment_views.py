@@ -1,0 +1,187 @@
+"""Upload an image, and get it again by its signed URL (specs/run-agent-input.md §6)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
+from typing import Final
+from uuid import UUID
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.utils.cache import get_conditional_response
+from django.utils.http import http_date
+
+from config.auth.bearer import Caller
+from config.auth.models import Scope
+from config.errors import InvalidRequest, ParleyError, TooManyRequests, Unavailable
+from config.http import allow, api, error_response, json_response
+from config.multipart import Part, parts
+from config.uploads import incoming
+from conversations import attachments
+from conversations.attachments import Opened, Spool, StoredObject, TokenRefused
+from conversations.ranges import Unsatisfiable, one_range
+
+_LONGEST_FIELD: Final = 256
+_FIELDS: Final = ("threadId", "runId")
+_AT_ONCE: Final = 256
+_AT_ONCE_PER_USER: Final = 8
+
+
+# --- POST /api/v1/agent/attachments -------------------------------------------------------------
+
+
+@api
+async def upload(request: HttpRequest, caller: Caller) -> HttpResponseBase:
+    """Multipart `file`, optional `threadId` and `runId` → 201 `{bucket, path, mime_type, url}`."""
+    allow(request, "POST")
+    caller.require(Scope.RUN)
+    with _places.taken(caller.user_id):
+        async with Spool() as sent:
+            fields = await _receive(request, sent)
+            thread, run = (attachments.place(fields[name], field=name) for name in _FIELDS)
+            stored = await attachments.keep(sent, owner_id=caller.user_id, thread=thread, run=run)
+    return json_response(_body(stored), 201)
+
+
+def _body(stored: StoredObject) -> dict[str, str]:
+    return {
+        "bucket": stored.bucket,
+        "path": stored.path,
+        "mime_type": attachments.mime_type_of(stored),
+        "url": attachments.sign(stored.bucket, stored.path),
+    }
+
+
+async def _receive(request: HttpRequest, sent: Spool) -> dict[str, str]:
+    """Take the form: the file into the spool, the fields as they are given."""
+    fields: dict[str, bytes] = {}
+    name = ""
+    async for event in parts(incoming(request), request.headers.get("Content-Type", "")):
+        if isinstance(event, Part):
+            name = event.name
+            if name in fields:
+                raise InvalidRequest(f"{name} is given twice.")
+            fields[name] = b""
+        elif name == "file":
+            await sent.write(event)
+        elif name in _FIELDS:
+            fields[name] += event
+            if len(fields[name]) > _LONGEST_FIELD:
+                raise InvalidRequest(f"{name} is too long.")
+    if "file" not in fields:
+        raise InvalidRequest("The form needs a part named file.", code="file_required")
+    return {name: fields.get(name, b"").decode("utf-8", "replace") for name in _FIELDS}
+
+
+class _Places:
+    """How many uploads are in progress, in all and by user: slow ones must leave room for others."""
+
+    def __init__(self) -> None:
+        self._by_user: dict[UUID, int] = {}
+        self._all = 0
+
+    @contextmanager
+    def taken(self, user_id: UUID) -> Iterator[None]:
+        mine = self._by_user.get(user_id, 0)
+        if mine >= _AT_ONCE_PER_USER:
+            raise TooManyRequests("Too many uploads at once.", code="too_many_uploads", retry_after=1)
+        if self._all >= _AT_ONCE:
+            raise Unavailable("Too many requests at once.", code="overloaded", retry_after=1)
+        self._all += 1
+        self._by_user[user_id] = mine + 1
+        try:
+            yield
+        finally:
+            self._all -= 1
+            self._by_user[user_id] -= 1
+            if not self._by_user[user_id]:
+                del self._by_user[user_id]
+
+
+_places: Final = _Places()
+
+
+# --- GET /storage/v1/object/sign/{bucket}/{path} ------------------------------------------------
+
+
+async def download(request: HttpRequest, bucket: str, path: str) -> HttpResponseBase:
+    """The bytes, to whoever has a valid URL; errors as Supabase's storage gives them."""
+    stored = StoredObject(bucket, path)
+    try:
+        allow(request, "GET", "HEAD")
+        seconds = attachments.verify(request.GET.get("token", ""), stored)
+        if settings.ATTACHMENT_SERVE == "redirect" and (to := await attachments.address(stored)):
+            return HttpResponse(status=302, headers={"Location": to, "Cache-Control": "no-store"})
+        found = await attachments.opened(stored)
+    except TokenRefused as refusal:
+        return _refused("400", refusal.error, refusal.message)
+    except ParleyError as error:
+        return error_response(error)
+    if found is None:
+        return _refused("404", "NoSuchKey", "Object not found")
+    return _response(request, found, seconds)
+
+
+def _refused(code: str, error: str, message: str) -> HttpResponse:
+    return json_response({"statusCode": code, "error": error, "message": message}, 400)
+
+
+def _response(request: HttpRequest, found: Opened, seconds: int) -> HttpResponseBase:
+    """200, 206, 304, 412 or 416 (RFC 9110 §13 and §14)."""
+    stat, headers = found.stat, _headers(found, seconds)
+    modified = int(stat.modified.timestamp())
+    unchanged = get_conditional_response(request, stat.etag, modified, None)
+    if unchanged is not None:
+        for name in ("ETag", "Last-Modified", "Cache-Control"):
+            unchanged.headers[name] = headers[name]
+        return unchanged
+    try:
+        part = one_range(_range(request, found), stat.size)
+    except Unsatisfiable:
+        return HttpResponse(status=416, headers={"Content-Range": f"bytes */{stat.size}"})
+    start, end = part or (0, stat.size)
+    headers["Content-Length"] = str(end - start)
+    if part:
+        headers["Content-Range"] = f"bytes {start}-{end - 1}/{stat.size}"
+    status = 206 if part else 200
+    if request.method == "HEAD":
+        return HttpResponse(status=status, headers=headers)
+    body = _patiently(found.stream(start, end - start))
+    return StreamingHttpResponse(body, status=status, headers=headers)
+
+
+async def _patiently(pieces: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    """The pieces, to a client that takes each within SLOW_READER_S; another holds no file open."""
+    task, loop = asyncio.current_task(), asyncio.get_running_loop()
+    assert task is not None
+    async with aclosing(pieces):
+        async for piece in pieces:
+            timer = loop.call_later(settings.SLOW_READER_S, task.cancel)
+            try:
+                yield piece
+            finally:
+                timer.cancel()
+
+
+def _range(request: HttpRequest, found: Opened) -> str:
+    """The range asked for, "" where `If-Range` says that the reader has another version."""
+    condition = request.headers.get("If-Range")
+    same = (found.stat.etag, http_date(found.stat.modified.timestamp()))
+    return request.headers.get("Range", "") if condition is None or condition in same else ""
+
+
+def _headers(found: Opened, seconds: int) -> dict[str, str]:
+    """What keeps an uploaded file from being anything but a picture in a browser."""
+    return {
+        "Content-Type": attachments.mime_type_of(found.stored),
+        "Content-Disposition": f'inline; filename="{found.stored.name}"',
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+        "Cross-Origin-Resource-Policy": "cross-origin",
+        "X-Content-Type-Options": "nosniff",
+        "Accept-Ranges": "bytes",
+        "ETag": found.stat.etag,
+        "Last-Modified": http_date(found.stat.modified.timestamp()),
+        "Cache-Control": f"private, max-age={seconds}",
+    }

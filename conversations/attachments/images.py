@@ -1,0 +1,103 @@
+"""From an upload to an image that may be stored: known kind, bounded size, decodable, without metadata.
+
+Blocking and heavy: call it on a decoder's thread. What is decoded is what will be stored.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from django.conf import settings
+from PIL import Image
+
+from config.errors import UnsupportedMedia
+from conversations.attachments import gif, jpeg, png, webp
+from conversations.attachments.anatomy import Anatomy, Malformed, Source
+from conversations.attachments.objects import MAGIC_BYTES, ImageKind, kind_of
+
+_ANATOMIES: Final[dict[str, Callable[[Source], Anatomy]]] = {
+    "JPEG": jpeg.anatomy,
+    "PNG": png.anatomy,
+    "WEBP": webp.anatomy,
+    "GIF": gif.anatomy,
+}
+_UNDECODABLE: Final = (  # what Pillow's decoders raise on hostile files
+    OSError,
+    SyntaxError,
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    MemoryError,
+    RuntimeError,
+    struct.error,
+    zlib.error,
+    Image.DecompressionBombError,
+    Image.DecompressionBombWarning,
+)
+
+
+def check_head(head: bytes) -> ImageKind:
+    """The kind that the first bytes show; UnsupportedMedia for any other, whatever the name says."""
+    kind = kind_of(head[:MAGIC_BYTES])
+    if kind is None:
+        raise UnsupportedMedia
+    return kind
+
+
+def clean(original: Path, target: Path) -> ImageKind:
+    """Write what is kept of an image to `target` and decode that once; its kind.
+
+    Raises UnsupportedMedia for what is no image, is damaged or has too many pixels.
+    """
+    with original.open("rb") as file:
+        kind = check_head(file.read(MAGIC_BYTES))
+        source = Source(file, original.stat().st_size)
+        try:
+            found = _ANATOMIES[kind.name](source)
+        except Malformed:
+            raise _damaged() from None
+        if found.pixels > most_pixels():
+            raise _too_many_pixels()
+        with target.open("xb") as written:
+            source.copy(found.pieces, written)
+    _decode(target, kind)
+    return kind
+
+
+def most_pixels() -> int:
+    return int(settings.ATTACHMENT_MAX_MEGAPIXELS) * 1_000_000
+
+
+def _decode(path: Path, kind: ImageKind) -> None:
+    with path.open("rb") as file:
+        try:
+            _load(file, kind)
+        except _UNDECODABLE:
+            raise _damaged() from None
+
+
+def _load(file: BinaryIO, kind: ImageKind) -> None:
+    with Image.open(file, formats=[kind.name]) as image:
+        if image.width * image.height > most_pixels():
+            raise _too_many_pixels()
+        image.draft(
+            None, (image.width // 8 or 1, image.height // 8 or 1)
+        )  # a JPEG needs 1/64 of the memory
+        image.load()
+
+
+def _damaged() -> UnsupportedMedia:
+    return UnsupportedMedia("The image is damaged: it cannot be decoded.")
+
+
+def _too_many_pixels() -> UnsupportedMedia:
+    return UnsupportedMedia(
+        f"The image has too many pixels: at most {settings.ATTACHMENT_MAX_MEGAPIXELS} million are taken."
+    )

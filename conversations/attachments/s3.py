@@ -1,0 +1,116 @@
+"""Files in an S3 bucket, through django-storages and boto3; Supabase has such an endpoint too.
+
+boto3 blocks, and its sessions are per thread: another reason for few threads of our own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from boto3.exceptions import Boto3Error
+from botocore.exceptions import BotoCoreError, ClientError
+from django.core.files import File
+
+from conversations.attachments.storage import Reader, Stat
+from conversations.attachments.threads import storage_unavailable
+
+_MISSING: Final = {"404", "NoSuchKey", "NotFound"}
+_AT_ONCE: Final = 1_000  # what one DeleteObjects takes
+_ADDRESS_S: Final = 60
+
+
+@contextmanager
+def _in_our_words() -> Iterator[None]:
+    """Whatever keeps S3 away is Unavailable; the client is told no more than that."""
+    try:
+        yield
+    except (BotoCoreError, ClientError, Boto3Error) as error:
+        raise storage_unavailable() from error
+
+
+class S3Storage:
+    """`Storage` on a bucket."""
+
+    def __init__(self, backend: Any) -> None:
+        self._backend = backend
+
+    @_in_our_words()
+    def save(self, path: str, file: Path, mime_type: str) -> None:
+        with file.open("rb") as opened:
+            content = File(opened, path)
+            content.content_type = mime_type  # type: ignore[attr-defined]
+            self._backend.save(path, content)
+
+    @_in_our_words()
+    def stat(self, path: str) -> Stat | None:
+        found = self._found(self._client().head_object, Key=path)
+        if found is None:
+            return None
+        return Stat(found["ContentLength"], found["ETag"], found["LastModified"].replace(microsecond=0))
+
+    @_in_our_words()
+    def open(self, path: str, start: int) -> Reader | None:
+        found = self._found(self._client().get_object, Key=path, Range=f"bytes={start}-")
+        return _Body(found["Body"]) if found else None
+
+    @_in_our_words()
+    def delete(self, paths: Iterable[str]) -> None:
+        for some in _batches(paths):
+            keys = [{"Key": path} for path in some]
+            self._client().delete_objects(
+                Bucket=self._backend.bucket_name, Delete={"Objects": keys, "Quiet": True}
+            )
+
+    @_in_our_words()
+    def delete_below(self, prefix: str) -> int:
+        count = 0
+        pages = self._client().get_paginator("list_objects_v2")
+        for page in pages.paginate(Bucket=self._backend.bucket_name, Prefix=prefix):
+            keys = [found["Key"] for found in page.get("Contents", ())]
+            if keys:
+                self.delete(keys)
+            count += len(keys)
+        return count
+
+    @_in_our_words()
+    def address(self, path: str, mime_type: str) -> str | None:
+        parameters = {
+            "ResponseContentType": mime_type,
+            "ResponseContentDisposition": f'inline; filename="{path.rpartition("/")[2]}"',
+        }
+        return str(self._backend.url(path, parameters=parameters, expire=_ADDRESS_S))
+
+    def _client(self) -> Any:
+        return self._backend.connection.meta.client
+
+    def _found(self, ask: Callable[..., Any], **arguments: Any) -> Any:
+        try:
+            return ask(Bucket=self._backend.bucket_name, **arguments)
+        except ClientError as error:
+            if error.response["Error"]["Code"] in _MISSING:
+                return None
+            raise
+
+
+class _Body:
+    """An S3 body whose failures are ours."""
+
+    def __init__(self, body: Any) -> None:
+        self._body = body
+
+    @_in_our_words()
+    def read(self, count: int, /) -> bytes:
+        return bytes(self._body.read(count))
+
+    def close(self) -> None:
+        self._body.close()
+
+
+def _batches(paths: Iterable[str]) -> Iterator[list[str]]:
+    left = iter(paths)
+    while some := list(islice(left, _AT_ONCE)):
+        yield some

@@ -1,0 +1,85 @@
+"""An upload while it is being judged: a private file on the disk of VAR_DIR, gone afterwards.
+
+It lies beside the local storage so that keeping it is a rename, which is whole or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+from uuid import uuid4
+
+from django.conf import settings
+
+from config.uploads import FILE_LIMIT, too_large
+from conversations.attachments import images
+from conversations.attachments.objects import MAGIC_BYTES
+from conversations.attachments.threads import on_files
+
+_AT_ONCE: Final = 256 * 1024
+_STALE_S: Final = 3_600
+
+
+class Spool:
+    """Takes bytes as they come, and refuses as soon as they are no image or too many."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.path = folder() / f"{uuid4().hex}.sent"
+        self.cleaned = self.path.with_suffix(".clean")
+        self._pending = bytearray()
+        self._checked = False
+
+    async def __aenter__(self) -> Self:
+        await on_files(_make, self.path)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # by itself, not on a thread: a cancelled upload could not wait for one
+        self.path.unlink(missing_ok=True)
+        self.cleaned.unlink(missing_ok=True)
+
+    async def write(self, some: bytes) -> None:
+        """Take more; PayloadTooLarge, UnsupportedMedia, StorageFull."""
+        self.size += len(some)
+        if self.size > FILE_LIMIT:
+            raise too_large()
+        self._pending += some
+        if not self._checked and self.size >= MAGIC_BYTES:
+            images.check_head(bytes(self._pending[:MAGIC_BYTES]))
+            self._checked = True
+        if len(self._pending) >= _AT_ONCE:
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Everything taken is in the file."""
+        pending, self._pending = self._pending, bytearray()
+        await on_files(_append, self.path, pending)
+
+
+def folder() -> Path:
+    return Path(settings.VAR_DIR) / "attachments" / ".incoming"
+
+
+def drop_stale() -> int:
+    """Delete what a killed process has left behind; how many files."""
+    old = time.time() - _STALE_S
+    stale = [path for path in folder().glob("*.*") if path.stat().st_mtime < old]
+    for path in stale:
+        path.unlink(missing_ok=True)
+    return len(stale)
+
+
+def _make(path: Path) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+
+def _append(path: Path, some: bytearray) -> None:
+    with path.open("ab") as file:
+        file.write(some)

@@ -1,0 +1,25 @@
+"""Feedback over REST."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+
+from config.auth.bearer import Caller
+from config.http import allow, api, json_object, json_response
+from conversations import feedback
+
+
+@api
+async def run_feedback(request: HttpRequest, caller: Caller, run_id: str) -> HttpResponseBase:
+    """`/api/v1/agent/runs/{run_id}/feedback`: give or replace (POST), look (GET), withdraw (DELETE)."""
+    allow(request, "GET", "POST", "DELETE")
+    caller.require("read" if request.method == "GET" else "run")
+    match request.method:
+        case "POST":
+            judgement = feedback.judgement_of(json_object(request.body))
+            given, is_new = await feedback.give(run_id, judgement, user_id=caller.user_id)
+            return json_response(given, 201 if is_new else 200)
+        case "DELETE":
+            await feedback.withdraw(run_id, user_id=caller.user_id)
+            return HttpResponse(status=204)
+    return json_response(await feedback.read(run_id, user_id=caller.user_id))

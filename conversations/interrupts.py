@@ -1,0 +1,186 @@
+"""Interrupts: tool calls that wait for somebody's approval, from the end of one run into another.
+
+A row is written by the statement that ends its run (`ending`). Whoever decides first decides; then a
+later run of the thread takes the row to tell the model, and calls the tool if it was approved. What
+is not decided when the thread goes on is cancelled, or expired if its time was over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final, Literal
+from uuid import UUID
+
+from msgspec import Struct
+from psycopg import AsyncConnection
+from psycopg.types.json import Jsonb
+
+from config import database
+from conversations.models import InterruptStatus
+
+Status = Literal["pending", "approved", "refused", "expired", "cancelled"]
+STATUSES: Final = tuple(InterruptStatus.values)
+
+
+class Interrupt(Struct, frozen=True):
+    """One row; `status` is as it is now: a pending one past its time has expired."""
+
+    id: UUID
+    owner_id: UUID
+    thread_id: UUID
+    run_id: UUID
+    tool_call_id: str
+    tool_name: str
+    arguments: dict[str, Any]
+    message: str
+    status: Status
+    created_at: datetime
+    expires_at: datetime
+    decided_at: datetime | None
+    decided_by: UUID | None
+    decision_reason: str
+    edited_arguments: dict[str, Any] | None
+    told_run_id: UUID | None
+
+    @property
+    def effective_arguments(self) -> dict[str, Any]:
+        """What the tool is called with."""
+        return self.arguments if self.edited_arguments is None else self.edited_arguments
+
+
+_COLUMNS: Final = """
+i.id, i.owner_id, i.thread_id, i.run_id, i.tool_call_id, i.tool_name, i.arguments, i.message,
+CASE WHEN i.status = 'pending' AND i.expires_at <= clock_timestamp() THEN 'expired' ELSE i.status END,
+i.created_at, i.expires_at, i.decided_at, i.decided_by_id, i.decision_reason, i.edited_arguments,
+i.told_run_id
+"""
+
+
+def _rows(rows: Sequence[Sequence[Any]]) -> list[Interrupt]:
+    return [Interrupt(*row) for row in rows]
+
+
+# --- looking ------------------------------------------------------------------------------------
+
+_FIND: Final = f"SELECT {_COLUMNS} FROM conversations_interrupt i WHERE i.id = %s"
+_OF_RUN: Final = f"SELECT {_COLUMNS} FROM conversations_interrupt i WHERE i.run_id = %s ORDER BY i.place"
+_PAGE: Final = f"""
+SELECT {_COLUMNS} FROM conversations_interrupt i
+WHERE (%(owner_id)s::uuid IS NULL OR i.owner_id = %(owner_id)s) AND i.id < %(before)s
+    AND (%(status)s::text IS NULL OR %(status)s =
+        CASE WHEN i.status = 'pending' AND i.expires_at <= clock_timestamp() THEN 'expired'
+        ELSE i.status END)
+ORDER BY i.id DESC LIMIT %(limit)s
+"""
+NEWEST: Final = UUID(int=2**128 - 1)
+
+
+async def find(interrupt_id: UUID) -> Interrupt | None:
+    """The interrupt of that id, whoever owns it."""
+    async with database.connection() as connection:
+        row = await (await connection.execute(_FIND, (interrupt_id,))).fetchone()
+    return None if row is None else _rows([row])[0]
+
+
+async def of_run(run_id: UUID) -> list[Interrupt]:
+    """The interrupts with which a run ended, in the order of its calls."""
+    async with database.connection() as connection:
+        return _rows(await (await connection.execute(_OF_RUN, (run_id,))).fetchall())
+
+
+async def page(
+    *, owner_id: UUID | None, status: Status | None, before: UUID, limit: int
+) -> list[Interrupt]:
+    """Up to `limit` interrupts older than `before`, the newest first; of everybody without an owner."""
+    asked = {"owner_id": owner_id, "status": status, "before": before, "limit": limit}
+    async with database.connection() as connection:
+        return _rows(await (await connection.execute(_PAGE, asked)).fetchall())
+
+
+# --- deciding -----------------------------------------------------------------------------------
+
+_LOCK: Final = f"""
+SELECT {_COLUMNS} FROM conversations_interrupt i WHERE i.run_id IN (
+    SELECT run_id FROM conversations_interrupt WHERE id = ANY(%s)) ORDER BY i.id FOR UPDATE
+"""
+_DECIDE: Final = """
+UPDATE conversations_interrupt SET status = %(status)s, decided_at = clock_timestamp(),
+    decided_by_id = %(by)s, decision_reason = %(reason)s, edited_arguments = %(edited)s
+WHERE id = %(id)s AND status = 'pending'
+"""
+
+
+async def lock(connection: AsyncConnection[Any], ids: Sequence[UUID]) -> list[Interrupt]:
+    """These interrupts and the others of their runs, held until the caller's transaction ends."""
+    return _rows(await (await connection.execute(_LOCK, (list(ids),))).fetchall())
+
+
+async def decide(
+    connection: AsyncConnection[Any],
+    interrupt_id: UUID,
+    status: Status,
+    *,
+    by: UUID,
+    reason: str = "",
+    edited: dict[str, Any] | None = None,
+) -> None:
+    """Write the decision on a pending interrupt that the caller holds."""
+    stored = None if edited is None else Jsonb(edited)
+    decision = {"id": interrupt_id, "status": status, "by": by, "reason": reason, "edited": stored}
+    await connection.execute(_DECIDE, decision)
+
+
+_EXPIRE: Final = """
+UPDATE conversations_interrupt SET status = 'expired', decided_at = clock_timestamp()
+WHERE id IN (SELECT id FROM conversations_interrupt
+    WHERE status = 'pending' AND expires_at <= clock_timestamp()
+    ORDER BY expires_at LIMIT %s FOR UPDATE SKIP LOCKED)
+"""
+
+
+async def expire_due(*, limit: int = 1_000) -> int:
+    """Write down which pending interrupts are past their time; how many."""
+    async with database.connection() as connection:
+        return (await connection.execute(_EXPIRE, (limit,))).rowcount
+
+
+# --- going on -----------------------------------------------------------------------------------
+
+_TAKE: Final = f"""
+WITH i AS (
+    UPDATE conversations_interrupt held SET told_run_id = run.id,
+        decided_at = coalesce(decided_at, clock_timestamp()),
+        status = CASE WHEN held.status <> 'pending' THEN held.status
+            WHEN held.expires_at <= clock_timestamp() THEN 'expired' ELSE 'cancelled' END
+    FROM conversations_run run
+    WHERE run.id = %s AND run.fence = %s AND run.status = 'running'
+        AND held.thread_id = run.thread_id AND held.run_id <> run.id
+        AND (held.told_run_id IS NULL OR held.told_run_id = run.id)
+    RETURNING held.*
+)
+SELECT {_COLUMNS} FROM i ORDER BY i.run_id, i.place
+"""
+_BEGIN: Final = """
+UPDATE conversations_interrupt held SET begun_fence = run.fence
+FROM conversations_run run
+WHERE held.id = %(id)s AND held.status = 'approved' AND held.told_run_id = run.id
+    AND run.id = %(run_id)s AND run.fence = %(fence)s AND run.status = 'running'
+    AND (held.begun_fence IS NULL OR held.begun_fence = run.fence OR %(again)s)
+"""
+
+
+async def take(run_id: UUID, *, fence: int) -> list[Interrupt]:
+    """Make it this run's to tell the model what became of its thread's interrupts; which they are.
+
+    A pending one is cancelled, or has expired. Another attempt of the run takes the same ones again.
+    """
+    async with database.connection() as connection:
+        return _rows(await (await connection.execute(_TAKE, (run_id, fence))).fetchall())
+
+
+async def begin(interrupt_id: UUID, *, run_id: UUID, fence: int, again: bool) -> bool:
+    """Whether the holder of the run may call the approved tool now: once, unless `again` (P8)."""
+    asked = {"id": interrupt_id, "run_id": run_id, "fence": fence, "again": again}
+    async with database.connection() as connection:
+        return (await connection.execute(_BEGIN, asked)).rowcount == 1

@@ -1,0 +1,78 @@
+"""`manage.py create_analyst_role`: a database role that reads the views `analytics_*` alone."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from typing import Any, Final
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import ProgrammingError, connection, transaction
+from psycopg import sql
+
+from conversations.metrics.views_sql import CONTENTS, views
+
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
+_DENIED: Final = "42501"  # insufficient_privilege (PostgreSQL, appendix A)
+
+
+class Command(BaseCommand):
+    help = "Make (or set anew) a PostgreSQL role that may read the analytics views and nothing else."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("name", nargs="?", default="parley_analyst")
+        parser.add_argument("--password", help="by default one is made and shown once")
+        parser.add_argument("--contents", action="store_true", help="may also read what people said")
+        parser.add_argument("--drop", action="store_true", help="take the role away")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        name: str = options["name"]
+        if not _NAME.fullmatch(name):
+            raise CommandError(f"{name!r} is no name for a role: use a-z, 0-9 and _, a letter first.")
+        try:
+            with transaction.atomic():
+                if options["drop"]:
+                    self._drop(name)
+                else:
+                    self._make(name, options["password"], contents=options["contents"])
+        except ProgrammingError as error:
+            if getattr(error.__cause__, "sqlstate", "") != _DENIED:
+                raise
+            raise CommandError(
+                "DATABASE_URL's role may not make roles. Let a superuser of the database run "
+                "ALTER ROLE … CREATEROLE for it, or run this command with a superuser's DATABASE_URL."
+            ) from None
+
+    def _make(self, name: str, given: str | None, *, contents: bool) -> None:
+        password = given or secrets.token_urlsafe(24)
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = %s)", [name])
+            verb = "ALTER" if cursor.fetchone() == (True,) else "CREATE"
+            role, database = sql.Identifier(name), sql.Identifier(connection.settings_dict["NAME"])
+            limits = "NOSUPERUSER NOCREATEDB NOCREATEROLE LOGIN"
+            for statement in (
+                sql.SQL(f"{verb} ROLE {{}} {limits} PASSWORD {{}}").format(role, sql.Literal(password)),
+                sql.SQL("ALTER ROLE {} SET default_transaction_read_only = on").format(role),
+                sql.SQL("ALTER ROLE {} SET statement_timeout = '5min'").format(role),
+                sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, role),
+                sql.SQL("GRANT USAGE ON SCHEMA public TO {}").format(role),
+                sql.SQL("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {}").format(role),
+                *(
+                    sql.SQL("GRANT SELECT ON {} TO {}").format(sql.Identifier(view), role)
+                    for view in views()
+                    if contents or view != CONTENTS
+                ),
+            ):
+                cursor.execute(statement)
+        shown = "as given" if given else f"{password}  (shown once)"
+        self.stdout.write(f"Role {name}, password {shown}.")
+        self.stdout.write("It reads the views analytics_*; see docs/analytics/README.md.")
+
+    def _drop(self, name: str) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = %s)", [name])
+            if cursor.fetchone() != (True,):
+                raise CommandError(f"There is no role {name}.")
+            cursor.execute(sql.SQL("DROP OWNED BY {}").format(sql.Identifier(name)))
+            cursor.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(name)))
+        self.stdout.write(f"Role {name} is gone.")

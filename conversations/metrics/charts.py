@@ -1,0 +1,328 @@
+"""What the dashboard draws: charts, cards and links, made of the rows that REST answers with.
+
+Every number has a link to the runs behind it: admin's list of runs with the same bounds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from conversations.metrics.asked import Asked
+from conversations.metrics.reading import Row
+from conversations.metrics.rollups import zone
+
+COLOURS: Final = ("#2563eb", "#f59e0b", "#10b981", "#ef4444", "#8b5cf6", "#0891b2", "#db2777", "#65a30d")
+_FADED: Final = "#94a3b8"
+_MOST_GROUPS: Final = 8
+_BUCKETS: Final = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7)}
+Values = Sequence[float | int | None]
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line, or one colour of the bars; a faded one is of the period before."""
+
+    name: str
+    values: Values
+    faded: bool = False
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A picture of numbers by bucket, and the links behind them."""
+
+    title: str
+    unit: str
+    labels: Sequence[str]
+    links: Sequence[str]
+    series: Sequence[Series]
+    bars: bool = False
+    stacked: bool = False
+    note: str = ""
+    rows: Sequence[tuple[str, str, Values]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        columns = zip(*(one.values for one in self.series), strict=True) if self.series else ()
+        object.__setattr__(self, "rows", list(zip(self.labels, self.links, columns, strict=True)))
+
+    @property
+    def kind(self) -> str:
+        return "bar" if self.bars else "line"
+
+    @property
+    def is_empty(self) -> bool:
+        return not any(value for one in self.series for value in one.values)
+
+    @property
+    def data(self) -> str:
+        """As the bundled Chart.js takes it."""
+        found = [self._dataset(place, one) for place, one in enumerate(self.series)]
+        return json.dumps({"labels": list(self.labels), "datasets": found})
+
+    def _dataset(self, place: int, one: Series) -> dict[str, Any]:
+        colour = _FADED if one.faded else COLOURS[place % len(COLOURS)]
+        drawn: dict[str, Any] = {
+            "label": one.name,
+            "data": [None if value is None else float(value) for value in one.values],
+            "borderColor": colour,
+            "backgroundColor": colour if self.bars and not one.faded else f"{colour}22",
+            "borderWidth": 0 if self.bars and not one.faded else 2,
+        }
+        if one.faded:
+            drawn |= {"type": "line", "borderDash": [5, 4], "stack": "before"}
+        return drawn | {
+            "pointRadius": 2 if len(self.labels) < 40 else 0,
+            "tension": 0.25,
+            "spanGaps": True,
+        }
+
+    @property
+    def options(self) -> str:
+        axis = {"stacked": self.stacked, "grid": {"display": False}}
+        return json.dumps(
+            {
+                "animation": False,
+                "maintainAspectRatio": False,
+                "interaction": {"mode": "index", "intersect": False},
+                "plugins": {
+                    "legend": {
+                        "display": len(self.series) > 1,
+                        "position": "bottom",
+                        "labels": {"boxWidth": 10, "boxHeight": 10, "usePointStyle": True},
+                    }
+                },
+                "scales": {
+                    "x": axis | {"ticks": {"maxTicksLimit": 8, "maxRotation": 0}},
+                    "y": axis | {"beginAtZero": True, "grid": {}, "ticks": {"maxTicksLimit": 5}},
+                },
+            }
+        )
+
+    @property
+    def links_json(self) -> str:
+        return json.dumps(list(self.links))
+
+
+@dataclass(frozen=True)
+class Card:
+    """One number, how it has changed since the period before, and the runs behind it."""
+
+    title: str
+    value: str
+    change: str
+    is_better: bool | None
+    link: str
+
+
+# --- links --------------------------------------------------------------------------------------
+
+
+def runs_link(asked: Asked, begin: datetime | None = None, **more: Any) -> str:
+    """Admin's list of runs: the filters of the question, a bucket that begins then, and more."""
+    since, until = asked.begin, asked.end
+    if begin is not None:
+        since, until = max(since, begin), min(until, _end_of(begin, asked.bucket))
+    given: dict[str, Any] = {
+        "created_at__gte": since.isoformat(),
+        "created_at__lt": until.isoformat(),
+        "model__exact": asked.model,
+        "dialect__exact": asked.dialect,
+        "runner__exact": asked.runner,
+        "prompt_version": asked.prompt_version,
+        "owner__id__exact": asked.user,
+    } | more
+    kept = {name: value for name, value in given.items() if value is not None}
+    return f"/admin/conversations/run/?{urlencode(kept)}"
+
+
+def _end_of(begin: datetime, bucket: str) -> datetime:
+    if bucket != "month":
+        return begin + _BUCKETS[bucket]
+    here = begin.astimezone(zone())
+    return (here + timedelta(days=32)).replace(day=1, hour=0)
+
+
+# --- charts -------------------------------------------------------------------------------------
+
+
+def over_time(asked: Asked, rows: Sequence[Row], before: Sequence[Row]) -> list[Chart]:
+    """The charts of a series without groups; `before` are the rows of the period before, or none."""
+    labels = [_label(row["bucket"], asked.bucket) for row in rows]
+    links = [runs_link(asked, row["bucket"]) for row in rows]
+
+    def chart(title: str, unit: str, *named: tuple[str, str], compared: str = "", **more: Any) -> Chart:
+        series = [Series(name, [row[column] for row in rows]) for name, column in named]
+        if before and compared:
+            old = [row[compared] for row in before[: len(rows)]]
+            series.append(Series("before", old + [None] * (len(rows) - len(old)), faded=True))
+        return Chart(title, unit, labels, links, series, **more)
+
+    bars = {"bars": True, "stacked": True}
+    return [
+        chart(
+            "Runs by how they ended",
+            "runs",
+            ("completed", "completed"),
+            ("cancelled", "cancelled"),
+            ("live", "live"),
+            ("failed", "failed"),
+            compared="runs",
+            **bars,
+        ),
+        chart("Duration", "ms", *_percentiles("duration_ms"), compared="duration_ms_p95"),
+        chart(
+            "Time to first token", "ms", *_percentiles("first_token_ms"), compared="first_token_ms_p95"
+        ),
+        chart("Queue wait", "ms", *_percentiles("queue_wait_ms"), compared="queue_wait_ms_p95"),
+        chart("Output speed", "tokens/s", ("p50", "tokens_per_s_p50"), ("p95", "tokens_per_s_p95")),
+        chart(
+            "Tokens",
+            "tokens",
+            ("input", "input_tokens"),
+            ("output", "output_tokens"),
+            ("of input cached", "cached_tokens"),
+            bars=True,
+        ),
+        chart("Cost", "USD", ("cost", "cost_usd"), compared="cost_usd", **bars),
+        chart(
+            "Active users and conversations",
+            "",
+            ("users", "active_users"),
+            ("conversations", "conversations"),
+            compared="active_users",
+        ),
+        chart(
+            "Feedback score",
+            "-1 to 1",
+            ("score", "feedback_score"),
+            ("low", "feedback_score_low"),
+            ("high", "feedback_score_high"),
+            note="with its 95 % interval",
+        ),
+        chart("Reconnects and time-outs", "", ("reconnects", "reconnects"), ("timed out", "timed_out")),
+    ]
+
+
+def by_group(asked: Asked, rows: Sequence[Row]) -> list[Chart]:
+    """The charts of a series with groups: the eight most used ones, each a series."""
+    begins = sorted({row["bucket"] for row in rows})
+    labels = [_label(begin, asked.bucket) for begin in begins]
+    links = [runs_link(asked, begin) for begin in begins]
+    used: dict[str, int] = {}
+    cells: dict[tuple[str, datetime], Row] = {}
+    for row in rows:
+        name = group_name(asked, row)
+        used[name] = used.get(name, 0) + row["runs"]
+        cells[name, row["bucket"]] = row
+    names = sorted(used, key=lambda name: -used[name])[:_MOST_GROUPS]
+
+    def chart(title: str, unit: str, column: str, **more: Any) -> Chart:
+        series = [
+            Series(name, [cells.get((name, begin), {}).get(column) for begin in begins])
+            for name in names
+        ]
+        return Chart(title, unit, labels, links, series, **more)
+
+    return [
+        chart("Runs", "runs", "runs", bars=True, stacked=True),
+        chart("Success rate", "share", "success_rate"),
+        chart("Duration, p95", "ms", "duration_ms_p95"),
+        chart("Time to first token, p95", "ms", "first_token_ms_p95"),
+        chart("Output speed, p50", "tokens/s", "tokens_per_s_p50"),
+        chart("Output tokens", "tokens", "output_tokens", bars=True, stacked=True),
+        chart("Cost", "USD", "cost_usd", bars=True, stacked=True),
+        chart("Feedback score", "-1 to 1", "feedback_score"),
+    ]
+
+
+def group_name(asked: Asked, row: Row) -> str:
+    """What a row's group is called."""
+    if asked.group == "prompt_version":
+        return version_name(row)
+    return str(row[asked.group or "model"]) or "unknown"
+
+
+def version_name(row: Row) -> str:
+    """`coach v3`, or the bare id of a version whose name no run has told."""
+    return (
+        f"{row['prompt']} v{row['version']}" if row.get("prompt") else f"version {row['prompt_version']}"
+    )
+
+
+def _percentiles(name: str) -> tuple[tuple[str, str], ...]:
+    return tuple((share, f"{name}_{share}") for share in ("p50", "p95", "p99"))
+
+
+def _label(at: datetime, bucket: str) -> str:
+    form = {"hour": "%d %b %H:%M", "month": "%b %Y"}.get(bucket, "%d %b")
+    return at.astimezone(zone()).strftime(form)
+
+
+# --- cards --------------------------------------------------------------------------------------
+
+_CARDS: Final = (  # title, column, unit, whether more is better
+    ("Runs", "runs", "", None),
+    ("Success rate", "success_rate", "%", True),
+    ("Active users", "active_users", "", True),
+    ("Conversations", "conversations", "", True),
+    ("Turns a conversation", "turns_per_conversation", "", None),
+    ("Duration p95", "duration_ms_p95", "ms", False),
+    ("First token p50", "first_token_ms_p50", "ms", False),
+    ("Queue wait p95", "queue_wait_ms_p95", "ms", False),
+    ("Output tokens", "output_tokens", "", None),
+    ("Cost", "cost_usd", "$", None),
+    ("Feedback score", "feedback_score", "", True),
+    ("Failed", "failed", "", False),
+)
+
+
+def cards(asked: Asked, this: Row, before: Row) -> list[Card]:
+    """The numbers of the whole range beside those of the period before."""
+    failed = runs_link(asked, status__exact="failed")
+    return [
+        Card(
+            title,
+            said(this[column], unit),
+            *_change(this[column], before[column], more_is_better),
+            failed if column == "failed" else runs_link(asked),
+        )
+        for title, column, unit, more_is_better in _CARDS
+    ]
+
+
+def _change(now: Any, before: Any, more_is_better: bool | None) -> tuple[str, bool | None]:
+    if now is None or not before:
+        return "", None
+    change = (now - before) / abs(before)
+    better = None if more_is_better is None or abs(change) < 0.005 else (change > 0) == more_is_better
+    return (f"{change:+.0%}" if abs(change) >= 0.005 else "±0%"), better
+
+
+def said(value: Any, unit: str = "") -> str:
+    """A number for people."""
+    match value:
+        case None:
+            return "–"
+        case int():
+            return f"{_short(value)}{f' {unit}' if unit else ''}"
+        case float() if unit == "%":
+            return f"{value:.1%}"
+        case float() if unit == "$":
+            return f"${value:,.2f}"
+        case float() if unit == "ms":
+            return f"{value:,.0f} ms" if value < 10_000 else f"{value / 1000:,.1f} s"
+        case float():
+            return f"{value:,.2f}"
+    return str(value)
+
+
+def _short(value: int) -> str:
+    for size, letter in ((10**9, "G"), (10**6, "M"), (10**4, "k")):
+        if value >= size:
+            return f"{value / (10**3 if letter == 'k' else size):,.1f}{letter}"
+    return f"{value:,}"

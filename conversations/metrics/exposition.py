@@ -1,0 +1,168 @@
+"""The numbers as Prometheus reads them: counted in the database, so every process says the same.
+
+Counters are sums of all days, histograms those of the rollups with every eighth slot as a bucket; they
+are as fresh as the rollups. An answer is kept for a few seconds, so that scrapes cost little however
+many there are. What belongs to one process (its memory, its open streams) is said by each for itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from time import monotonic
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+
+from config import database
+from conversations.metrics.histograms import MEASURED, PER_DOUBLING, STRIDE
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+KEPT_S: Final = 5.0
+OF_THIS_PROCESS: Final[dict[str, tuple[str, Callable[[], float]]]] = {}  # name → (help, value)
+
+_RUNS: Final = """
+SELECT model, dialect, sum(completed), sum(failed), sum(cancelled), sum(timed_out), sum(reconnects),
+    sum(input_tokens), sum(output_tokens), sum(cached_tokens), sum(cost_usd), sum(feedback_good),
+    sum(feedback_bad)
+FROM conversations_runrollup WHERE grain = 'day' GROUP BY model, dialect
+"""
+_ERRORS: Final = """
+SELECT code, sum(times::bigint) FROM conversations_runrollup
+CROSS JOIN LATERAL jsonb_each_text(errors) part(code, times) WHERE grain = 'day' GROUP BY code
+"""
+_SUMS: Final = """
+SELECT sum(duration_ms), sum(queue_wait_ms), sum(first_token_ms), sum(speed)
+FROM conversations_runrollup WHERE grain = 'day'
+"""
+_SLOTS: Final = """
+SELECT slot, sum(n) FROM conversations_runrollup
+CROSS JOIN LATERAL unnest(slots, counts) part(slot, n) WHERE grain = 'day' GROUP BY slot
+"""
+_TOOLS: Final = """
+SELECT name, sum(succeeded), sum(calls - succeeded), sum(total_ms) FROM conversations_steprollup
+WHERE grain = 'day' AND kind = 'tool' GROUP BY name
+"""
+_LIVE: Final = """
+SELECT (SELECT count(*) FROM conversations_run WHERE status = 'queued'),
+    (SELECT count(*) FROM conversations_run WHERE status = 'running'),
+    (SELECT extract(epoch FROM clock_timestamp() - rolled_until) FROM conversations_metrics)
+"""
+_BUCKETS: Final = range(25)  # powers of two: 1 ms to 4.6 hours
+_QUERIES: Final = (_RUNS, _ERRORS, _SUMS, _SLOTS, _TOOLS, _LIVE)
+Rows = list[tuple[Any, ...]]
+
+_kept: tuple[float, bytes] = (float("-inf"), b"")
+_asking: Final = asyncio.Lock()
+
+
+async def exposition() -> bytes:
+    """The text of a scrape, at most KEPT_S seconds old."""
+    global _kept
+    async with _asking:  # whoever comes meanwhile gets the same answer
+        if monotonic() - _kept[0] >= KEPT_S:
+            async with database.connection() as held:
+                found = [await (await held.execute(query)).fetchall() for query in _QUERIES]
+            _kept = (monotonic(), await asyncio.to_thread(_written, found))
+        return _kept[1]
+
+
+def forget() -> None:
+    """Ask anew next time."""
+    global _kept
+    _kept = (float("-inf"), b"")
+
+
+def _written(found: Sequence[Rows]) -> bytes:
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Collected([*_families(*found), *_own()]))
+    ProcessCollector(registry=registry)
+    return generate_latest(registry)
+
+
+class _Collected:
+    """What was found, as a collector."""
+
+    def __init__(self, families: list[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
+
+    def describe(self) -> Iterable[Metric]:
+        return ()
+
+
+def _families(
+    runs: Rows, errors: Rows, sums: Rows, slots: Rows, tools: Rows, live: Rows
+) -> Iterator[Metric]:
+    yield from _of_runs(runs)
+    yield _counter("parley_run_errors", "Failed runs", ("code",), [((code,), n) for code, n in errors])
+    yield from _histograms(sums[0], dict(slots))
+    calls = [
+        ((name, ok), n) for name, good, bad, _ in tools for ok, n in (("true", good), ("false", bad))
+    ]
+    yield _counter("parley_tool_calls", "Tool calls", ("tool", "ok"), calls)
+    seconds = [((name,), float(total) / 1000) for name, _, _, total in tools]
+    yield _counter("parley_tool_seconds", "Time in tool calls", ("tool",), seconds)
+    queued, running, age = live[0]
+    now = GaugeMetricFamily("parley_runs_live", "Runs that wait or run", labels=["status"])
+    now.add_metric(["queued"], queued)
+    now.add_metric(["running"], running)
+    yield now
+    if age is not None:
+        said = "Seconds since runs were last added up"
+        yield GaugeMetricFamily("parley_rollup_age_seconds", said, value=float(age))
+
+
+def _of_runs(runs: Rows) -> Iterator[Metric]:
+    def each(*named: tuple[str, int]) -> list[tuple[tuple[str, ...], float]]:
+        return [((row[0], row[1], name), float(row[place])) for row in runs for name, place in named]
+
+    labels = ("model", "dialect")
+    ended = each(("completed", 2), ("failed", 3), ("cancelled", 4))
+    yield _counter("parley_runs", "Ended runs", (*labels, "status"), ended)
+    tokens = each(("input", 7), ("output", 8), ("cached", 9))
+    yield _counter("parley_tokens", "Tokens; cached ones are input too", (*labels, "kind"), tokens)
+    judged = each(("good", 11), ("bad", 12))
+    yield _counter("parley_feedback", "Judgements that take a side", (*labels, "score"), judged)
+    for name, said, place in (
+        ("parley_runs_timed_out", "Runs past their deadline", 5),
+        ("parley_reconnects", "Readers that came back", 6),
+        ("parley_cost_usd", "What is known of the cost", 10),
+    ):
+        values = [((row[0], row[1]), float(row[place])) for row in runs]
+        yield _counter(name, said, labels, values)
+
+
+def _histograms(sums: Sequence[Any], slots: dict[int, int]) -> Iterator[Metric]:
+    for place, name in enumerate(MEASURED):
+        of_this = {slot % STRIDE: int(n) for slot, n in slots.items() if slot // STRIDE == place}
+        buckets = [
+            (str(float(2**power)), sum(n for slot, n in of_this.items() if slot <= power * PER_DOUBLING))
+            for power in _BUCKETS
+        ]
+        buckets.append(("+Inf", sum(of_this.values())))
+        family = HistogramMetricFamily(f"parley_run_{name}", f"Of runs, {name.replace('_', ' ')}")
+        family.add_metric([], buckets, float(sums[place] or 0))
+        yield family
+
+
+def _own() -> Iterator[Metric]:
+    for name, (said, value) in OF_THIS_PROCESS.items():
+        yield GaugeMetricFamily(name, said, value=value())
+
+
+def _counter(
+    name: str, said: str, labels: tuple[str, ...], values: Iterable[tuple[tuple[str, ...], Any]]
+) -> Metric:
+    family = CounterMetricFamily(name, said, labels=labels)
+    for of, value in values:
+        family.add_metric(of, float(value))
+    return family

@@ -1,0 +1,77 @@
+"""How sure one may be of a rate or a mean that few have said something about: 95 % intervals.
+
+Sources: E. B. Wilson (1927) for a share; R. G. Newcombe (1998), method 10, for the difference of two;
+the normal approximation for the mean of scores and for the difference of two means.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Final, NamedTuple
+
+Z: Final = 1.959963984540054
+
+
+class Interval(NamedTuple):
+    """A value, and between which two it lies with 95 % confidence."""
+
+    value: float
+    low: float
+    high: float
+
+
+def share(hits: int, of: int) -> Interval | None:
+    """Wilson's score interval of hits/of; None of nothing."""
+    if of == 0:
+        return None
+    p, z2 = hits / of, Z * Z
+    middle = (p + z2 / (2 * of)) / (1 + z2 / of)
+    reach = Z / (1 + z2 / of) * sqrt(p * (1 - p) / of + z2 / (4 * of * of))
+    return Interval(p, max(0.0, middle - reach), min(1.0, middle + reach))
+
+
+def shares_differ(a: Interval | None, b: Interval | None) -> Interval | None:
+    """b - a of two shares, each with its Wilson interval; None if either is unknown."""
+    if a is None or b is None:
+        return None
+    difference = b.value - a.value
+    down = sqrt((b.value - b.low) ** 2 + (a.high - a.value) ** 2)
+    up = sqrt((b.high - b.value) ** 2 + (a.value - a.low) ** 2)
+    return Interval(difference, difference - down, difference + up)
+
+
+class Scores(NamedTuple):
+    """Judgements of -1, 0 and 1."""
+
+    good: int
+    bad: int
+    total: int
+
+    @property
+    def mean(self) -> float:
+        return (self.good - self.bad) / self.total
+
+    @property
+    def squared_error(self) -> float:
+        """The variance of the mean (0 of a single judgement, which says nothing of the spread)."""
+        if self.total < 2:
+            return 0.0
+        spread = (self.good + self.bad) / self.total - self.mean**2
+        return spread / (self.total - 1)
+
+
+def mean_score(scores: Scores) -> Interval | None:
+    """The mean of scores, within -1 and 1; None of nothing."""
+    if scores.total == 0:
+        return None
+    reach = Z * sqrt(scores.squared_error)
+    return Interval(scores.mean, max(-1.0, scores.mean - reach), min(1.0, scores.mean + reach))
+
+
+def means_differ(a: Scores, b: Scores) -> Interval | None:
+    """b - a of two mean scores; None unless each has two judgements."""
+    if a.total < 2 or b.total < 2:
+        return None
+    difference = b.mean - a.mean
+    reach = Z * sqrt(a.squared_error + b.squared_error)
+    return Interval(difference, difference - reach, difference + reach)

@@ -1,0 +1,170 @@
+"""What a row of numbers says, computed from sums: the one place where a metric is defined.
+
+README "Metrics" says the same in words; a test has a small data set counted by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Final
+
+from conversations.metrics import intervals
+from conversations.metrics.histograms import MEASURED
+from conversations.metrics.intervals import Interval, Scores
+
+SUMMED: Final = {
+    "duration_ms": "duration_ms",
+    "queue_wait_ms": "queue_wait_ms",
+    "first_token_ms": "first_token_ms",
+    "tokens_per_s": "speed",
+}
+Numbers = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How many were measured, and their percentiles."""
+
+    n: int = 0
+    p50: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+
+
+NOTHING: Final = Spread()
+
+
+@dataclass(frozen=True)
+class Members:
+    """How many people and conversations there were; None where that was not counted."""
+
+    users: int | None = None
+    conversations: int | None = None
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Everything that is known of one group of runs."""
+
+    sums: Numbers
+    spreads: Mapping[int, Spread] = field(default_factory=dict)
+    members: Members = field(default_factory=Members)
+    errors: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def scores(self) -> Scores:
+        sums = self.sums
+        return Scores(int(sums["feedback_good"]), int(sums["feedback_bad"]), int(sums["feedback"]))
+
+    @property
+    def success(self) -> Interval | None:
+        """Of the runs that ended by themselves, the share that completed."""
+        completed, failed = int(self.sums["completed"]), int(self.sums["failed"])
+        return intervals.share(completed, completed + failed)
+
+    @property
+    def liked(self) -> Interval | None:
+        """Of the judgements that take a side, the share of good ones."""
+        scores = self.scores
+        return intervals.share(scores.good, scores.good + scores.bad)
+
+
+def row(counted: Counted) -> dict[str, Any]:
+    """The numbers of a group of runs, flat."""
+    sums, members = counted.sums, counted.members
+    runs, ended = (
+        int(sums["runs"]),
+        sum(int(sums[name]) for name in ("completed", "failed", "cancelled")),
+    )
+    found: dict[str, Any] = {
+        "runs": runs,
+        "completed": int(sums["completed"]),
+        "failed": int(sums["failed"]),
+        "cancelled": int(sums["cancelled"]),
+        "timed_out": int(sums["timed_out"]),
+        "live": int(sums["queued"]) + int(sums["running"]),
+        "success_rate": rounded(counted.success and counted.success.value),
+    }
+    for place, name in enumerate(MEASURED):
+        spread = counted.spreads.get(place, NOTHING)
+        found |= spread_fields(name, spread, float(sums[SUMMED[name]]))
+    for name in ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens"):
+        found[name] = int(sums[name])
+    found |= {
+        "cost_usd": round(float(sums["cost_usd"]), 6),
+        "unpriced_tokens": int(sums["unpriced_tokens"]),
+        "reconnects": int(sums["reconnects"]),
+        "active_users": members.users,
+        "conversations": members.conversations,
+        "conversations_begun": int(sums["conversations_begun"]),
+        "conversations_per_user": ratio(members.conversations, members.users),
+        "turns_per_conversation": ratio(runs, members.conversations),
+    }
+    found |= _feedback(counted, ended)
+    found["errors"] = dict(sorted(counted.errors.items(), key=lambda item: (-item[1], item[0])))
+    return found
+
+
+def spread_fields(name: str, spread: Spread, total: float) -> dict[str, Any]:
+    """`{name}_n`, `_mean`, `_p50`, `_p95`, `_p99`."""
+    n, mean, p50, p95, p99 = _fields(name, ("n", "mean", "p50", "p95", "p99"))
+    return {
+        n: spread.n,
+        mean: rounded(total / spread.n if spread.n else None, 1),
+        p50: rounded(spread.p50, 1),
+        p95: rounded(spread.p95, 1),
+        p99: rounded(spread.p99, 1),
+    }
+
+
+@cache
+def _fields(name: str, endings: tuple[str, ...]) -> list[str]:
+    return [f"{name}_{ending}" for ending in endings]
+
+
+def _feedback(counted: Counted, ended: int) -> dict[str, Any]:
+    scores = counted.scores
+    return {
+        "feedback": scores.total,
+        "feedback_rate": ratio(scores.total, ended),
+        "feedback_good": scores.good,
+        "feedback_bad": scores.bad,
+        **interval_fields("feedback_score", intervals.mean_score(scores)),
+        **interval_fields("feedback_good_share", counted.liked),
+    }
+
+
+def interval_fields(name: str, found: Interval | None) -> dict[str, Any]:
+    """`{name}`, `{name}_low`, `{name}_high`."""
+    value, low, high = found or (None, None, None)
+    return {name: rounded(value), f"{name}_low": rounded(low), f"{name}_high": rounded(high)}
+
+
+def ratio(part: int | None, whole: int | None) -> float | None:
+    return rounded(part / whole) if part is not None and whole else None
+
+
+def rounded(value: float | None, digits: int = 4) -> float | None:
+    return None if value is None else round(value, digits)
+
+
+def difference(a: Counted, b: Counted) -> dict[str, Any]:
+    """What is different of b, each with its 95 % interval; surely so where that does not hold 0."""
+    found = {
+        "success_rate": intervals.shares_differ(a.success, b.success),
+        "feedback_good_share": intervals.shares_differ(a.liked, b.liked),
+        "feedback_score": intervals.means_differ(a.scores, b.scores),
+    }
+    return {
+        name: {
+            "difference": rounded(one.value),
+            "low": rounded(one.low),
+            "high": rounded(one.high),
+            "sure": not one.low <= 0 <= one.high,
+        }
+        if one
+        else None
+        for name, one in found.items()
+    }

@@ -1,0 +1,51 @@
+"""Count the readers that come back to a run, so cheaply that a stream notices nothing.
+
+A come-back adds one in memory; a few seconds later all of a process's are written at once. What a
+process that dies had not written yet is not counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+from uuid import UUID
+
+from config import database
+
+_MOST: Final = 100_000
+_waiting: Counter[UUID] = Counter()
+
+_WRITE: Final = """
+WITH given AS (
+    SELECT run.id, run.created_at, part.times
+    FROM unnest(%s::uuid[], %s::int[]) part(run_id, times)
+    JOIN conversations_run run ON run.id = part.run_id
+), written AS (
+    INSERT INTO conversations_reconnect (run_id, times) SELECT id, times FROM given
+    ON CONFLICT (run_id) DO UPDATE SET times = conversations_reconnect.times + excluded.times
+)
+INSERT INTO conversations_stalehour (at)
+SELECT DISTINCT date_trunc('hour', created_at, 'UTC') FROM given ORDER BY 1
+ON CONFLICT (at) DO UPDATE SET marks = conversations_stalehour.marks + 1
+"""
+
+
+def came_back(run_id: UUID) -> None:
+    """A reader has resumed this run."""
+    if len(_waiting) < _MOST:
+        _waiting[run_id] += 1
+
+
+async def write() -> int:
+    """Write down who has come back; how many. What cannot be written is kept for the next time."""
+    taken = Counter(_waiting)
+    _waiting.clear()
+    if not taken:
+        return 0
+    try:
+        async with database.connection() as held:
+            await held.execute(_WRITE, (list(taken), list(taken.values())))
+    except BaseException:
+        _waiting.update(taken)
+        raise
+    return taken.total()

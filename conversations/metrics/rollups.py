@@ -1,0 +1,321 @@
+"""Add up what is stale: its hours from the runs, its days from the hours. One process at a time does it.
+
+An hour is stale while it is young, while runs of it are live, and when feedback, a reconnect or a
+deletion has changed it (triggers see to that). Each day's work is a transaction of its own, so a round
+that breaks off leaves whole days behind it and the rest stale. To add up again is to find the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from django.conf import settings
+from psycopg import AsyncConnection
+
+from config import database
+from conversations.metrics import rollup_sql as sql
+
+_LOCK: Final = 0x524F_4C4C
+_HOUR: Final = timedelta(hours=1)
+_STALE_AT_ONCE: Final = 2_000
+_IN_RANGE: Final = "run.created_at >= %(begin)s AND run.created_at < %(end)s"
+_HOUR_OF: Final = "date_trunc('hour', {}created_at, %(zone)s::text)"
+
+
+_RUNS: Final = (*sql.RUN_MEASURES, "slots", "counts", "errors")
+_STEPS: Final = (*sql.STEP_MEASURES, "slots", "counts")
+
+
+def _hours() -> tuple[str, ...]:
+    """What makes the hours of a range true."""
+    return (
+        _runs_are(sql.run_cells(sql.ran(_IN_RANGE), _HOUR_OF.format("source.")), "hour"),
+        _steps_are(sql.step_cells(_HOUR_OF.format("run.")), "hour"),
+        *(
+            _runs_are(_runs_merged("hour", kept, into="bucket"), cut)
+            for cut, kept in sql.HOUR_CUTS.items()
+        ),
+        sql.LEARN_NAMES,
+    )
+
+
+def _days() -> tuple[str, ...]:
+    """What makes a day true once its hours are: in this order, for each is made of one before it."""
+    return (
+        _runs_are(_runs_merged("hour", sql.CELL), "day"),
+        _steps_are(_steps_merged("hour", sql.CELL), "day"),
+        *(_runs_are(_runs_merged("day", kept), cut) for cut, kept in sql.CUTS.items()),
+        *(_steps_are(_steps_merged("day", kept), cut) for cut, kept in sql.CUTS.items()),
+        sql.made_so(
+            "conversations_threadday",
+            sql.thread_days(sql.ran(_IN_RANGE)),
+            key=("day", "owner_id", "thread_id", *sql.CELL),
+            values=sql.THREAD_MEASURES,
+            where="kept.day >= %(begin)s AND kept.day < %(end)s",
+        ),
+        *(sql.number_members(kind) for kind in sql.MEMBERS),
+        _members_are(sql.member_sets(), "day"),
+        *(_members_are(sql.merged_members(kept), cut) for cut, kept in sql.CUTS.items()),
+    )
+
+
+def _runs_merged(grain: str, kept: tuple[str, ...], *, into: str = "%(begin)s::timestamptz") -> str:
+    return sql.merged(
+        "conversations_runrollup",
+        of=grain,
+        into=into,
+        kept=kept,
+        measures=tuple(sql.RUN_MEASURES),
+        errors=True,
+    )
+
+
+def _steps_merged(grain: str, kept: tuple[str, ...]) -> str:
+    return sql.merged(
+        "conversations_steprollup",
+        of=grain,
+        kept=kept,
+        step=("kind", "name"),
+        measures=sql.STEP_MEASURES,
+    )
+
+
+def _runs_are(fresh: str, grain: str) -> str:
+    key = ("bucket", *sql.CELL)
+    return sql.made_so(
+        "conversations_runrollup", fresh, key=key, values=_RUNS, where=_kept(grain), grain=grain
+    )
+
+
+def _steps_are(fresh: str, grain: str) -> str:
+    key = ("bucket", "kind", "name", *sql.CELL)
+    return sql.made_so(
+        "conversations_steprollup", fresh, key=key, values=_STEPS, where=_kept(grain), grain=grain
+    )
+
+
+def _members_are(fresh: str, grain: str) -> str:
+    key = ("bucket", "kind", *sql.CELL, "block")
+    return sql.made_so(
+        "conversations_memberset", fresh, key=key, values=("bits",), where=_kept(grain), grain=grain
+    )
+
+
+def _kept(grain: str) -> str:
+    return f"kept.grain = '{grain}' AND kept.bucket >= %(begin)s AND kept.bucket < %(end)s"
+
+
+@dataclass(frozen=True)
+class Rolled:
+    """What a round did; `more` if stale hours are left."""
+
+    days: int = 0
+    more: bool = False
+
+
+def zone() -> ZoneInfo:
+    """The zone whose hours and days are counted."""
+    return ZoneInfo(settings.TIME_ZONE)
+
+
+def day_begins(day: date) -> datetime:
+    """The first moment of a day in TIME_ZONE."""
+    return datetime(day.year, day.month, day.day, tzinfo=zone())
+
+
+async def roll(*, budget_s: float = 2.0) -> Rolled | None:
+    """Add up what is stale, the newest first, for about `budget_s` seconds; None if another does it."""
+    async with _alone() as alone:
+        if not alone:
+            return None
+        async with database.connection() as held:
+            await _mark_young(held)
+            stale = await _stale(held)
+            until, days = time.monotonic() + budget_s, _by_day(stale)
+            done: set[date] = set()
+            for day, hours in days.items():
+                begin, end = _reach(hours)
+                await roll_day(held, day, begin=begin, end=end)
+                done.add(day)
+                if time.monotonic() > until:
+                    break
+            await _forget(held, {at: stale[at] for at in stale if done.issuperset(_days_of(at))})
+        return Rolled(len(done), more=len(done) < len(days) or len(stale) == _STALE_AT_ONCE)
+
+
+async def roll_range(first: date, last: date, told: Callable[[date], None] = lambda _: None) -> int:
+    """Add up every day from `first` to `last` again; how many. Waits while another process is at it."""
+    days = (last - first).days + 1
+    for number in range(days):
+        day = first + timedelta(days=number)
+        begin, end = day_begins(day), day_begins(day + timedelta(days=1))
+        async with _alone(wait=True), database.connection() as held:
+            stale = await _stale_within(held, begin, end)
+            await roll_day(held, day, begin=begin, end=end)
+            await _forget(held, stale)
+        told(day)
+    return days
+
+
+async def first_day() -> date | None:
+    """The day of the oldest run; None where there is none."""
+    async with database.connection() as held:
+        row = await (await held.execute("SELECT min(created_at) FROM conversations_run")).fetchone()
+    return row[0].astimezone(zone()).date() if row and row[0] else None
+
+
+async def roll_day(held: AsyncConnection[Any], day: date, *, begin: datetime, end: datetime) -> None:
+    """Make the hours of [begin, end), which lie in this day, true, and then the day."""
+    whole = {"begin": day_begins(day), "end": day_begins(day + timedelta(days=1))}
+    async with held.transaction():
+        await held.execute(_AT_LEISURE)
+        for statement in _MAKE_HOURS:
+            await held.execute(
+                statement, {"begin": begin, "end": end, "zone": settings.TIME_ZONE}, prepare=False
+            )
+        for statement in _MAKE_DAYS:
+            await held.execute(statement, whole, prepare=False)
+
+
+_AT_LEISURE: Final = """
+SELECT set_config('work_mem', '64MB', true), set_config('statement_timeout', '10min', true),
+    set_config('plan_cache_mode', 'force_custom_plan', true)
+"""
+_MAKE_HOURS, _MAKE_DAYS = _hours(), _days()
+
+
+# --- what is stale ------------------------------------------------------------------------------
+
+_SINCE: Final = """
+WITH before AS (SELECT rolled_until, time_zone FROM conversations_metrics WHERE id = 1),
+stored AS (
+    INSERT INTO conversations_metrics (id, rolled_until, time_zone)
+    VALUES (1, clock_timestamp(), %(zone)s)
+    ON CONFLICT (id) DO UPDATE SET rolled_until = excluded.rolled_until, time_zone = excluded.time_zone)
+SELECT rolled_until, time_zone = %(zone)s FROM before
+"""
+_MARK: Final = """
+INSERT INTO conversations_stalehour (at) {hours}
+ON CONFLICT (at) DO UPDATE SET marks = conversations_stalehour.marks + 1
+"""
+_MARK_YOUNG: Final = _MARK.format(
+    hours="""SELECT generate_series(
+        date_trunc('hour', %(since)s::timestamptz - interval '5 minutes', 'UTC'),
+        clock_timestamp(), interval '1 hour')"""
+)
+_MARK_ALL: Final = _MARK.format(
+    hours="""SELECT DISTINCT date_trunc('hour', created_at, 'UTC') FROM conversations_run
+    UNION SELECT date_trunc('hour', clock_timestamp(), 'UTC')"""
+)
+_MARK_LIVE: Final = _MARK.format(
+    hours="""SELECT DISTINCT date_trunc('hour', created_at, 'UTC') FROM conversations_run
+    WHERE status IN ('queued', 'running')"""
+)
+_CLEAR: Final = (
+    "DELETE FROM conversations_runrollup",
+    "DELETE FROM conversations_steprollup",
+    "DELETE FROM conversations_threadday",
+    "DELETE FROM conversations_memberset",
+)
+
+
+async def _mark_young(held: AsyncConnection[Any]) -> None:
+    """Mark what came since the last round; at the first one, or in another TIME_ZONE, everything."""
+    async with held.transaction():
+        row = await (await held.execute(_SINCE, {"zone": settings.TIME_ZONE})).fetchone()
+        since, same_zone = row or (None, True)
+        if since and same_zone:
+            await held.execute(_MARK_YOUNG, {"since": since})
+            return
+        for statement in () if same_zone else _CLEAR:
+            await held.execute(statement)
+        await held.execute(_MARK_ALL)
+
+
+async def begin() -> None:
+    """Say that everything up to now is about to be added up, so that no round does it as well.
+
+    But for the hours of live runs, which will change.
+    """
+    async with database.connection() as held, held.transaction():
+        await held.execute(_SINCE, {"zone": settings.TIME_ZONE})
+        await held.execute(_MARK_LIVE)
+
+
+_STALE: Final = "SELECT at, marks FROM conversations_stalehour ORDER BY at DESC LIMIT %s"
+
+# An hour that still had live runs when it was added up stays stale; so does one marked meanwhile.
+_FORGET: Final = """
+DELETE FROM conversations_stalehour stale USING unnest(%s::timestamptz[], %s::bigint[]) done(at, marks)
+WHERE stale.at = done.at AND stale.marks = done.marks AND NOT EXISTS (
+    SELECT FROM conversations_runrollup WHERE grain = 'hour' AND queued + running > 0
+    AND bucket > stale.at - interval '1 hour' AND bucket < stale.at + interval '1 hour')
+"""
+
+
+async def _stale(held: AsyncConnection[Any]) -> dict[datetime, int]:
+    return dict(await (await held.execute(_STALE, (_STALE_AT_ONCE,))).fetchall())
+
+
+_STALE_WITHIN: Final = """
+SELECT at, marks FROM conversations_stalehour
+WHERE at >= %s AND at <= %s::timestamptz - interval '1 hour'
+"""
+
+
+async def _stale_within(
+    held: AsyncConnection[Any], begin: datetime, end: datetime
+) -> dict[datetime, int]:
+    """The stale hours that lie in a range whole."""
+    return dict(await (await held.execute(_STALE_WITHIN, (begin, end))).fetchall())
+
+
+async def _forget(held: AsyncConnection[Any], done: dict[datetime, int]) -> None:
+    await held.execute(_FORGET, (list(done), list(done.values())))
+
+
+def _by_day(stale: dict[datetime, int]) -> dict[date, list[datetime]]:
+    """The stale hours of each day, the newest day first."""
+    found: dict[date, list[datetime]] = {}
+    for at in stale:
+        for day in _days_of(at):
+            found.setdefault(day, []).append(at)
+    return found
+
+
+def _days_of(at: datetime) -> list[date]:
+    """The days that an hour of UTC touches: one, but two where TIME_ZONE is half an hour off."""
+    ends = at + _HOUR - timedelta(microseconds=1)
+    return sorted({moment.astimezone(zone()).date() for moment in (at, ends)}, reverse=True)
+
+
+def _reach(hours: list[datetime]) -> tuple[datetime, datetime]:
+    """From the first to the last of these hours, widened to whole hours of TIME_ZONE."""
+    begin = min(hours).astimezone(zone()).replace(minute=0)
+    end = (max(hours) + _HOUR).astimezone(zone())
+    return begin, end if end.minute == 0 else end.replace(minute=0) + _HOUR
+
+
+@asynccontextmanager
+async def _alone(*, wait: bool = False) -> AsyncIterator[bool]:
+    """Whether this is the only one at it; with `wait`, once it is."""
+    async with database.connection() as held:
+        while not (got := await _locked(held)) and wait:  # noqa: ASYNC110 - another process tells nobody
+            await asyncio.sleep(0.2)
+        try:
+            yield got
+        finally:
+            if got:
+                await held.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
+
+
+async def _locked(held: AsyncConnection[Any]) -> bool:
+    cursor = await held.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,))
+    return bool(await cursor.fetchone() == (True,))

@@ -1,0 +1,243 @@
+"""Rows one by one, as many as there are: users, runs and messages, without a word of what was said.
+
+Runs and messages come in pages by key, so a slow reader holds no transaction open and the process
+holds one page. Users are added up once, into a cursor that the database keeps.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any, Final
+from uuid import UUID, uuid4
+
+from config import database
+from config.errors import InvalidRequest
+from conversations.cursors import Place, microseconds, read_cursor, write_cursor
+from conversations.identifiers import lowest_uuid7
+from conversations.metrics import rollup_sql, sources
+from conversations.metrics.asked import Asked
+from conversations.metrics.reading import Row, snapshot
+
+AT_ONCE: Final = 2_000  # some milliseconds of the loop that serves
+_CURSOR: Final = re.compile(r"([0-9]{1,18})\.([0-9a-f]{32})")
+
+USER_COLUMNS: Final = (
+    "user_id",
+    "username",
+    "runs",
+    "conversations",
+    "turns_per_conversation",
+    "completed",
+    "failed",
+    "cancelled",
+    "input_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "cost_usd",
+    "last_active_at",
+)
+RUN_COLUMNS: Final = (
+    "created_at",
+    "run_id",
+    "conversation_id",
+    "user_id",
+    "model",
+    "resolved_model",
+    "provider",
+    "dialect",
+    "runner",
+    "prompt_versions",
+    "status",
+    "error_code",
+    "finish_reason",
+    "queue_wait_ms",
+    "first_token_ms",
+    "duration_ms",
+    "input_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "reasoning_tokens",
+    "cost_usd",
+    "feedback_score",
+)
+MESSAGE_COLUMNS: Final = (
+    "message_id",
+    "created_at",
+    "run_id",
+    "conversation_id",
+    "user_id",
+    "seq",
+    "role",
+    "stage",
+    "tool",
+    "ok",
+    "latency_ms",
+    "characters",
+)
+
+
+# --- users --------------------------------------------------------------------------------------
+
+
+def _users(members: str) -> str:
+    """Added up by conversation and then by user: to count distinct ones would sort every row."""
+    sums = ", ".join(f"sum({name}) AS {name}" for name in rollup_sql.THREAD_MEASURES)
+    return f"""
+    SELECT part.owner_id, account.username, runs, conversations, completed, failed, cancelled,
+        input_tokens, output_tokens, cached_tokens, cost_usd, last_at
+    FROM (SELECT owner_id, count(*) AS conversations, max(at) AS last_at, {sums}
+        FROM (SELECT owner_id, thread_id, max(at) AS at, {sums}
+            FROM ({members}) members GROUP BY owner_id, thread_id) threads
+        GROUP BY owner_id) part
+    LEFT JOIN accounts_user account ON account.id = part.owner_id
+    ORDER BY runs DESC, part.owner_id"""
+
+
+async def user_page(asked: Asked, *, limit: int, cursor: str | None) -> tuple[list[Row], str | None]:
+    """The users with the most runs, and the cursor of the next page.
+
+    Who they are is found by their runs alone; only theirs is added up.
+    """
+    arguments = sources.arguments(asked) | {"limit": limit + 1}
+    more = ""
+    if cursor:
+        found = _CURSOR.fullmatch(cursor)
+        if not found:
+            raise _invalid_cursor()
+        arguments |= {"runs": int(found[1]), "owner": UUID(found[2])}
+        more = "HAVING sum(runs) < %(runs)s OR sum(runs) = %(runs)s AND owner_id > %(owner)s"
+    members = sources.members(asked)
+    most = f"""
+    SELECT owner_id FROM ({members}) members GROUP BY owner_id {more}
+    ORDER BY sum(runs) DESC, owner_id LIMIT %(limit)s"""
+    theirs = f"SELECT * FROM ({members}) members WHERE owner_id IN (SELECT owner_id FROM most)"
+    statement = f"WITH most AS MATERIALIZED ({most}) {_users(theirs)}"
+    async with snapshot() as held:
+        rows = await (await held.execute(statement, arguments, prepare=False)).fetchall()
+    last = rows[limit - 1] if len(rows) > limit else None
+    return [_user(row) for row in rows[:limit]], f"{last[2]}.{last[0].hex}" if last else None
+
+
+def _invalid_cursor() -> InvalidRequest:
+    return InvalidRequest("cursor must be a next_cursor of this list.", code="invalid_cursor")
+
+
+async def all_users(asked: Asked) -> AsyncGenerator[list[Row]]:
+    """Every user who ran something, a list at a time."""
+    async with database.connection() as held:
+        name = f"users_{uuid4().hex}"
+        async with held.cursor(name, withhold=True) as cursor:
+            await cursor.execute(_users(sources.members(asked)), sources.arguments(asked))
+            while rows := await cursor.fetchmany(AT_ONCE):
+                yield [_user(row) for row in rows]
+
+
+def _user(found: Sequence[Any]) -> Row:
+    owner_id, username, runs, conversations, *counts, cost, last_at = found
+    turns = round(int(runs) / conversations, 4)
+    values = (str(owner_id), username, int(runs), conversations, turns, *map(int, counts))
+    return dict(zip(USER_COLUMNS, (*values, float(cost), last_at), strict=True))
+
+
+# --- runs and messages --------------------------------------------------------------------------
+
+
+class RunPlace(Place, frozen=True, array_like=True):
+    """A run's place in the list, the newest first."""
+
+    run_id: UUID
+
+
+_RUNS: Final = f"""
+SELECT run.created_at, replace(run.id::text, '-', ''), run.thread_id::text, run.owner_id::text,
+    run.model, run.resolved_model, run.provider, run.dialect, run.runner,
+    array_to_string({rollup_sql.VERSIONS}, '+'), run.status, run.error_code, run.finish_reason,
+    {rollup_sql.MS.format("run.started_at")}, {rollup_sql.MS.format("run.first_token_at")},
+    {rollup_sql.MS.format("run.finished_at")}, run.input_tokens, run.output_tokens, run.cached_tokens,
+    run.reasoning_tokens, run.cost_usd::float8, judged.score
+FROM conversations_run run
+LEFT JOIN conversations_feedback judged ON judged.run_id = run.id AND judged.user_id = run.owner_id
+WHERE run.created_at >= %(begin)s AND run.created_at <= %(at)s
+    AND (run.created_at, run.id) < (%(at)s, %(id)s) {{filters}}
+ORDER BY run.created_at DESC, run.id DESC LIMIT %(limit)s
+"""
+
+
+async def run_page(asked: Asked, *, limit: int, cursor: str | None) -> tuple[list[Row], str | None]:
+    """Runs, the newest first, and the cursor of the next page."""
+    at, run_id = asked.end, UUID(int=0)
+    if cursor:
+        place = read_cursor(cursor, RunPlace)
+        at, run_id = place.at, place.run_id
+    filters = sources.run_filters(asked)
+    arguments = sources.arguments(asked) | {"at": at, "id": run_id, "limit": limit + 1}
+    async with database.connection() as held:
+        statement = _RUNS.format(filters=filters)
+        found = await held.execute(statement, arguments, prepare=False, binary=True)
+        rows = await found.fetchall()
+    more = None
+    if len(rows) > limit:
+        more = write_cursor(RunPlace(microseconds(rows[limit - 1][0]), UUID(rows[limit - 1][1])))
+    return [dict(zip(RUN_COLUMNS, row, strict=True)) for row in rows[:limit]], more
+
+
+async def all_runs(asked: Asked) -> AsyncGenerator[list[Row]]:
+    """Every run of the range, a list at a time."""
+    cursor: str | None = None
+    while True:
+        rows, cursor = await run_page(asked, limit=AT_ONCE, cursor=cursor)
+        if rows:
+            yield rows
+        if cursor is None:
+            return
+
+
+_MESSAGES: Final = """
+SELECT replace(id::text, '-', ''), created_at, replace(run_id::text, '-', ''), thread_id::text,
+    owner_id::text, seq, role, stage, tool_name, tool_ok = 'true', latency_ms, char_length(content)
+FROM conversations_message
+WHERE id > %(id)s AND id < %(until)s {user} ORDER BY id LIMIT %(limit)s
+"""
+
+
+async def message_page(asked: Asked, *, limit: int, cursor: str | None) -> tuple[list[Row], str | None]:
+    """Messages in the order in which they were written, and the cursor of the next page.
+
+    Which hour a message belongs to is said by its id.
+    """
+    if any((asked.model, asked.dialect, asked.runner, asked.prompt_version is not None)):
+        raise InvalidRequest(
+            "Messages can be filtered by from, to and user only.", code="invalid_filter"
+        )
+    arguments = {"id": _after(asked, cursor), "until": lowest_uuid7(asked.end), "limit": limit + 1}
+    user = "AND owner_id = %(user)s" if asked.user else ""
+    async with database.connection() as held:
+        statement = _MESSAGES.format(user=user)
+        arguments |= {"user": asked.user}
+        found = await held.execute(statement, arguments, prepare=False, binary=True)
+        rows = await found.fetchall()
+    more = rows[limit - 1][0] if len(rows) > limit else None
+    return [dict(zip(MESSAGE_COLUMNS, row, strict=True)) for row in rows[:limit]], more
+
+
+def _after(asked: Asked, cursor: str | None) -> UUID:
+    if not cursor:
+        return UUID(int=lowest_uuid7(asked.begin).int - 1)
+    try:
+        return UUID(cursor)
+    except ValueError:
+        raise InvalidRequest(
+            "cursor must be a next_cursor of this list.", code="invalid_cursor"
+        ) from None
+
+
+async def all_messages(asked: Asked) -> AsyncGenerator[list[Row]]:
+    """Every message of the range, a list at a time."""
+    cursor: str | None = None
+    while True:
+        rows, cursor = await message_page(asked, limit=AT_ONCE, cursor=cursor)
+        if rows:
+            yield rows
+        if cursor is None:
+            return

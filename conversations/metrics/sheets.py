@@ -1,0 +1,129 @@
+"""What can be asked for: each sheet, its columns and where its rows come from."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from conversations.metrics import reading, rows
+from conversations.metrics.asked import Asked, Group
+from conversations.metrics.measures import NOTHING, Counted, row, spread_fields
+from conversations.metrics.reading import ZEROS, Row
+
+MEASURES: Final = tuple(row(Counted(ZEROS)))
+_STEP: Final = ("calls", *spread_fields("latency_ms", NOTHING, 0))
+_TOOL: Final = ("calls", "succeeded", "failed", "success_rate", *_STEP[1:])
+_VERSION: Final = ("prompt_version", "kind", "prompt", "version")
+
+Page = Callable[..., Awaitable[tuple[list[Row], str | None]]]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table of numbers: small ones are read whole, long ones in pages or a list at a time."""
+
+    columns: Callable[[Asked], tuple[str, ...]]
+    whole: Callable[[Asked], Awaitable[list[Row]]] | None = None
+    page: Page | None = None
+    every: Callable[[Asked], AsyncGenerator[list[Row]]] | None = None
+
+    async def lists(self, asked: Asked) -> AsyncGenerator[list[Row]]:
+        """All rows, a list at a time."""
+        if self.whole is not None:
+            yield await self.whole(asked)
+        elif self.every is not None:
+            async for some in self.every(asked):
+                yield some
+
+
+def _group_columns(group: Group | None) -> tuple[str, ...]:
+    match group:
+        case None:
+            return ()
+        case "prompt_version":
+            return _VERSION
+    return (group,)
+
+
+async def _models(asked: Asked) -> list[Row]:
+    return await reading.by_group(asked, asked.group or "model")
+
+
+async def _prompts(asked: Asked) -> list[Row]:
+    return await reading.by_group(asked, "prompt_version")
+
+
+async def _stages(asked: Asked) -> list[Row]:
+    return await reading.steps(asked, "stage")
+
+
+async def _tools(asked: Asked) -> list[Row]:
+    return await reading.steps(asked, "tool")
+
+
+SHEETS: Final[dict[str, Sheet]] = {
+    "overview": Sheet(lambda _: ("period", "from", "to", *MEASURES), whole=reading.overview),
+    "timeseries": Sheet(
+        lambda asked: ("bucket", *_group_columns(asked.group), *MEASURES), whole=reading.timeseries
+    ),
+    "stages": Sheet(lambda _: ("stage", *_STEP), whole=_stages),
+    "tools": Sheet(lambda _: ("tool", *_TOOL), whole=_tools),
+    "models": Sheet(lambda asked: (*_group_columns(asked.group or "model"), *MEASURES), whole=_models),
+    "prompts": Sheet(lambda _: (*_VERSION, *MEASURES), whole=_prompts),
+    "users": Sheet(lambda _: rows.USER_COLUMNS, page=rows.user_page, every=rows.all_users),
+    "runs": Sheet(lambda _: rows.RUN_COLUMNS, page=rows.run_page, every=rows.all_runs),
+    "messages": Sheet(lambda _: rows.MESSAGE_COLUMNS, page=rows.message_page, every=rows.all_messages),
+}
+
+_TIMES: Final = frozenset(("bucket", "from", "to", "created_at", "last_active_at"))
+_TEXTS: Final = frozenset(
+    (
+        *(
+            "period",
+            "model",
+            "resolved_model",
+            "provider",
+            "prompt",
+            "kind",
+            "dialect",
+            "runner",
+            "role",
+        ),
+        *("stage", "tool", "user_id", "username", "run_id", "message_id", "conversation_id", "errors"),
+        *("status", "error_code", "finish_reason", "prompt_versions"),
+    )
+)
+_NUMBERS: Final = frozenset(
+    (*("success_rate", "cost_usd", "conversations_per_user", "turns_per_conversation", "feedback_rate"),)
+)
+_FLOATS: Final = ("_mean", "_p50", "_p95", "_p99", "_low", "_high", "_share", "_ms")
+
+
+def kind_of(column: str) -> str:
+    """`time`, `text`, `flag`, `number` or `count`: what a column holds where types must be known."""
+    if column in _TIMES:
+        return "time"
+    if column in _TEXTS:
+        return "text"
+    if column == "ok":
+        return "flag"
+    if column in _NUMBERS or column.endswith(_FLOATS) or column == "feedback_score":
+        return "number"
+    return "count"
+
+
+def shown(asked: Asked) -> dict[str, Any]:
+    """The question as it was understood, for the answer's head."""
+    given = asked
+    found = {
+        "from": given.begin,
+        "to": given.end,
+        "model": given.model,
+        "prompt_version": given.prompt_version,
+        "dialect": given.dialect,
+        "runner": given.runner,
+        "user": str(given.user) if given.user else None,
+        "group_by": given.group,
+    }
+    return {name: value for name, value in found.items() if value is not None}

@@ -1,0 +1,97 @@
+"""`GET /api/v1/metrics/{sheet}`: numbers for analysts, as JSON, CSV, JSON lines or Parquet."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Final
+
+from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
+
+from config.auth.bearer import Caller
+from config.auth.permissions import require_permission
+from config.errors import InvalidRequest, NotFound, TooManyRequests
+from config.http import allow, api, json_response
+from conversations.metrics import reading
+from conversations.metrics.asked import Asked, asked
+from conversations.metrics.exports import CONTENT_TYPES, exported, writer
+from conversations.metrics.histograms import ERROR_BOUND
+from conversations.metrics.sheets import SHEETS, Sheet, shown
+
+PERMISSION: Final = "conversations.view_metrics"
+EXPORTS_AT_ONCE: Final = 2
+_MOST: Final = 1_000
+_DEFAULT: Final = 100
+_ID: Final = re.compile(r"[0-9]{1,9}")
+
+
+@api
+async def metrics(request: HttpRequest, caller: Caller, sheet: str) -> HttpResponseBase:
+    """One sheet; see README "Metrics" for its columns."""
+    allow(request, "GET")
+    await require_permission(caller, PERMISSION)
+    found = SHEETS.get(sheet)
+    if found is None:
+        raise NotFound(f"There is no such sheet; there are: {', '.join(SHEETS)}.")
+    question = asked(request.GET.dict())
+    if question.format != "json":
+        return await _file(sheet, found, question)
+    if found.page is not None:
+        limit = _limit(request.GET.get("limit"))
+        rows, more = await found.page(question, limit=limit, cursor=request.GET.get("cursor"))
+        return json_response(shown(question) | {"rows": rows, "next_cursor": more})
+    assert found.whole is not None
+    answer = shown(question) | {"percentile_error": ERROR_BOUND, "rows": await found.whole(question)}
+    if sheet == "timeseries":
+        answer["bucket"] = question.bucket
+    if sheet == "prompts" and (pair := request.GET.get("versions")):
+        answer["comparison"] = await reading.compared(question, *_versions(pair))
+    return json_response(answer)
+
+
+async def _file(name: str, sheet: Sheet, question: Asked) -> HttpResponseBase:
+    """An export, one of a few at once; what goes wrong before its first row is answered as an error."""
+    using = writer(question.format, sheet.columns(question))
+    if _exports.locked():
+        raise TooManyRequests("Other exports are under way: try again in a while.", retry_after=10)
+    pieces = exported(sheet.lists(question), using)
+    first = await anext(pieces, b"")
+    return StreamingHttpResponse(
+        _rest(first, pieces),
+        content_type=CONTENT_TYPES[question.format],
+        headers={
+            "Content-Disposition": f'attachment; filename="parley-{name}.{question.format}"',
+            "Cache-Control": "no-store",
+            "X-Accel-Buffering": "no",
+        },
+    )
+
+
+_exports: Final = asyncio.Semaphore(EXPORTS_AT_ONCE)
+
+
+async def _rest(first: bytes, pieces: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    async with _exports, aclosing(pieces):
+        yield first
+        async for piece in pieces:
+            yield piece
+
+
+def _limit(given: str | None) -> int:
+    if not given:
+        return _DEFAULT
+    if given.isascii() and given.isdigit() and len(given) <= 9 and 1 <= int(given) <= _MOST:
+        return int(given)
+    raise InvalidRequest(f"limit must be 1 to {_MOST}.", code="invalid_limit")
+
+
+def _versions(given: str) -> tuple[int, int]:
+    """Two ids of prompt versions, as `12,15`."""
+    match given.split(","):
+        case [first, second] if all(_ID.fullmatch(one) for one in (first, second)):
+            return int(first), int(second)
+    raise InvalidRequest(
+        "versions must be two ids of prompt versions, like 12,15.", code="invalid_filter"
+    )

@@ -1,0 +1,7 @@
+"""The addresses of stored files, in the form of Supabase's storage (seed 001)."""
+
+from django.urls import path
+
+from conversations.attachment_views import download
+
+urlpatterns = [path("object/sign/<str:bucket>/<path:path>", download)]

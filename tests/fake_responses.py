@@ -1,0 +1,279 @@
+"""A scripted model on loopback that speaks `openai.responses`, from its public API reference.
+
+Its machinery is `tests.fake_model`'s; here is what the wire says and what the provider refuses.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import jsonschema
+
+from tests.fake_model import TEXT, Answer, End, FakeModel, Received, Step
+from tests.fake_model import status as chat_status
+
+USAGE = {
+    "input_tokens": 11,
+    "input_tokens_details": {"cached_tokens": 0},
+    "output_tokens": 8,
+    "output_tokens_details": {"reasoning_tokens": 0},
+    "total_tokens": 19,
+}
+DETAILED_USAGE = USAGE | {
+    "input_tokens_details": {"cached_tokens": 7},
+    "output_tokens_details": {"reasoning_tokens": 5},
+}
+
+
+def event(kind: str, **fields: Any) -> bytes:
+    """One named server-sent event; its data repeats the name."""
+    data = json.dumps({"type": kind} | fields, ensure_ascii=False, separators=(",", ":"))
+    return f"event: {kind}\ndata: {data}\n\n".encode()
+
+
+def response(status: str, **fields: Any) -> dict[str, Any]:
+    empty: dict[str, Any] = {"error": None, "incomplete_details": None, "output": [], "usage": None}
+    return {"id": "resp_1", "object": "response", "status": status} | empty | fields
+
+
+def opening() -> bytes:
+    begun = response("in_progress")
+    return event("response.created", response=begun) + event("response.in_progress", response=begun)
+
+
+def words(place: int, *pieces: str) -> bytes:
+    """A message item: its start, its deltas, its end."""
+    at = {"item_id": f"msg_{place}", "output_index": place, "content_index": 0}
+    item = {"id": f"msg_{place}", "type": "message", "role": "assistant", "content": []}
+    part = {"type": "output_text", "text": "", "annotations": []}
+    return b"".join(
+        [
+            event("response.output_item.added", output_index=place, item=item),
+            event("response.content_part.added", **at, part=part),
+            *(event("response.output_text.delta", **at, delta=piece) for piece in pieces),
+            event("response.output_text.done", **at, text="".join(pieces)),
+            event("response.content_part.done", **at, part=part),
+            event("response.output_item.done", output_index=place, item=item),
+        ]
+    )
+
+
+def thoughts(place: int, *parts: str, secret: str = "ZW5jcnlwdGVk") -> bytes:
+    """A reasoning item of these summary parts, each in two pieces."""
+    item: dict[str, Any] = {"id": f"rs_{place}", "type": "reasoning", "summary": []}
+    steps = [event("response.output_item.added", output_index=place, item=item)]
+    for index, part in enumerate(parts):
+        at = {"item_id": f"rs_{place}", "output_index": place, "summary_index": index}
+        kind, half = "response.reasoning_summary_text.delta", len(part) // 2
+        shown = {"type": "summary_text", "text": part}
+        item["summary"].append(shown)
+        steps += [
+            event("response.reasoning_summary_part.added", **at, part=shown | {"text": ""}),
+            event(kind, **at, delta=part[:half]),
+            event(kind, **at, delta=part[half:]),
+            event("response.reasoning_summary_text.done", **at, text=part),
+            event("response.reasoning_summary_part.done", **at, part=shown),
+        ]
+    whole = item | {"encrypted_content": secret, "status": None}
+    return b"".join([*steps, event("response.output_item.done", output_index=place, item=whole)])
+
+
+def ended(kind: str = "completed", **fields: Any) -> bytes:
+    return event(f"response.{kind}", response=response(kind, **fields))
+
+
+def answer(*items: bytes, usage: Mapping[str, Any] | None = USAGE) -> Answer:
+    """A whole response of these items."""
+    return Answer((opening(), *items, ended(usage=usage)))
+
+
+def text(*pieces: str, usage: Mapping[str, Any] | None = USAGE) -> Answer:
+    return answer(words(0, *pieces), usage=usage)
+
+
+def tool_calls(*calls: tuple[str, str, str], first: int = 0) -> bytes:
+    """Calls of (id, name, arguments) whose pieces of four characters take turns."""
+    opened, ends, pieces = [], [], []
+    for place, (key, name, arguments) in enumerate(calls, first):
+        item = {"id": f"fc_{place}", "type": "function_call", "call_id": key, "name": name}
+        at = {"item_id": f"fc_{place}", "output_index": place}
+        kind = "response.function_call_arguments"
+        opened.append(
+            event("response.output_item.added", output_index=place, item=item | {"arguments": ""})
+        )
+        pieces.append(
+            [event(f"{kind}.delta", **at, delta=p) for p in re.findall(r"(?s).{1,4}", arguments)]
+        )
+        whole = item | {"arguments": arguments, "status": "completed"}
+        ends.append(event(f"{kind}.done", **at, arguments=arguments))
+        ends.append(event("response.output_item.done", output_index=place, item=whole))
+    turns = range(max(map(len, pieces), default=0))
+    woven = [own[turn] for turn in turns for own in pieces if turn < len(own)]
+    return b"".join([*opened, *woven, *ends])
+
+
+def status(code: int, *, kind: str | None = None, headers: Mapping[str, str] | None = None) -> Answer:
+    """An HTTP error with OpenAI's error body; `kind` is its code."""
+    made = chat_status(code, headers=headers)
+    if kind is None:
+        return made
+    error = {"message": "Refused: sk-secret.", "type": "invalid_request_error", "code": kind}
+    return replace(made, steps=(json.dumps({"error": error}).encode(),))
+
+
+_AT = {"item_id": "msg_0", "output_index": 0, "content_index": 0}
+_HELLO = text(*TEXT)
+_OPENED: tuple[Step, ...] = (
+    opening(),
+    *(event("response.output_text.delta", **_AT, delta=piece) for piece in ("Hel", "lo")),
+)
+_FAILED = response("failed", error={"code": "server_error", "message": "Failed: sk-secret."})
+_INCOMPLETE = {"incomplete_details": {"reason": "max_output_tokens"}, "usage": USAGE}
+
+CASES: dict[str, Answer] = {
+    "hello": _HELLO,
+    "hang": Answer((End.HANG,)),
+    "hang-midway": Answer((*_OPENED, End.HANG)),
+    "cut-first": Answer((End.CUT,)),
+    "cut": Answer((*_OPENED, End.CUT)),
+    "truncated": Answer(_OPENED),
+    "overloaded-in-stream": Answer((*_OPENED, event("response.failed", response=_FAILED))),
+    "unknown-error-in-stream": Answer(
+        (*_OPENED, event("error", code="strange", message="sk-secret", param=None))
+    ),
+    "rubbish": Answer((b"<html><body>Bad gateway</body></html>",)),
+    "bad-chunk": Answer((*_OPENED, b'data: {"type":"response.output_text.del\n\n')),
+    "comments": Answer((b": keep-alive\n\n", *_HELLO.steps, b": bye\n\n")),
+    "crlf": replace(_HELLO, line_end=b"\r\n"),
+    "split": replace(_HELLO, splits_characters=True),
+    "no-usage": text(*TEXT, usage=None),
+    "usage": text(*TEXT, usage=DETAILED_USAGE),
+    "length": Answer((*_OPENED, ended("incomplete", **_INCOMPLETE))),
+    "refusal": answer(event("response.refusal.delta", **_AT, delta="I can't.")),
+    "reasoning": answer(thoughts(0, "Let me think."), words(1, *TEXT)),
+    "strange": Answer(
+        (
+            event("response.some_new_event", delta={"not": "text"}, item={"type": "new"}),
+            event("response.output_item.added", output_index=5, item={"type": "web_search_call"}),
+            *_HELLO.steps,
+        )
+    ),
+    "tools": replace(
+        answer(
+            tool_calls(
+                ("call_a", "gymbro_exercise_search", '{"query": "卧推", "top_k": 3}'),
+                ("call_b", "weather", '{"city": "São Paulo"}'),
+            )
+        ),
+        splits_characters=True,
+    ),
+}
+
+
+class FakeResponses(FakeModel):
+    """The server; it refuses what OpenAI refuses."""
+
+    cases: ClassVar[Mapping[str, Answer]] = CASES
+
+    @staticmethod
+    def error(code: int) -> Answer:
+        return status(code)
+
+    def refusal(self, request: Received) -> Answer | None:
+        if (request.method, request.path) != ("POST", "/v1/responses"):
+            return status(404)
+        if not request.headers.get("authorization", "").startswith("Bearer sk-"):
+            return status(401)
+        return status(400) if faults(request.body) else None
+
+
+def faults(body: dict[str, Any]) -> list[str]:
+    """What is wrong with a request."""
+    found = [error.message for error in jsonschema.Draft202012Validator(_REQUEST).iter_errors(body)]
+    return found or _item_faults(body["input"])
+
+
+def _item_faults(items: list[dict[str, Any]]) -> list[str]:
+    called = [item["call_id"] for item in items if item["type"] == "function_call"]
+    answered = [item["call_id"] for item in items if item["type"] == "function_call_output"]
+    alone = [
+        item["id"]
+        for item, after in zip(items, [*items[1:], {"type": ""}], strict=True)
+        if item["type"] == "reasoning" and not _may_follow(after)
+    ]
+    return [f"no output for {key}" for key in called if key not in answered] + [
+        f"{key} was provided without its required following item" for key in alone
+    ]
+
+
+def _may_follow(item: dict[str, Any]) -> bool:
+    return item["type"] in {"reasoning", "function_call"} or item.get("role") == "assistant"
+
+
+def _one(kind: str, *optional: str, **fields: Any) -> dict[str, Any]:
+    needed = ["type", *(name for name in fields if name not in optional)]
+    allowed = {"type": {"const": kind}} | fields
+    return {"type": "object", "properties": allowed, "required": needed, "additionalProperties": False}
+
+
+_STRING = {"type": "string"}
+_NAME = {"type": "string", "pattern": "^[a-zA-Z0-9_-]{1,64}$"}
+_URL = {"type": "string", "pattern": "^(https?://|data:image/[a-z]+;base64,[A-Za-z0-9+/]+=*$)"}
+_INPUT = [
+    _one("input_text", text=_STRING),
+    _one("input_image", image_url=_URL, detail={"enum": ["auto", "low", "high"]}),
+]
+_SAID = {"anyOf": [*_INPUT, _one("output_text", text=_STRING)]}
+_ITEMS = [
+    _one(
+        "message",
+        role={"enum": ["user", "assistant", "system", "developer"]},
+        content={"type": "array", "items": _SAID, "minItems": 1},
+    ),
+    _one("function_call", call_id=_STRING, name=_NAME, arguments=_STRING),
+    _one(
+        "function_call_output",
+        call_id=_STRING,
+        output={"anyOf": [_STRING, {"type": "array", "items": {"anyOf": _INPUT}}]},
+    ),
+    _one(
+        "reasoning",
+        id=_STRING,
+        summary={"type": "array", "items": _one("summary_text", text=_STRING)},
+        encrypted_content=_STRING,
+    ),
+]
+_FORMAT = _one("json_schema", name=_NAME, schema={"type": "object"}, strict={"type": "boolean"})
+_TOOL = _one(
+    "function",
+    name=_NAME,
+    description=_STRING,
+    parameters={"type": "object"},
+    strict={"type": "boolean"},
+)
+_REQUEST = {
+    "type": "object",
+    "properties": {
+        "model": _STRING,
+        "stream": {"const": True},
+        "store": {"const": False},
+        "input": {"type": "array", "items": {"anyOf": _ITEMS}, "minItems": 1},
+        "tools": {"type": "array", "items": _TOOL, "minItems": 1},
+        "temperature": {"type": "number", "minimum": 0, "maximum": 2},
+        "top_p": {"type": "number", "minimum": 0, "maximum": 1},
+        "max_output_tokens": {"type": "integer", "minimum": 1},
+        "include": {"const": ["reasoning.encrypted_content"]},
+        "reasoning": {
+            "type": "object",
+            "properties": {"summary": {"const": "auto"}, "effort": {"enum": ["low", "medium", "high"]}},
+            "additionalProperties": False,
+        },
+        "text": {"type": "object", "properties": {"format": _FORMAT}, "additionalProperties": False},
+    },
+    "required": ["model", "stream", "input"],
+    "additionalProperties": False,
+}

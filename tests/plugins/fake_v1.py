@@ -1,0 +1,206 @@
+"""A plugin runtime of the first generation, after specs/runner-host.md: `fake_v1.py ws PORT | stdio`.
+
+Its one runner `plugin:old/probe/default` does what the run's text says: `length`, `say …`, `sleep`,
+`call ACTION JSON`, `rubbish`, `die`, `big N`, `flood N`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+PIECE = 64 * 1024
+RUNNER = {
+    "plugin_author": "old",
+    "plugin_name": "probe",
+    "runner_name": "default",
+    "runner_description": {"en_US": "Does what it is told."},
+    "manifest": {
+        "apiVersion": "v1",
+        "kind": "AgentRunner",
+        "metadata": {"name": "default", "label": {"en_US": "Old probe"}},
+        "spec": {"context": {"ownership": "self_managed"}},
+    },
+    "protocol_version": "1",
+    "capabilities": {"streaming": True, "event_context": True},
+    "permissions": {
+        "models": ["invoke", "stream"],
+        "history": ["page"],
+        "artifacts": ["metadata", "read"],
+        "storage": ["plugin"],
+    },
+    "config": [{"name": "tone", "type": "string", "label": {"en_US": "Tone"}, "default": "calm"}],
+}
+INVALID = {"plugin_author": "old", "plugin_name": "bad/name", "runner_name": "x"}
+
+
+class Session:
+    """One connection of a Host."""
+
+    def __init__(self, send: Send) -> None:
+        self.send = send
+        self.last = random.randrange(100_000)
+        self.waiting: dict[int, asyncio.Queue[dict[str, Any]]] = {}
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    def take(self, document: dict[str, Any]) -> None:
+        if "action" in document:
+            task = asyncio.create_task(self.serve(document))
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
+        elif document.get("seq_id") in self.waiting:
+            self.waiting[document["seq_id"]].put_nowait(document)
+
+    async def reply(self, asked: dict[str, Any], data: dict[str, Any], **more: Any) -> None:
+        whole = {"seq_id": asked["seq_id"], "code": 0, "message": "success", "data": data}
+        await self.send(whole | {"chunk_status": "continue"} | more)
+
+    async def serve(self, asked: dict[str, Any]) -> None:
+        match asked["action"]:
+            case "__ping":
+                await self.reply(asked, {"message": "pong"})
+            case "list_agent_runners":
+                await self.reply(asked, {"runners": [INVALID, RUNNER, {"rubbish": True}]})
+            case "run_agent":
+                await self.run(asked)
+            case name:
+                told = f"ValueError: Action {name} not found"
+                await self.reply(asked, {}, code=1, message=told)
+
+    async def run(self, asked: dict[str, Any]) -> None:
+        context = asked["data"]["context"]
+
+        async def say(kind: str, **data: Any) -> None:
+            result = {"run_id": context["run_id"], "type": kind, "data": data}
+            await self.reply(asked, result | {"sequence": None, "timestamp": None})
+
+        async def tell(text: str) -> None:
+            await say("message.delta", chunk={"role": "assistant", "content": text, "is_final": False})
+
+        command, _, rest = context["input"]["text"].partition(" ")
+        match command:
+            case "say":
+                said = ""
+                for piece in rest.split("|"):
+                    said += piece
+                    await tell(said)
+            case "sleep":
+                await tell("…")
+                await asyncio.sleep(600)
+            case "call":
+                action, _, data = rest.partition(" ")
+                payload = {"run_id": context["run_id"], "caller_plugin_identity": "old/probe"}
+                await tell(json.dumps(await self.ask(action, payload | json.loads(data or "{}"))))
+            case "rubbish":
+                await self.send_text("this is no JSON")
+                await tell("after the rubbish")
+            case "die":
+                os._exit(3)
+            case "big":
+                await tell("b" * int(rest))
+            case "flood":
+                for _ in range(int(rest)):
+                    await tell("f" * PIECE)
+            case "context":
+                await tell(json.dumps(context))
+            case _:
+                await tell(f"{len(context['input']['text'])} characters")
+        await say("run.completed", finish_reason="stop")
+        await self.reply(asked, {}, chunk_status="end")
+
+    async def send_text(self, text: str) -> None:
+        raise NotImplementedError
+
+    async def ask(self, action: str, data: dict[str, Any]) -> list[dict[str, Any]]:
+        """What the Host answers: all parts, to the end or the refusal."""
+        self.last += 1
+        number, queue = self.last, asyncio.Queue[dict[str, Any]]()
+        self.waiting[number] = queue
+        await self.send({"seq_id": number, "action": action, "data": data})
+        parts = [await asyncio.wait_for(queue.get(), 20)]
+        while (
+            action == "invoke_llm_stream"
+            and parts[-1]["code"] == 0
+            and parts[-1]["chunk_status"] != "end"
+        ):
+            parts.append(await asyncio.wait_for(queue.get(), 20))
+        return parts
+
+
+async def over_websocket(port: int) -> None:
+    from websockets.asyncio.server import serve
+
+    async def connected(socket: Any) -> None:
+        sending = asyncio.Lock()
+
+        async def send_text(text: str) -> None:
+            async with sending:
+                for start in range(0, len(text), PIECE):
+                    await socket.send(text[start : start + PIECE])
+
+        async def send(document: dict[str, Any]) -> None:
+            await send_text(json.dumps(document))
+
+        session = Session(send)
+        session.send_text = send_text  # type: ignore[method-assign]
+        held = ""
+        async for message in socket:
+            held += message
+            try:
+                document = json.loads(held)
+            except ValueError:
+                continue
+            held = ""
+            session.take(document)
+
+    async with serve(connected, "127.0.0.1", port, max_size=1024 * 1024) as server:
+        await server.serve_forever()
+
+
+async def over_stdio() -> None:
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=2**24)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+
+    def write(value: dict[str, Any]) -> None:
+        sys.stdout.write(json.dumps(value) + "\n")
+
+    async def send(document: dict[str, Any]) -> None:
+        text = json.dumps(document)
+        if len(text) <= 16 * 1024:
+            write(document)
+        else:
+            write({"type": "chunk_start", "total_size": len(text)})
+            for start in range(0, len(text), 16 * 1024):
+                write({"type": "chunk_data", "data": text[start : start + 16 * 1024], "offset": start})
+            write({"type": "chunk_end"})
+        sys.stdout.flush()
+
+    async def send_text(text: str) -> None:
+        sys.stdout.write(text + "\n")
+
+    session = Session(send)
+    session.send_text = send_text  # type: ignore[method-assign]
+    chunks: list[str] | None = None
+    while line := await reader.readline():
+        document = json.loads(line)
+        match document.get("type"):
+            case "chunk_start":
+                chunks = []
+            case "chunk_data" if chunks is not None:
+                chunks.append(document["data"])
+            case "chunk_end" if chunks is not None:
+                session.take(json.loads("".join(chunks)))
+                chunks = None
+            case _:
+                session.take(document)
+
+
+if __name__ == "__main__":
+    asyncio.run(over_websocket(int(sys.argv[2])) if sys.argv[1] == "ws" else over_stdio())

@@ -1,0 +1,44 @@
+"""The page Runners in a real Chromium: a plugin's runner comes, is bound, and goes with its runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import uuid4
+
+import pytest
+from playwright.sync_api import expect
+
+from agents.models import PluginRuntime, RunnerBinding
+from tests.conftest import Server
+from tests.plugins.conftest import forget, old_runtime_process
+from tests.plugins.runs import wait_for
+from tests.test_browser import Visit, chromium, staff, visit
+
+__all__ = ["chromium", "staff", "visit"]
+pytestmark = pytest.mark.browser
+OLD = "plugin:old/probe/default"
+PAGE = "/admin/agents/runnerbinding/runners/"
+
+
+def test_the_page_says_which_runners_are_there_now(
+    visit: Visit, server: Server, enter_runtime: Callable[..., PluginRuntime]
+) -> None:
+    with old_runtime_process() as url:
+        row = enter_runtime(url=url)
+        wait_for(server, OLD)
+        page = visit.go(PAGE)
+        shown = page.locator("[data-runner='" + OLD + "']")
+        expect(shown).to_contain_text("Old probe")
+        expect(shown.get_by_text("available", exact=True)).to_be_visible()
+        visit.picture("runners")
+        shown.get_by_role("link", name="Bind it").click()
+        page.locator("[name=name]").fill(f"Only {row.name}")
+        page.locator("[name=thread_id]").fill(str(uuid4()))
+        visit.picture("binding")
+        page.get_by_role("button", name="Save", exact=True).click()
+        visit.go(PAGE)
+        expect(shown).to_contain_text(f"Serves: Only {row.name}.")
+        forget(server, row)
+    visit.go(PAGE)
+    expect(shown.get_by_text("not available")).to_be_visible()
+    RunnerBinding.objects.filter(name=f"Only {row.name}").delete()

@@ -1,0 +1,113 @@
+"""The first generation's wire, against a runtime written from the published tables."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+
+from agents.hosting.runner import HostedRunner
+from agents.models import PluginRuntime
+from agents.runners.base import RunFailure
+from tests.conftest import Server
+from tests.plugins.conftest import FAKE, forget, old_runtime_process, wait_for_status
+from tests.plugins.runs import context, heard, on_loop, texts, wait_for
+
+OLD = "plugin:old/probe/default"
+
+
+@pytest.fixture(params=["ws", "stdio"])
+def old(
+    request: pytest.FixtureRequest,
+    server: Server,
+    enter_runtime: Callable[..., PluginRuntime],
+    commands_allowed: None,
+) -> Iterator[HostedRunner]:
+    """The old runner, over either way."""
+    with old_runtime_process() if request.param == "ws" else nullcontext("") as url:
+        if url:
+            row = enter_runtime(url=url)
+        else:
+            row = enter_runtime(transport="stdio", command=sys.executable, args=[str(FAKE), "stdio"])
+        yield wait_for(server, OLD)
+        forget(server, row)
+
+
+def test_everything_of_the_first_generation(server: Server, old: HostedRunner) -> None:
+    """One test for each way, because each starts a runtime."""
+    assert old.manifest.label == {"en_US": "Old probe"}
+    assert old.manifest.permissions.artifacts == ("metadata", "read")
+    assert [item.name for item in old.manifest.config_schema] == ["tone"]
+
+    assert texts(on_loop(server, heard(old, context("say 你|好")))) == ["你", "你好"]
+    assert texts(on_loop(server, heard(old, context("x" * 3_000_000)))) == ["3000000 characters"]
+    assert texts(on_loop(server, heard(old, context("练" * 1_000_000)))) == ["1000000 characters"]
+    (big,) = texts(on_loop(server, heard(old, context("big 3000000"))))
+    assert len(big) == 3_000_000
+
+    told = json.loads(texts(on_loop(server, heard(old, context("context"))))[0])
+    assert told["runtime"]["sdk_protocol_version"] == "1"
+    assert told["input"]["attachments"] == []
+
+    async def all_at_once() -> list[Any]:
+        return await asyncio.gather(*(heard(old, context(f"say {n}|!")) for n in range(20)))
+
+    assert [texts(one)[-1] for one in on_loop(server, all_at_once())] == [f"{n}!" for n in range(20)]
+
+    (answer,) = texts(on_loop(server, heard(old, context("call nope {}"))))
+    assert json.loads(answer)[0]["code"] == 1
+    assert json.loads(answer)[0]["data"]["code"] == "invalid_argument"
+
+    assert texts(on_loop(server, heard(old, context("rubbish")))) == ["after the rubbish"]
+
+
+def test_a_slow_taker_fails_alone(server: Server, old: HostedRunner) -> None:
+    """This generation knows no pacing: what is not taken in time ends its own run."""
+
+    async def slowly() -> str:
+        results = old.run(context("flood 800"), None)  # type: ignore[arg-type]
+        await anext(results)
+        await asyncio.sleep(2)
+        try:
+            async for _ in results:
+                pass
+        except RunFailure as failure:
+            return failure.code
+        return "whole"
+
+    async def both() -> tuple[str, list[str]]:
+        slow, quick = await asyncio.gather(slowly(), heard(old, context("say a|b")))
+        return slow, texts(quick)
+
+    assert on_loop(server, both()) == ("runner.overrun", ["a", "ab"])
+
+
+def test_a_runtime_that_dies_fails_its_runs(server: Server, old: HostedRunner) -> None:
+    with pytest.raises(RunFailure) as failed:
+        on_loop(server, heard(old, context("die")))
+    assert failed.value.code == "runner.unavailable"
+
+
+def test_a_program_that_is_not_allowed_is_not_started(
+    server: Server, enter_runtime: Callable[..., PluginRuntime]
+) -> None:
+    row = enter_runtime(transport="stdio", command="/bin/sh", args=["-c", "true"])
+    wait_for_status(row, "failed")
+    assert "RUNNER_COMMANDS" in row.problem
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [("ws://127.0.0.1:1/x", "Nothing answers"), ("ws://127.0.0.1:{server}/health", "answers 403")],
+)
+def test_staff_are_told_why_a_runtime_is_not_reached(
+    server: Server, enter_runtime: Callable[..., PluginRuntime], url: str, told: str
+) -> None:
+    row = enter_runtime(url=url.replace("{server}", server.url.rpartition(":")[2]))
+    wait_for_status(row, "failed")
+    assert told in row.problem

@@ -1,0 +1,158 @@
+"""An image from its upload to the model and back: RunAgentInput with attachments (seeds 000, 001)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from conversations.models import Message
+from prompts import routing
+from prompts.models import ModelMapping
+from tests.client import Client, ScriptedModel
+from tests.fake_model import FakeModel, text
+from tests.pictures import picture
+
+CHINESE_QUESTION = "这张图片里的内容是什么？"
+
+
+def uploaded(client: Client, data: bytes, mime_type: str = "image/png") -> dict[str, Any]:
+    response = client.http.post(
+        "/api/v1/agent/attachments", files={"file": ("../../evil.svg", data, mime_type)}
+    )
+    assert response.status_code == 201, response.text
+    stored: dict[str, Any] = response.json()
+    return stored
+
+
+def content(client: Client, url: str) -> bytes:
+    """The bytes behind a signed URL, whatever port this session's server has."""
+    response = client.http.get(url[url.index("/storage/") :])
+    assert response.status_code == 200, response.text
+    return response.content
+
+
+def post(client: Client, *urls: str, model: str = "demo", **more: Any) -> httpx.Response:
+    blocks: list[dict[str, Any]] = [{"type": "text", "text": CHINESE_QUESTION}]
+    blocks += [{"type": "binary", "mimeType": "image/png", "url": url} for url in urls]
+    given = {
+        "threadId": str(uuid4()),
+        "runId": "run-002",
+        "messages": [{"id": "msg-001", "role": "user", "content": blocks}],
+        "forwardedProps": {"model": model},
+    }
+    return client.http.post("/api/v1/agent/runs", json=given | more)
+
+
+def finished(client: Client, response: httpx.Response) -> dict[str, Any]:
+    assert response.status_code == 202, response.text
+    accepted: dict[str, Any] = response.json()
+    client.wait_for(accepted["taskId"], "completed")
+    return accepted
+
+
+def answer(accepted: dict[str, Any]) -> str:
+    said = Message.objects.filter(run_id=accepted["taskId"], role="assistant").order_by("seq").last()
+    return said.content if said else ""
+
+
+def vision(scripted: Callable[..., ScriptedModel], name: str, *, sees: bool) -> str:
+    made = scripted(name)
+    key = made.name.removeprefix("global:")
+    ModelMapping.objects.filter(key=key).update(supports_vision=sees)
+    routing.forget()
+    return made.name
+
+
+def test_the_demo_tells_an_images_format_and_size(client: Client) -> None:
+    data = picture("PNG", (64, 48))
+    stored = uploaded(client, data)
+    said = answer(finished(client, post(client, stored["url"])))
+    assert "PNG" in said
+    assert "64 × 48" in said
+
+
+def test_the_stored_message_names_the_file_and_history_signs_it_anew(client: Client) -> None:
+    first, second = (uploaded(client, picture("PNG", size)) for size in ((8, 8), (9, 9)))
+    one = finished(client, post(client, first["url"]))
+    kept = {key: first[key] for key in ("bucket", "path", "mime_type")}
+    said = Message.objects.get(run_id=one["taskId"], role="user")
+    assert said.metadata["user_message_attachments"] == kept
+    assert first["url"].partition("?")[2] not in str(said.metadata)
+    shown = client.history(one["threadId"])["messages"][0]
+    assert shown["content"] == CHINESE_QUESTION
+    assert shown["url"].partition("?")[0] == first["url"].partition("?")[0]
+    assert content(client, shown["url"]) == content(client, first["url"])
+    two = finished(client, post(client, first["url"], second["url"], runId="two"))
+    said = Message.objects.get(run_id=two["taskId"], role="user")
+    assert [file["path"] for file in said.metadata["user_message_attachments"]] == [
+        first["path"],
+        second["path"],
+    ]
+    blocks = client.history(two["threadId"], content="blocks")["messages"][0]["content"]
+    assert [block["type"] for block in blocks] == ["text", "binary", "binary"]
+
+
+def test_a_model_that_sees_is_sent_the_image_itself(
+    client: Client, scripted: Callable[..., ScriptedModel], provider: FakeModel
+) -> None:
+    name = f"script:{uuid4().hex}"
+    provider.script(text("A picture."), name=name.removeprefix("script:"))
+    stored = uploaded(client, picture("PNG", (16, 16)))
+    model = vision(scripted, name, sees=True)
+    accepted = finished(client, post(client, stored["url"], model=model))
+    (asked,) = provider.requests_for(name)
+    told, image = asked.body["messages"][-1]["content"]
+    assert told == {"type": "text", "text": CHINESE_QUESTION}
+    head, _, data = image["image_url"]["url"].partition(",")
+    assert head == "data:image/png;base64"
+    sent = hashlib.sha256(base64.b64decode(data)).hexdigest()
+    assert sent == hashlib.sha256(content(client, stored["url"])).hexdigest()
+    assert answer(accepted) == "A picture."
+
+
+def test_a_model_without_vision_says_so_and_answers_the_text(
+    client: Client, scripted: Callable[..., ScriptedModel], provider: FakeModel
+) -> None:
+    name = f"script:{uuid4().hex}"
+    provider.script(text("Hm."), name=name.removeprefix("script:"))
+    stored = uploaded(client, picture("PNG", (16, 16)))
+    model = vision(scripted, name, sees=False)
+    accepted = finished(client, post(client, stored["url"], model=model))
+    (asked,) = provider.requests_for(name)
+    assert asked.body["messages"][-1]["content"] == CHINESE_QUESTION
+    assert answer(accepted) == "（这个模型看不到图片，下面只根据文字回答。）\n\nHm."
+
+
+@pytest.mark.parametrize("twist", ["stranger", "path", "traversal", "host", "garbage", "none"])
+def test_a_url_that_is_not_the_callers_own_is_refused(
+    client: Client, make_client: Callable[..., Client], twist: str
+) -> None:
+    url = uploaded(client, picture("PNG", (8, 8)))["url"]
+    other = uploaded(client, picture("PNG", (8, 8)))["url"]
+    caller = make_client() if twist == "stranger" else client
+    wrong = {
+        "stranger": url,
+        "path": other.partition("?")[0] + "?" + url.partition("?")[2],
+        "traversal": url.replace("/agent-inputs/", "/agent-inputs/..%2fagent-inputs/"),
+        "host": url.replace("http://", "http://evil.example@"),
+        "garbage": url + "x",
+        "none": url.partition("?")[0],
+    }[twist]
+    response = post(caller, wrong)
+    told = (response.status_code, response.json()["detail"])
+    assert told == (422, "binary content url must be a valid signed URL")
+
+
+def test_a_repeated_post_whose_url_was_signed_anew_is_the_same_run(client: Client) -> None:
+    stored = uploaded(client, picture("PNG", (8, 8)))
+    thread_id = str(uuid4())
+    first = post(client, stored["url"], threadId=thread_id)
+    finished(client, first)
+    anew = client.history(thread_id)["messages"][0]["url"]
+    assert post(client, anew, threadId=thread_id).json() == first.json()

@@ -1,0 +1,261 @@
+"""Rate limits: counted here at once, shared over processes soon, and never waited for."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from ipaddress import ip_network
+from pathlib import Path
+from uuid import uuid4
+
+import httpx
+import pytest
+from pytest_django import Settings
+
+from config import limits, shared
+from config.errors import TooManyRequests
+from config.limits import Limiter, client_address
+from tests.client import Client
+from tests.conftest import Server
+from tests.test_public_keys import EC, issuer  # noqa: F401
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 600.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(scope="session")
+def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Redis of the test's own."""
+    if shutil.which("redis-server") is None:
+        pytest.skip("no redis-server")
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    folder: Path = tmp_path_factory.mktemp("redis")
+    command = [
+        "redis-server",
+        "--port",
+        str(port),
+        "--bind",
+        "127.0.0.1",
+        "--save",
+        "",
+        "--dir",
+        str(folder),
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        _wait_for(port)
+        yield f"redis://127.0.0.1:{port}/0"
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def _wait_for(port: int) -> None:
+    for _ in range(200):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise AssertionError("redis-server does not answer")
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared, "_away_until", 0.0)
+
+
+def test_a_minute_holds_so_many_and_says_when_there_is_one_again(clock: Clock) -> None:
+    limiter = Limiter(clock)
+    assert [limiter.take("a", 3) for _ in range(3)] == [0, 0, 0]
+    wait_s = limiter.take("a", 3)
+    assert limiter.take("b", 3) == 0
+    clock.now += wait_s - 1
+    assert limiter.take("a", 3) > 0
+    clock.now += 1.001
+    assert limiter.take("a", 3) == 0
+
+
+def test_no_minute_wherever_it_begins_lets_twice_as_many_through(clock: Clock) -> None:
+    limiter, taken = Limiter(clock), list[float]()
+    for _ in range(3_000):
+        clock.now += 0.1
+        if limiter.take("a", 100) == 0:
+            taken.append(clock.now)
+    worst = max(sum(1 for t in taken if begin <= t < begin + 60) for begin in taken)
+    assert worst <= 110
+    assert len(taken) >= 400
+
+
+def test_after_a_silence_everything_is_free_again(clock: Clock) -> None:
+    limiter = Limiter(clock)
+    assert limiter.take("a", 1) == 0
+    clock.now += 200
+    limiter.untold()
+    assert limiter._counts == {}
+    assert limiter.take("a", 1) == 0
+
+
+def test_very_many_addresses_take_bounded_memory(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "_MOST", 100)
+    limiter = Limiter(clock)
+    for number in range(1_000):
+        limiter.take(f"ip:{number}", 10)
+    assert len(limiter._counts) <= 100
+
+
+def test_two_processes_count_together(
+    redis_url: str, settings: Settings, fresh: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.REDIS_URL = redis_url
+    one, other, name = Limiter(), Limiter(), f"user:{uuid4().hex}"
+
+    async def meet() -> None:
+        for limiter in (one, other, one):
+            monkeypatch.setattr(limits, "limiter", limiter)
+            limiter.take(name, 0)
+            await limits.tell()
+        await shared.close()
+
+    _not_at_the_end_of_a_minute()
+    assert [one.take(name, 10) for _ in range(6)] == [0] * 6
+    assert [other.take(name, 10) for _ in range(4)] == [0] * 4
+    asyncio.run(meet())
+    assert one.take(name, 10) > 0
+    assert other.take(name, 10) > 0
+    assert other.take(name, 12) == 0
+
+
+def _not_at_the_end_of_a_minute() -> None:
+    if time.time() % 60 > 50:
+        time.sleep(61 - time.time() % 60)
+
+
+@pytest.mark.parametrize("kind", ["refused", "silent"])
+def test_without_redis_nobody_waits(settings: Settings, fresh: None, kind: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        if kind == "refused":
+            silent.close()
+        settings.REDIS_URL = f"redis://127.0.0.1:{port}/0"
+
+        async def ask() -> list[float]:
+            times = []
+            for _ in range(20):
+                since = time.monotonic()
+                assert await shared.ask(lambda redis: redis.get("x")) is None
+                times.append(time.monotonic() - since)
+            await shared.close()
+            return times
+
+        times = asyncio.run(ask())
+    assert times[0] < 0.5
+    assert max(times[1:]) < 0.01
+
+
+def test_a_decision_costs_microseconds() -> None:
+    limiter, name = Limiter(), f"user:{uuid4().hex}"
+    since = time.process_time()
+    for _ in range(10_000):
+        limiter.take(name, 1_000_000)
+    assert (time.process_time() - since) / 10_000 < 50e-6
+
+
+# --- over HTTP ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/api/v1/agent/runs/0", "/api/v1/llm/models"])
+def test_a_user_is_limited_at_both_doors(
+    make_client: Callable[..., Client], settings: Settings, path: str
+) -> None:
+    settings.RATE_USER_PER_MINUTE = 3
+    busy, other = make_client(), make_client()
+    answers = [busy.http.get(path) for _ in range(5)]
+    assert [answer.status_code == 429 for answer in answers] == [False] * 3 + [True] * 2
+    assert answers[-1].json()["code"] == "too_many_requests"
+    assert 1 <= int(answers[-1].headers["Retry-After"]) <= 60
+    assert other.http.get(path).status_code != 429
+
+
+def test_posts_of_runs_are_limited(client: Client, settings: Settings) -> None:
+    settings.RATE_USER_PER_MINUTE = 2
+    body = {"model": "demo", "text": "hi"}
+    statuses = [client.http.post("/api/v1/agent/runs", json=body).status_code for _ in range(3)]
+    assert statuses == [202, 202, 429]
+
+
+def test_guests_count_for_themselves_and_for_their_address(
+    issuer: object,  # noqa: F811
+    server: Server,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "limiter", Limiter())
+    settings.RATE_GUEST_PER_MINUTE, settings.RATE_IP_PER_MINUTE = 2, 5
+    settings.TRUSTED_PROXIES = [ip_network("127.0.0.0/8")]
+    address = f"2001:db8:{uuid4().hex[:4]}:{uuid4().hex[:4]}::1"  # Redis remembers what other tests used
+
+    def ask(header: str) -> int:
+        headers = {"Authorization": header, "X-Forwarded-For": address}
+        return httpx.get(f"{server.url}/api/v1/llm/models", headers=headers, trust_env=False).status_code
+
+    guest = EC.sign(is_anonymous=True)
+    assert [ask(guest) for _ in range(3)] == [200, 200, 429]
+    others = [ask(EC.sign(is_anonymous=True)) for _ in range(4)]
+    assert others == [200, 200, 200, 429]
+    assert ask("Bearer nonsense") == 429  # strangers share the address's count
+    assert ask(EC.sign()) == 200  # who has an account does not
+
+
+# --- whose address --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "proxies", "tls", "address"),
+    [
+        ("1.2.3.4", "", [], False, "1.2.3.4"),
+        ("1.2.3.4", "9.9.9.9", [], False, "1.2.3.4"),
+        ("10.0.0.1", "9.9.9.9", ["10.0.0.0/8"], False, "9.9.9.9"),
+        ("10.0.0.1", "6.6.6.6, 9.9.9.9, 10.0.0.2", ["10.0.0.0/8"], False, "9.9.9.9"),
+        ("1.2.3.4", "9.9.9.9", ["10.0.0.0/8"], True, "1.2.3.4"),
+        ("10.0.0.1", "6.6.6.6, 9.9.9.9", [], True, "9.9.9.9"),
+        ("10.0.0.1", "nonsense", ["10.0.0.0/8"], False, "10.0.0.1"),
+        ("10.0.0.1", "10.0.0.7", ["10.0.0.0/8"], False, "10.0.0.7"),
+        ("", "9.9.9.9", [], True, "9.9.9.9"),
+        ("", "", [], False, "None"),
+        ("2001:db8::1", "", [], False, "2001:db8::/64"),
+        ("::ffff:1.2.3.4", "", [], False, "1.2.3.4"),
+    ],
+)
+def test_only_trusted_proxies_name_the_client(
+    settings: Settings, peer: str, forwarded: str, proxies: list[str], tls: bool, address: str
+) -> None:
+    settings.TRUSTED_PROXIES, settings.BEHIND_TLS = [ip_network(p) for p in proxies], tls
+    meta = {"REMOTE_ADDR": peer, "HTTP_X_FORWARDED_FOR": forwarded}
+    assert client_address(meta) == address
+
+
+def test_zero_is_no_limit(settings: Settings) -> None:
+    settings.RATE_USER_PER_MINUTE = settings.RATE_IP_PER_MINUTE = settings.RATE_SIGN_IN_PER_MINUTE = 0
+    for _ in range(5_000):
+        limits.admit(uuid4(), is_guest=False, meta={})
+        limits.admit_stranger({"REMOTE_ADDR": "192.0.2.1"})
+        limits.admit_sign_in({"REMOTE_ADDR": "192.0.2.1"})
+    settings.RATE_IP_PER_MINUTE = 1
+    limits.admit_stranger({"REMOTE_ADDR": "192.0.2.2"})
+    with pytest.raises(TooManyRequests):
+        limits.admit_stranger({"REMOTE_ADDR": "192.0.2.2"})

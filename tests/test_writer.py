@@ -1,0 +1,123 @@
+"""When the writer writes: words at once, what only sets the scene with the next thing or soon."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from uuid import uuid4
+
+import pytest
+
+from conversations import events, log
+from conversations.log import RunLog
+
+WORD = events.MessageDelta("m", "word ")
+
+
+class Recorder(log.Writer):
+    """A writer whose database takes everything at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[list[int]] = []
+        self.wrote = asyncio.Event()
+
+    async def _write(self, logs: list[RunLog]) -> None:
+        self.written.append([event.seq for run_log in logs for event in run_log.pending])
+        for run_log in logs:
+            run_log.pending.clear()
+            run_log.settle()
+        self.wrote.set()
+
+
+def recorded(play: Callable[[Recorder, RunLog], Awaitable[object]]) -> list[list[int]]:
+    async def run() -> list[list[int]]:
+        writer = Recorder()
+        writing = asyncio.create_task(writer.run())
+        await play(writer, writer.open(uuid4(), fence=1, last_seq=0))
+        writing.cancel()
+        return writer.written
+
+    return asyncio.run(run())
+
+
+async def turns(count: int = 5) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+def test_a_first_word_is_written_at_once_also_while_the_writer_rests() -> None:
+    async def play(writer: Recorder, run_log: RunLog) -> None:
+        for number in range(2):
+            writer.open(uuid4(), fence=1, last_seq=number).append(WORD)
+            await turns()
+
+    assert recorded(play) == [[1], [2]]
+
+
+def test_words_gather_while_the_writer_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "_REST_S", 0.2)
+    monkeypatch.setattr(log, "_REST_PER_RUN_S", 0.2)
+
+    async def play(writer: Recorder, run_log: RunLog) -> None:
+        for number in range(4):
+            run_log.append(WORD)
+            await turns()
+            if number == 0:
+                assert writer.written == [[1]]
+        await asyncio.sleep(0.5)
+
+    assert recorded(play) == [[1], [2, 3, 4]]
+
+
+def test_who_drains_his_log_ends_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "_REST_S", 60.0)
+    monkeypatch.setattr(log, "_REST_PER_RUN_S", 60.0)
+
+    async def play(writer: Recorder, run_log: RunLog) -> None:
+        for _ in range(2):
+            run_log.append(WORD)
+            await turns()
+        async with asyncio.timeout(5):
+            await run_log.drain()
+
+    assert recorded(play) == [[1], [2]]
+
+
+def test_what_sets_the_scene_goes_with_the_word_that_follows() -> None:
+    async def play(writer: Recorder, run_log: RunLog) -> None:
+        run_log.append(events.StageStarted("execution"))
+        run_log.append(events.ToolCallStarted("c", "search", {}))
+        await turns()
+        run_log.append(WORD)
+        await turns()
+
+    assert recorded(play) == [[1, 2, 3]]
+
+
+def test_what_sets_the_scene_is_written_soon_when_nothing_follows() -> None:
+    async def play(writer: Recorder, run_log: RunLog) -> None:
+        run_log.append(events.StageStarted("execution"))
+        async with asyncio.timeout(5):
+            await writer.wrote.wait()
+
+    assert recorded(play) == [[1]]
+
+
+def test_what_another_run_says_takes_along_what_waits() -> None:
+    async def play(writer: Recorder, run_log: RunLog) -> None:
+        run_log.append(events.StageStarted("execution"))
+        other = writer.open(uuid4(), fence=1, last_seq=7)
+        other.append(WORD)
+        await turns()
+
+    assert recorded(play) == [[1, 8]]
+
+
+def test_draining_does_not_wait_for_what_follows() -> None:
+    async def play(writer: Recorder, run_log: RunLog) -> None:
+        run_log.append(events.ToolCallStarted("c", "search", {}))
+        await run_log.drain()
+        assert writer.written == [[1]]
+
+    assert recorded(play) == [[1]]
