@@ -22,7 +22,7 @@ from django.db.models import F
 
 from config import database
 from config.auth.bearer import create_api_token
-from conversations.metrics import histograms, intervals, keeping, reading, rollups
+from conversations.metrics import histograms, intervals, reading, reconnects, rollups
 from conversations.metrics.asked import asked
 from conversations.metrics.histograms import Histogram
 from conversations.models import Feedback, Run
@@ -555,10 +555,32 @@ def test_the_command_takes_the_marks_of_what_it_has_added_up(seeded: Seeded) -> 
     assert StaleHour.objects.filter(at=live).exists()  # it has a live run
 
 
+def test_an_old_day_has_its_turn_however_long_the_newest_takes(seeded: Seeded) -> None:
+    old = StaleHour.objects.get_or_create(at=datetime(2026, 1, 5, 10, tzinfo=UTC))[0]
+    for _ in range(500):  # a lot decides among the days that other tests have left stale
+        database.run_sync(rollups.roll(budget_s=0))
+        if not StaleHour.objects.filter(pk=old.pk).exists():
+            return
+    raise AssertionError("still stale")
+
+
+def test_every_stale_day_is_in_turn_once() -> None:
+    days = [date(2026, 1, 5) - timedelta(days=ago) for ago in range(5)]
+    assert [rollups._in_turn(days[:count]) for count in range(3)] == [[], days[:1], days[:2]]
+    seconds = set()
+    for _ in range(200):
+        first, second, *rest = rollups._in_turn(days)
+        assert [first, *sorted([second, *rest], reverse=True)] == days
+        assert rest == sorted(rest, reverse=True)
+        seconds.add(second)
+    assert seconds == set(days[1:])
+
+
 def settle() -> None:
     """Add up until nothing that is old is stale."""
-    for _ in range(200):
-        done = database.run_sync(keeping.keep_once())
+    database.run_sync(reconnects.write())
+    for _ in range(20):
+        done = database.run_sync(rollups.roll(budget_s=60))
         if done is not None and not done.more:
             return
     raise AssertionError("still stale")

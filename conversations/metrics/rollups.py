@@ -8,6 +8,7 @@ that breaks off leaves whole days behind it and the rest stale. To add up again 
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -25,6 +26,7 @@ from conversations.metrics import rollup_sql as sql
 _LOCK: Final = 0x524F_4C4C
 _HOUR: Final = timedelta(hours=1)
 _STALE_AT_ONCE: Final = 2_000
+_AT_LEAST: Final = 2  # days a round, for the newest alone may take all of its time, in every round
 _IN_RANGE: Final = "run.created_at >= %(begin)s AND run.created_at < %(end)s"
 _HOUR_OF: Final = "date_trunc('hour', {}created_at, %(zone)s::text)"
 
@@ -131,7 +133,10 @@ def day_begins(day: date) -> datetime:
 
 
 async def roll(*, budget_s: float = 2.0) -> Rolled | None:
-    """Add up what is stale, the newest first, for about `budget_s` seconds; None if another does it."""
+    """Add up what is stale, the newest first, for about `budget_s` seconds; None if another does it.
+
+    However long the newest day takes, and whatever stays stale, another one has its turn in every round.
+    """
     async with _alone() as alone:
         if not alone:
             return None
@@ -140,11 +145,11 @@ async def roll(*, budget_s: float = 2.0) -> Rolled | None:
             stale = await _stale(held)
             until, days = time.monotonic() + budget_s, _by_day(stale)
             done: set[date] = set()
-            for day, hours in days.items():
-                begin, end = _reach(hours)
+            for day in _in_turn(list(days)):
+                begin, end = _reach(days[day])
                 await roll_day(held, day, begin=begin, end=end)
                 done.add(day)
-                if time.monotonic() > until:
+                if len(done) >= _AT_LEAST and time.monotonic() > until:
                     break
             await _forget(held, {at: stale[at] for at in stale if done.issuperset(_days_of(at))})
         return Rolled(len(done), more=len(done) < len(days) or len(stale) == _STALE_AT_ONCE)
@@ -288,6 +293,12 @@ def _by_day(stale: dict[datetime, int]) -> dict[date, list[datetime]]:
         for day in _days_of(at):
             found.setdefault(day, []).append(at)
     return found
+
+
+def _in_turn(days: list[date]) -> list[date]:
+    """The newest, then any one of the others, then the rest, still the newest first."""
+    lot = random.sample(days[1:], k=min(1, len(days[1:])))
+    return list(dict.fromkeys(days[:1] + lot + days))
 
 
 def _days_of(at: datetime) -> list[date]:
