@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from django.contrib import admin
 from django.http import HttpRequest
+from django.urls import reverse
 
 _GROUPS: Final[tuple[tuple[str, tuple[tuple[str, str], ...]], ...]] = (
     (
@@ -75,6 +76,11 @@ _GROUPS: Final[tuple[tuple[str, tuple[tuple[str, str], ...]], ...]] = (
     ),
 )
 
+# pages that are no model's: (the model whose right and place they share, title, icon, url)
+_PAGES: Final[dict[str, tuple[str, str, str]]] = {
+    "agents.runnerbinding": ("Runners", "smart_toy", "admin:agents_runners")
+}
+
 
 def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
     """unfold's navigation: groups of `{title, icon, link}`; a group without pages is left out."""
@@ -94,5 +100,13 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
 
 def _items(pages: dict[str, Any], placed: Any) -> list[dict[str, Any]]:
     """The items of the pages that are there, which are taken out of `pages`."""
-    found = [(pages.pop(label), icon) for label, icon in placed if label in pages]
-    return [{"title": page["name"], "icon": icon, "link": page["admin_url"]} for page, icon in found]
+    return [item for label, icon in placed if label in pages for item in _places(pages, label, icon)]
+
+
+def _places(pages: dict[str, Any], label: str, icon: str) -> list[dict[str, Any]]:
+    page = pages.pop(label)
+    listed = {"title": page["name"], "icon": icon, "link": page["admin_url"]}
+    if label not in _PAGES:
+        return [listed]
+    title, its_icon, url = _PAGES[label]
+    return [{"title": title, "icon": its_icon, "link": reverse(url)}, listed]

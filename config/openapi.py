@@ -19,6 +19,7 @@ from config.openapi_history import history_operations
 from config.openapi_library import library_operations
 from config.openapi_metrics import metrics_operations
 from config.openapi_parts import ERROR, Operation, answer, operation, query
+from config.openapi_responses import responses_operations
 from config.openapi_runners import runner_operations
 from config.openapi_usage import usage_operations
 
@@ -176,12 +177,14 @@ def add_async_operations(result: dict[str, Any], **_: Any) -> dict[str, Any]:
         | approval_operations()
         | feedback_operations()
         | runner_operations()
+        | responses_operations()
         | metrics_operations()
         | usage_operations()
         | {
             "/api/v1/agent/runs": {"post": _start()},
             "/api/v1/agent/run": {"post": _start() | {"operationId": "agent_run_create_alias"}},
             "/api/v1/agent/process": {"post": _process()},
+            "/process": {"post": _process() | {"operationId": "process"}},
             "/api/v1/agent/runs/{run_id}": {"get": _look()},
             "/api/v1/agent/runs/{run_id}/events": {"get": _watch("agent_run_events")},
             "/api/v1/agent/runs/{run_id}/cancel": {"post": _cancel()},

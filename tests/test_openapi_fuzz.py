@@ -59,6 +59,7 @@ OPERATIONS = (
     "GET /api/v1/schemas/{name}",
     "GET /api/v1/stats/dashboard",
     "GET /storage/v1/object/sign/{bucket}/{path}",
+    "GET /v1/responses/{response_id}",
     "PATCH /api/v1/agent/threads/{thread_id}",
     "POST /api/v1/admin/exercise/library/patch",
     "POST /api/v1/admin/exercise/library/publish",
@@ -76,6 +77,9 @@ OPERATIONS = (
     "POST /api/v1/llm/prompts",
     "POST /api/v1/llm/prompts/{prompt_id}/activate",
     "POST /api/v1/llm/sse/force-disconnect",
+    "POST /process",
+    "POST /v1/responses",
+    "POST /v1/responses/{response_id}/cancel",
     "PUT /api/v1/llm/prompts/{prompt_id}",
 )
 CHECKS = [not_a_server_error, content_type_conformance, response_schema_conformance]
