@@ -73,24 +73,26 @@ class MetricsAdmin(ModelAdmin):
 
 
 async def page(question: Asked) -> dict[str, Any]:
-    """Everything that the page shows."""
+    """Everything that the page shows; what takes longest is read first."""
     room = asyncio.Semaphore(_AT_ONCE)
 
     async def read(what: Coroutine[Any, Any, T]) -> T:
         async with room:
             return await what
 
-    (this, old), series, before, models, versions = await asyncio.gather(
-        read(reading.overview(replace(question, compares=True))),
-        read(reading.timeseries(question)),
-        read(_before(question)),
-        read(reading.by_group(question, "model")),
-        read(reading.by_group(question, "prompt_version")),
-    )
-    stages, tools, (users, _) = await asyncio.gather(
-        read(reading.steps(question, "stage")),
-        read(reading.steps(question, "tool")),
-        read(rows.user_page(question, limit=_USERS, cursor=None)),
+    ((users, _), versions, models), ((this, old), series, before, stages, tools) = await asyncio.gather(
+        asyncio.gather(
+            read(rows.user_page(question, limit=_USERS, cursor=None)),
+            read(reading.by_group(question, "prompt_version")),
+            read(reading.by_group(question, "model")),
+        ),
+        asyncio.gather(
+            read(reading.overview(replace(question, compares=True))),
+            read(reading.timeseries(question)),
+            read(_before(question)),
+            read(reading.steps(question, "stage")),
+            read(reading.steps(question, "tool")),
+        ),
     )
     drawn = charts.over_time(question, series, before)
     if question.group is not None:

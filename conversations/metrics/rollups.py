@@ -166,6 +166,9 @@ async def roll_range(first: date, last: date, told: Callable[[date], None] = lam
             await roll_day(held, day, begin=begin, end=end)
             await _forget(held, stale)
         told(day)
+    if days > 1:
+        async with database.connection() as held:
+            await held.execute(f"ANALYZE {', '.join(_TABLES)}")  # autovacuum would come a minute later
     return days
 
 
@@ -223,11 +226,11 @@ _MARK_LIVE: Final = _MARK.format(
     hours="""SELECT DISTINCT date_trunc('hour', created_at, 'UTC') FROM conversations_run
     WHERE status IN ('queued', 'running')"""
 )
-_CLEAR: Final = (
-    "DELETE FROM conversations_runrollup",
-    "DELETE FROM conversations_steprollup",
-    "DELETE FROM conversations_threadday",
-    "DELETE FROM conversations_memberset",
+_TABLES: Final = (
+    "conversations_runrollup",
+    "conversations_steprollup",
+    "conversations_threadday",
+    "conversations_memberset",
 )
 
 
@@ -239,8 +242,8 @@ async def _mark_young(held: AsyncConnection[Any]) -> None:
         if since and same_zone:
             await held.execute(_MARK_YOUNG, {"since": since})
             return
-        for statement in () if same_zone else _CLEAR:
-            await held.execute(statement)
+        for table in () if same_zone else _TABLES:
+            await held.execute(f"DELETE FROM {table}")
         await held.execute(_MARK_ALL)
 
 

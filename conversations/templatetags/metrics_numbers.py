@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from django import template
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
 
-from conversations.metrics.charts import said
+from conversations.metrics.charts import Chart, said
 
 register = template.Library()
 
@@ -29,3 +31,16 @@ def ms(value: Any) -> str:
 @register.filter
 def dollars(value: Any) -> str:
     return said(value, "$")
+
+
+@register.filter
+def table_rows(chart: Chart) -> SafeString:
+    """A chart's numbers as `<tr>`s. A page has a thousand of them: a loop in the template took 0.1 s."""
+    return mark_safe(
+        "".join(
+            f'<tr><td><a href="{escape(link)}">{escape(label)}</a></td>'
+            + "".join(f"<td>{escape(said(value))}</td>" for value in values)
+            + "</tr>"
+            for label, link, values in chart.rows
+        )
+    )
