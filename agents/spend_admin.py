@@ -28,6 +28,7 @@ from config.listing import ModelAdmin
 from conversations import spent_by
 from conversations.metrics import sources
 from conversations.metrics.asked import asked as metrics_asked
+from conversations.metrics.reading import snapshot
 from conversations.models import Spend
 from conversations.spending import Spent
 from prompts.models import Budget
@@ -102,7 +103,7 @@ async def _page(question: Question, owners: list[UUID] | None, named: list[Budge
     """Everything that the page shows."""
     one = owners[0] if owners and len(owners) == 1 else None
     first, last = question.first, question.last
-    async with database.connection() as held:
+    async with snapshot() as held:
         found = await spent_by.by_account(
             held,
             first,
@@ -145,7 +146,7 @@ async def _models(question: Question, user_id: UUID | None) -> list[tuple[str, l
     days = {"from": question.first.isoformat(), "to": question.last.isoformat()}
     wanted = metrics_asked(days | ({"user": str(user_id)} if user_id else {}))
     statement = _MODELS.format(cells=sources.run_cells(wanted, "model"))
-    async with database.connection() as held:
+    async with snapshot() as held:
         rows = await (await held.execute(statement, sources.arguments(wanted), prepare=False)).fetchall()
     return [
         (model, _cells(Spent(runs, given, said, unpriced, _known(unpriced, cost))))

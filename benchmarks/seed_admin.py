@@ -164,7 +164,8 @@ def seed(say: Callable[[str], None]) -> None:
         for name, rows, statement in _STEPS:
             since = time.monotonic()
             drawn = "" if "generate_series" in statement else "FROM generate_series(0, {rows} - 1) i"
-            cursor.execute((statement + drawn).replace("{rows}", str(rows)))
+            kept = " ON CONFLICT DO NOTHING"  # of the day's runs, if there were any
+            cursor.execute((statement + drawn + kept).replace("{rows}", str(rows)))
             say(f"  {cursor.rowcount:,} {name} in {time.monotonic() - since:.0f} s")
         cursor.execute(_LONG.replace("{{}}", "{}"))
         cursor.execute("SET session_replication_role = origin")
