@@ -5,9 +5,9 @@ together as one statement, a row a run, so a lone event is written at once and a
 writes few rows. The statement takes a batch only if the run's fence is still the writer's, and the
 primary key `(run_id, first_seq)` settles what two overlapping statements would both write.
 Facts that only set the scene wait a moment for what they introduce, so that the first word of an
-answer finds the writer free. After a write of many runs the writer rests a little, for as long as the
-next words may wait: they gather, and PostgreSQL, the ring and the readers' sockets are used less often.
-A first word, a fact that is no word, and whoever drains his log end the rest.
+answer finds the writer free. After a write of many runs their next words wait a little, so that they
+gather: PostgreSQL, the ring and the readers' sockets are used less often. A run that has a first word,
+a fact that is no word, or somebody who drains its log does not wait: it is written alone.
 Only after the commit is the ring rung, so nobody ever sees an event that could be lost.
 
 `read` gives a run's batches; `conversations.ending` writes the last one.
@@ -38,8 +38,8 @@ GROUP: Final = "log"
 PAGE: Final = 200
 _RETRY_S: Final = 0.2
 _MOMENT_S: Final = 0.005
-_REST_S: Final = 0.015
-_REST_PER_RUN_S: Final = 0.0005
+_REST_S: Final = 0.04
+_REST_PER_RUN_S: Final = 0.0008
 _WORDS: Final = (events.MessageDelta, events.ReasoningDelta)
 _SCENERY: Final = (
     events.StageStarted,
@@ -232,6 +232,7 @@ class Writer:
 
     def __init__(self) -> None:
         self._waiting: dict[UUID, RunLog] = {}
+        self._hurried: dict[UUID, RunLog] = {}
         self._wake = asyncio.Event()
         self._hurry = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
@@ -245,6 +246,7 @@ class Writer:
         self._waiting[run_log.run_id] = run_log
         self._wake.set()
         if hurry:
+            self._hurried[run_log.run_id] = run_log
             self._hurry.set()
 
     def wake_soon(self, run_log: RunLog) -> None:
@@ -259,17 +261,32 @@ class Writer:
             await self._wake.wait()
             self._wake.clear()
             self._forget_timer()
-            self._hurry.clear()
             taken, self._waiting = self._waiting, {}
+            self._no_hurry()
             if taken:
                 await self._write(list(taken.values()))
                 await self._rest(len(taken))
 
     async def _rest(self, runs: int) -> None:
-        """Let words gather, the longer the more runs speak: 0.5 ms a run, 15 ms at most."""
+        """Let words gather, the longer the more runs speak: 0.8 ms a run, 40 ms at most."""
+        until = asyncio.get_running_loop().time() + min(_REST_S, runs * _REST_PER_RUN_S)
+        while await self._is_hurried(until):
+            hurried = self._no_hurry()
+            for run_id in hurried:
+                del self._waiting[run_id]
+            await self._write(list(hurried.values()))
+
+    async def _is_hurried(self, until: float) -> bool:
+        """Whether a run cannot wait until then."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(min(_REST_S, runs * _REST_PER_RUN_S)):
+            async with asyncio.timeout_at(until):
                 await self._hurry.wait()
+        return self._hurry.is_set() and asyncio.get_running_loop().time() < until
+
+    def _no_hurry(self) -> dict[UUID, RunLog]:
+        hurried, self._hurried = self._hurried, {}
+        self._hurry.clear()
+        return hurried
 
     def _forget_timer(self) -> None:
         if self._timer is not None:
