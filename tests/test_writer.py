@@ -70,7 +70,22 @@ def test_words_gather_while_the_writer_rests(monkeypatch: pytest.MonkeyPatch) ->
     assert recorded(play) == [[1], [2, 3, 4]]
 
 
-def test_who_drains_his_log_ends_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_word_does_not_take_along_words_that_gather(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "_REST_S", 0.2)
+    monkeypatch.setattr(log, "_REST_PER_RUN_S", 0.2)
+
+    async def play(writer: Recorder, run_log: RunLog) -> None:
+        other = writer.open(uuid4(), fence=1, last_seq=70)
+        for speaker in (run_log, run_log, other, other):
+            speaker.append(WORD)
+            await turns()
+        assert writer.written == [[1], [71]]
+        await asyncio.sleep(0.5)
+
+    assert recorded(play) == [[1], [71], [2, 72]]
+
+
+def test_who_drains_his_log_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "_REST_S", 60.0)
     monkeypatch.setattr(log, "_REST_PER_RUN_S", 60.0)
 
