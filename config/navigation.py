@@ -109,4 +109,6 @@ def _places(pages: dict[str, Any], label: str, icon: str) -> list[dict[str, Any]
     if label not in _PAGES:
         return [listed]
     title, its_icon, url = _PAGES[label]
-    return [{"title": title, "icon": its_icon, "link": reverse(url)}, listed]
+    link = reverse(url)  # below the list's own, which would be marked as well
+    listed["active"] = lambda request: page["admin_url"] in request.path and link not in request.path
+    return [{"title": title, "icon": its_icon, "link": link}, listed]

@@ -259,3 +259,13 @@ def test_the_command_gives_a_role(make_client: Callable[..., Client], capsys: An
     assert "support" in capsys.readouterr().out
     with pytest.raises(CommandError, match="There is no role king"):
         call_command("roles", give=["king", user.username])
+
+
+@pytest.mark.parametrize("page", ["runnerbinding/runners/", "runnerbinding/", "runnerbinding/add/"])
+def test_the_sidebar_marks_the_page_that_is_open_and_no_other(
+    browsers: dict[str, Browser], page: str
+) -> None:
+    response = browsers["owner"].get(f"/admin/agents/{page}")
+    items = [item for group in response.context["sidebar_navigation"] for item in group["items"]]
+    marked = [str(item["title"]) for item in items if item["active"]]
+    assert marked == ["Runners" if page.endswith("runners/") else "Runner bindings"]
