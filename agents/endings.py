@@ -18,7 +18,7 @@ import structlog
 from django.conf import settings
 from psycopg import AsyncConnection
 from psycopg import Error as DatabaseError
-from psycopg.errors import UniqueViolation
+from psycopg.errors import DeadlockDetected, UniqueViolation
 
 from config import database
 from conversations import events, log, usage
@@ -142,8 +142,8 @@ async def settle(run_id: UUID, reason: Reason, *, fence: int) -> bool:
         try:
             async with database.connection() as connection, connection.transaction():
                 written = await _settle(connection, run_id, reason, fence)
-        except UniqueViolation:  # an append that was under way arrived first; look at it too
-            continue
+        except (UniqueViolation, DeadlockDetected):  # an append under way arrived first, or the same
+            continue  # run is being asked for again: look at that too
         log.announce(written or [])
         return written is not None
     return False

@@ -62,7 +62,10 @@ class Ending:
 
 
 _END: Final = """
-WITH ended AS (
+WITH place AS (
+    SELECT id FROM conversations_thread
+    WHERE id = (SELECT thread_id FROM conversations_run WHERE id = %(run_id)s) FOR NO KEY UPDATE
+), ended AS (
     UPDATE conversations_run SET status = %(status)s, finished_at = clock_timestamp(),
         lease_until = NULL, last_seq = %(last_seq)s, finish_reason = %(finish_reason)s,
         error_code = %(error_code)s, error_message = %(error_message)s,
@@ -73,8 +76,9 @@ WITH ended AS (
         cache_write_tokens = %(cache_write_tokens)s, cost_usd = %(cost_usd)s,
         unpriced_tokens = %(unpriced_tokens)s, model_usage = %(model_usage)s::jsonb,
         first_token_at = to_timestamp(%(first_token_at_ms)s::float8 / 1000)
-    WHERE id = %(run_id)s AND fence = %(fence)s AND status IN ('queued', 'running')
-    RETURNING id, owner_id, thread_id, thread_seq
+    FROM place WHERE conversations_run.id = %(run_id)s AND thread_id = place.id
+        AND fence = %(fence)s AND status IN ('queued', 'running')
+    RETURNING conversations_run.id, owner_id, thread_id, thread_seq
 ), batch AS (
     INSERT INTO conversations_eventbatch (run_id, first_seq, last_seq, events)
     SELECT id, %(first_seq)s, %(last_seq)s, %(events)s::json FROM ended
@@ -129,7 +133,8 @@ async def end(connection: AsyncConnection[Any], ending: Ending, ids: Sequence[UU
     """End a run by one statement; None if the fence is no longer ours or the run has ended.
 
     A run that is being accepted in this moment is not seen yet, but its messages are: the thread's row
-    is locked by both.
+    is locked by both, and first. In the other order they deadlock where the same run is asked for again:
+    whether its key is new cannot be said before the change of the run that has it is committed.
     """
     cursor = await connection.execute(_END, _end_arguments(ending, ids))
     row = await cursor.fetchone()

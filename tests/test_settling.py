@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from agents import claims, endings
@@ -21,6 +21,7 @@ from conversations.log import LeaseLost, Writer
 from conversations.models import Message, Run, RunStatus, Thread
 from tests.client import Client, reply
 from tests.conftest import Server
+from tests.mcp_host import wait_until
 
 
 def stored_types(run_id: str) -> list[str]:
@@ -258,6 +259,27 @@ def test_a_run_that_cannot_be_settled_does_not_keep_the_next_ones_unsettled(
     client.wait_for(good.id.hex, "failed", "completed", seconds=5)
     monkeypatch.undo()
     client.wait_for(bad.id.hex, "failed", seconds=5)
+
+
+def test_who_ends_a_run_waits_for_the_thread_before_touching_the_run(client: Client) -> None:
+    """An accept holds the thread while the key of its run is looked up: the other order deadlocks."""
+    from conversations.transcript import fold
+
+    run = orphan(client, events.MessageDelta("m1", "x"))
+    ending = endings.compose(fold(run.id, []), events.RunFailed("c", "m"), fence=1, after=3)
+    with ThreadPoolExecutor(1) as pool, transaction.atomic():
+        Thread.objects.select_for_update().get(pk=run.thread_id)
+        ended = pool.submit(run_sync, endings.insist(ending))
+        wait_until(_somebody_waits_for_a_lock)
+        assert Run.objects.select_for_update(nowait=True).get(pk=run.pk).status == RunStatus.RUNNING
+    assert ended.result(timeout=5) is not None
+    assert client.run(run.id.hex)["status"] == "failed"
+
+
+def _somebody_waits_for_a_lock() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+        return cursor.fetchone() is not None
 
 
 def test_a_failure_with_words_too_long_for_its_row_still_ends_the_run(client: Client) -> None:

@@ -43,8 +43,9 @@ async def _start_again_and_again(stack: Stack, tally: Tally, by: str) -> None:
                     *(post(caller, key, numbered(3, 1), thread) for _ in range(TWINS))
                 )
                 other = await post(caller, key, "something else", thread)
-                run_ids = {twin.json().get(_ID[by]) for twin in twins}
-                faults["not accepted"] += sum(twin.status_code != 202 for twin in twins)
+                refused = [twin for twin in twins if twin.status_code != 202]
+                run_ids = {twin.json()[_ID[by]] for twin in twins if twin not in refused}
+                faults.update(f"{twin.status_code} {twin.text}" for twin in refused)
                 faults["several runs for one key"] += len(run_ids) - 1
                 faults["other body accepted"] += other.status_code != 409
                 await books.settled(run_ids, within_s=20)
@@ -73,12 +74,12 @@ async def _named(caller: Caller, key: str, text: str, thread: str | None) -> htt
 
 
 async def _answered(post: Callable[[], Awaitable[httpx.Response]]) -> httpx.Response:
-    """The answer; a 503 is waited out, as a client would (the test before may have cut PostgreSQL)."""
+    """The answer; a 503 is waited out as it says (the test before may have cut PostgreSQL)."""
     for _ in range(10):
         answer = await post()
         if answer.status_code != 503:
             break
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(float(answer.headers["Retry-After"]))
     return answer
 
 
