@@ -245,10 +245,14 @@ class StaleHour(models.Model):
 
 
 class Metrics(models.Model):
-    """How far the rollups go, in one row. Who may see any metric has `conversations.view_metrics`."""
+    """How far the rollups go, in one row, and when a round is due again.
+
+    Who may see any metric has `conversations.view_metrics`.
+    """
 
     id = models.SmallIntegerField(primary_key=True, default=1)
     rolled_until = models.DateTimeField(db_default=Now())
+    next_at = models.DateTimeField(db_default=Now())
     time_zone = models.CharField(max_length=64)
 
     class Meta:

@@ -20,14 +20,15 @@ from django.contrib.auth.models import Group
 from django.core.management import call_command
 from django.db import connection
 from django.db.models import F
+from django.utils import timezone
 
 from config import database
 from config.auth.bearer import create_api_token
-from conversations.metrics import histograms, intervals, reading, reconnects, rollups
+from conversations.metrics import histograms, intervals, keeping, reading, reconnects, rollups
 from conversations.metrics.asked import asked
 from conversations.metrics.histograms import Histogram
 from conversations.models import Feedback, Run
-from conversations.rollup_models import BLOCK, StaleHour, ThreadOrdinal, UserOrdinal
+from conversations.rollup_models import BLOCK, Metrics, StaleHour, ThreadOrdinal, UserOrdinal
 from tests import metrics_seed
 from tests.client import Client
 from tests.metrics_seed import MONDAY, RANGE, TUESDAY, Seeded
@@ -577,6 +578,55 @@ def test_an_old_day_has_its_turn_however_long_the_newest_takes(
         if MONDAY in rounds[-1]:
             return
         assert time.monotonic() < until
+
+
+def test_a_round_of_any_process_is_a_round_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds = []
+
+    async def rolled() -> rollups.Rolled:
+        rounds.append(time.monotonic())
+        return rollups.Rolled(1)
+
+    monkeypatch.setattr(keeping, "roll", rolled)
+    try:
+        until = time.monotonic() + 60
+        while not rounds:  # a server beside us may be quicker
+            _due_in(timedelta(seconds=-1))
+            database.run_sync(keeping.keep_once())
+            assert time.monotonic() < until
+        assert Metrics.objects.get().next_at > timezone.now() + timedelta(seconds=5)
+        _due_in(timedelta(minutes=10))
+        assert [database.run_sync(keeping.keep_once()) for _ in range(3)] == [None] * 3
+        assert len(rounds) == 1
+    finally:
+        _due_in(timedelta(0))
+
+
+def test_a_clock_that_is_set_back_does_not_hold_up_adding_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def rolled() -> rollups.Rolled:
+        return rollups.Rolled(1)
+
+    monkeypatch.setattr(keeping, "roll", rolled)
+    try:
+        _due_in(timedelta(days=1))
+        database.run_sync(keeping.keep_once())  # or a server beside us
+        assert Metrics.objects.get().next_at < timezone.now() + timedelta(hours=1)
+    finally:
+        _due_in(timedelta(0))
+
+
+def _due_in(time_left: timedelta) -> None:
+    Metrics.objects.update_or_create(
+        id=1, defaults={"time_zone": "UTC", "next_at": timezone.now() + time_left}
+    )
+
+
+@pytest.mark.parametrize(
+    ("took_s", "more", "rest_s"),
+    [(0.1, False, 10), (1, False, 19), (2, False, 38), (5, False, 40), (12, False, 48), (2, True, 2)],
+)
+def test_a_long_round_is_followed_by_a_long_rest(took_s: float, more: bool, rest_s: float) -> None:
+    assert keeping.rest_after(took_s, more=more) == rest_s
 
 
 def test_every_stale_day_is_in_turn_once() -> None:

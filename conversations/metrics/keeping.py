@@ -1,4 +1,7 @@
-"""Keep the rollups fresh: every serving process tries, one of them does it, for ever."""
+"""Keep the rollups fresh: every serving process looks whether a round is due, and one of them does it.
+
+When the next one is due is kept in the database, so that many processes add up no more often than one.
+"""
 
 from __future__ import annotations
 
@@ -9,42 +12,68 @@ from typing import Final
 
 import structlog
 
+from config import database
 from conversations.metrics import reconnects
 from conversations.metrics.rollups import Rolled, roll
 
 logger = structlog.get_logger(__name__)
 
-EVERY_S: Final = 15.0
+_LOOK_S: Final = 2.0
+_EVERY_S: Final = 10.0
 _BUSY_S: Final = 0.5
-_LONGEST_S: Final = 40.0
+_CALM_S: Final = 40.0
 _SHARE: Final = 20  # of the time that passes a round may take one part in so many
+_MOST: Final = 5  # the same where that would leave numbers older than a minute
+
+_RESTING: Final = """
+SELECT FROM conversations_metrics
+WHERE next_at BETWEEN clock_timestamp() AND clock_timestamp() + interval '1 hour'
+"""  # what is due later than any rest lasts was written before the clock was set back
+_NEXT: Final = """
+UPDATE conversations_metrics SET next_at = clock_timestamp() + make_interval(secs => %s)
+"""
 
 
 async def keep_for_ever() -> None:
-    """Write reconnects and add up every 15 seconds, sooner while much is stale; failures are outlived.
-
-    Where a round takes long the pauses grow, to 40 seconds at most: a number is never a minute old.
-    """
-    pause = EVERY_S / 3
+    """Write reconnects and add up when it is due; failures are outlived."""
     while True:
-        await asyncio.sleep(pause * random.uniform(0.8, 1.2))
-        pause = await _keep()
+        await asyncio.sleep(_LOOK_S * random.uniform(0.8, 1.2))
+        try:
+            await keep_once()
+        except Exception as error:  # a failed round is repeated; it must never be the last one
+            logger.warning("adding up failed", error=type(error).__name__)
+            await asyncio.sleep(_EVERY_S)
 
 
 async def keep_once() -> Rolled | None:
-    """One round, for a beat."""
+    """A round, if one is due and no other process is at it."""
     await reconnects.write()
-    return await roll()
-
-
-async def _keep() -> float:
-    """A round; how long to pause after it."""
+    if not await _is_due():
+        return None
     since = time.monotonic()
-    try:
-        done = await keep_once()
-    except Exception as error:  # a failed round is repeated; it must never be the last one
-        logger.warning("adding up failed", error=type(error).__name__)
-        return EVERY_S
-    if done is not None and done.more:
-        return _BUSY_S
-    return min(max(EVERY_S, (time.monotonic() - since) * _SHARE), _LONGEST_S)
+    done = await roll()
+    if done is not None:
+        await _rest(rest_after(time.monotonic() - since, more=done.more))
+    return done
+
+
+def rest_after(took_s: float, *, more: bool = False) -> float:
+    """Seconds without a round after one that took so long; `more` if stale hours are left.
+
+    Nineteen times as long as the round, from 10 to 40 seconds, so that a number is hardly ever a minute
+    old. A round of more than ten seconds, on a day of some hundred thousand runs, is followed by four
+    times as much rest: adding up may delay numbers then, but not the runs.
+    """
+    if more:
+        return max(_BUSY_S, took_s)
+    return max(_EVERY_S, min((_SHARE - 1) * took_s, _CALM_S), (_MOST - 1) * took_s)
+
+
+async def _is_due() -> bool:
+    async with database.connection() as held:
+        return await (await held.execute(_RESTING)).fetchone() is None
+
+
+async def _rest(seconds: float) -> None:
+    async with database.connection() as held:
+        await held.execute(_NEXT, (seconds,))

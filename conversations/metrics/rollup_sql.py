@@ -238,12 +238,12 @@ def number_members(kind: str) -> str:
 
 
 def members_of(source: str, at: str) -> str:
-    """(`at`, kind, cell, block, bits) for each member and cell of `source`; who has no ordinal is
-    left out, as are runs that are not added up yet."""
+    """(`at`, kind, cell, block, bits) for each member and cell of `source`, some told more than once;
+    who has no ordinal is left out, as are runs that are not added up yet."""
     cell = ", ".join(CELL)
     each = " UNION ALL ".join(
         f"""
-        SELECT DISTINCT {at}, '{kind}' AS kind, {cell}, ordinal / {BLOCK} AS block,
+        SELECT {at}, '{kind}' AS kind, {cell}, ordinal / {BLOCK} AS block,
             set_bit(B'0'::bit({BLOCK}), mod(ordinal, {BLOCK})::int, 1) AS bits
         FROM part JOIN {ordinals} ON member = {column}"""
         for kind, (column, ordinals) in MEMBERS.items()

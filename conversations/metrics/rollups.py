@@ -194,7 +194,7 @@ async def roll_day(held: AsyncConnection[Any], day: date, *, begin: datetime, en
 
 _AT_LEISURE: Final = """
 SELECT set_config('work_mem', '64MB', true), set_config('statement_timeout', '10min', true),
-    set_config('plan_cache_mode', 'force_custom_plan', true)
+    set_config('plan_cache_mode', 'force_custom_plan', true), set_config('jit', 'off', true)
 """
 _MAKE_HOURS, _MAKE_DAYS = _hours(), _days()
 
