@@ -33,9 +33,15 @@ _SEED: Final = (
         FROM generate_series(1, %(threads)s) n
     """,
     """
-    CREATE TEMP TABLE seed_run AS SELECT thread.id AS thread_id, place, overlay(overlay(
-        gen_random_uuid()::text PLACING %(clock)s FROM 1) PLACING '7' FROM 15)::uuid AS id
-        FROM seed_thread thread, generate_series(0, least(9, %(runs)s - 1)) place
+    CREATE FUNCTION pg_temp.uuid_at(ms bigint) RETURNS uuid LANGUAGE sql AS $$
+        SELECT overlay(overlay(gen_random_uuid()::text PLACING overlay(
+            lpad(to_hex(ms), 12, '0') PLACING '-' FROM 9 FOR 0) FROM 1) PLACING '7' FROM 15)::uuid
+    $$
+    """,
+    """
+    CREATE TEMP TABLE seed_run AS SELECT thread.id AS thread_id, place,
+        pg_temp.uuid_at(%(first_ms)s + n * 10 + place) AS id
+        FROM seed_thread thread, generate_series(0, least(9, %(runs)s - 1)) place ORDER BY n, place
     """,
     """
     INSERT INTO conversations_thread (id, owner_id, title, last_seq)
@@ -49,7 +55,7 @@ _SEED: Final = (
     """,
     """
     INSERT INTO conversations_message (id, owner_id, thread_id, run_id, seq, role, content, metadata)
-    SELECT gen_random_uuid(), %(owner_id)s, thread_id, id, place * 2 + side, CASE side WHEN 1
+    SELECT pg_temp.uuid_at(%(first_ms)s), %(owner_id)s, thread_id, id, place * 2 + side, CASE side WHEN 1
         THEN 'user' ELSE 'assistant' END, repeat('words ', side * 20),
         jsonb_build_object('run_id', id::text)
     FROM seed_run, generate_series(1, 2) side
@@ -60,20 +66,18 @@ _SEED: Final = (
         'message', json_build_object('message_id', 'm', 'role', 'assistant', 'content',
         repeat('words ', 40))))) FROM seed_run
     """,
-    "DROP TABLE seed_run, seed_thread",
+    "DROP TABLE seed_run, seed_thread; DROP FUNCTION pg_temp.uuid_at",
 )
 
 
 def seed(owner_id: UUID, messages: int) -> None:
-    """Give the user this many messages (made a multiple of 20, or of 2 below that)."""
-    from conversations.identifiers import uuid7
-
+    """Give the user this many messages (made a multiple of 20, or of 2 below that), a run each ms."""
     runs = max(1, messages // 2)
     arguments: dict[str, Any] = {
         "owner_id": owner_id,
         "runs": runs,
         "threads": max(1, runs // 10),
-        "clock": str(uuid7())[:13],
+        "first_ms": int(time.time() * 1000) - runs,
     }
     with connection.cursor() as cursor:
         for statement in _SEED:
@@ -192,6 +196,8 @@ def main(messages: int) -> None:
     other = users.create(username=f"writer-{time.time_ns()}")
     since = time.monotonic()
     seed(owner.pk, messages)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")  # as autovacuum does a minute after so many rows
     print(f"seeded {messages} messages in {time.monotonic() - since:.1f} s", flush=True)
     for title in ("alone", "while erasing"):
         stop, watch = threading.Event(), Watch()

@@ -219,8 +219,14 @@ class Message(models.Model):
         db_constraint=False,
     )
     thread = models.ForeignKey(Thread, on_delete=models.CASCADE, related_name="messages", db_index=False)
-    run = models.ForeignKey(
-        Run, on_delete=models.CASCADE, null=True, blank=True, related_name="messages", db_index=False
+    run = models.ForeignKey(  # takes it along when it is deleted (ON DELETE CASCADE, migration 0017)
+        Run,
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="messages",
+        db_index=False,
+        db_constraint=False,
     )
     seq = models.IntegerField(
         null=True, help_text="Counts from 1 within the thread; a stage's note has no place in it."

@@ -86,7 +86,7 @@ def test_an_interrupted_erase_is_repeated_to_the_end(monkeypatch: pytest.MonkeyP
     user = someone()
     benchmark.seed(user.pk, 200)
     assert rows_of(user.pk) == {"threads": 10, "runs": 100, "messages": 200}
-    monkeypatch.setattr(retention, "_ROWS", 40)
+    monkeypatch.setattr(retention, "_FOLDED_AT_ONCE", 20)
 
     class Interrupted(Exception):
         pass
@@ -97,15 +97,15 @@ def test_an_interrupted_erase_is_repeated_to_the_end(monkeypatch: pytest.MonkeyP
 
     with pytest.raises(Interrupted):
         erase_user(user.pk, interrupt)
-    assert rows_of(user.pk) == {"threads": 10, "runs": 60, "messages": 0}
-    assert erase_user(user.pk) == Erased(messages=0, events=60, runs=60, threads=10)
+    assert rows_of(user.pk) == {"threads": 10, "runs": 60, "messages": 120}
+    assert erase_user(user.pk) == Erased(messages=120, events=60, runs=60, threads=10)
     assert rows_of(user.pk) == NOTHING
 
 
 def test_steps_are_bounded_and_progress_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     user = someone()
     benchmark.seed(user.pk, 400)
-    monkeypatch.setattr(retention, "_ROWS", 50)
+    monkeypatch.setattr(retention, "_FOLDED_AT_ONCE", 25)
     told: list[Erased] = []
     assert erase_user(user.pk, told.append) == told[-1] == Erased(400, 200, 200, 20)
     assert [one.messages for one in told[:8]] == [50, 100, 150, 200, 250, 300, 350, 400]
