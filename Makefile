@@ -4,6 +4,7 @@ FITS := -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do $$p $(FITS) && echo $$p && break; done)
 VENV := .venv
 RUN := $(VENV)/bin/python
+FAULTS ?= full
 PIP := $(RUN) -m pip --quiet --quiet --disable-pip-version-check install
 
 .DEFAULT_GOAL := help
@@ -18,8 +19,8 @@ up: $(VENV)/.base ## Start Parley with everything it needs (PORT=8000 HOST=127.0
 test: $(VENV)/.dev ## Run all tests (ARGS= goes to pytest)
 	@$(RUN) -m pytest $(ARGS)
 
-faults: $(VENV)/.dev ## Run only the tests that kill, stop and cut off real processes
-	@$(RUN) -m pytest -m faults $(ARGS)
+faults: $(VENV)/.dev ## Kill, stop and cut off real processes, in full: about an hour (FAULTS=bounded: minutes)
+	@FAULTS=$(FAULTS) $(RUN) -m pytest -m faults $(ARGS)
 
 lint: $(VENV)/.dev ## Check style, format, types and who may import whom
 	@$(VENV)/bin/ruff check .

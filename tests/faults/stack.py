@@ -35,7 +35,7 @@ LEASE_S: Final = 10 if FULL else 3
 DRAIN_S: Final = 2
 # How much longer than promised things may take: machines are busy with other things, and with us.
 SLACK: Final = float(os.environ.get("FAULTS_SLACK", "1" if FULL else "2"))
-only_in_full: Final = pytest.mark.skipif(not FULL, reason="takes too long: FAULTS=full runs it")
+only_in_full: Final = pytest.mark.skipif(not FULL, reason="takes too long: make faults runs it")
 SCRIPTED: Final = ("hang", "hang-midway", "endless", "script:wakes", "script:never")
 _ENVIRONMENT: Final = {
     "ALLOWED_HOSTS": "",

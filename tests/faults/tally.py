@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,17 @@ class Score:
     times: tuple[float, ...] = ()
     limit_s: float | None = None
     note: str = ""
+    rounds: int = 1
+
+    def __add__(self, other: Score) -> Score:
+        """The same trial done again, as one line; the notes are those of the first round."""
+        return replace(
+            self,
+            trials=self.trials + other.trials,
+            faults=self.faults + other.faults,
+            times=self.times + other.times,
+            rounds=self.rounds + other.rounds,
+        )
 
     def line(self) -> str:
         times = sorted(self.times)
@@ -25,7 +36,9 @@ class Score:
         if times and self.limit_s is not None:
             took += f" (≤ {self.limit_s:g})"
         broken = "; ".join(f"{number}× {fault}" for fault, number in self.faults.items())
-        said = "; ".join(filter(None, (broken, self.note)))
+        again = f"first of {self.rounds} rounds: " if self.rounds > 1 else ""
+        note = self.note and again + self.note
+        said = "; ".join(filter(None, (broken, note)))
         counts = f"{self.trials:>6} {self.faults.total():>7}"
         return f"{self.promise:<7} {self.trial:<52} {counts}  {took:<22} {said}".rstrip()
 
@@ -59,4 +72,8 @@ class Tally:
         head = (
             f"{'promise':<7} {'trial':<52} {'trials':>6} {'faults':>7}  {'median / worst s':<22} notes"
         )
-        return [head, *(score.line() for score in sorted(self.scores, key=lambda s: s.promise))]
+        lines: dict[tuple[str, str], Score] = {}
+        for score in self.scores:
+            key = score.promise, score.trial
+            lines[key] = lines[key] + score if key in lines else score
+        return [head, *(score.line() for score in sorted(lines.values(), key=lambda s: s.promise))]
