@@ -8,13 +8,14 @@ import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
+from xml.etree import ElementTree
 
 import httpx
 import pytest
 import uvloop
 
+from benchmarks import chart, load
 from benchmarks import fake_model as bench_model
-from benchmarks import load
 from benchmarks import providers as provider_bench
 from benchmarks.measure import Cell, Faults, Spread, Tree, measure
 from benchmarks.report import GOALS, report
@@ -394,6 +395,20 @@ def test_wrong_path_method_key_and_json_are_refused(client: httpx.Client, model:
 def test_models_lists_the_cases(client: httpx.Client) -> None:
     listed = client.get("/models").json()
     assert [entry["id"] for entry in listed["data"]] == list(CASES)
+
+
+def test_the_chart_draws_the_median_of_each_server_and_the_longest_bar_first() -> None:
+    def line(peer: str, rate: float, clients: int = 8) -> str:
+        row = {"peer": peer, "kind": "run", "clients": clients, "delay_ms": 0, "deltas_per_s": rate}
+        return json.dumps(row)
+
+    lines = [line("agno", 900), *(line("platform", rate) for rate in (1, 1800, 9000))]
+    figures = chart.read([*lines, line("agno", 5, clients=1), line("somebody", 10**6)])
+    assert figures == {(8, 0): {"agno": 900, "platform": 1800}}
+    drawn = ElementTree.fromstring(chart.draw(figures))
+    widths = [bar.get("width") for bar in drawn.iter() if bar.get("class") in ("p", "o")]
+    assert widths == ["620", "310"]
+    assert "1,800" in "".join(drawn.itertext())
 
 
 # --- the provider clients -------------------------------------------------------------------------
