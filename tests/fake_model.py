@@ -264,6 +264,10 @@ class FakeModel:
         else:
             self._queue.extend(answers)
 
+    def answers_left(self, name: str) -> int:
+        """How many answers of the script are still to be given, with the last one, which repeats."""
+        return len(self._named[name])
+
     def requests_for(self, model: str) -> list[Received]:
         """What arrived for one model name."""
         return [request for request in self.requests if request.model == model]

@@ -152,10 +152,10 @@ def otherwise(found: Findings, wanted: str) -> Counter[str]:
     return Counter({f"ended {end}": number for end, number in found.ends.items() if end != wanted})
 
 
-async def requests_arrived(stack: Stack, model: str, count: int) -> None:
-    """The scripted provider has the requests."""
+async def played(stack: Stack, script: str) -> None:
+    """Wait until the scripted provider has given every answer of the script but the last."""
     await asyncio.to_thread(
-        wait_until, lambda: len(stack.scripted.requests_for(model)) >= count, seconds=10, what=model
+        wait_until, lambda: stack.scripted.answers_left(script) == 1, seconds=10, what=f"script:{script}"
     )
 
 

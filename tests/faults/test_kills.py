@@ -105,7 +105,7 @@ async def _kill_at_each_step(stack: Stack, tally: Tally) -> None:
             await books.all_say(silent, "stage.started")
             await books.all_say(used_a_tool, "tool.call.completed")
             await books.all_say(spoke, "message.delta")
-            await scenes.requests_arrived(stack, "script:wakes", count)
+            await scenes.played(stack, "wakes")
             killed_at = scenes.now()
             for part in (*stack.workers, stack.beat):
                 part.kill()

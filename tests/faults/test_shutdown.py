@@ -37,7 +37,7 @@ async def _drain(stack: Stack, tally: Tally) -> None:
             long = await scenes.start_many(caller, RUNS, numbered(5_000, 10))
             silent = await scenes.start_many(caller, RUNS, "hello", "script-wakes")
             await books.all_say(short + long, "message.delta")
-            await scenes.requests_arrived(stack, "script:wakes", RUNS)
+            await scenes.played(stack, "wakes")
             first.terminate()
             since = time.monotonic()
             second.launch()
