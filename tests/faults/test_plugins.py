@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
 
 FAKE = Path(__file__).parents[1] / "plugins" / "fake_v1.py"
 OLD = "plugin:old/probe/default"
+_RULES_S = 1.0  # workers know the rules as they were half a second ago
 _ENTER = """
 INSERT INTO agents_pluginruntime (name, identity, transport, url, command, args, directory, profile,
     is_active, status, problem, spoken, runners, held_by, updated_at)
@@ -52,7 +54,9 @@ class Runtime:
         with self._stack.postgres.connect() as connection:
             connection.execute(_ENTER, (self._name, f"ws://127.0.0.1:{self._port}"))
             connection.execute(_BIND, (self._name, OLD))
+        bound_at = time.monotonic()
         wait_until(self.holder, what="a worker to connect")
+        time.sleep(max(0.0, bound_at + _RULES_S - time.monotonic()))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -118,6 +122,10 @@ def part_of(stack: Stack, worker: str) -> Part:
     return found
 
 
+def _handed_over(worker: Part) -> int:
+    return worker.log().count("run handed over")
+
+
 def test_runs_are_handed_to_the_worker_that_holds_the_runtime(
     stack: Stack, runtime: Runtime, http: httpx.Client
 ) -> None:
@@ -125,8 +133,9 @@ def test_runs_are_handed_to_the_worker_that_holds_the_runtime(
     frozen = part_of(stack, holder)
     (other,) = [part for part in stack.workers if part is not frozen]
     frozen.freeze()  # so that the other one claims them all
+    before = _handed_over(other)
     runs = start(http, 10)
-    wait_until(lambda: other.log().count("run handed over") >= len(runs), what="handing over")
+    wait_until(lambda: _handed_over(other) >= before + len(runs), what="handing over")
     frozen.thaw()
     rows = [ended(http, run) for run in runs]
     assert {(row["status"], row["attempt"]) for row in rows} == {("completed", 1)}
