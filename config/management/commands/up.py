@@ -19,7 +19,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError
 
-from config import errors, serve, start
+from config import errors, memory, serve, start
 from config.auth import bearer
 from config.auth.models import User
 from config.start import Claim
@@ -151,6 +151,7 @@ async def _announce(stop: asyncio.Event, claim: Claim, credentials: Credentials)
             print(f"Parley has started but GET {claim.address}/health does not say so: see the log.")
             return
         await asyncio.sleep(0.05)
+    memory.settle()
     notes = {
         "url": claim.address,
         "admin": {"username": _ADMIN, "password": credentials.admin_password},

@@ -10,7 +10,7 @@ import structlog
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from config import serve, start
+from config import memory, serve, start
 from config.wakeups import require_broker
 
 log = structlog.get_logger(__name__)
@@ -41,6 +41,7 @@ class Command(BaseCommand):
             from config.asgi import application
 
             async with serve.lifespan(application):
+                memory.settle()
                 log.info("web ready", host=host, port=port, server=server)
                 await serve.serve(application, listener=listener, server=server, stop=stop)
 

@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from config import database, serve
+from config import database, memory, serve
 from config.wakeups import Consumer, require_broker
 
 
@@ -34,6 +34,7 @@ async def _work(stop: asyncio.Event) -> None:
 
     database.serve_on(asyncio.get_running_loop())
     consumer = Consumer()
+    memory.settle()
     consumer.start()
     try:
         await serve_worker(stop)
