@@ -7,7 +7,6 @@ import asyncio
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -41,9 +40,6 @@ READY_S = 30
 
 def main() -> None:
     options = _options()
-    signal.signal(
-        signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM")
-    )  # so that the stack is ended too
     try:
         with running(server=options.server, say=_say) as stack:
             results = uvloop.run(_matrix(stack, options))

@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -73,6 +74,7 @@ def running(
     `bench` is served by the model at `model_url`, or by a fake one that is started too.
     """
     with ExitStack() as opened:
+        opened.enter_context(_ended_by_sigterm())
         folder = Path(tempfile.mkdtemp(prefix="parley-bench-"))
         opened.callback(shutil.rmtree, folder, ignore_errors=True)
         folder.chmod(0o711)  # PostgreSQL's user passes through
@@ -88,6 +90,19 @@ def running(
         env = environment(parts, free_port(), server) | dict(settings or {})
         started = shape(parts, opened, base_url=base_url, env=env, workers=workers, say=say)
         yield Stack(*started, model_port, proxy_port, model.pid, proxy.pid)
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Inside the block SIGTERM ends this process as Ctrl-C does, with all that it has started."""
+    if threading.current_thread() is not threading.main_thread():  # only that one may set handlers
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 Shape = tuple[str, int, str, tuple[int, ...], int, tuple[int, ...], str]
