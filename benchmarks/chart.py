@@ -19,8 +19,10 @@ NAMES: Final = {
     "platform": "Parley",
     "proxy-json": "JSON proxy: keeps nothing",
     "django-view": "Django view: keeps nothing",
-    "agno": "Agno AgentOS",
+    "agno": "Agno AgentOS, streamed",
     "aegra": "Aegra",
+    "langgraph": "LangGraph server, in memory",
+    "agno-bg": "Agno AgentOS, background",
 }
 CELLS: Final = {
     (8, 0): "8 clients, no pause between tokens",
