@@ -163,7 +163,10 @@ async def _socket(runtime: Runtime) -> AsyncIterator[Pipe]:
     try:
         yield WebSocketPipe(opened_socket)
     finally:
-        await opened_socket.close()
+        try:
+            await opened_socket.close()
+        finally:  # the goodbye may be cut short; one that was said leaves nothing to abort
+            opened_socket.transport.abort()
 
 
 @asynccontextmanager

@@ -5,13 +5,19 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from concurrent.futures import Future
+from contextlib import suppress
+from uuid import uuid4
 
 import pytest
 from pytest_django import Settings
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.exceptions import ConnectionClosed
 
 from agents.hosting.runner import HostedRunner
 from agents.models import PluginRuntime
+from agents.plugins.pipes import opened
+from agents.plugins.rows import Runtime
 from tests.client import Client
 from tests.conftest import Server
 from tests.mcp_host import free_port
@@ -34,10 +40,10 @@ def old(server: Server, enter_runtime: Callable[..., PluginRuntime]) -> Iterator
 @pytest.fixture(params=["rubbish", "huge", "endless", "closes"])
 def broken(request: pytest.FixtureRequest) -> Iterator[str]:
     """The address of a runtime that does as it should not."""
-    port, started = free_port(), threading.Event()
-    loop = asyncio.new_event_loop()
+    port = free_port()
+    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
-    async def connected(socket: Any) -> None:
+    async def connected(socket: ServerConnection) -> None:
         match request.param:
             case "rubbish":
                 for number in range(2_000):
@@ -52,20 +58,18 @@ def broken(request: pytest.FixtureRequest) -> Iterator[str]:
         await socket.wait_closed()
 
     async def main() -> None:
-        from websockets.asyncio.server import serve
-
-        async with serve(connected, "127.0.0.1", port):
-            started.set()
+        stop = asyncio.Event()
+        async with serve(connected, "127.0.0.1", port, close_timeout=1):
+            started.set_result((asyncio.get_running_loop(), stop))
             await stop.wait()
 
-    stop = asyncio.Event()
-    thread = threading.Thread(target=lambda: loop.run_until_complete(main()), daemon=True)
+    thread = threading.Thread(target=asyncio.run, args=(main(),), daemon=True)
     thread.start()
-    started.wait(10)
+    loop, stop = started.result(10)
     yield f"ws://127.0.0.1:{port}"
     loop.call_soon_threadsafe(stop.set)
     thread.join(10)
-    loop.close()
+    assert not thread.is_alive(), "the host still holds its connection"
 
 
 def test_a_broken_runtime_disturbs_no_other(
@@ -82,6 +86,46 @@ def test_a_broken_runtime_disturbs_no_other(
     assert row.problem
     assert texts(on_loop(server, heard(old, context("x" * 100_000)))) == ["100000 characters"]
     forget(server, row)
+
+
+def test_a_goodbye_that_is_cut_short_leaves_no_connection() -> None:
+    """A runtime that floods the host reads no goodbye; the host may have no time to wait for it."""
+
+    async def story() -> None:
+        gone = asyncio.Event()
+
+        async def flood(socket: ServerConnection) -> None:
+            with suppress(ConnectionClosed):
+                while True:
+                    await socket.send("x" * 1024 * 1024)
+            gone.set()
+
+        async with serve(flood, "127.0.0.1", 0, close_timeout=1) as server:
+            port = server.sockets[0].getsockname()[1]
+            leaving = asyncio.create_task(_connect_and_leave(port))
+            await asyncio.sleep(0.5)
+            assert not leaving.done(), "the goodbye should wait for its answer"
+            leaving.cancel()
+            async with asyncio.timeout(2):
+                await gone.wait()
+
+    asyncio.run(story())
+
+
+async def _connect_and_leave(port: int) -> None:
+    flooding = Runtime(
+        id=0,
+        name="flood",
+        identity=uuid4(),
+        transport="websocket",
+        url=f"ws://127.0.0.1:{port}",
+        command="",
+        args=(),
+        directory="",
+        profile="v1",
+    )
+    async with opened(flooding):
+        await asyncio.sleep(0.2)
 
 
 def test_the_first_generation_asks_the_host_too(client: Client, old: HostedRunner) -> None:
