@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
+from django.db import transaction
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 
@@ -40,7 +41,7 @@ class KnowledgeBaseAdmin(ModelAdmin):
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
-        knowledge.forget()
+        transaction.on_commit(knowledge.forget)
         if obj.embedding_model and not writing.enable_pgvector():
             messages.warning(
                 request,
@@ -53,7 +54,7 @@ class KnowledgeBaseAdmin(ModelAdmin):
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         super().delete_model(request, obj)
-        knowledge.forget()
+        transaction.on_commit(knowledge.forget)
 
 
 class DocumentForm(forms.ModelForm):  # type: ignore[type-arg]

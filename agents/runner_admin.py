@@ -9,6 +9,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import transaction
 from django.db.models import Count, Field, Max, Q
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -114,17 +115,17 @@ class RunnerBindingAdmin(ModelAdmin):
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
         seal_keys(obj, form.new_keys)
-        bindings.forget()
+        transaction.on_commit(bindings.forget)
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         forget_keys([obj])
         super().delete_model(request, obj)
-        bindings.forget()
+        transaction.on_commit(bindings.forget)
 
     def delete_queryset(self, request: HttpRequest, queryset: Any) -> None:
         forget_keys(queryset)
         super().delete_queryset(request, queryset)
-        bindings.forget()
+        transaction.on_commit(bindings.forget)
 
     def get_urls(self) -> list[URLPattern]:
         page = path("runners/", self.admin_site.admin_view(self.runners), name="agents_runners")

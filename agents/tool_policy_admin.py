@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.db import transaction
 from django.http import HttpRequest
 
 from agents.models import ToolPolicy
@@ -32,8 +33,8 @@ class ToolPolicyAdmin(ModelAdmin):
 
     def save_model(self, request: HttpRequest, obj: ToolPolicy, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
-        granting.forget()
+        transaction.on_commit(granting.forget)
 
     def delete_model(self, request: HttpRequest, obj: ToolPolicy) -> None:
         super().delete_model(request, obj)
-        granting.forget()
+        transaction.on_commit(granting.forget)

@@ -47,12 +47,13 @@ class Remembered(Generic[T]):
             await asyncio.shield(self._reading.get(loop) or self._start(loop))
 
     def forget(self) -> None:
-        """Read again next time; safe to call from any thread."""
-        self._held = WeakKeyDictionary()
+        """Read again next time, also where a read is under way; safe to call from any thread."""
+        self._held, self._reading = WeakKeyDictionary(), {}
 
     def _start(self, loop: asyncio.AbstractEventLoop) -> asyncio.Task[T]:
-        task = self._reading[loop] = loop.create_task(self._refresh(loop))
-        task.add_done_callback(lambda _: self._reading.pop(loop, None))
+        reading = self._reading
+        task = reading[loop] = loop.create_task(self._refresh(loop))
+        task.add_done_callback(lambda _: reading.pop(loop, None))
         return task
 
     async def _refresh(self, loop: asyncio.AbstractEventLoop) -> T:

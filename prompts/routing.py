@@ -13,6 +13,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import structlog
+from django.db import transaction
 from django.db.models import Prefetch, Q, QuerySet
 from django.db.models.signals import post_delete, post_save
 from django.dispatch import receiver
@@ -262,7 +263,7 @@ _routes: Final = Remembered(_read_routes, seconds=0.5)
 def _changed(sender: type[Any], **_: Any) -> None:
     """What staff save takes effect at once in the process where they save it."""
     if sender in (Endpoint, ModelMapping, ModelCandidate):
-        forget()
+        transaction.on_commit(forget)
 
 
 def _mappings() -> list[Any]:

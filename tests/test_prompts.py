@@ -368,6 +368,29 @@ def test_what_is_in_use_is_read_ahead_and_what_is_not_is_left_alone(
     asyncio.run(ask())
 
 
+def test_who_asks_after_a_change_does_not_get_what_was_read_before_it() -> None:
+    stored, reading, go_on = ["old"], asyncio.Event(), asyncio.Event()
+
+    async def read() -> str:
+        found = stored[0]
+        reading.set()
+        await go_on.wait()
+        return found
+
+    async def story() -> list[str]:
+        value = Remembered(read, seconds=60)
+        early = asyncio.create_task(value.get())
+        await reading.wait()
+        stored[0] = "new"
+        value.forget()
+        late = asyncio.create_task(value.get())
+        await asyncio.sleep(0)
+        go_on.set()
+        return [await early, await late, await value.get()]
+
+    assert asyncio.run(story()) == ["old", "new", "new"]
+
+
 def test_a_failed_read_is_not_remembered() -> None:
     reads = []
 
@@ -430,6 +453,7 @@ def test_a_model_is_routed_by_either_form_of_its_name_to_its_candidates_in_order
     second = make_endpoint(dialect=ProviderDialect.ANTHROPIC, key="sk-ant-0123456789")
     mapping = make_mapping(first, second)
     mapping.candidates.filter(position=2).update(position=0, temperature=0.25, max_tokens=900)
+    routing.forget()  # an update sends no signal
     route = run_sync(routing.route(mapping.key))
     assert route == run_sync(routing.route(f" {mapping.name} "))
     assert route == routing.ModelRoute(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from django.contrib import admin
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
@@ -63,7 +64,7 @@ class BudgetAdmin(ModelAdmin):
 
     def save_model(self, request: HttpRequest, obj: Budget, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
-        budgets.forget()
+        transaction.on_commit(budgets.forget)
 
 
 def _without_price(candidates: QuerySet[ModelCandidate]) -> set[str]:

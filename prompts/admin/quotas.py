@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
+from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
@@ -80,7 +81,7 @@ class QuotaAdmin(ModelAdmin):
 
     def save_model(self, request: HttpRequest, obj: Quota, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
-        quotas.forget()
+        transaction.on_commit(quotas.forget)
 
 
 @admin.register(QuotaUse)
