@@ -257,12 +257,15 @@ def end_here(user_id: UUID) -> None:
 
 async def obey_for_ever() -> None:
     """End streams that other processes ask to be ended."""
-    async for message in ring.listen(GROUP, every_s=60):
-        match message:
-            case {"end_user": bytes(user_id)}:
-                end_here(UUID(bytes=user_id))
-            case {"end": str(name)} if lease := _streams.get(name):
-                lease.end()
+    await ring.listen(GROUP, _obey)
+
+
+def _obey(message: ring.Message) -> None:
+    match message:
+        case {"end_user": bytes(user_id)}:
+            end_here(UUID(bytes=user_id))
+        case {"end": str(name)} if lease := _streams.get(name):
+            lease.end()
 
 
 async def renew_for_ever() -> None:

@@ -72,7 +72,7 @@ class Worker:
             for chore in (
                 self._writer.run(),
                 self._keep_leases(),
-                self._obey(),
+                ring.listen(GROUP, self._obey),
                 sweep_for_ever(),
                 upkeep_for_ever(),
                 keep_for_ever(),
@@ -121,6 +121,7 @@ class Worker:
         )
         for claim in taken:
             self._start(claim, prompts.chosen_for(claim.thread_id))
+        self._loop.call_soon(claims.announce, taken)  # the runs themselves come first
         return len(taken) == limit
 
     def _start(self, claim: Claim, system: str) -> None:
@@ -155,14 +156,13 @@ class Worker:
                 elif renewed[run_id]:
                     execution.stop("cancelled")
 
-    async def _obey(self) -> None:
+    def _obey(self, message: ring.Message) -> None:
         """Do what a ring asks: look for runs, or stop one."""
-        async for message in ring.listen(GROUP, every_s=60):
-            match message:
-                case {"wake": True}:
-                    self._news.set()
-                case {"cancel": bytes(run_id)} if found := self._running.get(UUID(bytes=run_id)):
-                    found[0].stop("cancelled")
+        match message:
+            case {"wake": True}:
+                self._news.set()
+            case {"cancel": bytes(run_id)} if found := self._running.get(UUID(bytes=run_id)):
+                found[0].stop("cancelled")
 
     async def _drain(self) -> None:
         tasks = [task for _, task in self._running.values()]

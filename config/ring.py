@@ -1,104 +1,108 @@
-"""The ring: "look again", told to every process through the channel layer.
+"""The ring: "look again", told to every process, through Redis where there are several.
 
 A ring may be lost, late or doubled, and nothing may depend on it (DESIGN §2): whoever listens also
-looks by itself from time to time. So telling never waits and never raises; when the layer is slow
-or gone, the oldest rings are dropped.
+looks by itself from time to time. So telling never waits and never raises; when Redis is slow or
+gone, rings are dropped.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
+import msgspec
 import structlog
-from channels.layers import get_channel_layer
+from django.conf import settings
+
+from config.pubsub import Publisher, Subscriber
 
 log = structlog.get_logger(__name__)
 
 Message = dict[str, Any]
-_WAITING: Final = 1024
-_SEND_S: Final = 2.0
-_RETRY_S: Final = 0.5
-
-
-class Bell:
-    """Sends rings one after the other on its loop, dropping the oldest when it falls behind."""
-
-    def __init__(self) -> None:
-        self._waiting: deque[tuple[str, Message]] = deque(maxlen=_WAITING)
-        self._sender: asyncio.Task[None] | None = None
-
-    def ring(self, group: str, message: Message) -> None:
-        """Tell all who listen to `group`, soon."""
-        self._waiting.append((group, message))
-        if self._sender is None or self._sender.done():
-            self._sender = asyncio.get_running_loop().create_task(self._send())
-
-    async def _send(self) -> None:
-        while self._waiting:
-            group, message = self._waiting.popleft()
-            try:
-                async with asyncio.timeout(_SEND_S):
-                    await get_channel_layer().group_send(group, message | {"type": "ring"})
-            except Exception as error:  # the layer's own errors differ by backend; none may matter
-                log.warning("ring failed", group=group, error=type(error).__name__)
-                await asyncio.sleep(_RETRY_S)
-
-
-_bells: WeakKeyDictionary[asyncio.AbstractEventLoop, Bell] = WeakKeyDictionary()
+Listener = Callable[[Message], None]
+_PREFIX: Final = "parley:ring:"
 
 
 def ring(group: str, message: Message) -> None:
     """Tell all who listen to `group`, soon; call it on an event loop."""
-    loop = asyncio.get_running_loop()
-    bell = _bells.get(loop)
-    if bell is None:
-        bell = _bells[loop] = Bell()
-    bell.ring(group, message)
+    _exchange().ring(group, message)
 
 
-async def listen(group: str, *, every_s: float) -> AsyncIterator[Message | None]:
-    """The rings of a group for ever; None at least every `every_s` seconds, and when it is down."""
-    while True:
+@contextmanager
+def listening(group: str, listener: Listener) -> Iterator[None]:
+    """Inside the block the listener is called with each ring of the group, on the running loop."""
+    with _exchange().listening(group, listener):
+        yield
+
+
+async def listen(group: str, listener: Listener) -> None:
+    """Listen until cancelled."""
+    with listening(group, listener):
+        await asyncio.get_running_loop().create_future()
+
+
+class Exchange:
+    """Who listens on this loop. Without Redis nobody listens elsewhere: there is one process."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._listeners: dict[str, list[Listener]] = {}
+
+    def ring(self, group: str, message: Message) -> None:
+        self._loop.call_soon(self._tell, group, message)
+
+    @contextmanager
+    def listening(self, group: str, listener: Listener) -> Iterator[None]:
+        self._listeners.setdefault(group, []).append(listener)
         try:
-            layer = get_channel_layer()
-            channel = await layer.new_channel()
-            await layer.group_add(group, channel)
+            yield
+        finally:
+            self._listeners[group].remove(listener)
+
+    def _tell(self, group: str, message: Message) -> None:
+        for listener in tuple(self._listeners.get(group, ())):
             try:
-                async for message in _receive(layer, channel, every_s=every_s):
-                    yield message
-            finally:
-                await _leave(layer, group, channel)
-        except (asyncio.CancelledError, GeneratorExit):
-            raise
-        except Exception as error:
-            log.warning("ring is down", group=group, error=type(error).__name__)
-            yield None
-            await asyncio.sleep(_RETRY_S)
+                listener(message)
+            except Exception:  # one that cannot make sense of a ring shall not keep it from the others
+                log.exception("ring not understood", group=group)
 
 
-async def _leave(layer: Any, group: str, channel: str) -> None:
-    """Best effort: a layer that is down must not take the place of the cancellation that ends us."""
-    with suppress(Exception):
-        async with asyncio.timeout(_SEND_S):
-            await layer.group_discard(group, channel)
+class RedisExchange(Exchange):
+    """The same for processes that share a Redis."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self._publisher = Publisher(url)
+        self._subscriber = Subscriber(url, self._heard)
+
+    def ring(self, group: str, message: Message) -> None:
+        self._publisher.publish(_PREFIX + group, msgspec.msgpack.encode(message))
+
+    @contextmanager
+    def listening(self, group: str, listener: Listener) -> Iterator[None]:
+        with super().listening(group, listener):
+            self._subscriber.subscribe(_PREFIX + group)
+            yield
+
+    def _heard(self, channel: str, message: bytes) -> None:
+        try:
+            said = msgspec.msgpack.decode(message)
+        except msgspec.DecodeError:
+            log.warning("ring not understood", channel=channel)
+            return
+        self._tell(channel.removeprefix(_PREFIX), said)
 
 
-async def _receive(layer: Any, channel: str, *, every_s: float) -> AsyncIterator[Message | None]:
-    pending: asyncio.Task[Message] | None = None
-    try:
-        while True:
-            pending = pending or asyncio.ensure_future(layer.receive(channel))
-            await asyncio.wait({pending}, timeout=every_s)
-            if pending.done():
-                message, pending = pending.result(), None
-                yield message
-            else:
-                yield None
-    finally:
-        if pending is not None:
-            pending.cancel()
+_exchanges: WeakKeyDictionary[asyncio.AbstractEventLoop, Exchange] = WeakKeyDictionary()
+
+
+def _exchange() -> Exchange:
+    loop = asyncio.get_running_loop()
+    found = _exchanges.get(loop)
+    if found is None:
+        url = settings.REDIS_URL
+        found = _exchanges[loop] = RedisExchange(url) if url else Exchange()
+    return found

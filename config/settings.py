@@ -92,14 +92,6 @@ CELERY_BROKER_URL = env.url(
     schemes=("redis", "rediss", "amqp", "amqps", "memory", "unix"),
 )
 EMBEDDED = CELERY_BROKER_URL.startswith("memory:")
-CHANNEL_LAYERS: dict[str, Any] = {
-    "default": {
-        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-        "CONFIG": {"hosts": [REDIS_URL], "prefix": "parley", "capacity": 4096},
-    }
-    if REDIS_URL
-    else {"BACKEND": "channels.layers.InMemoryChannelLayer", "CONFIG": {"capacity": 4096}}
-}
 CACHES: dict[str, Any] = {
     "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
     if REDIS_URL

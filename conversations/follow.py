@@ -97,7 +97,8 @@ class Hub:
 
     def start(self) -> None:
         loop = asyncio.get_running_loop()
-        self._tasks = [loop.create_task(self._listen()), loop.create_task(self._watch())]
+        listening = ring.listen(log.GROUP, self._heard)
+        self._tasks = [loop.create_task(listening), loop.create_task(self._watch())]
 
     async def stop(self) -> None:
         for task in self._tasks:
@@ -120,13 +121,12 @@ class Hub:
         if feed is not None:
             feed.last_seq = max(feed.last_seq, seq)
 
-    async def _listen(self) -> None:
-        async for message in ring.listen(log.GROUP, every_s=60):
-            for batch in log.heard(message) if message else ():
-                feed = self._feeds.get(batch.run_id)
-                if feed is not None:
-                    self._every_s = _CALM_S
-                    feed.push(batch)
+    def _heard(self, message: ring.Message) -> None:
+        for batch in log.heard(message):
+            feed = self._feeds.get(batch.run_id)
+            if feed is not None:
+                self._every_s = _CALM_S
+                feed.push(batch)
 
     async def _watch(self) -> None:
         while True:

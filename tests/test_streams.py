@@ -182,7 +182,7 @@ def test_the_hub_reads_the_log_when_rings_are_lost(
 ) -> None:
     from config import ring
 
-    monkeypatch.setattr(ring.Bell, "ring", lambda *_: None)
+    monkeypatch.setattr(ring, "ring", lambda *_: None)
     run_id = client.start()["run_id"]
     frames = client.watch(run_id)
     assert frames[-1].event == "completed"
