@@ -31,12 +31,25 @@ _giving: set[asyncio.Future[None]] = set()  # the loop itself holds tasks only w
 _sound_at: WeakKeyDictionary[AsyncConnection[Any], float] = WeakKeyDictionary()
 
 
+class _Pool(AsyncConnectionPool):
+    """Gives out the connection that came back last: its process is the one that is warm.
+
+    psycopg's own order is the other one, in which a statement that follows another wakes a process
+    that has slept, and waits 0.4 ms longer.
+    """
+
+    async def _add_to_pool(self, conn: AsyncConnection[Any]) -> None:
+        await super()._add_to_pool(conn)
+        if self._pool and self._pool[-1] is conn:
+            self._pool.rotate(1)
+
+
 async def pool() -> AsyncConnectionPool:
     """The running loop's pool, opened on first use."""
     loop = asyncio.get_running_loop()
     found = _pools.get(loop)
     if found is None:
-        found = _pools[loop] = AsyncConnectionPool(
+        found = _pools[loop] = _Pool(
             kwargs=_connection_arguments(),
             min_size=1,
             max_size=settings.DATABASE_POOL_SIZE,
@@ -66,7 +79,7 @@ async def connection() -> AsyncIterator[AsyncConnection[Any]]:
             _suspect()
         raise
     finally:
-        await _give_back(source, held)
+        _give_back(source, held)
 
 
 async def _take(source: AsyncConnectionPool) -> AsyncConnection[Any]:
@@ -77,22 +90,21 @@ async def _take(source: AsyncConnectionPool) -> AsyncConnection[Any]:
         try:
             await held.execute("SELECT 1")
         except OperationalError:
-            await _give_back(source, held)  # the pool replaces a closed one
+            _give_back(source, held)  # the pool replaces a closed one
         except BaseException:
-            await _give_back(source, held)
+            _give_back(source, held)
             raise
         else:
             _sound_at[held] = time.monotonic()
             return held
 
 
-async def _give_back(source: AsyncConnectionPool, held: AsyncConnection[Any]) -> None:
-    """Give the connection back even if the caller is cancelled meanwhile: its client may leave at any
-    moment, and a connection that is half given back is lost to the pool for ever."""
+def _give_back(source: AsyncConnectionPool, held: AsyncConnection[Any]) -> None:
+    """Have the connection given back. Nobody waits for that, and nobody's cancellation cuts it short:
+    a connection that is half given back is lost to the pool for ever."""
     giving = asyncio.ensure_future(source.putconn(held))
     _giving.add(giving)
     giving.add_done_callback(_giving.discard)
-    await asyncio.shield(giving)
 
 
 def _suspect() -> None:
@@ -102,8 +114,11 @@ def _suspect() -> None:
 
 async def close() -> None:
     """Close the running loop's pool."""
-    found = _pools.pop(asyncio.get_running_loop(), None)
+    loop = asyncio.get_running_loop()
+    found = _pools.pop(loop, None)
     if found is not None:
+        here = [giving for giving in _giving if giving.get_loop() is loop]
+        await asyncio.gather(*here, return_exceptions=True)
         await found.close(timeout=5)
 
 
