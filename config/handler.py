@@ -16,7 +16,7 @@ from django.core.handlers.asgi import ASGIHandler, get_script_prefix
 from django.urls import set_script_prefix
 
 from config.errors import BodyTooSlow, ParleyError, PayloadTooLarge, Unavailable
-from config.http import error_response
+from config.http import error_response, look_up_caller
 from config.posts import Posts
 
 Application = Callable[[Any, Any, Any], Awaitable[None]]
@@ -82,6 +82,7 @@ class HotHandler(ASGIHandler):
         self, scope: Any, body: bytes, send: Any, room: _Room, leave: Callable[[], None]
     ) -> None:
         """A run's stream may last for minutes: by then nobody may hold on to a large body."""
+        look_up_caller(scope)
         request, refusal = self.create_request(scope, BytesIO())
         response: Any = refusal
         if request is not None:
