@@ -97,9 +97,9 @@ async def start_run(request: RunRequest, *, owner_id: UUID) -> Accepted:
             created_at_ms, in_the_way = await _write(connection, prepared)
         except UniqueViolation:
             return await _already(connection, request, owner_id, thread_id, digest)
+    tasks.wake_workers(prepared.run_id)
     for live_id in in_the_way:  # not while a connection is held: all of them could wait for one more
         await cancel_run(live_id)
-    tasks.wake_workers(prepared.run_id)
     return Accepted(prepared.run_id, prepared.thread_id, created_at_ms)
 
 

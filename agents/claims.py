@@ -25,7 +25,7 @@ WORKERS: Final = "worker"
 
 
 class Claim(Struct, frozen=True):
-    """A run that is this worker's to execute, until its lease ends."""
+    """A run that is this worker's to execute, until its lease ends; the event `started` says so."""
 
     run_id: UUID
     thread_id: UUID
@@ -37,6 +37,7 @@ class Claim(Struct, frozen=True):
     deadline_at_ms: int
     left_s: float
     request: RunRequest
+    started: str
 
 
 _CLAIM: Final = """
@@ -102,7 +103,7 @@ _CLAIM_SPLIT: Final = _CLAIM.replace(
 async def claim(
     *, worker: str, limit: int, lease_s: float, prompt_versions: str, split: bool = False
 ) -> list[Claim]:
-    """Take up to `limit` waiting runs whose thread is free; their start is announced.
+    """Take up to `limit` waiting runs whose thread is free; who takes them announces their start.
 
     `prompt_versions` is a JSON list of the versions that they use, or if `split` of the choices.
 
@@ -122,12 +123,16 @@ async def claim(
             ).fetchall()
     except UniqueViolation:  # another worker took a run of the same thread in the same moment
         return []
-    log.announce([Batch(row[0], row[6], row[6], row[10]) for row in rows])
     return [_claimed(row) for row in rows]
 
 
 def _claimed(row: Sequence[Any]) -> Claim:
-    return Claim(*row[:9], requests.load(row[9]))  # type: ignore[call-arg]
+    return Claim(*row[:9], requests.load(row[9]), row[10])  # type: ignore[call-arg]
+
+
+def announce(taken: Sequence[Claim]) -> None:
+    """Tell those who follow these runs that they have started."""
+    log.announce([Batch(one.run_id, one.last_seq, one.last_seq, one.started) for one in taken])
 
 
 _RENEW: Final = """
