@@ -25,7 +25,7 @@ START_PATHS: Final = (
     "/v1/responses",
     "/compatible-mode/v1/responses",
 )
-CROWD: Final = 16
+CROWD: Final = 4
 CRAWLING: Final = 64
 CRAWL_S: Final = 1.0
 
