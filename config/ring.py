@@ -11,7 +11,6 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
 import msgspec
 import structlog
@@ -48,11 +47,10 @@ class Exchange:
     """Who listens on this loop. Without Redis nobody listens elsewhere: there is one process."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
         self._listeners: dict[str, list[Listener]] = {}
 
     def ring(self, group: str, message: Message) -> None:
-        self._loop.call_soon(self._tell, group, message)
+        asyncio.get_running_loop().call_soon(self._tell, group, message)
 
     @contextmanager
     def listening(self, group: str, listener: Listener) -> Iterator[None]:
@@ -96,13 +94,19 @@ class RedisExchange(Exchange):
         self._tell(channel.removeprefix(_PREFIX), said)
 
 
-_exchanges: WeakKeyDictionary[asyncio.AbstractEventLoop, Exchange] = WeakKeyDictionary()
+_exchanges: Final[dict[asyncio.AbstractEventLoop, Exchange]] = {}
 
 
 def _exchange() -> Exchange:
     loop = asyncio.get_running_loop()
     found = _exchanges.get(loop)
     if found is None:
+        _forget_the_closed()
         url = settings.REDIS_URL
         found = _exchanges[loop] = RedisExchange(url) if url else Exchange()
     return found
+
+
+def _forget_the_closed() -> None:
+    for loop in [known for known in _exchanges if known.is_closed()]:
+        _exchanges.pop(loop, None)  # another thread may be doing the same

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
 
 import hiredis
 import pytest
 import structlog
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from config import pubsub, ring
 from config.pubsub import Publisher, Subscriber
 from config.ring import Exchange, RedisExchange
 from tests.mcp_host import free_port
 
-Work = Callable[[], Coroutine[Any, Any, None]]
 REAL = os.environ.get("REDIS_URL", "")
 
 
@@ -91,9 +96,11 @@ async def until(true: Callable[[], object], *, seconds: float = 5.0) -> None:
             await asyncio.sleep(0.005)
 
 
-async def heard(exchange: Exchange, told: list[ring.Message], number: int) -> None:
+async def heard(
+    exchange: Exchange, told: list[ring.Message], number: int, *, seconds: float = 5.0
+) -> None:
     """Ring until it is heard: who has just connected may have missed the first."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(seconds):
         while {"number": number} not in told:
             exchange.ring("group", {"number": number})
             await asyncio.sleep(0.01)
@@ -265,6 +272,47 @@ def test_a_redis_behind_a_unix_socket(tmp_path: Path) -> None:
             redis.hang_up()
 
     asyncio.run(work())
+
+
+def test_a_redis_behind_tls(tmp_path: Path) -> None:
+    certificate, key = _certificate(tmp_path)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate, key)
+
+    async def work(options: str) -> list[ring.Message]:
+        redis, told = FakeRedis(), list[ring.Message]()
+        async with await asyncio.start_server(redis._serve, "127.0.0.1", 0, ssl=tls) as server:
+            port = server.sockets[0].getsockname()[1]
+            exchange = RedisExchange(f"rediss://127.0.0.1:{port}/0?{options}")
+            with exchange.listening("group", told.append), suppress(TimeoutError):
+                await heard(exchange, told, 1, seconds=2)
+            redis.hang_up()
+        return told
+
+    assert asyncio.run(work(f"ssl_ca_certs={certificate}"))
+    assert asyncio.run(work("ssl_cert_reqs=none"))
+    with structlog.testing.capture_logs() as lines:
+        assert not asyncio.run(work(""))
+    assert "certificate verify failed" in lines[0]["error"]
+
+
+def _certificate(folder: Path) -> tuple[Path, Path]:
+    """A certificate that 127.0.0.1 has signed for itself, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    address = x509.IPAddress(ip_address("127.0.0.1"))
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    certificate, private = folder / "certificate", folder / "key"
+    certificate.write_bytes(made.public_bytes(Encoding.PEM))
+    private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return certificate, private
 
 
 def test_what_is_no_ring_is_passed_over() -> None:
