@@ -31,25 +31,12 @@ _giving: set[asyncio.Future[None]] = set()  # the loop itself holds tasks only w
 _sound_at: WeakKeyDictionary[AsyncConnection[Any], float] = WeakKeyDictionary()
 
 
-class _Pool(AsyncConnectionPool):
-    """Gives out the connection that came back last: its process is the one that is warm.
-
-    psycopg's own order is the other one, in which a statement that follows another wakes a process
-    that has slept, and waits 0.4 ms longer.
-    """
-
-    async def _add_to_pool(self, conn: AsyncConnection[Any]) -> None:
-        await super()._add_to_pool(conn)
-        if self._pool and self._pool[-1] is conn:
-            self._pool.rotate(1)
-
-
 async def pool() -> AsyncConnectionPool:
     """The running loop's pool, opened on first use."""
     loop = asyncio.get_running_loop()
     found = _pools.get(loop)
     if found is None:
-        found = _pools[loop] = _Pool(
+        found = _pools[loop] = AsyncConnectionPool(
             kwargs=_connection_arguments(),
             min_size=1,
             max_size=settings.DATABASE_POOL_SIZE,

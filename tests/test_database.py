@@ -57,21 +57,3 @@ def test_tasks_that_are_cancelled_anywhere_lose_no_connection(suspicious: bool) 
             await database.close()
 
     asyncio.run(play())
-
-
-def test_the_connection_that_came_back_last_is_given_out_first() -> None:
-    async def backend() -> int:
-        async with database.connection() as held:
-            row: Any = await (await held.execute("SELECT pg_backend_pid()")).fetchone()
-        await asyncio.sleep(0.01)  # it is given back soon, not at once
-        return int(row[0])
-
-    async def play() -> None:
-        try:
-            await _hold_all(3)
-            await asyncio.sleep(0.1)
-            assert len({await backend() for _ in range(20)}) == 1
-        finally:
-            await database.close()
-
-    asyncio.run(play())
