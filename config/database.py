@@ -23,7 +23,7 @@ from psycopg import AsyncConnection, OperationalError
 from psycopg_pool import AsyncConnectionPool
 
 T = TypeVar("T")
-_RECONNECT_S = 2.0  # psycopg's pool doubles its pauses up to here, and then begins anew: back at once
+_RECONNECT_S = 0.5  # between two attempts to connect: how soon the end of an outage is seen
 _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncConnectionPool] = WeakKeyDictionary()
 _serving: asyncio.AbstractEventLoop | None = None
 _suspect_at = 0.0
@@ -36,18 +36,42 @@ async def pool() -> AsyncConnectionPool:
     loop = asyncio.get_running_loop()
     found = _pools.get(loop)
     if found is None:
-        found = _pools[loop] = AsyncConnectionPool(
+        found = _pools[loop] = _Pool(
             kwargs=_connection_arguments(),
             min_size=1,
             max_size=settings.DATABASE_POOL_SIZE,
             timeout=10,
             reconnect_timeout=_RECONNECT_S,
+            reconnect_failed=_try_again,
             check=None,
             open=False,
             name="parley",
         )
         await found.open()
     return found
+
+
+class _Pool(AsyncConnectionPool):
+    """psycopg's pool, but the connection that was given back last is given out first.
+
+    Statements that follow each other then meet a server process that is awake, its caches warm:
+    half a millisecond of a lone run's eight.
+    """
+
+    async def _add_to_pool(self, conn: AsyncConnection[Any]) -> None:
+        await super()._add_to_pool(conn)
+        if self._pool and self._pool[-1] is conn:
+            self._pool.rotate(1)
+
+
+async def _try_again(source: AsyncConnectionPool) -> None:
+    """Go on connecting while anybody waits.
+
+    The pool gives up after `_RECONNECT_S`, and by itself begins anew only when somebody else comes:
+    those who wait already would wait for that, seconds after the database is back.
+    """
+    if source.get_stats()["requests_waiting"]:
+        await source.check()
 
 
 @asynccontextmanager

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import logging.config
 import re
+import time
 from collections.abc import Mapping, MutableMapping
 from functools import lru_cache
 from typing import Any, Final
@@ -42,6 +43,7 @@ _SECRET_TEXT: Final = re.compile(
 _HINTS: Final = re.compile(r"auth|pass|pwd|secret|key|sig|cookie|cred|session|token|code=")
 _MASK: Final = "***"
 _DEEPEST: Final = 8
+_SELDOM_S: Final = 10.0
 
 
 def redact(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -95,6 +97,25 @@ class Stderr(logging.StreamHandler[Any]):
         print(f"log line lost: {record.name} {record.filename}:{record.lineno}", file=self.stream)
 
 
+class Seldom(logging.Filter):
+    """One line of a kind in ten seconds: an outage is a line now and then, not eight a second.
+
+    A kind is a message before its arguments are filled in.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._next: dict[object, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether none of its kind was let through in the last ten seconds."""
+        now = time.monotonic()
+        if now < self._next.get(record.msg, 0.0):
+            return False
+        self._next[record.msg] = now + _SELDOM_S
+        return True
+
+
 def configure(options: dict[str, str]) -> None:
     """Send structlog and the standard library's loggers through one set of processors."""
     shared: list[Any] = [
@@ -127,6 +148,7 @@ def configure(options: dict[str, str]) -> None:
                     ],
                 }
             },
+            "filters": {"seldom": {"()": Seldom}},
             "handlers": {"stderr": {"()": Stderr, "formatter": "parley"}},
             "root": {"handlers": ["stderr"], "level": options["level"]},
             "loggers": {
@@ -138,6 +160,7 @@ def configure(options: dict[str, str]) -> None:
                 "client": {"level": "CRITICAL"},  # what the MCP SDK calls its session
                 "django.request": {"level": "ERROR"},
                 "asyncio": {"level": "WARNING"},
+                "psycopg.pool": {"filters": ["seldom"], "level": "WARNING"},
             },
         }
     )

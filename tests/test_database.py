@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from config import database
+from tests.mcp_host import free_port
 
 TASKS = 2_000
 
@@ -54,6 +55,47 @@ def test_tasks_that_are_cancelled_anywhere_lose_no_connection(suspicious: bool) 
             await _come_and_go(Random(1))
             await _hold_all(3)
         finally:
+            await database.close()
+
+    asyncio.run(play())
+
+
+async def _server_process() -> int:
+    async with database.connection() as held:
+        found = held.info.backend_pid
+    await asyncio.sleep(0.01)  # nobody waits for its way back
+    return found
+
+
+def test_the_connection_given_back_last_is_given_out_first() -> None:
+    async def play() -> set[int]:
+        try:
+            await _hold_all(3)
+            return {await _server_process() for _ in range(9)}
+        finally:
+            await database.close()
+
+    assert len(asyncio.run(play())) == 1
+
+
+def test_who_waits_through_an_outage_is_served_when_it_ends_though_nobody_else_comes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    there = database._connection_arguments()
+    away = there | {"host": "127.0.0.1", "port": free_port()}  # psycopg's pool reads it at every attempt
+    monkeypatch.setattr(database, "_connection_arguments", lambda: away)
+
+    async def play() -> None:
+        waiting = asyncio.create_task(_ask())
+        try:
+            await asyncio.sleep(2 * database._RECONNECT_S + 0.2)  # it has given up, and more than once
+            assert not waiting.done()
+            away.clear()
+            away.update(there)
+            async with asyncio.timeout(2 * database._RECONNECT_S + 1):
+                await waiting
+        finally:
+            waiting.cancel()
             await database.close()
 
     asyncio.run(play())

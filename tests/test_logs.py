@@ -177,3 +177,20 @@ def test_a_hostile_text_is_masked_in_linear_time(text: str) -> None:
     started = time.process_time()
     mask(text)
     assert time.process_time() - started < 2
+
+
+OUTAGE = """
+import logging
+from config import logs
+logs.configure({"level": "INFO", "format": "json"})
+log = logging.getLogger("psycopg.pool")
+for number in range(9):
+    log.warning("error connecting in %r: %s", "parley", f"refused {number}")
+log.warning("discarding closed connection: %s", "it")
+"""
+
+
+def test_the_pool_tells_of_an_outage_once_and_why() -> None:
+    ended = subprocess.run([sys.executable, "-c", OUTAGE], capture_output=True, text=True, check=True)
+    lines = [json.loads(line)["event"] for line in ended.stderr.splitlines()]
+    assert lines == ["error connecting in 'parley': refused 0", "discarding closed connection: it"]
