@@ -10,7 +10,6 @@ import asyncio
 import os
 import socket
 import threading
-from collections.abc import Sequence
 from contextlib import suppress
 from contextvars import Context
 from typing import Final
@@ -29,7 +28,7 @@ from agents.providers import http
 from agents.sources import add_sources
 from agents.sweeper import sweep_for_ever
 from agents.tools import mcp
-from config import database, ring
+from config import cancelling, database, ring
 from conversations.log import Writer
 from conversations.metrics.keeping import keep_for_ever
 from conversations.upkeep import upkeep_for_ever
@@ -41,8 +40,6 @@ logger = structlog.get_logger(__name__)
 
 GROUP: Final = claims.WORKERS
 _LOOK_S: Final = 1.0
-_CANCELS: Final = 5
-_CANCEL_S: Final = 1.0
 _RENEW_S: Final = 1.0
 _AT_ONCE: Final = 64
 
@@ -88,7 +85,7 @@ class Worker:
         claiming.cancel()
         await asyncio.gather(claiming, return_exceptions=True)
         await self._drain()
-        await _end(chores)
+        await cancelling.end(chores)
         await http.close()
 
     async def _claim_for_ever(self) -> None:
@@ -176,18 +173,6 @@ class Worker:
         await asyncio.gather(*(task for _, task in left), return_exceptions=True)
         held = [execution.claim for execution, _ in left]
         await endings.settle_all([(claim.run_id, claim.fence, "worker_lost") for claim in held])
-
-
-async def _end(chores: Sequence[asyncio.Task[None]]) -> None:
-    """Cancel them, again and again if need be: a client of a server that is down may swallow one."""
-    left = set(chores)
-    for _ in range(_CANCELS):
-        for chore in left:
-            chore.cancel()
-        _, left = await asyncio.wait(left, timeout=_CANCEL_S)
-        if not left:
-            return
-        logger.warning("chores go on", chores=sorted(chore.get_name() for chore in left))
 
 
 async def _prompts() -> ActivePrompts:

@@ -19,7 +19,7 @@ from agents import guards  # noqa: E402
 from agents.consumers import NoSuchSocket, RunConsumer  # noqa: E402
 from agents.load import load  # noqa: E402
 from agents.sweeper import sweep_for_ever  # noqa: E402
-from config import database, limits, shared  # noqa: E402
+from config import cancelling, database, limits, shared  # noqa: E402
 from config.handler import HotHandler, Split  # noqa: E402
 from config.middleware import RequestId  # noqa: E402
 from config.posts import Posts  # noqa: E402
@@ -81,9 +81,7 @@ class Chores:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _stop(self) -> None:
-        for chore in self._chores:
-            chore.cancel()
-        await asyncio.gather(*self._chores, return_exceptions=True)
+        await cancelling.end(self._chores)
         await stop_hub()
         database.serve_on(None)
         await shared.close()

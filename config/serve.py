@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 import uvicorn
 import uvloop
 
-from config import env
+from config import cancelling, env
 
 Scope: TypeAlias = Any
 Receive: TypeAlias = Any
@@ -54,8 +54,11 @@ async def _until_signalled(main: Callable[[asyncio.Event], Coroutine[Any, Any, N
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ask)
-    with suppress(asyncio.CancelledError):
-        await work
+    try:
+        with suppress(asyncio.CancelledError):
+            await work
+    finally:
+        await cancelling.end(asyncio.all_tasks() - {asyncio.current_task()})
 
 
 def chosen_server() -> ServerName:
@@ -123,26 +126,31 @@ class _Requests:
     def __init__(self, application: Application) -> None:
         self._application = application
         self._open: set[asyncio.Task[Any]] = set()
-        self._ending = False
+        self._ending = asyncio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._ending.is_set():
+            await _end(scope, send)
+            return
         task = asyncio.current_task()
         assert task is not None
         self._open.add(task)
         try:
             await self._application(scope, receive, send)
         except asyncio.CancelledError:
-            if not self._ending:
+            if not self._ending.is_set():
                 raise
             await _end(scope, send)
         finally:
             self._open.discard(task)
 
     async def finish(self, grace_s: float) -> None:
-        """Wait a moment for the open requests, then end them."""
-        if self._open:
-            await asyncio.wait(self._open, timeout=grace_s)
-        self._ending = True
+        """Wait a moment for the open requests, late ones too, then end them and whatever still comes."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + grace_s
+        while self._open and loop.time() < until:
+            await asyncio.wait(self._open, timeout=until - loop.time())
+        self._ending.set()
         for task in self._open:
             task.cancel()
         if self._open:

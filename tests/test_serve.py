@@ -1,0 +1,92 @@
+"""A server that is asked to end does: late requests are sent away, deaf tasks are asked again."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from typing import Any
+
+from config import cancelling
+from config.serve import _Requests
+
+HTTP = {"type": "http"}
+SOCKET = {"type": "websocket"}
+DEAF = """
+import asyncio
+from config import serve
+
+async def deaf():
+    while True:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            break
+    await asyncio.sleep(60)
+
+async def main(stop):
+    asyncio.create_task(deaf())
+    await asyncio.sleep(0.01)
+
+serve.run(main)
+"""
+
+
+class Sent(list[dict[str, Any]]):
+    """What an application sends; nothing is ever received."""
+
+    async def send(self, frame: dict[str, Any]) -> None:
+        self.append(frame)
+
+
+async def _nothing() -> dict[str, Any]:
+    return await asyncio.Event().wait() and {}
+
+
+async def _slow(scope: Any, receive: Any, send: Any) -> None:
+    await asyncio.sleep(0.2 if scope["type"] == "http" else 60)
+    await send({"type": "http.response.body", "body": b"whole", "more_body": False})
+
+
+def test_a_request_that_comes_late_is_waited_for_and_a_later_one_told_to_come_back() -> None:
+    async def play() -> tuple[Sent, Sent, Sent, Sent]:
+        requests = _Requests(_slow)
+        first, late, stuck, after = Sent(), Sent(), Sent(), Sent()
+        async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+            group.create_task(requests(HTTP, _nothing, first.send))
+            await asyncio.sleep(0.1)
+            ending = group.create_task(requests.finish(1.0))
+            await asyncio.sleep(0)
+            group.create_task(requests(HTTP, _nothing, late.send))
+            group.create_task(requests(SOCKET, _nothing, stuck.send))
+            await ending
+            await requests(HTTP, _nothing, after.send)
+        return first, late, stuck, after
+
+    first, late, stuck, after = asyncio.run(play())
+    assert first == late == [{"type": "http.response.body", "body": b"whole", "more_body": False}]
+    assert stuck == [{"type": "websocket.close", "code": 1012}]
+    assert after[0]["status"] == 503
+    assert (b"retry-after", b"1") in after[0]["headers"]
+
+
+def test_a_task_that_swallows_a_cancellation_is_cancelled_again() -> None:
+    async def deaf() -> None:
+        for _ in range(3):
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                continue
+        await asyncio.sleep(60)
+
+    async def play() -> bool:
+        task = asyncio.create_task(deaf())
+        await asyncio.sleep(0)
+        await cancelling.end([task])
+        return task.cancelled()
+
+    assert asyncio.run(play())
+
+
+def test_a_process_ends_whatever_is_left_on_its_loop() -> None:
+    subprocess.run([sys.executable, "-c", DEAF], check=True, timeout=20)
