@@ -3,7 +3,8 @@
 The token comes as `Authorization: Bearer …`, or, because browsers cannot set that header, as
 `?token=…` or the subprotocol pair `bearer, <token>`. `?after=` resumes, `?dialect=` chooses.
 Refusals close with 4401 (who are you), 4404 (no such run), 4410 (events no longer kept), 4422 (bad
-parameter), 4429 (too many) and say why; a stream that staff or a newer one ended closes with 1013.
+parameter), 4429 (too many), 4503 (not now) and say why; a stream that staff or a newer one ended
+closes with 1013.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from agents.dialects.base import Dialect, Frame
 from agents.guards import Lease
 from agents.views import check_conversation, position, reading_dialect
 from config import errors
-from config.http import admitted
+from config.http import AWAY, admitted, database_away
 from conversations import reads
 from conversations.metrics.reconnects import came_back
 from conversations.reads import RunRow
@@ -49,6 +50,10 @@ class RunConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             lease = await guards.admit(user_id, run.thread_id, resumed=after > 0)
         except errors.ParleyError as error:
             await self._refuse(error)
+            return
+        except AWAY:
+            log.warning("the database is away")
+            await self._refuse(database_away())
             return
         if after > 0:
             came_back(run.run_id)

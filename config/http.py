@@ -26,7 +26,13 @@ log = structlog.get_logger(__name__)
 P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, Caller, P], Coroutine[Any, Any, HttpResponseBase]]
 JSON: Final = "application/json"
+AWAY: Final = (OperationalError, PoolTimeout, TooManyRequests)
 _LOOKED_UP: Final = "parley.caller"
+
+
+def database_away() -> errors.Unavailable:
+    """What a client is told when one of `AWAY` came up: come back in two seconds."""
+    return errors.Unavailable(retry_after=2)
 
 
 def api(view: View[P]) -> Callable[..., Any]:
@@ -39,9 +45,9 @@ def api(view: View[P]) -> Callable[..., Any]:
             return await view(request, caller, *args, **kwargs)
         except errors.ParleyError as error:
             return error_response(error)
-        except (OperationalError, PoolTimeout, TooManyRequests):
+        except AWAY:
             log.warning("the database is away")
-            return error_response(errors.Unavailable(retry_after=2))
+            return error_response(database_away())
         except Exception:  # the last line before the wire: the client gets a code, the log the rest
             log.exception("view failed")
             return error_response(errors.ParleyError())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -16,9 +17,10 @@ import httpx
 import pytest
 import redis
 import websocket
+from psycopg_pool import PoolTimeout
 from pytest_django import Settings
 
-from agents import guards
+from agents import consumers, guards
 from config import database
 from conversations.models import Run
 from tests.client import Client, ScriptedModel
@@ -171,6 +173,25 @@ def test_another_conversation_s_stream_is_not_taken(
         watching(client, other["run_id"], **{"Last-Event-ID": "1"}) as second,
     ):
         assert refused(second) == OVER_USER
+
+
+def test_a_socket_is_told_that_the_database_is_away(
+    client: Client, run: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: Any) -> None:
+        raise PoolTimeout("no connection")
+
+    monkeypatch.setattr(consumers, "admitted", away)
+    url = client.url.replace("http", "ws") + f"/ws/agent/runs/{run['run_id']}"
+    socket = websocket.create_connection(
+        url, header=[f"Authorization: Bearer {client.token}"], timeout=20
+    )
+    said = json.loads(socket.recv())
+    assert said["event"] == "refused"
+    assert said["data"]["code"] == "unavailable"
+    assert said["data"]["retry_after"] == 2
+    assert int.from_bytes(socket.recv_data()[1][:2]) == 4503
+    socket.shutdown()  # type: ignore[no-untyped-call]
 
 
 def test_a_socket_counts_and_is_refused_with_a_reason(

@@ -179,6 +179,8 @@ class Reader:
             async for message in socket:
                 frame = json.loads(message)
                 if frame["event"] == "refused":
+                    if frame["data"]["code"] == "unavailable":
+                        return
                     raise Unexpected(frame["data"])
                 self._take(Seen(frame["event"], frame["data"], frame.get("id")))
 
