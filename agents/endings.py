@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Final, Literal
+from datetime import datetime
+from typing import Any, Final, Literal, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -131,17 +132,18 @@ async def insist(ending: Ending) -> Ended | None:
                 raise
 
 
-async def settle(run_id: UUID, reason: Reason, *, fence: int) -> bool:
+async def settle(run_id: UUID, reason: Reason, *, fence: int, lease: datetime | None = None) -> bool:
     """End, or give back, a run that nobody ends: its worker is dead or it never started.
 
     A lost run goes back to the queue if nothing of it was said yet (promise P8); otherwise it ends
-    with the reason. False if the run has a new holder or has ended meanwhile, and while somebody
-    else is changing its row: a process that froze in the middle of that must not stop the others.
+    with the reason. False if the run has a new holder or has ended meanwhile, if its `lease` has been
+    renewed since it was seen to end then, and while somebody else is changing its row: a process that
+    froze in the middle of that must not stop the others.
     """
     for _ in range(3):
         try:
             async with database.connection() as connection, connection.transaction():
-                written = await _settle(connection, run_id, reason, fence)
+                written = await _settle(connection, run_id, reason, fence, lease)
         except (UniqueViolation, DeadlockDetected):  # an append under way arrived first, or the same
             continue  # run is being asked for again: look at that too
         log.announce(written or [])
@@ -149,27 +151,38 @@ async def settle(run_id: UUID, reason: Reason, *, fence: int) -> bool:
     return False
 
 
-async def settle_all(runs: Iterable[tuple[UUID, int, Reason]]) -> None:
-    """Settle many (run, fence, reason), a few at a time.
+class Due(NamedTuple):
+    """A run to settle, as `settle` wants it."""
+
+    run_id: UUID
+    fence: int
+    reason: Reason
+    lease: datetime | None = None
+
+
+async def settle_all(runs: Iterable[Due]) -> None:
+    """Settle many, a few at a time.
 
     One that cannot be written is logged; it must not keep the others unsettled.
     """
     room = asyncio.Semaphore(_AT_ONCE)
 
-    async def settle_one(run_id: UUID, fence: int, reason: Reason) -> None:
+    async def settle_one(due: Due) -> None:
         async with room:
             try:
-                await settle(run_id, reason, fence=fence)
+                await settle(due.run_id, due.reason, fence=due.fence, lease=due.lease)
             except DatabaseError:
-                logger.exception("settling failed", run_id=run_id.hex, reason=reason)
+                logger.exception("settling failed", run_id=due.run_id.hex, reason=due.reason)
 
-    await asyncio.gather(*(settle_one(*run) for run in runs))
+    await asyncio.gather(*map(settle_one, runs))
 
 
 _TAKE_OVER: Final = """
 UPDATE conversations_run SET fence = fence + 1, lease_until = NULL WHERE id = (
     SELECT id FROM conversations_run
-    WHERE id = %s AND fence = %s AND status IN ('queued', 'running') FOR NO KEY UPDATE SKIP LOCKED
+    WHERE id = %(run_id)s AND fence = %(fence)s AND status IN ('queued', 'running')
+    AND (%(lease)s::timestamptz IS NULL OR lease_until = %(lease)s)
+    FOR NO KEY UPDATE SKIP LOCKED
 ) RETURNING fence, attempt
 """
 _GIVE_BACK: Final = "UPDATE conversations_run SET status = 'queued', worker = '' WHERE id = %s"
@@ -179,10 +192,11 @@ INSERT INTO conversations_eventbatch (run_id, first_seq, last_seq, events) VALUE
 
 
 async def _settle(
-    connection: AsyncConnection[Any], run_id: UUID, reason: Reason, fence: int
+    connection: AsyncConnection[Any], run_id: UUID, reason: Reason, fence: int, lease: datetime | None
 ) -> list[log.Batch] | None:
     """What was written to the log, which may be nothing; None if the run is not ours to settle."""
-    taken = await (await connection.execute(_TAKE_OVER, (run_id, fence))).fetchone()
+    seen = {"run_id": run_id, "fence": fence, "lease": lease}
+    taken = await (await connection.execute(_TAKE_OVER, seen)).fetchone()
     if taken is None:
         return None
     transcript = fold(run_id, await log.read_events(connection, run_id))

@@ -4,8 +4,9 @@ Every web and worker process sweeps, so no single process must be alive for a ru
 twice is harmless: each settling is conditional on the run's fence.
 
 A clock may jump, the database's too. So a lapsed lease alone proves nothing: a worker counts as dead
-when its lease has also stood still for a while by this process's own clock, which does not jump. A
-lease that ends later than any worker would ask for is what a clock set back leaves behind.
+when its lease has also stood still for a while by this process's own clock, which does not jump, and
+of that only the time counts in which this process looked. A lease that ends later than any worker
+would ask for is what a clock set back leaves behind.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ import structlog
 from django.conf import settings
 
 from agents import endings
-from agents.endings import Reason
+from agents.endings import Due
 from config import database
 
 logger = structlog.get_logger(__name__)
 
 EVERY_S: Final = 0.3
 STILL_S: Final = 2.0  # workers renew every second
+_GLANCE_S: Final = 0.5  # so much one look tells of the time since the one before
 _AT_ONCE: Final = 200
 
 _OVERDUE: Final = """
@@ -54,10 +56,11 @@ Lapsed = tuple[UUID, int, datetime]
 
 
 class Sweeper:
-    """One process's sweeping: which leases have lapsed, and since when each stands still."""
+    """One process's sweeping: lapsed leases, and how long each was seen to stand still."""
 
     def __init__(self) -> None:
-        self._still: dict[tuple[UUID, int, datetime], float] = {}
+        self._still: dict[Lapsed, float] = {}
+        self._looked_at = 0.0
         self._blind_until = 0.0
 
     async def sweep(self) -> int:
@@ -66,7 +69,7 @@ class Sweeper:
             overdue = await (await connection.execute(_OVERDUE, (_AT_ONCE,))).fetchall()
             lapsed = await (await connection.execute(_LAPSED, (2 * settings.LEASE_S,))).fetchall()
         lost = list(self._lost(lapsed, time.monotonic()))
-        await endings.settle_all([*overdue, *lost[:_AT_ONCE]])
+        await endings.settle_all([*(Due(*run) for run in overdue), *lost[:_AT_ONCE]])
         return len(overdue) + len(lost)
 
     def look_away(self) -> None:
@@ -74,13 +77,18 @@ class Sweeper:
         either; so after one the workers get half a lease's time to do so."""
         self._blind_until = time.monotonic() + settings.LEASE_S / 2
 
-    def _lost(self, lapsed: Iterable[Lapsed], now: float) -> Iterator[tuple[UUID, int, Reason]]:
+    def _lost(self, lapsed: Iterable[Lapsed], now: float) -> Iterator[Due]:
+        """Those seen to stand still long enough; a sweep that had to wait for the database saw nothing
+        of what its workers, who had to wait too, would have done in that time."""
         if now < self._blind_until:
             lapsed = ()
-        self._still = {lease: self._still.get(lease, now) for lease in lapsed}
-        for (run_id, fence, _), since in self._still.items():
-            if now - since >= STILL_S:
-                yield run_id, fence, "worker_lost"
+        seen_s = min(now - self._looked_at, _GLANCE_S)
+        self._looked_at = now
+        still = self._still
+        self._still = {lease: still[lease] + seen_s if lease in still else 0.0 for lease in lapsed}
+        for (run_id, fence, lease), still_s in self._still.items():
+            if still_s >= STILL_S:
+                yield Due(run_id, fence, "worker_lost", lease)
 
 
 async def sweep_for_ever() -> None:

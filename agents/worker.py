@@ -21,6 +21,7 @@ from django.conf import settings
 
 from agents import claims, endings
 from agents.claims import Claim
+from agents.endings import Due
 from agents.execution import Execution
 from agents.harness.tidying import tidy_for_ever
 from agents.plugins.pool import connect_for_ever as connect_plugins
@@ -172,7 +173,7 @@ class Worker:
             execution.abandon()
         await asyncio.gather(*(task for _, task in left), return_exceptions=True)
         held = [execution.claim for execution, _ in left]
-        await endings.settle_all([(claim.run_id, claim.fence, "worker_lost") for claim in held])
+        await endings.settle_all([Due(claim.run_id, claim.fence, "worker_lost") for claim in held])
 
 
 async def _prompts() -> ActivePrompts:

@@ -14,6 +14,7 @@ from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from agents import claims, endings
+from agents.sweeper import Lapsed, Sweeper
 from config.database import run_sync
 from conversations import events, log
 from conversations.identifiers import uuid7
@@ -156,6 +157,36 @@ def test_settling_twice_at_once_ends_a_run_once(client: Client, server: Server) 
     assert stored_types(run.id.hex).count("run.failed") == 1
 
 
+def test_a_lease_renewed_in_the_last_moment_keeps_its_run(client: Client) -> None:
+    run = orphan(client, events.MessageDelta("m1", "x"))
+    before = timezone.now() - timedelta(seconds=1)
+    assert not run_sync(endings.settle(run.id, "worker_lost", fence=1, lease=before))
+    assert run_sync(endings.settle(run.id, "worker_lost", fence=1, lease=run.lease_until))
+    assert stored_types(run.id.hex)[-1] == "run.failed"
+
+
+def looked(sweeper: Sweeper, lease: Lapsed, *at_s: float) -> list[bool]:
+    """Whether the lease, which stands still, is taken for lost at each of those times."""
+    return [bool(list(sweeper._lost([lease], now))) for now in at_s]
+
+
+def test_a_lease_is_lost_when_it_was_seen_to_stand_still_for_two_seconds() -> None:
+    lease = (uuid7(), 1, timezone.now())
+    assert looked(Sweeper(), lease, 100, 100.5, 101, 101.5, 102) == [False] * 4 + [True]
+
+
+def test_time_in_which_nobody_could_look_proves_no_worker_dead() -> None:
+    """A sweep that waits through an outage does not fail: its worker waits for the same database."""
+    lease, sweeper = (uuid7(), 1, timezone.now()), Sweeper()
+    assert looked(sweeper, lease, 100, 100.4, 109, 109.4) == [False] * 4
+    assert list(sweeper._lost([(lease[0], 1, timezone.now())], 109.8)) == []  # it was renewed
+
+
+def test_a_busy_sweeper_finds_the_dead_too() -> None:
+    lease = (uuid7(), 1, timezone.now())
+    assert looked(Sweeper(), lease, 100, 103, 106, 109, 112)[-1]
+
+
 def test_a_worker_that_lost_its_lease_cannot_write(client: Client) -> None:
     run = orphan(client, events.MessageDelta("m1", "x"))
     assert run_sync(endings.settle(run.id, "worker_lost", fence=1))
@@ -248,10 +279,10 @@ def test_a_run_that_cannot_be_settled_does_not_keep_the_next_ones_unsettled(
     bad, good = orphan(client, events.MessageDelta("m1", "x")), orphan(client)
     settle = endings.settle
 
-    async def refuse_one(run_id: UUID, reason: endings.Reason, *, fence: int) -> bool:
+    async def refuse_one(run_id: UUID, reason: endings.Reason, **seen: Any) -> bool:
         if run_id == bad.id:
             raise DataError
-        return await settle(run_id, reason, fence=fence)
+        return await settle(run_id, reason, **seen)
 
     monkeypatch.setattr(endings, "settle", refuse_one)
     expire(bad)

@@ -26,16 +26,17 @@ ENDINGS: dict[str, Callable[[Postgres], None]] = {"stopped": Postgres.stop, "kil
 @pytest.fixture
 def stack(running_stack: Stack) -> Iterator[Stack]:
     """The stack with leases as they are in production: an outage must not look like a lost worker."""
-    for worker in running_stack.workers:
-        worker.kill()
-        worker.launch(LEASE_S=PRODUCTION_LEASE_S)
+    parts = (running_stack.web, *running_stack.workers)
+    for part in parts:
+        part.kill()
+        part.launch(LEASE_S=PRODUCTION_LEASE_S)
     running_stack.mend()
     yield running_stack
-    for worker in running_stack.workers:
-        worker.kill()
+    for part in parts:
+        part.kill()
 
 
-@pytest.mark.parametrize("how", ["stopped", pytest.param("killed", marks=only_in_full)])
+@pytest.mark.parametrize("how", ["stopped", "killed"])
 def test_a_restart_of_the_database_is_waited_out(stack: Stack, tally: Tally, how: str) -> None:
     asyncio.run(_restart(stack, tally, how, away_s=0.5))
 
