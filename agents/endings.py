@@ -136,9 +136,9 @@ async def settle(run_id: UUID, reason: Reason, *, fence: int, lease: datetime | 
     """End, or give back, a run that nobody ends: its worker is dead or it never started.
 
     A lost run goes back to the queue if nothing of it was said yet (promise P8); otherwise it ends
-    with the reason. False if the run has a new holder or has ended meanwhile, if its `lease` has been
-    renewed since it was seen to end then, and while somebody else is changing its row: a process that
-    froze in the middle of that must not stop the others.
+    with the reason. False if the run has a new holder or has ended meanwhile, if it is lost by a
+    `lease` that has been renewed, and while somebody else is changing its row: a process that froze in
+    the middle of that must not stop the others.
     """
     for _ in range(3):
         try:
