@@ -1,6 +1,7 @@
 """Every error a client can meet, in one tree and one shape.
 
     ParleyError                     500 internal_error
+    ├── MalformedRequest            400 malformed_request
     ├── BodyTooSlow                 408 request_timeout
     ├── InvalidRequest              422 invalid_request (and subclasses with codes of their own)
     │   ├── PayloadTooLarge         413 payload_too_large
@@ -45,6 +46,13 @@ class ParleyError(Exception):
         self.retry_after = retry_after
         self.facts = facts
         super().__init__(self.detail)
+
+
+class MalformedRequest(ParleyError):
+    """This is not valid HTTP: look at the characters of the address and of the headers."""
+
+    code = "malformed_request"
+    status = 400
 
 
 class BodyTooSlow(ParleyError):

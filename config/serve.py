@@ -18,6 +18,7 @@ import uvicorn
 import uvloop
 
 from config import cancelling, env
+from config.malformed import HttpProtocol
 
 Scope: TypeAlias = Any
 Receive: TypeAlias = Any
@@ -185,7 +186,7 @@ async def _uvicorn(
     server = _Uvicorn(
         uvicorn.Config(
             application,
-            http="httptools",
+            http=HttpProtocol,
             ws="websockets-sansio",
             lifespan="off",
             log_config=None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID, uuid4
@@ -245,3 +246,27 @@ def test_what_can_only_be_read_takes_no_other_method(client: Client, method: str
 def test_a_nul_in_an_admin_address_is_refused(server: Server) -> None:
     response = httpx.get(f"{server.url}/admin/login/?next=%00", trust_env=False)
     assert response.status_code == 400
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /health HTTP/1.1\r\nHost: x\r\nX-Odd: a\x00b\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nHost: x\r\nX-Odd: a\x7fb\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nno colon\r\n\r\n",
+        b"GET /a b HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"\x16\x03\x01\x02\x00",  # TLS spoken to a port that has none
+    ],
+)
+def test_what_is_not_http_gets_our_shape_and_is_hung_up_on(server: Server, head: bytes) -> None:
+    url = httpx.URL(server.url)
+    with socket.create_connection((url.host, url.port or 80), 10) as raw:
+        raw.sendall(head)
+        answer = raw.makefile("rb").read()
+    top, _, content = answer.partition(b"\r\n\r\n")
+    lines = dict(line.split(b": ", 1) for line in top.split(b"\r\n")[1:])
+    body = json.loads(content)
+    assert top.startswith(b"HTTP/1.1 400 ")
+    assert (body["code"], lines[b"content-type"]) == ("malformed_request", b"application/json")
+    assert body["request_id"].encode() == lines[b"x-request-id"]
+    assert (body["detail"] != "", lines[b"connection"]) == (True, b"close")
