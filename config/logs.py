@@ -12,6 +12,7 @@ import logging.config
 import re
 import time
 from collections.abc import Mapping, MutableMapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final
 
@@ -93,8 +94,12 @@ class Stderr(logging.StreamHandler[Any]):
     """Standard error, where even a line that cannot be rendered does not show its arguments."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
-        """Say where the line comes from, not what is in it (the standard library prints both)."""
-        print(f"log line lost: {record.name} {record.filename}:{record.lineno}", file=self.stream)
+        """Say where the line comes from, not what is in it (the standard library prints both).
+
+        Nothing is said where standard error has gone: who writes a log line must not fail for it.
+        """
+        with suppress(OSError, ValueError):
+            print(f"log line lost: {record.name} {record.filename}:{record.lineno}", file=self.stream)
 
 
 class Seldom(logging.Filter):
