@@ -28,22 +28,23 @@ class Remembered(Generic[T]):
         self._seconds = seconds
         self._reading: dict[asyncio.AbstractEventLoop, asyncio.Task[T]] = {}
         self._held: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[float, T]] = WeakKeyDictionary()
-        self._asked_at = float("-inf")
+        self._asked_at: WeakKeyDictionary[asyncio.AbstractEventLoop, float] = WeakKeyDictionary()
         _all.append(self)
 
     async def get(self) -> T:
         loop = asyncio.get_running_loop()
-        self._asked_at = monotonic()
+        now = self._asked_at[loop] = monotonic()
         held = self._held.get(loop)
-        if held is not None and monotonic() < held[0]:
+        if held is not None and now < held[0]:
             return held[1]
         return await asyncio.shield(self._reading.get(loop) or self._start(loop))
 
     async def read_ahead(self) -> None:
-        """Read again what was asked for in the last minute and would expire before long."""
+        """Read again what this loop asked for in the last minute and would expire before long."""
         loop, now = asyncio.get_running_loop(), monotonic()
         held = self._held.get(loop)
-        if now < self._asked_at + _IN_USE_S and (held is None or held[0] < now + 2 * _TICK_S):
+        in_use = now < self._asked_at.get(loop, float("-inf")) + _IN_USE_S
+        if in_use and (held is None or held[0] < now + 2 * _TICK_S):
             await asyncio.shield(self._reading.get(loop) or self._start(loop))
 
     def forget(self) -> None:

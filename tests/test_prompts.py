@@ -368,6 +368,22 @@ def test_what_is_in_use_is_read_ahead_and_what_is_not_is_left_alone(
     asyncio.run(ask())
 
 
+def test_a_loop_reads_ahead_only_what_it_asked_for_itself() -> None:
+    reads = []
+
+    async def read() -> None:
+        reads.append(asyncio.get_running_loop())
+
+    async def ask(value: Remembered[None]) -> asyncio.AbstractEventLoop:
+        await value.get()
+        return asyncio.get_running_loop()
+
+    value = Remembered(read, seconds=0)
+    asked = asyncio.run(ask(value))
+    asyncio.run(value.read_ahead())
+    assert reads == [asked]
+
+
 def test_who_asks_after_a_change_does_not_get_what_was_read_before_it() -> None:
     stored, reading, go_on = ["old"], asyncio.Event(), asyncio.Event()
 
