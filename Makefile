@@ -16,8 +16,8 @@ help: ## Show this list
 up: $(VENV)/.base ## Start Parley with everything it needs (PORT=8000 HOST=127.0.0.1); Ctrl-C stops it
 	@exec $(RUN) manage.py up
 
-test: $(VENV)/.dev ## Run all tests (ARGS= goes to pytest)
-	@$(RUN) -m pytest $(ARGS)
+test: $(VENV)/.dev ## Run all tests on all cores (ARGS= goes to pytest: ARGS=-n0 for one process)
+	@$(RUN) -m pytest -n logical --dist loadfile --hypothesis-profile=all $(ARGS)
 
 faults: $(VENV)/.dev ## Kill, stop and cut off real processes, in full: about an hour (FAULTS=bounded: minutes)
 	@FAULTS=$(FAULTS) $(RUN) -m pytest -m faults $(ARGS)

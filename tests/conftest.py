@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Any
 from uuid import uuid4
 
 import httpx
@@ -22,13 +23,48 @@ import uvicorn
 from django.db import connections
 from django.test.utils import setup_databases, teardown_databases
 from pytest_django.plugin import DjangoDbBlocker
+from xdist.scheduler import LoadFileScheduling
 
+from config import memory
 from tests.client import Client, ScriptedModel
+from tests.database import start_postgres
 from tests.fake_model import FakeModel
 
-hypothesis.settings.register_profile("parley", deadline=None)  # a busy machine is no fault
-hypothesis.settings.load_profile("parley")
+# No deadline: a busy machine is no fault. `make test` asks for all examples, a lone pytest for a few.
+hypothesis.settings.register_profile("all", deadline=None)
+hypothesis.settings.register_profile("few", deadline=None, max_examples=5)
+hypothesis.settings.load_profile("few")
 structlog.configure(cache_logger_on_first_use=False)  # so that a test can capture any logger's lines
+
+
+CHEAP_PASSWORDS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # PBKDF2 takes half a second each
+
+
+def pytest_configure() -> None:
+    from django.conf import settings
+
+    settings.PASSWORD_HASHERS = CHEAP_PASSWORDS
+
+
+def pytest_collection_finish() -> None:
+    memory.settle()
+
+
+class ByFile(LoadFileScheduling):  # type: ignore[misc]
+    """All tests of a file go to one worker of pytest-xdist, and all that share one browser."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "tests/browser" if nodeid.startswith("tests/browser/") else super()._split_scope(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile | None:
+    return ByFile(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests of the browser stay together: while its loop runs no test can start its own."""
+    items.sort(key=lambda item: "tests/browser/" in item.nodeid)
 
 
 @dataclass(frozen=True)
@@ -46,6 +82,7 @@ def django_db_setup(
     django_db_blocker: DjangoDbBlocker,
 ) -> Iterator[None]:
     """Always a test database: pytest-django's own makes one only for tests that carry its mark."""
+    start_postgres()
     with django_db_blocker.unblock():
         made = setup_databases(verbosity=0, interactive=False)
         yield
@@ -74,12 +111,15 @@ def server(database: None) -> Iterator[Server]:
     """Web and worker in one process, as `make up` runs them."""
     from agents.worker import serve_worker
     from config.asgi import application
+    from config.malformed import HttpProtocol
     from config.start import bind
 
     listener = bind("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
-    web = uvicorn.Server(uvicorn.Config(application, log_config=None, ws="websockets-sansio"))
+    web = uvicorn.Server(
+        uvicorn.Config(application, http=HttpProtocol, ws="websockets-sansio", log_config=None)
+    )
     web.capture_signals = nullcontext  # type: ignore[method-assign,assignment]
 
     async def main() -> None:

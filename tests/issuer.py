@@ -53,13 +53,14 @@ class Issuer:
         self.document: Any = {"keys": [key.jwk() for key in keys]}
         self.fails = False
         self.delay_s = 0.0
-        self.asked = 0
+        self.asked = self.answered = 0
         issuer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 issuer.asked += 1
                 time.sleep(issuer.delay_s)
+                issuer.answered += 1  # before the last byte, after which the asker goes on
                 body = json.dumps(issuer.document).encode()
                 self.send_response(500 if issuer.fails else 200)
                 self.send_header("Content-Length", str(len(body)))

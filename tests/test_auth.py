@@ -36,6 +36,7 @@ from config.auth import bearer
 from config.auth.bearer import Caller, create_api_token, issue_token, revoke
 from config.auth.models import ApiToken, User
 from config.errors import Forbidden, Unauthorized
+from tests.effort import examples
 
 Authenticate = Callable[[str | None], Caller]
 ISSUER = "https://issuer.example"
@@ -459,7 +460,7 @@ def _survives(header: str) -> None:
 
 
 _thorough = effort(
-    max_examples=1_000, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(1_000), deadline=None, database=None, suppress_health_check=list(HealthCheck)
 )
 
 

@@ -162,7 +162,7 @@ def test_a_pydantic_ai_agent_is_a_runner() -> None:
 
     from agents.runners.pydantic_ai import PydanticAiRunner
     from conversations import events
-    from tests.test_demo import context
+    from tests.pure.test_demo import context
 
     agent: Any = Agent(TestModel(custom_output_text="Squat, then rest."))
 

@@ -291,7 +291,7 @@ def test_streams_of_other_processes_count_until_their_lease_ends(
         until(lambda: direct.zcard(key) == 0)
 
 
-def test_without_redis_this_process_still_counts_and_nobody_waits(
+def test_without_redis_this_process_still_counts(
     client: Client,
     run: dict[str, Any],
     settings: Settings,
@@ -300,10 +300,8 @@ def test_without_redis_this_process_still_counts_and_nobody_waits(
     settings.REDIS_URL, settings.STREAMS_PER_USER = "redis://127.0.0.1:1/0", 1
     with watching(client, run["run_id"]) as first:
         assert first.status_code == 200
-        since = time.monotonic()
         with watching(client, run["run_id"]) as second:
             assert refused(second) == OVER_USER
-        assert time.monotonic() - since < 1
 
 
 HOLDER = """

@@ -40,7 +40,7 @@ def test_every_page_is_a_model_admin_of_ours() -> None:
 
 
 @pytest.mark.parametrize("model", LARGE)
-@pytest.mark.parametrize("term", ["", "some word", str(uuid4())])
+@pytest.mark.parametrize("term", ["", "some word", "3d0f6c1e-7f0a-4b57-9c0e-0d6b1d6f3b5a"])
 def test_a_large_list_is_never_counted(owner: Browser, model: Any, term: str) -> None:
     with CaptureQueriesContext(
         connection,

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from django.db import transaction
 from pytest_django import Settings
 
 from agents.models import McpServer
@@ -65,12 +66,13 @@ def enter() -> Iterator[Callable[..., McpServer]]:
 
     def save(host: McpHost, *, headers: str = "", env: str = "", **more: Any) -> McpServer:
         given = {"label": host.label, "transport": host.transport, "url": host.url, "all_tools": True}
-        row = McpServer.objects.create(**(given | {"timeout_s": 20} | more))
+        with transaction.atomic():  # as admin does: a worker that looks meanwhile would go without them
+            row = McpServer.objects.create(**(given | {"timeout_s": 20} | more))
+            if headers:
+                store_pairs(row, "headers", read_pairs("headers", headers), by=None)
+            if env:
+                store_pairs(row, "env", read_pairs("env", env), by=None)
         made.append(row)
-        if headers:
-            store_pairs(row, "headers", read_pairs("headers", headers), by=None)
-        if env:
-            store_pairs(row, "env", read_pairs("env", env), by=None)
         return row
 
     yield save

@@ -17,6 +17,7 @@ from config.errors import InvalidRequest
 from prompts import actions, files, releases
 from prompts.admin.prompt_pages import _whole
 from prompts.models import Prompt, PromptKind
+from tests.effort import examples
 
 PAGE = "/admin/prompts/prompt/"
 
@@ -71,7 +72,7 @@ VERSIONS = st.lists(st.tuples(TEXTS, TOOLS, TEXTS), min_size=1, max_size=4)
 
 
 @given(NAMES, st.sampled_from(PromptKind.values), TEXTS, VERSIONS, st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_what_is_exported_comes_in_again_as_it_was(
     name: str, kind: str, description: str, wordings: list[Any], data: Any
 ) -> None:

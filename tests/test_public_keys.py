@@ -142,12 +142,11 @@ def test_a_provider_that_is_away_does_no_harm_to_keys_that_are_known(
     monkeypatch.setattr(jwks, "FRESH_S", -1.0)
     monkeypatch.setattr(jwks, "AHEAD_S", -1.0)
     authenticate(EC.sign())
-    asked = issuer.asked
-    assert asked >= 2
+    answered = issuer.answered
+    assert answered >= 2
     issuer.delay_s = 2
-    began = time.monotonic()
     authenticate(EC.sign())  # the last try failed: nobody waits for the next
-    assert time.monotonic() - began < 1
+    assert issuer.answered == answered
     assert code_of(authenticate, OTHER.sign()) == "jwks_key_not_found"
     monkeypatch.setattr(jwks, "STALE_S", -1.0)
     issuer.delay_s = 0
@@ -389,9 +388,7 @@ def test_ten_thousand_damaged_tokens_open_nothing(issuer: Issuer) -> None:
                 refused += 1
         return refused
 
-    began = time.monotonic()
     assert database.run_sync(judge()) == 10_000
-    assert time.monotonic() - began < 30
     assert issuer.asked <= 5
 
 

@@ -13,8 +13,8 @@ from agents.runners.thinkingml import Repair, validate_thinkingml
 from prompts import app_settings
 from tests.client import Client, ScriptedModel, Seen, reply
 from tests.fake_model import DONE, Answer, End, FakeModel, Finish, Step, text
-from tests.test_thinkingml import PHASE, REPLY, answer
-from tests.test_thinkingml_repair import wrap
+from tests.pure.thinkingml.test_thinkingml import PHASE, REPLY, answer
+from tests.pure.thinkingml.test_thinkingml_repair import wrap
 
 Scripted = Callable[..., ScriptedModel]
 WRONG = (

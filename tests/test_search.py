@@ -21,6 +21,7 @@ from conversations.models import Message
 from conversations.terms import terms_of
 from tests.client import Client
 from tests.conversation import NOON, Conversation
+from tests.effort import examples
 from tests.test_bad_input import check_error
 
 PATH = "/api/v1/agent/history/search"
@@ -280,7 +281,7 @@ def test_no_query_is_more_than_its_words(client: Client, step: str, q: str) -> N
     assert len(found) <= 1
 
 
-@effort(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@effort(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(text=some.text(min_size=1, max_size=30), around=some.text(max_size=10))
 def test_any_text_finds_the_message_that_holds_it(client: Client, text: str, around: str) -> None:
     """Walked or indexed, the answer is the same, and a message is found by its own beginning."""

@@ -2,7 +2,7 @@
 
 Three kinds of bytes are counted: letters and blanks, other ASCII (digits and marks, nearly a token each
 two of them), and what is beyond ASCII (a Chinese character is three). The constants are calibrated
-with OpenAI's tokenizers o200k and cl100k; `tests/test_window.py` has the figures.
+with OpenAI's tokenizers o200k and cl100k; `tests/pure/test_window.py` has the figures.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from conversations import events
 from conversations.events import RunEvent
 from tests import strategies
 from tests.ag_ui.node import GENERATIONS, Clients
+from tests.effort import examples
 
 THREAD = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
 USER = {"id": "u1", "role": "user", "content": "hello"}
@@ -62,7 +63,7 @@ def new(clients: Clients, generation: str) -> Any:
     return clients.new(generation, threadId=THREAD, messages=[USER], state={})
 
 
-slow = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+slow = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @slow
@@ -165,7 +166,7 @@ def test_no_run_gives_a_stream_that_a_client_rejects(
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
-@settings(slow, max_examples=12)
+@settings(slow, max_examples=examples(12))
 @given(run=strategies.RUNS, late=st.integers(0, 5))
 def test_a_client_cut_off_at_every_event_gets_the_same_messages(
     clients: Clients, generation: str, run: list[RunEvent], late: int

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from agents import requests
 from agents.dialects.recognise import DIALECTS
 from config.errors import InvalidRequest
+from tests.effort import examples
 from tests.strategies import OBJECTS
 
 IMAGE = "data:image/png;base64,iVBORw0KGgo="
@@ -163,7 +164,7 @@ def test_the_whole_body_is_taken(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.data())
 def test_a_body_that_is_almost_right_is_refused_or_taken(name: str, data: st.DataObject) -> None:
     dialect = DIALECTS[name]

@@ -164,7 +164,7 @@ def test_an_approval_of_another_conversation_does_not_exist(sdk: OpenAI) -> None
 
 
 def test_a_long_answer_is_waited_for_with_blanks(client: Client, settings: Any) -> None:
-    settings.HEARTBEAT_S, settings.DEMO_TOKEN_S = 0.05, 0.3
+    settings.HEARTBEAT_S, settings.DEMO_TOKEN_S = 0.01, 0.04
     told = client.http.post("/v1/responses", json={"model": "demo", "input": "hello"})
     assert told.content.startswith(b" ")
     assert told.json()["status"] == "completed"

@@ -19,13 +19,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_TALLY] = Tally()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A trial is never tried again: its bar is zero faults."""
-    for item in items:
-        if item.get_closest_marker("faults"):
-            item.add_marker(pytest.mark.flaky(reruns=0))
-
-
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     scores = config.stash.get(_TALLY, Tally())
     if scores.scores:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 from structlog.testing import capture_logs
@@ -128,7 +128,7 @@ def test_what_is_appended_and_not_followed_is_bounded(client: Client) -> None:
         (RunResult(run_id="", type="future.thing"), "", "invalid_argument"),
         (RunResult(run_id="", type="message.delta", data={}), "", "invalid_argument"),
         (results.delta("f" * 32, "x"), "", "unauthorized"),
-        (results.delta("", "x"), uuid4().hex, "unauthorized"),
+        (results.delta("", "x"), "e" * 32, "unauthorized"),
         (results.delta("", "x" * 2**20), "", "payload_too_large"),
     ],
 )

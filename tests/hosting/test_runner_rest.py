@@ -17,6 +17,7 @@ from agents.hosting.api import HostApi
 from agents.hosting.results import RunResult
 from agents.hosting.run_context import AgentRunContext
 from tests.client import Client
+from tests.effort import examples
 from tests.hosting.stage import Scripted, manifest, serving
 
 Make = Callable[..., Client]
@@ -62,7 +63,7 @@ BODY = st.fixed_dictionaries(
 def test_no_body_breaks_the_server(staff: Client, path: str) -> None:
     """Whatever is posted: a result stream that ends, or our own error with a code."""
 
-    @settings(max_examples=40, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))
     @given(BODY | ANY)
     def post(body: Any) -> None:
         answer = staff.http.post(path, content=json.dumps(body))

@@ -14,12 +14,20 @@ from uuid import uuid4
 import pytest
 
 from agents.models import PluginRuntime
-from agents.plugins.pool import links
+from agents.plugins import pool
 from tests.conftest import Server
 from tests.mcp_host import free_port, wait_until
 from tests.plugins.runs import call_on_loop
 
 FAKE = Path(__file__).with_name("fake_v1.py")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def rows_looked_at_often() -> Iterator[None]:
+    """Rows come and go with each test: a worker that looks once a second would make all of them wait."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pool, "_LOOK_S", 0.1)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +49,7 @@ def forget(server: Server, row: PluginRuntime) -> None:
     """Delete the row and wait for its connection to go: a runtime may be connected anew meanwhile."""
     number = row.pk
     PluginRuntime.objects.filter(pk=number).delete()
-    wait_until(lambda: all(link.runtime.id != number for link in call_on_loop(server, links)), 30)
+    wait_until(lambda: all(link.runtime.id != number for link in call_on_loop(server, pool.links)), 30)
 
 
 @pytest.fixture

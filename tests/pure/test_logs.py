@@ -90,6 +90,19 @@ def test_a_line_that_cannot_be_rendered_names_its_place_only() -> None:
     assert done.stderr == "log line lost: billing <string>:4\n"
 
 
+@pytest.mark.parametrize("loss", ["os.dup2(writer, 2)", "sys.stderr.close()"])
+def test_who_writes_a_line_does_not_fail_for_a_lost_standard_error(loss: str) -> None:
+    program = (
+        "import logging, os, sys\nfrom config import logs\n"
+        "logs.configure({'level': 'INFO', 'format': 'json'})\n"
+        f"reader, writer = os.pipe()\nos.close(reader)\n{loss}\n"
+        "logging.getLogger('billing').info('paid')\n"
+        "print('went on')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, timeout=60)
+    assert done.stdout == "went on\n"
+
+
 @pytest.mark.parametrize(
     ("text", "masked"),
     [
@@ -174,9 +187,9 @@ def test_what_is_no_secret_is_rendered_as_it_was() -> None:
     ["secret" * 15_000 + "=", "_eyJ" * 20_000, "://a:" * 20_000, "token=\\" * 15_000, "token " * 15_000],
 )
 def test_a_hostile_text_is_masked_in_linear_time(text: str) -> None:
-    started = time.process_time()
+    started = time.thread_time()
     mask(text)
-    assert time.process_time() - started < 2
+    assert time.thread_time() - started < 2
 
 
 OUTAGE = """

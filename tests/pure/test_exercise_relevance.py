@@ -1,6 +1,7 @@
 """Questions as clients write them, and what a coach would name first: one of several equally right.
 
-Written before the search was tried on them; the sixty of `tests/test_exercises.py` were there first.
+Written before the search was tried on them; the sixty of `test_exercise_search.py`
+were there first.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from agents.tools.exercise_import import read_items
 from agents.tools.exercise_library import Exercise, Library, day_of
 from agents.tools.exercise_seed import starter_items
 from agents.tools.typing_errors import Spellings
-from tests.test_exercises import starter
+from tests.pure.test_exercise_search import starter
 
 RIGHT_ANSWERS = [
     ("home glute exercises", "臀桥"),
@@ -121,7 +122,7 @@ RIGHT_ANSWERS = [
     ("neck pain", "面拉 弹力带绕肩"),
 ]
 PARENTS = Path(__file__).resolve().parents
-DATA = next((found for up in PARENTS[2:4] if (found := up / "shared" / "data").exists()), PARENTS[0])
+DATA = next((found for up in PARENTS[3:5] if (found := up / "shared" / "data").exists()), PARENTS[0])
 FILES = (
     DATA / "free-exercise-db" / "exercises.json",
     DATA / "gymbro-seed" / "exercise_official_seed.json",

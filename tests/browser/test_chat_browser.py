@@ -18,15 +18,12 @@ from playwright.sync_api import Browser, Page, Request, expect
 
 from conversations.models import Feedback, Interrupt, Message, Run
 from prompts.models import ModelMapping
-from tests import test_browser
+from tests.browser.visits import PASSWORD, WAIT_MS, Visit, sign_in
 from tests.client import Client, ScriptedModel
 from tests.conftest import Server
 from tests.fake_model import TEXT
 from tests.pictures import picture
-from tests.test_browser import PASSWORD, WAIT_MS, Visit
 
-pytestmark = pytest.mark.browser
-chromium = test_browser.chromium
 HELLO = "".join(TEXT)
 
 
@@ -38,19 +35,15 @@ def person(chromium: Browser) -> Any:
 
 @pytest.fixture
 def visit(chromium: Browser, server: Server, person: Any, tmp_path: Path) -> Iterator[Visit]:
-    """A browser in which somebody has just signed in to the chat page; nothing may go wrong in it."""
+    """A browser in which somebody is signed in on the chat page; nothing may go wrong in it."""
     folder = Path(os.environ.get("PICTURES_DIR", tmp_path))
     context = chromium.new_context(viewport={"width": 1280, "height": 800})
     context.set_default_timeout(WAIT_MS)
     expect.set_options(timeout=WAIT_MS)
+    sign_in(context, server.url, person)
     seen = Visit(context.new_page(), server.url, folder)
     seen.watch()
     page = seen.go("/chat/")
-    page.get_by_role("link", name="Sign in").click()
-    page.get_by_label("Username").fill(person.username)
-    page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Sign in").click()
-    expect(page).to_have_url(f"{server.url}/chat/")
     expect(page.get_by_role("combobox", name="Model")).to_have_count(1)
     yield seen
     context.close()

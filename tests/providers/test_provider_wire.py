@@ -537,16 +537,10 @@ def test_a_provider_that_opens_and_says_nothing_is_not_waited_for(provider: Fake
     assert (got.text, got.failure) == ("", SILENT)
 
 
-def unused_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
-
-
 @pytest.mark.parametrize(
     "base_url",
     [
-        f"http://127.0.0.1:{unused_port()}/v1",
+        "http://127.0.0.1:9/v1",
         "http://name.invalid/v1",
         "http://[::1/v1",
         "ftp://127.0.0.1/v1",
@@ -745,7 +739,7 @@ def test_the_next_candidate_is_asked_when_one_is_broken_or_busy(provider: FakeMo
 
 def test_the_next_candidate_is_asked_when_one_cannot_be_reached(provider: FakeModel) -> None:
     model = script(provider, text("ok"))
-    nowhere = candidate(f"http://127.0.0.1:{unused_port()}/v1", "gpt-test")
+    nowhere = candidate("http://127.0.0.1:9/v1", "gpt-test")
     unknown = candidate(provider.base_url, "gpt-test", dialect="telepathy")
     got = host_stream(nowhere, unknown, candidate(provider.base_url, model))
     assert (got.text, opened(got)) == ("ok", [model])

@@ -14,6 +14,7 @@ from agents.streaming import FROM_THE_START
 from conversations import events
 from conversations.events import RunEvent
 from tests.agent_api.runs import HEAD, RUNS, frames, resumed
+from tests.effort import examples
 
 
 def place_of(seen: Sequence[Frame]) -> int:
@@ -29,7 +30,7 @@ def missed(whole: Sequence[Frame], seen: int) -> Sequence[Frame]:
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(RUNS)
 def test_a_run_cut_at_every_boundary_replays_exactly(name: str, run: list[RunEvent]) -> None:
     dialect = DIALECTS[name]
@@ -39,7 +40,7 @@ def test_a_run_cut_at_every_boundary_replays_exactly(name: str, run: list[RunEve
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(RUNS)
 def test_what_is_read_live_is_what_is_read_again_from_the_log(name: str, run: list[RunEvent]) -> None:
     """Stored and decoded, the events give the same bytes."""

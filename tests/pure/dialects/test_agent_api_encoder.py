@@ -20,6 +20,7 @@ from tests import strategies
 from tests.agent_api import oracle
 from tests.agent_api.golden import golden
 from tests.agent_api.runs import HEAD, RUN, RUNS, frames, resumed, told
+from tests.effort import examples
 
 GOLDEN = golden()
 CONTENTS = {
@@ -42,7 +43,7 @@ def lines(run: Sequence[RunEvent]) -> list[Any]:
     return [json.loads(frame.data) for frame in frames(agent_api, run)]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(RUNS)
 def test_every_frame_is_what_the_references_own_model_writes(run: list[RunEvent]) -> None:
     for frame in frames(agent_api, run):
@@ -51,7 +52,7 @@ def test_every_frame_is_what_the_references_own_model_writes(run: list[RunEvent]
         assert not any(part.model_extra for part in (again, *(again.model_extra or ())) if part)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(RUNS)
 def test_whatever_the_runner_does_the_stream_is_whole(run: list[RunEvent]) -> None:
     sent = frames(agent_api, run)
@@ -93,7 +94,7 @@ def finished(said: list[Any]) -> dict[str, Any]:
     return done
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(RUNS, st.data())
 def test_a_reader_cut_off_anywhere_gets_the_rest(run: list[RunEvent], data: st.DataObject) -> None:
     whole = frames(agent_api, run)
@@ -108,7 +109,7 @@ def test_a_reader_cut_off_at_every_frame_gets_the_rest() -> None:
         assert resumed(agent_api, run, cut) == whole[cut + 1 :]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(strategies.RUNS)
 def test_what_is_streamed_is_what_is_stored(run: list[RunEvent]) -> None:
     ended = [
@@ -122,7 +123,7 @@ def test_what_is_streamed_is_what_is_stored(run: list[RunEvent]) -> None:
     assert sorted(filter(None, heard)) == sorted(filter(None, kept))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(st.text(min_size=1), max_size=6))
 def test_a_plain_answer_is_sequence_a_of_the_contract(tokens: list[str]) -> None:
     run = told([*(events.MessageDelta(SAID, text) for text in tokens), events.RunCompleted("stop")])

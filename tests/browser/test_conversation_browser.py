@@ -13,13 +13,9 @@ from playwright.sync_api import expect
 from conversations.models import Run
 from prompts import actions
 from prompts.models import Prompt, PromptKind
-from tests import test_browser
+from tests.browser.visits import Visit
 from tests.client import Client
 from tests.pictures import picture
-from tests.test_browser import Visit, pytestmark
-
-chromium, staff, visit = test_browser.chromium, test_browser.staff, test_browser.visit
-__all__ = ["chromium", "pytestmark", "staff", "visit"]
 
 
 def kept(visit: Visit) -> Visit:

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ import httpx
 import psutil
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 READY_S = 60
 STOP_S = 30
 
@@ -81,6 +82,33 @@ class Place:
 
 @pytest.fixture
 def place() -> Iterator[Place]:
+    with fresh() as made:
+        yield made
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A Parley that runs, for tests that only look at it, and what it printed."""
+
+    place: Place
+    process: subprocess.Popen[str]
+    said: str
+
+
+@pytest.fixture(scope="module")
+def ready() -> Iterator[Ready]:
+    """It listens on every address of the machine."""
+    since = time.monotonic()
+    with fresh() as place:
+        process = place.up(HOST="0.0.0.0")
+        said = place.wait_until_ready(process)
+        assert time.monotonic() - since < READY_S
+        yield Ready(place, process, said)
+        assert _stop(process, signal.SIGTERM)[0] == 0
+
+
+@contextmanager
+def fresh() -> Iterator[Place]:
     """Not under tmp_path: each new pytest session locks that for PostgreSQL's own user."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -107,49 +135,41 @@ def _stop(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, 
     return _finish(process)
 
 
-def test_up_answers_says_how_to_use_it_and_stops_cleanly(place: Place) -> None:
-    since = time.monotonic()
-    first = place.up()
-    said = place.wait_until_ready(first)
-    assert time.monotonic() - since < READY_S
-    notes = place.notes
+def test_up_answers_and_says_how_to_use_it(ready: Ready) -> None:
+    place, notes = ready.place, ready.place.notes
     assert {**notes, "started_at": ""} == {
         "url": place.url,
         "admin": {"username": "admin", "password": notes["admin"]["password"]},
         "client_token": notes["client_token"],
-        "pid": first.pid,
+        "pid": ready.process.pid,
         "started_at": "",
     }
     assert (place.folder / "up.json").stat().st_mode & 0o777 == 0o600
     assert httpx.get(f"{place.url}/health").status_code == 200
     for word in (place.url, notes["admin"]["password"], notes["client_token"], "/api/v1/agent/runs"):
-        assert word in said
+        assert word in ready.said
 
-    again = place.up()
-    assert _finish(again) == (
+
+def test_a_second_up_says_where_the_first_one_is(ready: Ready) -> None:
+    assert _finish(ready.place.up()) == (
         0,
-        f"Parley is already running at {place.url} (pid {first.pid}). Ctrl-C stops it there.\n",
+        f"Parley is already running at {ready.place.url} (pid {ready.process.pid}). "
+        "Ctrl-C stops it there.\n",
     )
 
-    code, last_words = _stop(first, signal.SIGINT)
-    assert (code, last_words.split("\n")[-2:]) == (0, ["Parley has stopped.", ""])
-    assert place.postgres() == []
-    assert place.notes == notes | {"pid": None}
 
-
-def test_the_printed_commands_work_when_pasted(place: Place) -> None:
-    process = place.up()
-    said = place.wait_until_ready(process)
-    commands = [line for line in said.splitlines() if line.startswith(("  TOKEN=", "  RUN=", "  curl"))]
+def test_the_printed_commands_work_when_pasted(ready: Ready) -> None:
+    commands = [
+        line for line in ready.said.splitlines() if line.startswith(("  TOKEN=", "  RUN=", "  curl"))
+    ]
     pasted = subprocess.run(
         ["sh", "-c", "\n".join(commands)], capture_output=True, text=True, timeout=30, check=True
     )
     assert len(commands) == 3
     assert "event: completed" in pasted.stdout
-    assert _stop(process, signal.SIGTERM)[0] == 0
 
 
-def test_the_next_start_keeps_credentials_and_data_even_after_a_kill(place: Place) -> None:
+def test_up_stops_cleanly_and_the_next_start_keeps_everything_even_after_a_kill(place: Place) -> None:
     place.wait_until_ready(place.up())
     notes = place.notes
     run = httpx.post(
@@ -169,8 +189,11 @@ def test_the_next_start_keeps_credentials_and_data_even_after_a_kill(place: Plac
         headers={"Authorization": f"Bearer {notes['client_token']}"},
     )
     assert answer.status_code == 200
-    assert _stop(second, signal.SIGINT)[0] == 0
+    before = place.notes
+    code, last_words = _stop(second, signal.SIGINT)
+    assert (code, last_words.split("\n")[-2:]) == (0, ["Parley has stopped.", ""])
     assert place.postgres() == []
+    assert place.notes == before | {"pid": None}
 
 
 def test_up_survives_a_crash_of_everything(place: Place) -> None:
@@ -230,12 +253,10 @@ def test_a_folder_or_database_that_is_not_there_is_said_by_name(
     assert (code, name in said, "Traceback" in said, "hunter2" in said) == (1, True, False, False)
 
 
-def test_every_address_of_the_machine_may_be_used(place: Place) -> None:
-    process = place.up(HOST="0.0.0.0")
-    said = place.wait_until_ready(process)
+def test_every_address_of_the_machine_may_be_used(ready: Ready) -> None:
+    place = ready.place
     assert place.notes["url"] == place.url
-    assert "0.0.0.0" not in said
+    assert "0.0.0.0" not in ready.said
     for host in ("localhost", socket.gethostname()):
         answer = httpx.get(f"{place.url}/admin/login/", headers={"Host": f"{host}:{place.port}"})
         assert answer.status_code == 200
-    assert _stop(process, signal.SIGINT) == (0, "Parley has stopped.\n")

@@ -21,6 +21,7 @@ from conversations.events import MessageBody, RunEvent
 from conversations.transcript import fold
 from tests import strategies
 from tests.agent_api.runs import HEAD, RUN, RUNS, frames, resumed, told
+from tests.effort import examples
 
 EVENTS: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 LAST = {"response.completed", "response.incomplete", "response.failed"}
@@ -30,7 +31,7 @@ def lines(run: Sequence[RunEvent]) -> list[Any]:
     return [json.loads(frame.data) for frame in frames(responses, run)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(RUNS)
 def test_every_event_is_of_the_sdks_types(run: list[RunEvent]) -> None:
     sent = frames(responses, run)
@@ -41,7 +42,7 @@ def test_every_event_is_of_the_sdks_types(run: list[RunEvent]) -> None:
         assert not event.model_extra
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(RUNS)
 def test_the_sdks_own_accumulator_takes_whatever_a_runner_does(run: list[RunEvent]) -> None:
     state: Any = ResponseStreamState(text_format=omit, input_tools=omit)
@@ -71,7 +72,7 @@ def done(said: list[Any]) -> list[Any]:
     return [items[place] for place in begun]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(RUNS, st.data())
 def test_a_reader_cut_off_anywhere_gets_the_rest(run: list[RunEvent], data: st.DataObject) -> None:
     whole = frames(responses, run)
@@ -79,7 +80,7 @@ def test_a_reader_cut_off_anywhere_gets_the_rest(run: list[RunEvent], data: st.D
     assert resumed(responses, run, cut) == whole[cut + 1 :]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(strategies.RUNS)
 def test_what_is_streamed_is_what_is_stored(run: list[RunEvent]) -> None:
     ended = [e.fact.message.message_id for e in run if isinstance(e.fact, events.MessageCompleted)]

@@ -11,8 +11,9 @@ from agents.runners.delivery import delivery_for
 from agents.runners.thinkingml import Repair, validate_thinkingml
 from conversations import events
 from conversations.events import Fact, MessageBody, MessageCompleted, MessageDelta, Terminal, UpstreamRaw
+from tests.effort import examples
+from tests.pure.thinkingml.test_thinkingml import REPLY
 from tests.strategies import FACTS, TERMINALS
-from tests.test_thinkingml import REPLY
 from tests.thinkingml import cuts, replies
 
 DONE = events.RunCompleted("stop")
@@ -64,7 +65,7 @@ def test_without_a_mode_and_in_the_raw_one_facts_pass_as_they_are(
 
 
 @given(replies().flatmap(lambda reply: st.tuples(st.just(reply), cuts(reply))))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_the_words_are_the_repaired_ones_and_the_verdict_is_of_the_models(
     cut: tuple[str, list[str]],
 ) -> None:
@@ -167,7 +168,7 @@ def test_raw_pieces_of_an_endpoint_that_failed_do_not_count() -> None:
     ),
     st.sampled_from([DONE, FAILED]),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_words_delivered_are_either_the_models_or_valid(
     mode: ResultMode | None, facts: list[Fact], end: Terminal
 ) -> None:

@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import expect
 
 from tests import metrics_seed
+from tests.browser.visits import Visit
 from tests.metrics_seed import Seeded
-from tests.test_browser import Visit, chromium, staff, visit  # noqa: F401
 
 PATH = "/admin/conversations/metrics/"
 
@@ -21,9 +21,8 @@ def seeded(database: None) -> Iterator[Seeded]:
     metrics_seed.forget(made)
 
 
-@pytest.mark.browser
 def test_a_chart_is_drawn_and_a_click_on_it_opens_its_runs(
-    visit: Visit,  # noqa: F811
+    visit: Visit,
     seeded: Seeded,
 ) -> None:
     page = visit.go(

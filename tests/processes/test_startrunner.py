@@ -20,7 +20,7 @@ from agents.runners import registry
 from tests.client import Client
 from tests.plugins.bound import audited, bound, said
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_made_runner_passes_its_own_test(tmp_path: Path) -> None:

@@ -7,116 +7,19 @@ does a word on the console.
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from django.contrib.auth import get_user_model
-from django.db import connections
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
 from conversations.models import Run
 from prompts import actions
 from prompts.models import Prompt, PromptKind
+from tests.browser.visits import KEY, Visit
 from tests.client import Client, ScriptedModel, reply
-from tests.conftest import Server
 from tests.fake_model import TEXT, FakeModel
 from tests.test_openapi_fuzz import OPERATIONS
-
-pytestmark = pytest.mark.browser
-
-KEY = "sk-browser-abcdefghijklmnop-0123"
-PASSWORD = "a long enough passphrase"
-QUIET = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-component-update",
-    "--disable-sync",
-)
-WAIT_MS = 10_000
-
-
-@dataclass
-class Visit:
-    """A page, and what it did that it should not have done."""
-
-    page: Page
-    url: str
-    folder: Path
-    wrongs: list[str] = field(default_factory=list)
-
-    def watch(self) -> None:
-        self.page.on("console", self._heard)
-        self.page.on("pageerror", lambda error: self.wrongs.append(f"page error: {error}"))
-        self.page.on("request", self._asked)
-        self.page.on("response", self._answered)
-
-    def _heard(self, message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning"):
-            self.wrongs.append(f"console {message.type}: {message.text}")
-
-    def _asked(self, request: Request) -> None:
-        if not request.url.startswith((f"{self.url}/", "data:", "blob:")):
-            self.wrongs.append(f"request to {request.url}")
-
-    def _answered(self, response: Response) -> None:
-        if response.status >= 400:
-            self.wrongs.append(f"{response.status} of {response.url}")
-
-    def go(self, path: str) -> Page:
-        self.page.goto(f"{self.url}{path}")
-        return self.page
-
-    def picture(self, name: str) -> None:
-        """Keep what is seen, and see that nothing sticks out on the right and no key is shown."""
-        self.page.screenshot(path=self.folder / f"{name}.png")
-        assert KEY not in self.page.content()
-        width = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-        assert self.page.evaluate(width) <= 0, f"{name} is wider than the window"
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    names = ("chromium", "chromium-browser", "google-chrome")
-    found = next(filter(None, map(shutil.which, names)), None)
-    if found is None:
-        pytest.skip(f"none of {', '.join(names)} is installed")
-    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
-        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # Playwright's loop runs in the tests' own thread
-        browser = playwright.chromium.launch(executable_path=found, args=list(QUIET))
-        yield browser
-        browser.close()
-        connections.close_all()  # what was opened beside the loop is out of reach once it has ended
-
-
-@pytest.fixture
-def staff(chromium: Browser) -> Any:
-    """A superuser with a password."""
-    return get_user_model().objects.create_superuser(f"staff-{uuid4().hex[:8]}", password=PASSWORD)
-
-
-@pytest.fixture
-def visit(chromium: Browser, server: Server, staff: Any, tmp_path: Path) -> Iterator[Visit]:
-    """A browser in which staff have just signed in; nothing may have gone wrong at its end."""
-    context = chromium.new_context(viewport={"width": 1280, "height": 800})
-    context.set_default_timeout(WAIT_MS)
-    seen = Visit(context.new_page(), server.url, tmp_path)
-    seen.watch()
-    page = seen.go("/admin/")
-    page.get_by_label("Username").fill(staff.username)
-    page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Log in").click()
-    expect(page).to_have_url(f"{server.url}/admin/")
-    yield seen
-    context.close()
-    assert seen.wrongs == []
 
 
 def test_an_endpoint_and_a_model_are_entered_and_the_next_run_streams_from_them(

@@ -17,6 +17,7 @@ from agents.dialects.agentapi import models
 from tests import strategies
 from tests.agent_api import oracle
 from tests.agent_api.golden import golden
+from tests.effort import examples
 
 GOLDEN = golden()
 _IDS = re.compile(r"(?:msg|response)_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -102,7 +103,7 @@ class Played:
         return content.complete()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(STEPS, max_size=25).map(lambda steps: [("message", "assistant", "message"), *steps]))
 def test_every_line_is_the_reference_builders(program: list[tuple[Any, ...]]) -> None:
     assert list(Played(agent_api).play(program)) == list(Played(oracle.builders).play(program))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from agents.runners.thinkingml import validate_thinkingml
+from tests.effort import examples
 from tests.thinkingml import replies, valid_replies
 
 PHASE = '<phase id="1"><title>目标</title>想想</phase>'
@@ -244,13 +245,13 @@ def test_of_several_faults_the_first_in_the_order_of_the_checks_is_told(reply: s
 
 
 @given(valid_replies())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_whatever_the_grammar_gives_is_valid(reply: str) -> None:
     assert validate_thinkingml(reply) is None
 
 
 @given(replies())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_any_text_gets_ok_or_a_known_reason(reply: str) -> None:
     reason = validate_thinkingml(reply)
     assert reason is None or reason.partition(":")[0] in KNOWN

@@ -1,0 +1,1 @@
+"""Admin, the API's pages and the chat in a real Chromium."""

@@ -1,0 +1,60 @@
+"""A process with a wrong setting ends at once with one sentence; with good ones it starts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_a_wrong_value_ends_the_start_in_one_line(tmp_path: Path) -> None:
+    code, words = _start(tmp_path, {"ATTACHMENT_STORAGE": "floppy"})
+    assert (code, words.count("\n")) == (1, 1)
+    assert words.startswith("ATTACHMENT_STORAGE must be one of")
+
+
+def test_remote_storage_and_a_scanner_start(tmp_path: Path) -> None:
+    remote = {
+        "ATTACHMENT_STORAGE": "supabase",
+        "ATTACHMENT_SCANNER": "conversations.attachments.clamav.scan",
+        "SUPABASE_URL": "https://project.supabase.co",
+        "SUPABASE_JWT_SECRET": "x" * 40,
+        "S3_ACCESS_KEY_ID": "key",
+        "S3_SECRET_ACCESS_KEY": "secret",
+    }
+    assert _start(tmp_path, remote) == (0, "")
+
+
+def test_good_settings_start(tmp_path: Path) -> None:
+    code, words = _start(tmp_path, {"REDIS_URL": "redis://127.0.0.1:1/0", "PORT": "8001"})
+    assert (code, words) == (0, "")
+
+
+@pytest.mark.parametrize("command", ["web", "worker", "beat"])
+def test_separate_processes_ask_for_a_broker(tmp_path: Path, command: str) -> None:
+    code, words = _start(tmp_path, {}, command)
+    assert (code, "REDIS_URL" in words, "Traceback" in words) == (1, True, False)
+
+
+def _start(folder: Path, changes: dict[str, str], command: str = "check") -> tuple[int, str]:
+    """Start a process with these variables; its exit code and what it says on stderr."""
+    environment = {
+        "PATH": os.environ["PATH"],
+        "VAR_DIR": str(folder),
+        "DATABASE_URL": "postgresql://127.0.0.1:1/nowhere",
+    }
+    done = subprocess.run(
+        [sys.executable, "manage.py", command],
+        cwd=ROOT,
+        env=environment | changes,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return done.returncode, done.stderr
