@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from hypothesis import strategies as st
 
+from agents.in_order import InOrder
 from conversations import events
 from conversations.events import Fact, RunEvent
+from conversations.transcript import Transcript
 
 AT = 1_760_000_000_000
 _UNITS = ["x", "word ", "你好，", "句。", "🏋️‍♀️", ".\n", "é\t", "a\u2028b", "\x00", "<b>", "\u200b", "   "]
@@ -113,3 +116,19 @@ def numbered(facts: Sequence[Fact], *, after: int = 0) -> list[RunEvent]:
 
 UNENDED_RUNS = UNENDED.map(numbered)
 RUNS = st.builds(lambda facts, terminal: numbered([*facts, terminal]), UNENDED, TERMINALS)
+
+
+def admitted(*facts: Fact) -> list[Fact]:
+    """What of these facts of a runner goes to the log, and what is put before it."""
+    transcript, log = Transcript(UUID(int=0)), list[Fact]()
+    order = InOrder(transcript.said)
+    for fact in facts:
+        for said in order.admit(fact):
+            log.append(said)
+            transcript.feed(RunEvent(len(log), 0, said))
+    return log
+
+
+LOGGED_RUNS = st.builds(
+    lambda facts, terminal: numbered([*admitted(*facts), terminal]), UNENDED, TERMINALS
+)

@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from uuid import uuid4
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.in_order import InOrder
 from conversations import events
-from conversations.events import Fact, RunEvent
-from conversations.transcript import Transcript
-
-
-def admitted(*facts: Fact) -> list[Fact]:
-    transcript, log = Transcript(uuid4()), list[Fact]()
-    order = InOrder(transcript.said)
-    for fact in facts:
-        for said in order.admit(fact):
-            log.append(said)
-            transcript.feed(RunEvent(len(log), 0, said))
-    return log
+from conversations.events import Fact
+from tests.strategies import admitted
 
 
 def whole(message_id: str, content: str) -> events.MessageCompleted:
