@@ -129,7 +129,7 @@ ODD = st.one_of(
     st.none(),
     st.booleans(),
     st.integers(),
-    st.floats(allow_nan=False),
+    st.floats(allow_nan=False, allow_infinity=False),
     st.text(max_size=5),
     st.lists(st.text(max_size=3) | st.integers() | OBJECTS, max_size=2),
     OBJECTS,
