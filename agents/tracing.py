@@ -19,7 +19,6 @@ from django.conf import settings
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode, Tracer
 
-from config import database
 from conversations import events, log
 from conversations.events import RunEvent
 
@@ -72,9 +71,7 @@ def use(tracer: Tracer | None) -> None:
 
 async def _trace(run: Traced) -> None:
     try:
-        async with database.connection() as held:
-            logged = await log.read_events(held, run.run_id)
-        _tell(_made(), spans(run, logged))
+        _tell(_made(), spans(run, await log.read_joined(run.run_id)))
     except Exception as error:  # a run is over, traced or not
         logger.warning("run not traced", run_id=run.run_id.hex, error=type(error).__name__)
 

@@ -27,8 +27,8 @@ from conversations.log import Batch
 logger = structlog.get_logger(__name__)
 
 AT_ONCE: Final = 25
-MOST_EVENTS: Final = 5_000
-MOST_BYTES: Final = 1024 * 1024
+MOST_EVENTS: Final = log.MOST_EVENTS
+MOST_BYTES: Final = 256 * 1024  # who reads a batch decodes and encodes it in one go
 _PAGE: Final = 2_000
 
 _DUE: Final = """

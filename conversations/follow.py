@@ -28,6 +28,7 @@ logger = structlog.get_logger(__name__)
 _CALM_S: Final = 1.0
 _ALARMED_S: Final = 0.1
 _SLOW: Final = 512
+_LONG: Final = 64  # events of a batch, after which others on the loop have their turn
 
 
 class Reader:
@@ -213,5 +214,7 @@ async def follow(
                     seen = batch.last_seq
                     if batch.ends:
                         return
+                    if batch.last_seq - batch.first_seq >= _LONG:
+                        await asyncio.sleep(0)
     finally:
         here.leave(run_id, reader)

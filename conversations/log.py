@@ -36,6 +36,10 @@ log = structlog.get_logger(__name__)
 
 GROUP: Final = "log"
 PAGE: Final = 200
+MOST_EVENTS: Final = 1_000
+"""Of one row: who reads it decodes and encodes them in one go, and others have their turn after it."""
+LARGE: Final = 64 * 1024
+"""What is larger is decoded, folded and encoded on a thread."""
 _RETRY_S: Final = 0.2
 _MOMENT_S: Final = 0.005
 _REST_S: Final = 0.04
@@ -118,26 +122,43 @@ WHERE run_id = %s AND last_seq > %s ORDER BY first_seq LIMIT %s
 
 
 async def read(run_id: UUID, *, after: int = 0) -> AsyncGenerator[Batch]:
-    """The run's stored batches that hold events past `after`, in order, a page at a time."""
+    """The run's stored batches that hold events past `after`, in order, a page at a time.
+
+    After each one others on the loop have their turn, so a long log holds up nobody.
+    """
+    async for page in _pages(run_id, after=after):
+        for batch in page:
+            yield batch
+            await asyncio.sleep(0)
+
+
+async def read_joined(run_id: UUID) -> list[RunEvent]:
+    """All stored events of a run as `events.decode_joined` gives them: what folding it needs.
+
+    A large page is decoded on a thread, and no connection is held meanwhile.
+    """
+    joined = list[RunEvent]()
+    async for page in _pages(run_id, after=0):
+        if sum(len(batch.body) for batch in page) > LARGE:
+            joined += await asyncio.to_thread(_decoded, page)
+        else:
+            joined += _decoded(page)
+    return joined
+
+
+def _decoded(page: list[Batch]) -> list[RunEvent]:
+    return [event for batch in page for event in events.decode_joined(batch.first_seq, batch.body)]
+
+
+async def _pages(run_id: UUID, *, after: int) -> AsyncGenerator[list[Batch]]:
     while True:
         async with database.connection() as connection:
             cursor = await connection.execute(_READ, (run_id, after, PAGE))
-            rows = await cursor.fetchall()
-        for first_seq, last_seq, body in rows:
-            yield Batch(run_id, first_seq, last_seq, body)
-        if len(rows) < PAGE:
+            page = [Batch(run_id, *row) for row in await cursor.fetchall()]
+        yield page
+        if len(page) < PAGE:
             return
-        after = rows[-1][1]
-
-
-async def read_events(connection: AsyncConnection[Any], run_id: UUID) -> list[RunEvent]:
-    """All stored events of a run, on a connection of the caller's."""
-    cursor = await connection.execute(_READ, (run_id, 0, 1_000_000))
-    return [
-        event
-        for first_seq, _, body in await cursor.fetchall()
-        for event in events.decode(first_seq, body)
-    ]
+        after = page[-1].last_seq
 
 
 _ENDS: Final = """
@@ -294,10 +315,14 @@ class Writer:
             self._timer = None
 
     async def _write(self, logs: list[RunLog]) -> None:
+        long = [run_log for run_log in logs if len(run_log.pending) > MOST_EVENTS]
         drafts = [_take(run_log) for run_log in logs]
         written = await self._insist(logs, drafts)
         for run_log in logs:
             run_log.settle(lost=run_log.run_id not in written)
+        for run_log in long:
+            if not run_log.lost:
+                self.wake(run_log, hurry=True)
         announce([draft for draft in drafts if draft.run_id in written])
 
     async def _insist(self, logs: list[RunLog], drafts: list[Batch]) -> set[UUID]:
@@ -327,7 +352,7 @@ class Writer:
 
 
 def _take(run_log: RunLog) -> Batch:
-    some, run_log.pending = run_log.pending, []
+    some, run_log.pending = run_log.pending[:MOST_EVENTS], run_log.pending[MOST_EVENTS:]
     run_log.in_flight = True
     return batch_of(run_log.run_id, some)
 
