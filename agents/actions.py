@@ -12,10 +12,11 @@ from django.conf import settings
 from psycopg import AsyncConnection
 from psycopg.errors import UniqueViolation
 
-from agents import approvals, budgets, endings, incoming, requests, tasks, worker
+from agents import approvals, budgets, incoming, requests, settling, tasks, worker
 from agents.load import load
 from agents.prefetching import prefetch_with_defaults
 from agents.requests import OnBusy, RunRequest
+from agents.settling import Due
 from config import database, ring
 from config.errors import Conflict, NotFound
 from conversations.identifiers import thread_of_session, uuid7
@@ -289,6 +290,6 @@ async def cancel_run(run_id: UUID) -> None:
         return
     status, fence = row
     if status == "queued":
-        await endings.settle(run_id, "cancelled", fence=fence)
+        await settling.settle(Due(run_id, fence, "cancelled"))
     else:
         ring.ring(worker.GROUP, {"cancel": run_id.bytes})

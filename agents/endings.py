@@ -1,4 +1,4 @@
-"""End runs, once each: the worker its own, anybody those whose worker is gone (DESIGN §7).
+"""Compose how a run ends, and write it once (DESIGN §7).
 
 An ending is composed from a transcript, so it says the same whether the worker kept the transcript
 or it was folded from the log after a crash. It closes what is open, and it is written by one
@@ -8,30 +8,26 @@ statement under the run's fence, so of two that try to end a run one does.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
-from typing import Any, Final, Literal, NamedTuple
-from uuid import UUID
+from typing import Final, Literal
 
 import msgspec
 import structlog
-from django.conf import settings
-from psycopg import AsyncConnection
 from psycopg import Error as DatabaseError
-from psycopg.errors import DeadlockDetected, UniqueViolation
 
 from config import database
 from conversations import events, log, usage
 from conversations.ending import Ended, Ending, end
 from conversations.events import Fact, RunEvent, Terminal
 from conversations.identifiers import uuid7
-from conversations.transcript import Transcript, fold
+from conversations.transcript import Transcript
 
 logger = structlog.get_logger(__name__)
 
-Reason = Literal["cancelled", "deadline_exceeded", "worker_lost", "queue_timeout"]
-_AT_ONCE: Final = 4  # connections of the pool; the rest is for what goes on
+Reason = Literal[
+    "cancelled", "deadline_exceeded", "worker_lost", "worker_stopped", "quarantined", "queue_timeout"
+]
 _CODE_LENGTH: Final = 64  # of the run's columns; the event in the log keeps the whole
 _NAME_LENGTH: Final = 200
 FAILURES: Final[dict[Reason, events.RunFailed]] = {
@@ -39,6 +35,12 @@ FAILURES: Final[dict[Reason, events.RunFailed]] = {
     "deadline_exceeded": events.RunFailed("deadline_exceeded", "The run took longer than its deadline."),
     "worker_lost": events.RunFailed(
         "worker_lost", "The worker was lost in the middle of the run.", retryable=True
+    ),
+    "worker_stopped": events.RunFailed(
+        "worker_lost", "The worker was stopped in the middle of the run.", retryable=True
+    ),
+    "quarantined": events.RunFailed(
+        "quarantined", "Two workers were lost while they executed the run, so no other one takes it."
     ),
     "queue_timeout": events.RunFailed(
         "queue_timeout", "No worker took the run in time.", retryable=True
@@ -64,7 +66,7 @@ def compose(
     if isinstance(terminal, events.RunCompleted):
         terminal = _counted(terminal, calls) if calls else terminal
         calls = calls or _reported(transcript.routed, terminal.usage)
-    last = _events(after, [*first, *transcript.closing(terminal, events.now_ms()), terminal])
+    last = placed(after, [*first, *transcript.closing(terminal, events.now_ms()), terminal])
     for event in last:
         transcript.feed(event)
     routed = transcript.routed
@@ -132,96 +134,8 @@ async def insist(ending: Ending) -> Ended | None:
                 raise
 
 
-async def settle(run_id: UUID, reason: Reason, *, fence: int, lease: datetime | None = None) -> bool:
-    """End, or give back, a run that nobody ends: its worker is dead or it never started.
-
-    A lost run goes back to the queue if nothing of it was said yet (promise P8); otherwise it ends
-    with the reason. False if the run has a new holder or has ended meanwhile, if it is lost by a
-    `lease` that has been renewed, and while somebody else is changing its row: a process that froze in
-    the middle of that must not stop the others.
-    """
-    for _ in range(3):
-        try:
-            async with database.connection() as connection, connection.transaction():
-                written = await _settle(connection, run_id, reason, fence, lease)
-        except (UniqueViolation, DeadlockDetected):  # an append under way arrived first, or the same
-            continue  # run is being asked for again: look at that too
-        log.announce(written or [])
-        return written is not None
-    return False
-
-
-class Due(NamedTuple):
-    """A run to settle, as `settle` wants it."""
-
-    run_id: UUID
-    fence: int
-    reason: Reason
-    lease: datetime | None = None
-
-
-async def settle_all(runs: Iterable[Due]) -> None:
-    """Settle many, a few at a time.
-
-    One that cannot be written is logged; it must not keep the others unsettled.
-    """
-    room = asyncio.Semaphore(_AT_ONCE)
-
-    async def settle_one(due: Due) -> None:
-        async with room:
-            try:
-                await settle(due.run_id, due.reason, fence=due.fence, lease=due.lease)
-            except DatabaseError:
-                logger.exception("settling failed", run_id=due.run_id.hex, reason=due.reason)
-
-    await asyncio.gather(*map(settle_one, runs))
-
-
-_TAKE_OVER: Final = """
-UPDATE conversations_run SET fence = fence + 1, lease_until = NULL WHERE id = (
-    SELECT id FROM conversations_run
-    WHERE id = %(run_id)s AND fence = %(fence)s AND status IN ('queued', 'running')
-    AND (%(lease)s::timestamptz IS NULL OR lease_until = %(lease)s)
-    FOR NO KEY UPDATE SKIP LOCKED
-) RETURNING fence, attempt
-"""
-_GIVE_BACK: Final = "UPDATE conversations_run SET status = 'queued', worker = '' WHERE id = %s"
-_NOTE: Final = """
-INSERT INTO conversations_eventbatch (run_id, first_seq, last_seq, events) VALUES (%s, %s, %s, %s)
-"""
-
-
-async def _settle(
-    connection: AsyncConnection[Any], run_id: UUID, reason: Reason, fence: int, lease: datetime | None
-) -> list[log.Batch] | None:
-    """What was written to the log, which may be nothing; None if the run is not ours to settle."""
-    seen = {"run_id": run_id, "fence": fence, "lease": lease}
-    taken = await (await connection.execute(_TAKE_OVER, seen)).fetchone()
-    if taken is None:
-        return None
-    transcript = fold(run_id, await log.read_events(connection, run_id))
-    if reason == "worker_lost" and not transcript.said_anything and taken[1] < settings.RUN_ATTEMPTS:
-        return await _give_back(connection, transcript)
-    ending = compose(transcript, FAILURES[reason], fence=taken[0], after=transcript.last_seq)
-    await end(connection, ending, [uuid7() for _ in ending.messages])
-    logger.info("run settled", run_id=run_id.hex, reason=reason)
-    return [ending.batch]
-
-
-async def _give_back(connection: AsyncConnection[Any], transcript: Transcript) -> list[log.Batch]:
-    """Queue the run again; what its lost attempt had opened is closed in the log."""
-    await connection.execute(_GIVE_BACK, (transcript.run_id,))
-    lost = FAILURES["worker_lost"]
-    closing = _events(transcript.last_seq, transcript.closing(lost, events.now_ms()))
-    logger.info("run queued again", run_id=transcript.run_id.hex)
-    if not closing:
-        return []
-    batch = log.batch_of(transcript.run_id, closing)
-    await connection.execute(_NOTE, (batch.run_id, batch.first_seq, batch.last_seq, batch.text))
-    return [batch]
-
-
-def _events(last_seq: int, facts: list[Fact]) -> list[RunEvent]:
+def placed(last_seq: int, facts: Sequence[Fact]) -> list[RunEvent]:
+    """The facts as the events that follow `last_seq`."""
     at = events.now_ms()
     return [RunEvent(seq, at, fact) for seq, fact in enumerate(facts, last_seq + 1)]
 

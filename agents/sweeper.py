@@ -22,8 +22,7 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 
-from agents import endings
-from agents.endings import Due
+from agents.settling import Due, Settler
 from config import database
 
 logger = structlog.get_logger(__name__)
@@ -59,6 +58,7 @@ class Sweeper:
     """One process's sweeping: lapsed leases, and how long each was seen to stand still."""
 
     def __init__(self) -> None:
+        self._settler = Settler()
         self._still: dict[Lapsed, float] = {}
         self._looked_at = 0.0
         self._blind_until = 0.0
@@ -69,7 +69,7 @@ class Sweeper:
             overdue = await (await connection.execute(_OVERDUE, (_AT_ONCE,))).fetchall()
             lapsed = await (await connection.execute(_LAPSED, (2 * settings.LEASE_S,))).fetchall()
         lost = list(self._lost(lapsed, time.monotonic()))
-        await endings.settle_all([*(Due(*run) for run in overdue), *lost[:_AT_ONCE]])
+        await self._settler.settle_all([*(Due(*run) for run in overdue), *lost[:_AT_ONCE]])
         return len(overdue) + len(lost)
 
     def look_away(self) -> None:

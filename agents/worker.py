@@ -19,13 +19,13 @@ import msgspec
 import structlog
 from django.conf import settings
 
-from agents import claims, endings
+from agents import claims
 from agents.claims import Claim
-from agents.endings import Due
 from agents.execution import Execution
 from agents.harness.tidying import tidy_for_ever
 from agents.plugins.pool import connect_for_ever as connect_plugins
 from agents.providers import http
+from agents.settling import Due, Settler
 from agents.sources import add_sources
 from agents.sweeper import sweep_for_ever
 from agents.tools import mcp
@@ -173,7 +173,7 @@ class Worker:
             execution.abandon()
         await asyncio.gather(*(task for _, task in left), return_exceptions=True)
         held = [execution.claim for execution, _ in left]
-        await endings.settle_all([Due(claim.run_id, claim.fence, "worker_lost") for claim in held])
+        await Settler().settle_all(Due(claim.run_id, claim.fence, "worker_stopped") for claim in held)
 
 
 async def _prompts() -> ActivePrompts:

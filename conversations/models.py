@@ -95,6 +95,12 @@ class Run(models.Model):
 
     # claim: who runs it, until when, and the token without which nothing can be written
     attempt = models.IntegerField(default=0, db_default=0)
+    losses = models.SmallIntegerField(
+        default=0,
+        db_default=0,
+        editable=False,
+        help_text="How many workers it has lost.",
+    )
     worker = models.CharField(max_length=100, blank=True, default="", db_default="")
     for_worker = models.CharField(
         max_length=200, blank=True, default="", db_default="", editable=False,

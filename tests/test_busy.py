@@ -160,7 +160,8 @@ def test_a_reader_that_takes_nothing_is_cut_and_can_come_back(
 def test_one_run_of_a_modest_user_does_not_wait_behind_another_users_flood(
     make_client: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from agents import claims, endings, worker
+    from agents import claims, settling, worker
+    from agents.settling import Due
     from config.database import run_sync
 
     greedy, modest = make_client(), make_client()
@@ -171,6 +172,6 @@ def test_one_run_of_a_modest_user_does_not_wait_behind_another_users_flood(
     taken = run_sync(claims.claim(worker="test", limit=2, lease_s=10, prompt_versions="[]"))
     assert {claim.user_id for claim in taken} == {greedy.user.pk, modest.user.pk}
     for claim in taken:
-        assert run_sync(endings.settle(claim.run_id, "worker_lost", fence=claim.fence))
+        assert run_sync(settling.settle(Due(claim.run_id, claim.fence, "worker_lost")))
     monkeypatch.undo()
     assert modest.watch(single["run_id"])[-1].event == "completed"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -12,7 +13,8 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
-from agents import claims, endings
+from agents import claims, endings, settling
+from agents.settling import Due, Settler
 from agents.sweeper import Lapsed, Sweeper
 from config.database import run_sync
 from conversations import events, log
@@ -113,10 +115,126 @@ def test_a_lost_run_that_said_nothing_runs_again(client: Client) -> None:
     assert types[:4] == ["run.queued", "run.started", "stage.started", "stage.completed"]
 
 
-def test_a_run_that_was_lost_too_often_fails(client: Client) -> None:
-    run = orphan(client, attempt=3)
+def test_a_run_that_lost_two_workers_is_quarantined(client: Client) -> None:
+    run = orphan(client, attempt=2)
+    Run.objects.filter(pk=run.pk).update(losses=1)
     expire(run)
-    assert client.wait_for(run.id.hex, "failed", seconds=5)["error"]["code"] == "worker_lost"
+    assert client.wait_for(run.id.hex, "failed", seconds=5)["error"]["code"] == "quarantined"
+    assert client.watch(run.id.hex)[-1].data["code"] == "quarantined"
+
+
+def test_a_worker_that_was_stopped_does_not_count_against_its_run(client: Client) -> None:
+    run = orphan(client)
+    Run.objects.filter(pk=run.pk).update(losses=1)
+    assert run_sync(settling.settle(Due(run.id, 1, "worker_stopped")))
+    client.wait_for(run.id.hex, "completed", seconds=10)
+    assert Run.objects.get(pk=run.pk).losses == 1
+
+
+def test_a_run_whose_worker_still_writes_is_not_lost(client: Client) -> None:
+    run = orphan(client, events.MessageDelta("m1", "x"))
+    with written_between(run, events.MessageDelta("m1", "y")):
+        assert not run_sync(settling.settle(Due(run.id, 1, "worker_lost")))
+    assert Run.objects.get(pk=run.pk).fence == 1
+    run_sync(settling.settle(Due(run.id, 1, "cancelled")))
+
+
+def test_a_run_whose_worker_writes_and_writes_is_cancelled_all_the_same(client: Client) -> None:
+    run = orphan(client, events.MessageDelta("m1", "x"))
+    with written_between(run, events.MessageDelta("m1", "y")):
+        assert run_sync(settling.settle(Due(run.id, 1, "cancelled")))
+    assert client.run(run.id.hex)["status"] == "cancelled"
+    assert Message.objects.get(run=run, role="assistant").content == "xy"
+
+
+async def fence_of(run_id: UUID) -> int:
+    from config import database
+
+    async with database.connection() as held:
+        cursor = await held.execute("SELECT fence FROM conversations_run WHERE id = %s", (run_id,))
+        return int((await cursor.fetchall())[0][0])
+
+
+@contextmanager
+def written_between(run: Run, *said: events.Fact) -> Iterator[None]:
+    """Something more is logged each time after the log was read, as long as the fence allows."""
+    from config import database
+
+    read = log.read_joined
+
+    async def read_then_write(run_id: UUID) -> list[events.RunEvent]:
+        found = await read(run_id)
+        if await fence_of(run_id) == 1:
+            last = found[-1].seq
+            some = [events.RunEvent(n, 1, fact) for n, fact in enumerate(said, last + 1)]
+            batch = log.batch_of(run_id, some)
+            async with database.connection() as held:
+                await held.execute(
+                    "INSERT INTO conversations_eventbatch VALUES (%s, %s, %s, %s)",
+                    (run_id, batch.first_seq, batch.last_seq, batch.text),
+                )
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(log, "read_joined", read_then_write)
+        yield
+
+
+def test_a_run_that_fails_to_settle_three_times_ends_without_its_messages(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = orphan(client, events.MessageDelta("m1", "kept in the log"))
+
+    async def broken(run_id: UUID) -> list[events.RunEvent]:
+        raise MemoryError
+
+    monkeypatch.setattr(log, "read_joined", broken)
+    monkeypatch.setattr(settling, "_LONGEST_PAUSE_S", 0.0)
+    settler, due = Settler(), Due(run.id, 1, "cancelled")
+    for _ in range(3):
+        run_sync(settler.settle_all([due]))
+        assert Run.objects.get(pk=run.pk).status == RunStatus.RUNNING
+    run_sync(settler.settle_all([due]))
+    assert client.run(run.id.hex)["status"] == "cancelled"
+    assert stored_types(run.id.hex)[-2:] == ["message.delta", "run.failed"]
+    assert not Message.objects.filter(run=run, role="assistant").exists()
+
+
+def test_settling_that_failed_waits_longer_each_time(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[float] = []
+
+    async def refuse(due: Due) -> bool:
+        tried.append(now[0])
+        raise ValueError
+
+    now = [100.0]
+    monkeypatch.setattr(settling, "settle", refuse)
+    monkeypatch.setattr("agents.settling.time.monotonic", lambda: now[0])
+    settler, due = Settler(), Due(uuid7(), 1, "cancelled")
+    for _ in range(40):
+        run_sync(settler.settle_all([due]))
+        now[0] += 0.3
+        if len(tried) == 3:
+            break
+    first, second, third = tried
+    assert second - first >= 1
+    assert third - second >= 2
+
+
+def test_a_text_in_a_million_pieces_folds_as_one_text() -> None:
+    """Promise P2: settling a run whose log is large takes no longer than its text."""
+    from conversations.transcript import fold
+
+    run_id = uuid7()
+    pieces = [events.RunEvent(n, n, events.MessageDelta("m", "ab")) for n in range(1, 200_001)]
+    last = events.RunEvent(200_001, 9, events.RunCompleted("stop"))
+    batch = log.batch_of(run_id, [*pieces, last])
+    joined = events.decode_joined(1, batch.body)
+    assert [event.seq for event in joined] == [200_000, 200_001]
+    short, long = fold(run_id, joined), fold(run_id, batch.events)
+    assert short == long
 
 
 def test_a_dead_workers_run_is_cancelled(client: Client) -> None:
@@ -148,7 +266,7 @@ def test_settling_twice_at_once_ends_a_run_once(client: Client, server: Server) 
     run = orphan(client, events.MessageDelta("m1", "x"))
     with ThreadPoolExecutor(8) as pool:
         ended = list(
-            pool.map(lambda _: run_sync(endings.settle(run.id, "worker_lost", fence=1)), range(8))
+            pool.map(lambda _: run_sync(settling.settle(Due(run.id, 1, "worker_lost"))), range(8))
         )
     assert ended.count(True) == 1
     assert stored_types(run.id.hex).count("run.failed") == 1
@@ -157,8 +275,8 @@ def test_settling_twice_at_once_ends_a_run_once(client: Client, server: Server) 
 def test_a_lease_renewed_in_the_last_moment_keeps_its_run(client: Client) -> None:
     run = orphan(client, events.MessageDelta("m1", "x"))
     before = timezone.now() - timedelta(seconds=1)
-    assert not run_sync(endings.settle(run.id, "worker_lost", fence=1, lease=before))
-    assert run_sync(endings.settle(run.id, "worker_lost", fence=1, lease=run.lease_until))
+    assert not run_sync(settling.settle(Due(run.id, 1, "worker_lost", before)))
+    assert run_sync(settling.settle(Due(run.id, 1, "worker_lost", run.lease_until)))
     assert stored_types(run.id.hex)[-1] == "run.failed"
 
 
@@ -186,7 +304,7 @@ def test_a_busy_sweeper_finds_the_dead_too() -> None:
 
 def test_a_worker_that_lost_its_lease_cannot_write(client: Client) -> None:
     run = orphan(client, events.MessageDelta("m1", "x"))
-    assert run_sync(endings.settle(run.id, "worker_lost", fence=1))
+    assert run_sync(settling.settle(Due(run.id, 1, "worker_lost")))
     before = stored_types(run.id.hex)
 
     async def wake_up() -> None:
@@ -263,7 +381,7 @@ def test_the_database_refuses_two_running_runs_on_a_thread(client: Client) -> No
     twin.pk = uuid7()
     with pytest.raises(IntegrityError, match="one_running_run_per_thread"), transaction.atomic():
         twin.save(force_insert=True)
-    run_sync(endings.settle(run.id, "cancelled", fence=1))
+    run_sync(settling.settle(Due(run.id, 1, "cancelled")))
 
 
 def test_a_run_that_cannot_be_settled_does_not_keep_the_next_ones_unsettled(
@@ -272,14 +390,14 @@ def test_a_run_that_cannot_be_settled_does_not_keep_the_next_ones_unsettled(
     from psycopg import DataError
 
     bad, good = orphan(client, events.MessageDelta("m1", "x")), orphan(client)
-    settle = endings.settle
+    settle = settling.settle
 
-    async def refuse_one(run_id: UUID, reason: endings.Reason, **seen: Any) -> bool:
-        if run_id == bad.id:
+    async def refuse_one(due: Due) -> bool:
+        if due.run_id == bad.id:
             raise DataError
-        return await settle(run_id, reason, **seen)
+        return await settle(due)
 
-    monkeypatch.setattr(endings, "settle", refuse_one)
+    monkeypatch.setattr(settling, "settle", refuse_one)
     expire(bad)
     expire(good)
     client.wait_for(good.id.hex, "failed", "completed", seconds=5)

@@ -522,12 +522,13 @@ def test_the_ending_of_a_completed_run_says_all_that_its_row_keeps() -> None:
 def test_the_ending_of_a_run_that_others_end_says_why(reason: Any) -> None:
     transcript = folded(events.ToolCallStarted("c", "t", {}))
     ending = compose(transcript, FAILURES[reason], fence=4, after=1)
-    problem = events.Problem(reason, "The run ended before the tool answered.")
+    failure = FAILURES[reason]
+    problem = events.Problem(failure.code, "The run ended before the tool answered.")
     assert [event.fact for event in ending.batch.events] == [
         events.ToolCallCompleted("c", "t", False, 0, error=problem),
-        FAILURES[reason],
+        failure,
     ]
-    assert (ending.error_code, ending.error_message) == (reason, FAILURES[reason].message)
+    assert (ending.error_code, ending.error_message) == (failure.code, failure.message)
     assert (ending.finish_reason, ending.usage) == ("", events.Usage())
     assert ending.status == ("cancelled" if reason == "cancelled" else "failed")
     assert [m.content for m in ending.messages] == ["t failed: The run ended before the tool answered."]
