@@ -12,6 +12,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from functools import partial
 from typing import Final
 
 import structlog
@@ -32,6 +33,7 @@ from agents.outlasting import outlast
 from agents.past import Past
 from agents.plugins.reaching import Elsewhere, reach
 from agents.requests import InputMessage
+from agents.run_size import RunSize
 from agents.runners.answer import judged
 from agents.runners.base import RunContext, RunFailure, Runner, ToolOutcome, name_of
 from agents.runners.chat import ChatRunner
@@ -47,7 +49,7 @@ from config import ring
 from config.errors import ParleyError
 from conversations import events, interrupts
 from conversations.events import Fact
-from conversations.log import LeaseLost, RunLog, Writer
+from conversations.log import LARGE, LeaseLost, RunLog, Writer
 from conversations.transcript import Transcript
 from prompts import app_settings, wording
 from prompts.active import text_of
@@ -58,6 +60,8 @@ logger = structlog.get_logger(__name__)
 _INTERNAL: Final = events.RunFailed("internal_error", "The run failed on our side.", retryable=True)
 _INTENT: Final = "intent"
 _EXECUTION: Final = "execution"
+_TURN_EVENTS: Final = 256
+"""After so many events other runs have their turn, also where a runner never waits."""
 
 
 class Execution:
@@ -72,6 +76,7 @@ class Execution:
         self._system = system
         self._log: RunLog = writer.open(claim.run_id, fence=claim.fence, last_seq=claim.last_seq)
         self._transcript = Transcript(claim.run_id)
+        self._size = RunSize()
         self._in_order = InOrder(self._transcript.said)
         self._counted: list[Fact] = []
         self._delivery = delivery_for(claim.request.result_mode)
@@ -158,6 +163,7 @@ class Execution:
         context = await self._context(host, chosen)
         terminal: events.Terminal = events.RunCompleted("stop")
         self._runner = name_of(runner)
+        others_had_their_turn = 0
         async with aclosing(runner.run(context, host)) as facts:
             async for fact in facts:
                 if isinstance(fact, events.TERMINAL):
@@ -166,6 +172,9 @@ class Execution:
                 for said in self._delivery.take(fact):
                     self._say(said)
                 await self._log.make_room()
+                if self._log.last_seq - others_had_their_turn >= _TURN_EVENTS:
+                    others_had_their_turn = self._log.last_seq
+                    await asyncio.sleep(0)
         if isinstance(terminal, events.RunFailed):
             return terminal
         terminal = replace(terminal, usage=reported(chosen.candidates[0], terminal.usage))
@@ -264,6 +273,8 @@ class Execution:
         if self._counted:
             self._say_counted()
         for admitted in self._in_order.admit(clean(fact)):
+            if not self._ending:  # what is still to be said then is said
+                self._size.add(admitted, state=self._transcript.state)
             self._transcript.feed(self._log.append(admitted))
 
     def _say_counted(self) -> None:
@@ -278,7 +289,8 @@ class Execution:
         for fact in rest:
             self._say(fact)
         await self._log.drain()
-        ending = endings.compose(
+        compose = partial(
+            endings.compose,
             self._transcript,
             last,
             fence=self.claim.fence,
@@ -286,6 +298,7 @@ class Execution:
             first=[clean(fact) for fact in self._counted],
             runner=self._runner,
         )
+        ending = await asyncio.to_thread(compose) if self._size.log > LARGE else compose()
         ended = await endings.insist(ending)
         if ended is None:
             raise LeaseLost
