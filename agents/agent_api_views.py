@@ -9,8 +9,9 @@ from msgspec import Raw
 
 from agents import streaming, views
 from agents.dialects import agent_api
+from config.auth.access import READ, RUN
 from config.auth.bearer import Caller
-from config.http import allow, api, json_response
+from config.http import api, json_object, json_response
 from conversations import reads
 from conversations.models import RunStatus
 from conversations.reads import RunRow
@@ -24,29 +25,27 @@ _STATES: Final = {
 }
 
 
-@api
+@api(POST=RUN)
 async def process(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`POST /process`: an AgentRequest; its stream, or with `stream: false` its AgentResponse."""
-    body = views.posted(request, caller)
+    body = json_object(request.body)
     asked = views.asked_of(request, agent_api, body)
     if agent_api.streams(body, accept=""):
         return await views.streamed(caller, agent_api, asked)
     return await views.answered(caller, agent_api, asked)
 
 
-@api
+@api(POST=RUN)
 async def tasks(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`POST /process/task`: the same in the background."""
-    body = views.posted(request, caller)
+    body = json_object(request.body)
     asked = views.asked_of(request, agent_api, body)
     return json_response(await views.accepted(caller, agent_api, asked))
 
 
-@api
+@api(GET=READ)
 async def task(request: HttpRequest, caller: Caller, task_id: str) -> HttpResponseBase:
     """`GET /process/task/{task_id}`: how far it is, and the AgentResponse once there is one."""
-    allow(request, "GET")
-    caller.require("read")
     row = await reads.run_row(views.run_id_of(task_id), user_id=caller.user_id)
     return json_response(await _told(row))
 

@@ -10,9 +10,10 @@ from django.http import HttpRequest, HttpResponseBase
 
 from agents import continuing
 from agents.approvals import Decision, approval_not_found, arguments_of, interrupt_id_of, reason_of
+from config.auth.access import READ, RUN
 from config.auth.bearer import Caller, require_staff
 from config.errors import Forbidden, InvalidRequest
-from config.http import allow, api, json_object, json_response
+from config.http import api, json_object, json_response
 from conversations import interrupts
 from conversations.cursors import read_limit
 from conversations.interrupts import STATUSES, Interrupt, Status
@@ -23,11 +24,9 @@ _PAGE: Final = 30
 _KNOWN: Final = frozenset(("approve", "arguments", "reason"))
 
 
-@api
+@api(GET=READ)
 async def approvals(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`GET /api/v1/agent/approvals`: the caller's, or for staff those of `?user_id=` (or `all`)."""
-    allow(request, "GET")
-    caller.require("read")
     asked = request.GET
     most = read_limit(asked.get("limit"), default=_PAGE)
     page = await interrupts.page(
@@ -41,11 +40,9 @@ async def approvals(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     return json_response({"approvals": shown, "nextCursor": more})
 
 
-@api
+@api(GET=READ, POST=RUN)
 async def approval(request: HttpRequest, caller: Caller, approval_id: str) -> HttpResponseBase:
     """`/api/v1/agent/approvals/{approval_id}`: look (GET), or decide (POST), once."""
-    allow(request, "GET", "POST")
-    caller.require("run" if request.method == "POST" else "read")
     found = await _visible(caller, approval_id)
     if request.method != "POST":
         return json_response(shown_interrupt(found))

@@ -5,35 +5,34 @@ from __future__ import annotations
 import asyncio
 import gzip
 import re
-from typing import Final, cast
+from typing import ClassVar, Final, cast
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.http import parse_etags
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from agents.models import LibraryVersion
 from agents.tools import library_reads
 from agents.tools.library_bodies import SeedBody, read_patch, read_publish
 from agents.tools.library_reads import Version, version_number
 from agents.tools.library_versions import milliseconds, publish, publish_patch, publish_seed
-from config.auth.bearer import Caller, require_staff
-from config.auth.models import User
-from config.auth.rights import check_right
+from config.auth.access import READ, Access, Needs
+from config.auth.bearer import Caller
+from config.auth.models import Scope, User
 from config.errors import InvalidRequest
-from config.http import allow, api, json_response
+from config.http import api, json_response
+from config.rest_views import View
 
+_PUBLISHES: Final = {"POST": Access(Scope.ADMIN, "agents.change_exercise")}
 _ALWAYS_ASK: Final = {"Cache-Control": "private, no-cache"}
 _FOR_EVER: Final = {"Cache-Control": "private, max-age=31536000, immutable"}
 
 
-@api
+@api(GET=READ)
 async def meta(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`GET /api/v1/exercise/library/meta`: the newest version; 304 while that is the caller's."""
-    allow(request, "GET")
-    caller.require("read")
     newest = await library_reads.version()
     headers = _ALWAYS_ASK | {"ETag": newest.etag}
     if _has(request, newest):
@@ -41,11 +40,9 @@ async def meta(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     return json_response(newest.as_meta(), headers=headers)
 
 
-@api
+@api(GET=READ)
 async def full(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`GET …/full`: every exercise of a version (by default the newest) as a list of ExerciseDtos."""
-    allow(request, "GET")
-    caller.require("read")
     asked = version_number("version", request.GET.get("version"))
     found = await library_reads.version(asked)
     headers = (_FOR_EVER if asked else _ALWAYS_ASK) | {"ETag": found.etag, "Vary": "Accept-Encoding"}
@@ -57,11 +54,9 @@ async def full(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     return json_response(await asyncio.to_thread(gzip.decompress, packed), headers=headers)
 
 
-@api
+@api(GET=READ)
 async def updates(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`GET …/updates?from=&to=`: what changed between two versions, as ExerciseDtos and ids."""
-    allow(request, "GET")
-    caller.require("read")
     start = version_number("from", request.GET.get("from"))
     if start is None:
         raise InvalidRequest(
@@ -71,8 +66,10 @@ async def updates(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     return json_response(await library_reads.updates(start, end), headers=_ALWAYS_ASK)
 
 
-class Publish(APIView):
+class Publish(View):
     """Publish the library."""
+
+    needs: ClassVar[Needs] = _PUBLISHES
 
     @extend_schema(
         operation_id="exercise_library_publish",
@@ -85,16 +82,16 @@ class Publish(APIView):
         tags=["exercises"],
     )
     def post(self, request: Request) -> Response:
-        require_staff(cast("Caller", request.auth))
-        check_right(request.user, "agents.change_exercise")
         body, user = read_publish(request.data), cast("User", request.user)
         if isinstance(body, SeedBody):
             return _published(publish_seed(body, by=user))
         return _published(publish(by=user, note=body.note, base=body.base_version))
 
 
-class Patch(APIView):
+class Patch(View):
     """Change some exercises and publish."""
+
+    needs: ClassVar[Needs] = _PUBLISHES
 
     @extend_schema(
         operation_id="exercise_library_patch",
@@ -106,8 +103,6 @@ class Patch(APIView):
         tags=["exercises"],
     )
     def post(self, request: Request) -> Response:
-        require_staff(cast("Caller", request.auth))
-        check_right(request.user, "agents.change_exercise")
         body = read_patch(request.data)
         return _published(publish_patch(body, by=cast("User", request.user)))
 

@@ -8,8 +8,9 @@ from django.http import HttpRequest, HttpResponseBase
 
 from agents import actions, guards, streaming, views
 from agents.dialects import responses
+from config.auth.access import READ, RUN
 from config.auth.bearer import Caller
-from config.http import allow, api, json_response
+from config.http import api, json_object, json_response
 from conversations import reads
 from conversations.models import LIVE
 from conversations.reads import RunRow
@@ -17,10 +18,10 @@ from conversations.reads import RunRow
 _CANCELLED_S: Final = 5.0  # by then a run that is cancelled has ended (promise P9)
 
 
-@api
+@api(POST=RUN)
 async def create(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`POST /v1/responses`: the response when it is done, its stream, or (`background`) its id."""
-    body = views.posted(request, caller)
+    body = json_object(request.body)
     asked = views.asked_of(request, responses, body)
     if responses.streams(body, accept=""):
         return await views.streamed(caller, responses, asked)
@@ -29,12 +30,10 @@ async def create(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     return json_response(await views.accepted(caller, responses, asked))
 
 
-@api
+@api(GET=READ)
 async def retrieve(request: HttpRequest, caller: Caller, response_id: str) -> HttpResponseBase:
     """`GET /v1/responses/{response_id}`: as it stands, or with `?stream=true` what came after
     `?starting_after=`."""
-    allow(request, "GET")
-    caller.require("read")
     row = await _row(response_id, caller)
     await reads.check_events_kept(row)
     if request.GET.get("stream") != "true":
@@ -46,11 +45,9 @@ async def retrieve(request: HttpRequest, caller: Caller, response_id: str) -> Ht
     return views.stream(lease, row, responses, after=after)
 
 
-@api
+@api(POST=RUN)
 async def cancel(request: HttpRequest, caller: Caller, response_id: str) -> HttpResponseBase:
     """`POST /v1/responses/{response_id}/cancel`: the response, cancelled if it had not ended."""
-    allow(request, "POST")
-    caller.require("run")
     row = await _row(response_id, caller)
     await reads.check_events_kept(row)
     if row.status not in LIVE:

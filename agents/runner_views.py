@@ -14,9 +14,11 @@ from agents.dialects.base import Frame, wants_stream
 from agents.hostcalls import catalogue
 from agents.hosting.manifest import RunnerManifest
 from agents.hosting.runner_id import home_of
-from config.auth.bearer import Caller, require_staff
+from config.auth.access import Access
+from config.auth.bearer import Caller
+from config.auth.models import Scope
 from config.errors import NotFound
-from config.http import allow, api, json_response
+from config.http import api, json_object, json_response
 
 sources.add_sources()
 _NDJSON: Final = "application/x-ndjson; charset=utf-8"
@@ -26,22 +28,19 @@ GROUP BY runner_id
 """
 
 
-@api
+@api(GET=Access(Scope.ADMIN, "agents.view_runnerbinding"))
 async def runners(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`GET /api/v1/agent/runners`: every runner that is there now, with its manifest."""
-    allow(request, "GET")
-    require_staff(caller)
     await sources.refresh()
     bound = dict(await rows.every(_BINDINGS, ()))
     listed = [_shown(manifest, bound.get(manifest.id, [])) for manifest in catalogue.manifests()]
     return json_response({"runners": listed})
 
 
-@api
+@api(POST=Access(Scope.RUN, "agents.change_runnerbinding"))
 async def run(request: HttpRequest, caller: Caller, runner_id: str) -> HttpResponseBase:
     """`POST /api/v1/agent/runners/{runner_id}/run`: its result stream, as NDJSON or as SSE."""
-    require_staff(caller)
-    body = views.posted(request, caller)
+    body = json_object(request.body)
     await sources.refresh()
     if catalogue.find(runner_id) is None and runner_id not in catalogue.BUILTIN:
         raise NotFound("There is no such runner now: see GET /api/v1/agent/runners.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, cast
+from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponseBase
@@ -11,15 +11,17 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serial
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from agents import guards
 from agents.dashboard import WINDOWS, dashboard
-from config.auth.bearer import Caller, require_staff
-from config.auth.rights import check_right, require_right
+from config.auth.access import Access, Needs
+from config.auth.bearer import Caller
+from config.auth.models import Scope
 from config.errors import InvalidRequest
-from config.http import allow, api, json_response
+from config.http import api, json_response
+from config.rest_views import View
 
+_CUTS_OFF: Final = Access(Scope.ADMIN, "conversations.change_run")
 Fields = dict[str, serializers.Field[Any, Any, Any, Any]]
 
 _MODELS: Final[Fields] = {
@@ -43,8 +45,10 @@ _CONNECTIVITY: Final[Fields] = {
 }
 
 
-class Dashboard(APIView):
+class Dashboard(View):
     """`GET /api/v1/stats/dashboard`: numbers of the last hour, day or week, for staff."""
+
+    needs: ClassVar[Needs] = {"GET": Access(Scope.ADMIN, "conversations.view_run")}
 
     @extend_schema(
         operation_id="stats_dashboard",
@@ -68,22 +72,18 @@ class Dashboard(APIView):
         },
     )
     def get(self, request: Request) -> Response:
-        require_staff(cast("Caller", request.auth))
-        check_right(request.user, "conversations.view_run")
         window = request.query_params.get("time_window") or "24h"
         if window not in WINDOWS:
             raise InvalidRequest("time_window must be 1h, 24h or 7d.", code="invalid_time_window")
         return Response(dashboard(window))
 
 
-@api
+@api(POST=_CUTS_OFF)
 async def force_disconnect(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`POST /api/v1/llm/sse/force-disconnect`: end a user's streams, in every process.
 
     Their readers may come back at once; whoever should stay away is switched off in admin first.
     """
-    allow(request, "POST")
-    await require_right(caller, "conversations.change_run")
     user_id = _user_id(request.GET.get("user_id")) or caller.user_id
     ended = await guards.force_disconnect(user_id)
     data = {"user_id": str(user_id), "disconnected": ended}

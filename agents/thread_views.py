@@ -8,24 +8,23 @@ from msgspec.structs import replace
 from agents import guards, returning
 from agents.dialects.agui.capabilities import CAPABILITIES
 from agents.views import headers_of_stream, sent
+from config.auth.access import READ, RUN
 from config.auth.bearer import Caller
-from config.http import allow, api, json_response
+from config.http import api, json_response
 from conversations import feedback, reads, said, threads
 from conversations.reads import RunRow
 from conversations.views import change_thread
 
 
-@api
+@api(GET=READ, PATCH=RUN, DELETE=RUN)
 async def thread(request: HttpRequest, caller: Caller, thread_id: str) -> HttpResponseBase:
     """`/api/v1/agent/threads/{thread_id}`: the thread, its state, its newest messages.
 
     With `?reasoning=true` also what models thought, as far as the events of those runs are kept.
     """
-    allow(request, "GET", "PATCH", "DELETE")
     found = reads.thread_id_of(thread_id, owner_id=caller.user_id)
     if request.method in ("PATCH", "DELETE"):
         return await change_thread(request, caller, str(found))
-    caller.require("read")
     detail = await threads.thread_detail(caller.user_id, str(found))
     head = await said.thread_head(found, owner_id=caller.user_id)
     told = returning.thread_messages
@@ -36,14 +35,12 @@ async def thread(request: HttpRequest, caller: Caller, thread_id: str) -> HttpRe
     return json_response(detail | {"state": head.state, "messages": messages, "feedback": given})
 
 
-@api
+@api(GET=READ)
 async def connect(request: HttpRequest, caller: Caller, thread_id: str) -> HttpResponseBase:
     """`GET …/threads/{id}/connect`: the thread as AG-UI snapshots, then its live run if there is one.
 
     `?protocolVersion=` says which generation reads; by default the one that began the run.
     """
-    allow(request, "GET")
-    caller.require("read")
     found = reads.thread_id_of(thread_id, owner_id=caller.user_id)
     head = await said.thread_head(found, owner_id=caller.user_id)
     if request.method == "HEAD":
@@ -63,9 +60,7 @@ def _as_spoken_by(row: RunRow, version: str | None) -> RunRow:
     return replace(row, wire=(row.wire or {}) | {"protocolVersion": modern})
 
 
-@api
+@api(GET=READ)
 async def capabilities(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`GET /api/v1/agent/capabilities`: what this agent can do, in AG-UI's words."""
-    allow(request, "GET")
-    caller.require("read")
     return json_response(CAPABILITIES)

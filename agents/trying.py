@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 from typing import Final
-from uuid import UUID
 
 import msgspec
-from asgiref.sync import sync_to_async
-from django.contrib.auth import get_user_model
-from django.db import connection
 
 from agents.requests import PromptUse, RunRequest
 from config.auth.bearer import Caller
+from config.auth.permissions import has_permission
 from config.errors import Forbidden, InvalidRequest, NotFound
 from prompts.active import ActiveVersion, with_label, with_version
 
@@ -41,7 +38,7 @@ async def completed(caller: Caller, asked: RunRequest) -> RunRequest:
     """
     if not asked.prompts:
         return asked
-    if caller.is_guest or not caller.is_staff or not await _sees_prompts(caller):
+    if caller.is_guest or not caller.is_staff or not await has_permission(caller.user_id, PERMISSION):
         raise Forbidden("Only staff who see prompts may try a version.")
     tried = asked.prompts[0]
     if tried.version_id:
@@ -62,15 +59,3 @@ def _with(asked: RunRequest, versions: tuple[ActiveVersion, ...] | None) -> RunR
 
 def _use(version: ActiveVersion) -> PromptUse:
     return PromptUse(version.version_id, version.kind, version.prompt_id, version.name, version.number)
-
-
-async def _sees_prompts(caller: Caller) -> bool:
-    return await sync_to_async(_has_permission, thread_sensitive=False)(caller.user_id)
-
-
-def _has_permission(user_id: UUID) -> bool:
-    try:
-        user = get_user_model().objects.filter(pk=user_id).first()
-        return user is not None and user.has_perm(PERMISSION)
-    finally:
-        connection.close()  # this thread of the pool may never need one again

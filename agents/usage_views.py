@@ -10,17 +10,16 @@ from django.http import HttpRequest, HttpResponseBase
 from agents import budgets
 from agents.budgets import Standing
 from config import database
+from config.auth.access import READ
 from config.auth.bearer import Caller
-from config.http import allow, api, json_response
+from config.http import api, json_response
 from conversations.spending import Spent
 from conversations.usage import usd
 
 
-@api
+@api(GET=READ)
 async def usage(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`GET /api/v1/agent/usage`: the caller's own, of runs that have ended."""
-    allow(request, "GET")
-    caller.require("read")
     async with database.connection() as connection:
         standing = await budgets.standing(connection, caller.user_id)
     return json_response(_shown(standing), headers={"Cache-Control": "no-store"})

@@ -27,9 +27,10 @@ from agents.dialects.base import (
 from agents.dialects.recognise import ANSWERING, dialect_named, recognise
 from agents.guards import Lease
 from agents.requests import OnBusy, OnDisconnect, RunRequest
+from config.auth.access import READ, RUN
 from config.auth.bearer import Caller
 from config.errors import InvalidRequest, NotFound, current_request_id
-from config.http import JSON, allow, api, json_object, json_response
+from config.http import JSON, api, json_object, json_response
 from conversations import reads
 from conversations.metrics.reconnects import came_back
 from conversations.reads import RunRow
@@ -40,7 +41,7 @@ _EVENT_STREAM: Final = "text/event-stream; charset=utf-8"
 _STREAM_HEADERS: Final = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
 
 
-@api
+@api(POST=RUN)
 async def runs(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`POST /api/v1/agent/runs`: accept a run in whichever dialect the body speaks.
 
@@ -50,14 +51,14 @@ async def runs(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     return await _start(request, caller, request.GET.get("dialect"))
 
 
-@api
+@api(POST=RUN)
 async def ag_ui_runs(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`POST /api/v1/agent/ag-ui`: the same for clients that speak AG-UI and set no headers."""
     return await _start(request, caller, ag_ui.NAME)
 
 
 async def _start(request: HttpRequest, caller: Caller, forced: str | None) -> HttpResponseBase:
-    body = posted(request, caller)
+    body = json_object(request.body)
     accept = request.headers.get("Accept", "")
     dialect = dialect_named(forced) if forced else recognise(body, accept=accept)
     asked = asked_of(request, dialect, body)
@@ -69,13 +70,6 @@ async def _start(request: HttpRequest, caller: Caller, forced: str | None) -> Ht
     if answering is not None and answering.waits(body):
         return await answered(caller, answering, asked)
     return json_response(await accepted(caller, dialect, asked), 202)
-
-
-def posted(request: HttpRequest, caller: Caller) -> dict[str, Any]:
-    """The body of a POST by a caller who may run."""
-    allow(request, "POST")
-    caller.require("run")
-    return json_object(request.body)
 
 
 def asked_of(request: HttpRequest, dialect: Dialect, body: dict[str, Any]) -> RunRequest:
@@ -180,30 +174,24 @@ def _head(accepted: Accepted, asked: RunRequest) -> RunHead:
     )
 
 
-@api
+@api(GET=READ)
 async def run(request: HttpRequest, caller: Caller, run_id: str) -> HttpResponseBase:
     """`GET /api/v1/agent/runs/{run_id}`: status, timings, usage, error."""
-    allow(request, "GET")
-    caller.require("read")
     return json_response(await reads.run_detail(run_id_of(run_id), user_id=caller.user_id))
 
 
-@api
+@api(POST=RUN)
 async def cancel(request: HttpRequest, caller: Caller, run_id: str) -> HttpResponseBase:
     """`POST …/cancel`: ask for the run's end; 202 with its status, also when it has ended already."""
-    allow(request, "POST")
-    caller.require("run")
     row = await reads.run_row(run_id_of(run_id), user_id=caller.user_id)
     await actions.cancel_run(row.run_id)
     after = await reads.run_row(row.run_id.hex, user_id=caller.user_id)
     return json_response({"run_id": row.run_id.hex, "status": after.status}, 202)
 
 
-@api
+@api(GET=READ)
 async def events(request: HttpRequest, caller: Caller, run_id: str) -> HttpResponseBase:
     """`GET …/events`: the run's frames as SSE, or by long-poll with `Accept: application/json`."""
-    allow(request, "GET")
-    caller.require("read")
     row = await reads.run_row(run_id_of(run_id), user_id=caller.user_id)
     check_conversation(row, request.GET.get("conversation_id"))
     dialect = reading_dialect(row, request.GET.get("dialect"))

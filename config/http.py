@@ -19,6 +19,7 @@ from psycopg_pool import PoolTimeout, TooManyRequests
 
 from config import depth, errors, limits
 from config.auth import bearer
+from config.auth.access import Access, Needs, method_asked
 from config.auth.bearer import Caller
 
 log = structlog.get_logger(__name__)
@@ -35,13 +36,27 @@ def database_away() -> errors.Unavailable:
     return errors.Unavailable(retry_after=2)
 
 
-def api(view: View[P]) -> Callable[..., Any]:
-    """Authenticate the caller, run the view, and give every error our shape."""
+def api(**needs: Access) -> Callable[[View[P]], Callable[..., Any]]:
+    """Make a view of these methods: authenticate the caller, check what the method needs, run the view.
 
+    Every error gets our shape. `needs` stays readable at the view, for the matrix of rights.
+    """
+
+    def decorate(view: View[P]) -> Callable[..., Any]:
+        answer = _answering(view, needs)
+        answer.needs = needs  # type: ignore[attr-defined]
+        return answer
+
+    return decorate
+
+
+def _answering(view: View[P], needs: Needs) -> Callable[..., Any]:
     @functools.wraps(view)
     async def answer(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         try:
             caller = await admitted(request.META, getattr(request, "scope", {}).get(_LOOKED_UP))
+            allow(request, *needs)
+            await needs[method_asked(request.method)].check(caller)
             return await view(request, caller, *args, **kwargs)
         except errors.ParleyError as error:
             return error_response(error)

@@ -6,17 +6,16 @@ from uuid import UUID
 
 from django.http import HttpRequest, HttpResponseBase
 
+from config.auth.access import READ
 from config.auth.bearer import Caller
 from config.errors import NotFound
-from config.http import allow, api, json_response
+from config.http import api, json_response
 from conversations import attachments
 
 
-@api
+@api(GET=READ)
 async def artifact(request: HttpRequest, caller: Caller, artifact_id: str) -> HttpResponseBase:
     """`GET /api/v1/agent/artifacts/{artifact_id}`: the caller's own, with a signed URL of its bytes."""
-    allow(request, "GET")
-    caller.require("read")
     stored = await attachments.find_artifact(_id(artifact_id), owner_id=caller.user_id)
     found = stored and await attachments.opened(stored)
     if not stored or not found:

@@ -13,8 +13,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from django.utils.cache import get_conditional_response
 from django.utils.http import http_date
 
+from config.auth.access import RUN
 from config.auth.bearer import Caller
-from config.auth.models import Scope
 from config.errors import InvalidRequest, ParleyError, TooManyRequests, Unavailable
 from config.http import allow, api, error_response, json_response
 from config.multipart import Part, parts
@@ -32,11 +32,9 @@ _AT_ONCE_PER_USER: Final = 8
 # --- POST /api/v1/agent/attachments -------------------------------------------------------------
 
 
-@api
+@api(POST=RUN)
 async def upload(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """Multipart `file`, optional `threadId` and `runId` → 201 `{bucket, path, mime_type, url}`."""
-    allow(request, "POST")
-    caller.require(Scope.RUN)
     with _places.taken(caller.user_id):
         async with Spool() as sent:
             fields = await _receive(request, sent)

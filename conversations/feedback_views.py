@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
+from config.auth.access import READ, RUN
 from config.auth.bearer import Caller
-from config.http import allow, api, json_object, json_response
+from config.http import api, json_object, json_response
 from conversations import feedback
 
 
-@api
+@api(GET=READ, POST=RUN, DELETE=RUN)
 async def run_feedback(request: HttpRequest, caller: Caller, run_id: str) -> HttpResponseBase:
     """`/api/v1/agent/runs/{run_id}/feedback`: give or replace (POST), look (GET), withdraw (DELETE)."""
-    allow(request, "GET", "POST", "DELETE")
-    caller.require("read" if request.method == "GET" else "run")
     match request.method:
         case "POST":
             judgement = feedback.judgement_of(json_object(request.body))

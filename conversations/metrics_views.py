@@ -10,28 +10,27 @@ from typing import Final
 
 from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 
+from config.auth.access import Access
 from config.auth.bearer import Caller
-from config.auth.permissions import require_permission
+from config.auth.models import Scope
 from config.errors import InvalidRequest, NotFound, TooManyRequests
-from config.http import allow, api, json_response
+from config.http import api, json_response
 from conversations.metrics import reading
 from conversations.metrics.asked import Asked, asked
 from conversations.metrics.exports import CONTENT_TYPES, exported, writer
 from conversations.metrics.histograms import ERROR_BOUND
 from conversations.metrics.sheets import SHEETS, Sheet, shown
 
-PERMISSION: Final = "conversations.view_metrics"
+METRICS: Final = Access(Scope.ADMIN, "conversations.view_metrics", staff=False)
 EXPORTS_AT_ONCE: Final = 2
 _MOST: Final = 1_000
 _DEFAULT: Final = 100
 _ID: Final = re.compile(r"[0-9]{1,9}")
 
 
-@api
+@api(GET=METRICS)
 async def metrics(request: HttpRequest, caller: Caller, sheet: str) -> HttpResponseBase:
     """One sheet; see README "Metrics" for its columns."""
-    allow(request, "GET")
-    await require_permission(caller, PERMISSION)
     found = SHEETS.get(sheet)
     if found is None:
         raise NotFound(f"There is no such sheet; there are: {', '.join(SHEETS)}.")

@@ -10,12 +10,11 @@ import structlog
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-from config.auth.permissions import require_permission
 from config.errors import ParleyError, Unavailable
 from config.http import admitted, allow, error_response
 from config.limits import client_address
 from conversations.metrics.exposition import CONTENT_TYPE, exposition
-from conversations.metrics_views import PERMISSION
+from conversations.metrics_views import METRICS
 
 log = structlog.get_logger(__name__)
 
@@ -25,7 +24,7 @@ async def prometheus(request: HttpRequest) -> HttpResponse:
     try:
         allow(request, "GET", "HEAD")
         if not _is_known(request):
-            await require_permission(await admitted(request.META), PERMISSION)
+            await METRICS.check(await admitted(request.META))
         return HttpResponse(await exposition(), content_type=CONTENT_TYPE)
     except ParleyError as error:
         return error_response(error)

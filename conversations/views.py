@@ -7,18 +7,17 @@ import asyncio
 import msgspec
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
+from config.auth.access import READ
 from config.auth.bearer import Caller
 from config.errors import InvalidRequest
-from config.http import allow, api, json_object, json_response
+from config.http import api, json_object, json_response
 from conversations import history, search, threads
 from conversations.threads import Changes
 
 
-@api
+@api(GET=READ)
 async def history_day(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`GET /api/v1/agent/history`: one day of a conversation, the newest first."""
-    allow(request, "GET")
-    caller.require("read")
     asked = request.GET
     content = history.content_form(asked.get("content"))
     day = await history.history_day(
@@ -27,11 +26,9 @@ async def history_day(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     return json_response(day)
 
 
-@api
+@api(GET=READ)
 async def history_search(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`GET /api/v1/agent/history/search`: messages that hold every word, the newest first."""
-    allow(request, "GET")
-    caller.require("read")
     given = request.GET
     asked = search.asked(
         given.get("q"),
@@ -42,11 +39,9 @@ async def history_search(request: HttpRequest, caller: Caller) -> HttpResponseBa
     return json_response(await search.search(caller.user_id, asked))
 
 
-@api
+@api(GET=READ)
 async def thread_list(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`GET /api/v1/agent/threads`: the caller's conversations, the latest first."""
-    allow(request, "GET")
-    caller.require("read")
     asked = request.GET
     page = await threads.thread_page(
         caller.user_id,
@@ -59,7 +54,6 @@ async def thread_list(request: HttpRequest, caller: Caller) -> HttpResponseBase:
 
 async def change_thread(request: HttpRequest, caller: Caller, thread_id: str) -> HttpResponse:
     """`/api/v1/agent/threads/{thread_id}`: rename and archive (PATCH), delete (DELETE)."""
-    caller.require("run")
     if request.method == "PATCH":
         changes = _changes(request.body)
         return json_response(await threads.change_thread(caller.user_id, thread_id, changes))

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
+from config.auth.access import Needs
 from config.errors import InvalidRequest
+from config.rest_views import View
 from prompts import active, prompt_items
 from prompts.models import PromptKind
 from prompts.prompt_items import LARGEST_PAGE, read_body
-from prompts.views import ENVELOPE, LISTED, enveloped, listed, require_llm_staff
+from prompts.views import ENVELOPE, LISTED, caller_of, enveloped, listed, llm_staff
 
 _BODY: Final = {"application/json": {"type": "object"}}
 _LARGEST_NUMBER: Final = 1_000_000
-_VIEW: Final = "prompts.view_prompt"
-_ADD: Final = "prompts.add_prompt"
-_CHANGE: Final = "prompts.change_prompt"
+_VIEW: Final = llm_staff("prompts.view_prompt")
+_ADD: Final = llm_staff("prompts.add_prompt")
+_CHANGE: Final = llm_staff("prompts.change_prompt")
 
 
-class Prompts(APIView):
+class Prompts(View):
     """All prompts."""
+
+    needs: ClassVar[Needs] = {"GET": _VIEW, "POST": _ADD}
 
     @extend_schema(
         operation_id="llm_prompts",
@@ -37,7 +40,6 @@ class Prompts(APIView):
         responses={200: LISTED},
     )
     def get(self, request: Request) -> Response:
-        require_llm_staff(request, _VIEW)
         number = _whole(request, "page", 1, largest=_LARGEST_NUMBER)
         size = _whole(request, "page_size", 20, largest=LARGEST_PAGE)
         total, items = prompt_items.page(
@@ -57,16 +59,17 @@ class Prompts(APIView):
         responses={201: ENVELOPE},
     )
     def post(self, request: Request) -> Response:
-        made = prompt_items.create(read_body(request.data), by=require_llm_staff(request, _ADD))
+        made = prompt_items.create(read_body(request.data), by=caller_of(request))
         return enveloped(made, status=201)
 
 
-class Prompt(APIView):
+class Prompt(View):
     """One prompt."""
+
+    needs: ClassVar[Needs] = {"GET": _VIEW, "PUT": _CHANGE, "DELETE": _CHANGE}
 
     @extend_schema(operation_id="llm_prompt", summary="One prompt", responses={200: ENVELOPE})
     def get(self, request: Request, prompt_id: int) -> Response:
-        require_llm_staff(request, _VIEW)
         return enveloped(prompt_items.item(prompt_id))
 
     @extend_schema(
@@ -76,7 +79,7 @@ class Prompt(APIView):
         responses={200: ENVELOPE},
     )
     def put(self, request: Request, prompt_id: int) -> Response:
-        staff = require_llm_staff(request, _CHANGE)
+        staff = caller_of(request)
         return enveloped(prompt_items.update(prompt_id, read_body(request.data), by=staff))
 
     @extend_schema(
@@ -85,12 +88,14 @@ class Prompt(APIView):
         responses={200: ENVELOPE},
     )
     def delete(self, request: Request, prompt_id: int) -> Response:
-        prompt_items.delete(prompt_id, by=require_llm_staff(request, _CHANGE))
+        prompt_items.delete(prompt_id, by=caller_of(request))
         return enveloped({"id": prompt_id})
 
 
-class Activate(APIView):
+class Activate(View):
     """Put a prompt into use."""
+
+    needs: ClassVar[Needs] = {"POST": _CHANGE}
 
     @extend_schema(
         operation_id="llm_prompt_activate",
@@ -99,7 +104,7 @@ class Activate(APIView):
         responses={200: ENVELOPE},
     )
     def post(self, request: Request, prompt_id: int) -> Response:
-        staff = require_llm_staff(request, _CHANGE)
+        staff = caller_of(request)
         body: Any = request.data or {}
         number = body.get("version") if isinstance(body, dict) else "no object"
         if number is not None and (type(number) is not int or not 0 < number <= _LARGEST_NUMBER):
@@ -107,8 +112,10 @@ class Activate(APIView):
         return enveloped(prompt_items.activate(prompt_id, number, by=staff))
 
 
-class ActiveAgentPrompts(APIView):
+class ActiveAgentPrompts(View):
     """What a run that starts now is told."""
+
+    needs: ClassVar[Needs] = {"GET": _VIEW}
 
     @extend_schema(
         operation_id="llm_active_agent_prompts",
@@ -116,7 +123,6 @@ class ActiveAgentPrompts(APIView):
         responses={200: ENVELOPE},
     )
     def get(self, request: Request) -> Response:
-        require_llm_staff(request, _VIEW)
         found = {kind: prompt_items.in_use(kind) for kind in ("agent_system", "agent_tools")}
         return enveloped(found | {"system_message": active.effective_system_message()})
 

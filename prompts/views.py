@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, cast
+from typing import Any, ClassVar, Final, cast
 
 from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
-from config.auth.bearer import Caller, require_not_guest
+from config.auth.access import READ, Access, Needs
+from config.auth.bearer import Caller
 from config.auth.models import Scope, User
-from config.auth.rights import check_right
 from config.errors import Forbidden, InvalidRequest
+from config.rest_views import View
 from prompts import app_config, routing
 
 
@@ -23,6 +23,12 @@ class LlmAdminRequired(Forbidden):
     code = "llm_admin_required"
 
 
+def llm_staff(right: str) -> Access:
+    """Staff with this right; Forbidden `llm_admin_required` for others."""
+    return Access(Scope.ADMIN, right, refusal=LlmAdminRequired)
+
+
+_ENDPOINTS: Final = llm_staff("prompts.view_endpoint")
 ENVELOPE: Final = inline_serializer(
     "LlmAnswer",
     {
@@ -44,8 +50,10 @@ LISTED: Final = inline_serializer(
 )
 
 
-class Models(APIView):
+class Models(View):
     """The models that a run may ask for."""
+
+    needs: ClassVar[Needs] = {"GET": READ}
 
     @extend_schema(
         operation_id="llm_models",
@@ -60,17 +68,23 @@ class Models(APIView):
         },
     )
     def get(self, request: Request) -> Response:
+        caller = cast("Caller", request.auth)
         match request.query_params.get("view", "mapped"):
             case "mapped":
-                return listed(routing.list_models(cast("Caller", request.auth).user_id))
+                return listed(routing.list_models(caller.user_id))
             case "endpoints":
-                require_llm_staff(request, "prompts.view_endpoint")
+                _ENDPOINTS.check_sync(caller, request.user)
                 return listed(routing.list_endpoints())
         raise InvalidRequest("view must be mapped or endpoints.", code="view_unknown")
 
 
-class AppConfig(APIView):
+class AppConfig(View):
     """The settings that staff change while Parley runs."""
+
+    needs: ClassVar[Needs] = {
+        "GET": llm_staff("prompts.view_appsetting"),
+        "POST": llm_staff("prompts.change_appsetting"),
+    }
 
     @extend_schema(
         operation_id="llm_app_config",
@@ -80,7 +94,6 @@ class AppConfig(APIView):
         tags=["llm"],
     )
     def get(self, request: Request) -> Response:
-        require_llm_staff(request, "prompts.view_appsetting")
         return enveloped(app_config.shown())
 
     @extend_schema(
@@ -93,8 +106,7 @@ class AppConfig(APIView):
         tags=["llm"],
     )
     def post(self, request: Request) -> Response:
-        staff = require_llm_staff(request, "prompts.change_appsetting")
-        app_config.change(json_object_of(request), by=staff)
+        app_config.change(json_object_of(request), by=caller_of(request))
         return enveloped(app_config.shown())
 
 
@@ -116,12 +128,6 @@ def listed(items: list[dict[str, Any]], *, total: int | None = None, **more: int
     return Response({"code": 200, "msg": "success", "data": items} | counted | more)
 
 
-def require_llm_staff(request: Request, right: str) -> User:
-    """The staff account that calls, with this right; Forbidden `llm_admin_required` for others."""
-    caller = cast("Caller", request.auth)
-    require_not_guest(caller)
-    if not caller.is_staff or Scope.ADMIN not in caller.scopes:
-        raise LlmAdminRequired
-    user = cast("User", request.user)
-    check_right(user, right)
-    return user
+def caller_of(request: Request) -> User:
+    """The account that calls."""
+    return cast("User", request.user)

@@ -696,7 +696,7 @@ def test_an_unknown_view_is_refused() -> None:
 def test_staff_see_the_endpoints_with_masked_keys() -> None:
     endpoint = make_endpoint()
     response = get_models(
-        make_user(is_staff=True, is_superuser=True), "?view=endpoints", scopes=("admin",)
+        make_user(is_staff=True, is_superuser=True), "?view=endpoints", scopes=("read", "admin")
     )
     item = next(item for item in response.json()["data"] if item["endpoint_id"] == endpoint.pk)
     assert (item["name"], item["key_masked"], item["is_active"]) == (endpoint.name, "sk-p***0123", True)
