@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 
 from agents import config_form
 from agents.dialects.recognise import DIALECTS
-from agents.hostcalls.sealed_config import REFERENCE, secret_names
+from agents.hostcalls.sealed_config import owner_of, reference_to, refers
 from agents.hosting.manifest import RunnerManifest
 from agents.hosting.run_context import SCOPES
 from agents.models import KnowledgeBase, RunnerBinding
@@ -59,6 +59,9 @@ class BindingForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def clean(self) -> None:
         super().clean()
+        if self.changes_runner:
+            self.instance.config = {name: v for name, v in self._before().items() if not refers(v)}
+            return
         if self.manifest is None or self.cleaned_data.get("runner_id") != self.manifest.id:
             return
         self.new_keys = config_form.keys_of(self.manifest, self.cleaned_data)
@@ -68,13 +71,25 @@ class BindingForm(forms.ModelForm):  # type: ignore[type-arg]
             except InvalidRequest as refused:
                 self.add_error(config_form.PREFIX + name, refused.detail)
         if not self.errors:
-            asked = {i.name for i in self.manifest.config_schema if not config_form.is_secret(i)}
+            asked = {item.name for item in self.manifest.config_schema if not item.is_secret}
             kept = {name: value for name, value in self._before().items() if name not in asked}
             self.instance.config = kept | config_form.config_of(self.manifest, self.cleaned_data)
 
+    @property
+    def changes_runner(self) -> bool:
+        """Whether another runner is chosen: the keys that were entered for one go to no other."""
+        return self.instance.pk is not None and "runner_id" in self.changed_data
+
     def _before(self) -> dict[str, Any]:
+        """The present config, of whose references to keys only the binding's own stay."""
         held = self.instance.config
-        return held if isinstance(held, dict) else {}
+        if not isinstance(held, dict):
+            return {}
+        return {
+            name: value
+            for name, value in held.items()
+            if not refers(value) or value == reference_to(owner_of(self.instance.pk, name))
+        }
 
     def _among(self, name: str, known: tuple[str, ...], are: str = "") -> list[str]:
         given: list[str] = self.cleaned_data[name] or []
@@ -86,17 +101,17 @@ class BindingForm(forms.ModelForm):  # type: ignore[type-arg]
 def seal_keys(binding: RunnerBinding, keys: dict[str, str]) -> None:
     """Seal the keys that were entered, in place of the present ones."""
     for item, key in keys.items():
-        name = f"runner-binding-{binding.pk}-{item}"
-        secrets.store(name, key)
-        binding.config[item] = {REFERENCE: name}
+        owner = owner_of(binding.pk, item)
+        secrets.store(owner, key)
+        binding.config[item] = reference_to(owner)
     if keys:
         binding.save(update_fields=["config"])
 
 
-def forget_keys(bindings: Iterable[RunnerBinding]) -> None:
-    """The keys of these go with them."""
-    names = [name for binding in bindings for name in secret_names(binding.config)]
-    Secret.objects.filter(name__in=names, name__startswith="runner-binding-").delete()
+def forget_keys(bindings: Iterable[RunnerBinding]) -> int:
+    """Delete the keys that were entered for these; return how many."""
+    names = [owner_of(binding.pk, "").secret_name for binding in bindings]
+    return sum(Secret.objects.filter(name__startswith=name).delete()[0] for name in names)
 
 
 def form_for(manifest: RunnerManifest | None, config: dict[str, Any]) -> type[BindingForm]:

@@ -6,11 +6,11 @@ entered as JSON. What is entered becomes the binding's `config`, under the item'
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from django import forms
+from django.core.exceptions import ValidationError
 from unfold.widgets import (
     UnfoldAdminIntegerFieldWidget,
     UnfoldAdminPasswordWidget,
@@ -21,28 +21,21 @@ from unfold.widgets import (
     UnfoldBooleanWidget,
 )
 
+from agents.hostcalls.sealed_config import REFERENCE, refers
 from agents.hosting.manifest import FormItem, RunnerManifest, text_of
 from agents.models import KnowledgeBase
 from agents.tools import mcp, registry
 from prompts.models import ModelMapping
 
 PREFIX: Final = "config__"
-_SECRET: Final = re.compile(r"secret|token|passw|api.?key|credential|private.?key", re.IGNORECASE)
 _NONE: Final[tuple[Any, ...]] = ("", None, [], ())
-
-
-def is_secret(item: FormItem) -> bool:
-    """Whether what is entered here is a key: it is sealed, and never shown again."""
-    return item.type in ("secret", "password") or (
-        item.type == "string" and bool(_SECRET.search(item.name))
-    )
 
 
 def fields_of(manifest: RunnerManifest, config: dict[str, Any]) -> dict[str, forms.Field]:
     """A form field for each item, by its name in the admin form, with what the config holds now."""
     found: dict[str, forms.Field] = {}
     for item in manifest.config_schema:
-        if is_secret(item):
+        if item.is_secret:
             found[PREFIX + item.name] = _key(item, is_set=bool(config.get(item.name)))
             continue
         field = _FIELDS.get(item.type, _json)(item)
@@ -59,13 +52,13 @@ def config_of(manifest: RunnerManifest, cleaned: dict[str, Any]) -> dict[str, An
     return {
         item.name: _stored(item, cleaned[PREFIX + item.name])
         for item in manifest.config_schema
-        if not is_secret(item) and cleaned.get(PREFIX + item.name) not in _NONE
+        if not item.is_secret and cleaned.get(PREFIX + item.name) not in _NONE
     }
 
 
 def keys_of(manifest: RunnerManifest, cleaned: dict[str, Any]) -> dict[str, str]:
     """The keys that were entered now, in the clear: they are to be sealed."""
-    items = [item.name for item in manifest.config_schema if is_secret(item)]
+    items = [item.name for item in manifest.config_schema if item.is_secret]
     return {name: cleaned[PREFIX + name] for name in items if cleaned.get(PREFIX + name)}
 
 
@@ -117,7 +110,17 @@ def _switch(item: FormItem) -> forms.Field:
 
 
 def _json(item: FormItem) -> forms.Field:
-    return forms.JSONField(widget=UnfoldAdminTextareaWidget(attrs={"rows": 4}))
+    widget = UnfoldAdminTextareaWidget(attrs={"rows": 4})
+    return forms.JSONField(widget=widget, validators=[_no_reference])
+
+
+def _no_reference(value: Any) -> None:
+    """ValidationError for a value that refers to a sealed key: only what is entered as a key is one."""
+    if refers(value):
+        raise ValidationError(
+            f"{REFERENCE} cannot be entered: a key is entered in a field of its own, which the runner's "
+            "form has for it."
+        )
 
 
 def _choice(item: FormItem) -> forms.Field:

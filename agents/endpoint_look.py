@@ -51,7 +51,8 @@ def look_at(endpoint: Endpoint) -> Found:
     if endpoint.dialect == ProviderDialect.DEMO:
         return True, "The demo answers offline; there is nothing to connect to.", ()
     try:
-        key = secrets.open_sealed(endpoint.secret.sealed) if endpoint.secret else ""
+        sealed = secrets.sealed_of(endpoint.secret)
+        key = secrets.open_secret(sealed, secrets.Purpose.MODEL_ENDPOINT.of(endpoint.pk))
     except secrets.SecretUnreadable:
         return False, "The stored key cannot be opened: enter it again.", ()
     if endpoint.needs_key and not key:

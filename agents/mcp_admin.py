@@ -22,7 +22,6 @@ from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldBooleanWidget
 from agents.lines import LinesField
 from agents.mcp_models import McpServer, McpTransport
 from agents.tools.mcp.entering import (
-    Kind,
     as_server,
     delete_server,
     masked,
@@ -31,7 +30,7 @@ from agents.tools.mcp.entering import (
 )
 from agents.tools.mcp.naming import model_name, usable_schema
 from agents.tools.mcp.opening import look_once
-from agents.tools.mcp.servers import StdioRefused, check_stdio
+from agents.tools.mcp.servers import Kind, StdioRefused, check_stdio
 from config.auth.models import User
 from config.errors import InvalidRequest
 from config.listing import ModelAdmin
@@ -157,11 +156,11 @@ class McpServerAdmin(ModelAdmin):
 
     @admin.display(description="Present headers")
     def shown_headers(self, server: McpServer) -> str:
-        return "; ".join(masked(server.headers)) or "–"
+        return "; ".join(masked(server, "headers")) or "–"
 
     @admin.display(description="Present variables")
     def shown_env(self, server: McpServer) -> str:
-        return "; ".join(masked(server.env)) or "–"
+        return "; ".join(masked(server, "env")) or "–"
 
     def save_model(
         self, request: HttpRequest, obj: McpServer, form: McpServerForm, change: bool

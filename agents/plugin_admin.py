@@ -175,7 +175,7 @@ class PluginRuntimeAdmin(ModelAdmin):
     ) -> None:
         super().save_model(request, obj, form, change)
         if token := form.cleaned_data.get("new_token"):
-            obj.token = secrets.store(f"plugin:{obj.pk}", token)
+            obj.token = secrets.store(secrets.Purpose.PLUGIN_RUNTIME.of(obj.pk), token)
             obj.save(update_fields=["token", "updated_at"])
         elif form.cleaned_data.get("remove_token") and obj.token is not None:
             obj.token.delete()

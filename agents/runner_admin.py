@@ -114,6 +114,8 @@ class RunnerBindingAdmin(ModelAdmin):
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
+        if change and form.changes_runner and forget_keys([obj]):
+            messages.warning(request, "The keys entered for the other runner were removed.")
         seal_keys(obj, form.new_keys)
         transaction.on_commit(bindings.forget)
 

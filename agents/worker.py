@@ -30,6 +30,7 @@ from agents.sources import add_sources
 from agents.sweeper import sweep_for_ever
 from agents.tools import mcp
 from config import cancelling, database, ring
+from config.audit import openings
 from conversations.log import Writer
 from conversations.metrics.keeping import keep_for_ever
 from conversations.upkeep import upkeep_for_ever
@@ -75,6 +76,7 @@ class Worker:
                 upkeep_for_ever(),
                 keep_for_ever(),
                 keep_warm(),
+                openings.write_for_ever(),
                 mcp.connect_for_ever(),
                 connect_plugins(self.name),
                 tidy_for_ever(),

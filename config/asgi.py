@@ -20,6 +20,7 @@ from agents.consumers import NoSuchSocket, RunConsumer  # noqa: E402
 from agents.load import load  # noqa: E402
 from agents.sweeper import sweep_for_ever  # noqa: E402
 from config import cancelling, database, limits, shared  # noqa: E402
+from config.audit import openings  # noqa: E402
 from config.handler import HotHandler, Split  # noqa: E402
 from config.middleware import RequestId  # noqa: E402
 from config.posts import Posts  # noqa: E402
@@ -43,6 +44,7 @@ _CHORES = (
     keep_for_ever,
     load.count_for_ever,
     keep_warm,
+    openings.write_for_ever,
     limits.tell_for_ever,
     guards.obey_for_ever,
     guards.renew_for_ever,

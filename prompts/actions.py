@@ -126,7 +126,7 @@ def rotate_secret(endpoint: Endpoint, key: str, *, by: User | None = None) -> No
     key = key.strip()
     before = endpoint.secret.mask if endpoint.secret else ""
     if key:
-        endpoint.secret = secrets.store(f"endpoint:{endpoint.pk}", key)
+        endpoint.secret = secrets.store(secrets.Purpose.MODEL_ENDPOINT.of(endpoint.pk), key)
         endpoint.save(update_fields=["secret", "updated_at"])
     else:
         _remove_secret(endpoint)

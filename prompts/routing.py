@@ -24,6 +24,7 @@ from prompts import app_settings, secrets, tiers
 from prompts.models import Endpoint, ModelCandidate, ModelMapping, ProviderDialect
 from prompts.prices import OwnPrice
 from prompts.remembered import Remembered
+from prompts.secrets import Purpose, Sealed
 
 log = structlog.get_logger(__name__)
 
@@ -37,7 +38,7 @@ _CANDIDATES: Final = """
 """
 _ROUTES: Final = f"""
     SELECT m.key, m.supports_vision, m.supports_tools, m.required_tier, m.family, m.context_tokens,
-           e.id, e.provider, e.dialect, e.base_url, c.model, s.sealed,
+           e.id, e.provider, e.dialect, e.base_url, c.model, s.name, s.sealed,
            c.input_price, c.output_price, c.cached_input_price, c.cache_write_price,
            c.temperature, c.max_tokens, c.top_p, c.frequency_penalty, c.presence_penalty, c.stop,
            c.seed, c.reasoning_effort, c.reasoning_budget, e.images_by_url
@@ -203,11 +204,13 @@ def _candidate(
     dialect: str,
     base_url: str,
     model: str,
+    name: str | None,
     sealed: str | None,
     *told: Any,
 ) -> Candidate | None:
     try:
-        key = secrets.open_sealed(sealed) if sealed else ""
+        secret = Sealed(name, sealed) if name and sealed else None
+        key = secrets.open_secret(secret, Purpose.MODEL_ENDPOINT.of(endpoint_id))
     except secrets.SecretUnreadable as error:
         log.error("candidate skipped", endpoint_id=endpoint_id, model=model, reason=error.detail)
         return None

@@ -16,11 +16,13 @@ from config.errors import InvalidRequest
 from prompts import secrets
 from prompts.models import AppSetting, Secret
 from prompts.remembered import Remembered
+from prompts.secrets import Purpose, Sealed
 
 log = structlog.get_logger(__name__)
 
 LONGEST_KEY: Final = 512
 _NAME: Final = "web_search_exa"
+_OWNER: Final = Purpose.WEB_SEARCH.of(_NAME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ def store_key(key: str, *, by: User | None) -> None:
     key = check_key(key)
     before = key_shown()
     if key:
-        secrets.store(_NAME, key)
+        secrets.store(_OWNER, key)
     else:
         Secret.objects.filter(name=_NAME).delete()
     transaction.on_commit(_sealed.forget)
@@ -77,15 +79,14 @@ def store_key(key: str, *, by: User | None) -> None:
 
 async def open_key() -> str:
     """The key, open, for one search; "" when there is none. Raises `SecretUnreadable`."""
-    sealed = await _sealed.get()
-    return secrets.open_sealed(sealed) if sealed else settings.EXA_API_KEY
+    return secrets.open_secret(await _sealed.get(), _OWNER) or settings.EXA_API_KEY
 
 
-async def _read() -> str:
+async def _read() -> Sealed | None:
     async with connection() as held:
-        cursor = await held.execute("SELECT sealed FROM prompts_secret WHERE name = %s", [_NAME])
+        cursor = await held.execute("SELECT name, sealed FROM prompts_secret WHERE name = %s", [_NAME])
         row = await cursor.fetchone()
-    return str(row[0]) if row else ""
+    return Sealed(*row) if row else None
 
 
 _sealed: Final = Remembered(_read, seconds=1.0)

@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 
 from prompts import app_settings, secrets, web_search
 from prompts.models import AppSetting, Secret
+from prompts.secrets import Purpose
 from tests.client import Client
 
 CONFIG = "/api/v1/llm/app/config"
@@ -89,7 +90,7 @@ def test_the_key_is_sealed_shown_masked_and_removed(staff: Client, settings: Set
     }
     stored = Secret.objects.get(name="web_search_exa")
     assert KEY not in stored.sealed
-    assert secrets.open_sealed(stored.sealed) == KEY
+    assert secrets.open_secret(secrets.sealed_of(stored), Purpose.WEB_SEARCH.of(stored.name)) == KEY
     settings.EXA_API_KEY = "12345678"
     assert read(staff)["web_search_exa_api_key_source"] == "db"
     write(staff, {"web_search_exa_api_key": ""})

@@ -270,7 +270,8 @@ def address(endpoint: Endpoint | None = None, **more: str) -> dict[str, str]:
 
 def stored_key(endpoint: Endpoint) -> str:
     endpoint.refresh_from_db()
-    return secrets.open_sealed(endpoint.secret.sealed) if endpoint.secret else ""
+    sealed = secrets.sealed_of(endpoint.secret)
+    return secrets.open_secret(sealed, secrets.Purpose.MODEL_ENDPOINT.of(endpoint.pk))
 
 
 def test_a_key_goes_in_and_never_comes_out(staff: Client) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
@@ -15,9 +17,14 @@ from django.db import transaction
 from pytest_django import Settings
 from structlog.testing import capture_logs
 
+from config.audit import openings
+from config.audit.models import AuditEntry
+from config.database import run_sync
 from config.errors import InvalidRequest
 from prompts import actions, secrets
 from prompts.models import Endpoint, Secret
+from prompts.secrets import Owner, Purpose, Sealed, SecretForeign, SecretUnreadable, open_secret
+from tests.mcp_host import wait_until
 
 KEY = "sk-proj-abcdefghijklmnop-0123"
 
@@ -34,6 +41,27 @@ def new_key() -> str:
     return Fernet.generate_key().decode()
 
 
+def new_owner() -> Owner:
+    """An owner whose secret nobody else has."""
+    return Purpose.MODEL_ENDPOINT.of(uuid4().hex)
+
+
+def sealed(text: str, owner: Owner) -> Sealed:
+    return Sealed(owner.secret_name, secrets.seal(text))
+
+
+def opened(name: str, owner: Owner) -> str:
+    return open_secret(secrets.sealed_of(Secret.objects.get(name=name)), owner)
+
+
+def openings_of(owner: Owner, count: int) -> list[AuditEntry]:
+    """So many entries about the owner's secret; a server of this process may be writing them."""
+    run_sync(openings.write())
+    found = AuditEntry.objects.filter(object_name=owner.secret_name, action=openings.ACTION)
+    wait_until(lambda: found.count() >= count)
+    return list(found.order_by("id"))
+
+
 def make_endpoint() -> Endpoint:
     return Endpoint.objects.create(
         name=uuid4().hex, provider="acme", base_url="https://api.example.com/v1"
@@ -41,10 +69,72 @@ def make_endpoint() -> Endpoint:
 
 
 def test_what_is_sealed_opens_again_and_is_not_readable() -> None:
-    sealed = secrets.seal("鍵 and key")
-    assert secrets.open_sealed(sealed) == "鍵 and key"
-    assert "key" not in sealed
-    assert secrets.seal("鍵 and key") != sealed
+    owner = new_owner()
+    one, two = sealed("鍵 and key", owner), sealed("鍵 and key", owner)
+    assert open_secret(one, owner) == open_secret(two, owner) == "鍵 and key"
+    assert "key" not in one.text
+    assert one != two
+    assert open_secret(None, owner) == ""
+
+
+OTHERS = [
+    Purpose.MODEL_ENDPOINT.of(2),
+    Purpose.MODEL_ENDPOINT.of(12),
+    Purpose.RUNNER_BINDING.of(1, "key"),
+    Purpose.RUNNER_BINDING.of(1, "2-key"),
+    Purpose.RUNNER_BINDING.of(12, "key"),
+    Purpose.PLUGIN_RUNTIME.of(1),
+    Purpose.MCP_SERVER.of(1, "headers"),
+    Purpose.MCP_SERVER.of(1, "env"),
+    Purpose.WEB_SEARCH.of("web_search_exa"),
+]
+
+
+@pytest.mark.parametrize("owner", OTHERS)
+def test_a_secret_is_opened_for_its_own_purpose_row_and_item_and_for_no_other(owner: Owner) -> None:
+    own = sealed(KEY, owner)
+    for other in OTHERS:
+        if other == owner:
+            assert open_secret(own, other) == KEY
+            continue
+        with pytest.raises(SecretForeign) as refusal:
+            open_secret(own, other)
+        assert refusal.value.error_code == "secret_foreign"
+        assert not any(text in refusal.value.detail for text in (KEY, own.name, other.secret_name))
+
+
+def test_each_opening_stands_in_the_audit_log_once_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, unread = new_owner(), new_owner()
+    for _ in range(3):
+        open_secret(sealed(KEY, owner), owner)
+    with pytest.raises(SecretForeign):
+        open_secret(sealed(KEY, owner), unread)
+    (entry,) = openings_of(owner, 1)
+    assert (entry.object_type, entry.object_id) == ("prompts.endpoint", owner.pk)
+    assert entry.after["purpose"] == "model endpoint"
+    assert entry.after["process"].endswith(f":{os.getpid()}")
+    assert KEY not in str(list(AuditEntry.objects.filter(pk=entry.pk).values()))
+    assert openings_of(unread, 0) == []
+    monkeypatch.setattr(openings, "EVERY_S", 0.0)
+    open_secret(sealed(KEY, owner), owner)
+    assert len(openings_of(owner, 2)) == 2
+
+
+def test_what_could_not_be_written_of_an_opening_is_written_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def away() -> None:
+        tries.append("write")
+        raise OSError
+
+    tries: list[str] = []
+    owner = new_owner()
+    with monkeypatch.context() as patch, suppress(OSError):
+        patch.setattr(openings, "database", SimpleNamespace(connection=away))
+        open_secret(sealed(KEY, owner), owner)
+        run_sync(openings.write())
+    assert tries
+    assert len(openings_of(owner, 1)) == 1
 
 
 @pytest.mark.parametrize(
@@ -64,36 +154,39 @@ def test_a_mask_shows_the_ends_of_long_keys_only(text: str, shown: str) -> None:
 def test_an_older_sealing_key_still_opens(settings: Settings) -> None:
     old, new = new_key(), new_key()
     settings.SEALING_KEYS = [old]
-    sealed = secrets.seal(KEY)
+    owner = new_owner()
+    held = sealed(KEY, owner)
     settings.SEALING_KEYS = [new, old]
-    assert secrets.open_sealed(sealed) == KEY
-    assert not secrets.is_newest(sealed)
-    assert secrets.is_newest(secrets.seal(KEY))
+    assert open_secret(held, owner) == KEY
+    row = Secret(pk=0, name=held.name, sealed=held.text)
+    assert [secrets.seal_again(row), secrets.seal_again(row)] == [True, False]
+    assert open_secret(secrets.sealed_of(row), owner) == KEY
 
 
-@pytest.mark.parametrize("sealed", ["", "nonsense", "ключ", secrets.seal(KEY)])
+@pytest.mark.parametrize("text", ["", "nonsense", "ключ", secrets.seal(KEY)])
 def test_without_the_right_sealing_key_the_error_names_the_setting(
-    settings: Settings, sealed: str
+    settings: Settings, text: str
 ) -> None:
     settings.SEALING_KEYS = [new_key()]
-    with pytest.raises(secrets.SecretUnreadable, match="SEALING_KEYS") as refusal:
-        secrets.open_sealed(sealed)
+    owner = new_owner()
+    with pytest.raises(SecretUnreadable, match="SEALING_KEYS") as refusal:
+        open_secret(Sealed(owner.secret_name, text), owner)
     assert refusal.value.error_code == "secret_unreadable"
     assert KEY not in str(refusal.value)
 
 
 def test_storing_again_replaces_the_key_under_its_name() -> None:
-    name = uuid4().hex
-    first = secrets.store(name, KEY)
-    second = secrets.store(name, "sk-another-key-9999")
+    owner = new_owner()
+    first = secrets.store(owner, KEY)
+    second = secrets.store(owner, "sk-another-key-9999")
     assert (second.pk, second.mask) == (first.pk, "sk-a***9999")
-    assert secrets.open_sealed(Secret.objects.get(name=name).sealed) == "sk-another-key-9999"
+    assert opened(owner.secret_name, owner) == "sk-another-key-9999"
 
 
 @pytest.mark.parametrize("text", ["", "two\nlines", "nul\x00", "kéy", "x" * 4097])
 def test_what_no_header_could_carry_is_refused_without_being_repeated(text: str) -> None:
     with pytest.raises(InvalidRequest) as refusal:
-        secrets.store(uuid4().hex, text)
+        secrets.store(new_owner(), text)
     assert refusal.value.error_code == "key_invalid"
     assert not text or text not in refusal.value.detail
 
@@ -104,10 +197,8 @@ def test_an_endpoints_key_is_set_changed_and_removed_and_never_logged() -> None:
         actions.rotate_secret(endpoint, f"  {KEY}\n")
         endpoint.refresh_from_db()
         assert endpoint.secret is not None
-        assert (endpoint.secret.mask, secrets.open_sealed(endpoint.secret.sealed)) == (
-            "sk-p***0123",
-            KEY,
-        )
+        owner = Purpose.MODEL_ENDPOINT.of(endpoint.pk)
+        assert (endpoint.secret.mask, opened(f"endpoint:{endpoint.pk}", owner)) == ("sk-p***0123", KEY)
         actions.rotate_secret(endpoint, "")
     assert Endpoint.objects.get(pk=endpoint.pk).secret is None
     assert not Secret.objects.filter(name=f"endpoint:{endpoint.pk}").exists()
@@ -135,15 +226,15 @@ def test_rotate_keys_seals_every_secret_again_and_a_second_time_changes_nothing(
         Secret.objects.all().delete()
         settings.SEALING_KEYS = [old]
         for number in range(8):
-            secrets.store(f"s{number}", f"{KEY}-{number}")
+            secrets.store(Purpose.PLUGIN_RUNTIME.of(number), f"{KEY}-{number}")
         settings.SEALING_KEYS = [new, old]
         first = rotate()
         settings.SEALING_KEYS = [new]
-        sealed = dict(Secret.objects.values_list("name", "sealed"))
-        opened = {name: secrets.open_sealed(text) for name, text in sealed.items()}
+        held = dict(Secret.objects.values_list("name", "sealed"))
+        texts = [opened(f"plugin:{n}", Purpose.PLUGIN_RUNTIME.of(n)) for n in range(8)]
         second = rotate()
-        unchanged = dict(Secret.objects.values_list("name", "sealed")) == sealed
-    assert opened == {f"s{number}": f"{KEY}-{number}" for number in range(8)}
+        unchanged = dict(Secret.objects.values_list("name", "sealed")) == held
+    assert texts == [f"{KEY}-{number}" for number in range(8)]
     assert first.splitlines() == [
         "3 of 8 keys looked at, 3 sealed again",
         "6 of 8 keys looked at, 6 sealed again",
@@ -160,12 +251,14 @@ def test_rotate_keys_names_what_it_cannot_open_and_rotates_the_rest(settings: Se
     with undone():
         Secret.objects.all().delete()
         settings.SEALING_KEYS = [old]
-        secrets.store("readable", KEY)
+        owner = new_owner()
+        secrets.store(owner, KEY)
         Secret.objects.create(name="lost", sealed=Fernet(new_key()).encrypt(b"x").decode(), mask="*")
         settings.SEALING_KEYS = [new, old]
         with pytest.raises(CommandError, match=r"1 cannot be opened by any of SEALING_KEYS: lost\."):
             rotate()
-        assert secrets.is_newest(Secret.objects.get(name="readable").sealed)
+        settings.SEALING_KEYS = [new]
+        assert opened(owner.secret_name, owner) == KEY
 
 
 def rotate() -> str:

@@ -76,7 +76,7 @@ async def agent_context(context: RunContext, scene: Scene) -> AgentRunContext:
             timezone=settings.TIME_ZONE,
             static_refs=_static_refs(scene),
         ),
-        config=await sealed_config.opened(scene.binding.config),
+        config=await sealed_config.opened(scene.binding, scene.manifest),
         bootstrap=_bootstrap(context, scene.manifest),
         metadata={"params": params(context.request.forwarded_props), "model": scene.model},
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+_SECRET: Final = re.compile(r"secret|token|passw|api.?key|credential|private.?key", re.IGNORECASE)
 I18n = dict[str, str]
 """A text by language, `{"en_US": …, "zh_Hans": …}`."""
 
@@ -66,6 +68,12 @@ class FormItem(Struct, frozen=True):
     required: bool = False
     default: Any = None
     options: list[dict[str, Any]] | None = None
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether what is entered here is a key: it is sealed, and never shown again."""
+        named_so = self.type == "string" and bool(_SECRET.search(self.name))
+        return named_so or self.type in ("secret", "password")
 
 
 class RunnerManifest(Struct, frozen=True, kw_only=True):

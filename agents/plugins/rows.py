@@ -10,10 +10,10 @@ from typing import Any, Final
 from uuid import UUID
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
 from config.database import connection
-from prompts import secrets
+from prompts.secrets import Purpose, Sealed, open_secret
 
 
 class Runtime(Struct, frozen=True, kw_only=True):
@@ -28,25 +28,26 @@ class Runtime(Struct, frozen=True, kw_only=True):
     args: tuple[str, ...]
     directory: str
     profile: str
-    sealed_token: str = field(default="")
+    sealed_token: Sealed | None = None
 
     def __repr__(self) -> str:
         return f"Runtime({self.name!r})"
 
     def token(self) -> str:
         """The token, open; "" of none. Raises `SecretUnreadable`."""
-        return secrets.open_sealed(self.sealed_token) if self.sealed_token else ""
+        return open_secret(self.sealed_token, Purpose.PLUGIN_RUNTIME.of(self.id))
 
 
 HOLD_S: Final = 10
 _COLUMNS: Final = """
-runtime.id, name, identity, transport, url, command, args, directory, profile,
-coalesce((SELECT sealed FROM prompts_secret WHERE prompts_secret.id = runtime.token_id), '')
+runtime.id, runtime.name, identity, transport, url, command, args, directory, profile,
+secret.name, secret.sealed
 """
 _ACTIVE: Final = f"""
 SELECT {_COLUMNS}, held_by = %(worker)s AND held_until > now() + make_interval(secs => %(early)s),
     transport = 'stdio' OR held_by = %(worker)s OR held_until IS NULL OR held_until < now()
-FROM agents_pluginruntime AS runtime WHERE is_active ORDER BY name
+FROM agents_pluginruntime AS runtime LEFT JOIN prompts_secret AS secret ON secret.id = token_id
+WHERE is_active ORDER BY runtime.name
 """
 _HOLD: Final = """
 UPDATE agents_pluginruntime
@@ -111,5 +112,5 @@ def _runtime(row: Any) -> Runtime:
         args=tuple(row[6]),
         directory=row[7],
         profile=row[8],
-        sealed_token=row[9],
+        sealed_token=Sealed(row[9], row[10]) if row[9] else None,
     )

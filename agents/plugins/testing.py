@@ -22,6 +22,7 @@ from agents.plugins.listing import shown
 from agents.plugins.pipes import opened
 from agents.plugins.rows import Runtime
 from agents.plugins.speech import Speech, read_runners
+from prompts.secrets import sealed_of
 
 _FOR_PLUGINS_S: Final = 5.0
 _LOOK_S: Final = 0.2
@@ -47,7 +48,7 @@ def as_runtime(row: PluginRuntime) -> Runtime:
         args=tuple(row.args),
         directory=row.directory,
         profile=row.profile,
-        sealed_token=row.token.sealed if row.token else "",
+        sealed_token=sealed_of(row.token),
     )
 
 

@@ -11,9 +11,10 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client as Browser
 
-from agents.hostcalls import sealed_config
+from agents.hostcalls import catalogue, sealed_config
+from agents.hostcalls.grants import Binding
 from agents.hosting import asks
-from agents.hosting.manifest import FormItem
+from agents.hosting.manifest import FormItem, RunnerManifest
 from agents.models import HostArtifact, HostBlob, HostState, KnowledgeBase, RunnerBinding
 from prompts.models import ModelMapping, Secret
 from tests.client import Client
@@ -63,6 +64,12 @@ def posted(runner_id: str, **more: str) -> dict[str, str]:
     } | more  # fmt: skip
 
 
+def _met(rule: RunnerBinding) -> tuple[Binding, RunnerManifest]:
+    """The rule as a run meets it, and its runner's manifest."""
+    binding = Binding(id=rule.pk, name=rule.name, config=rule.config)
+    return binding, next(one for one in catalogue.manifests() if one.id == rule.runner_id)
+
+
 KEY = "sk-of-a-runner-0123456789"
 ADD = "/admin/agents/runnerbinding/add/"
 
@@ -100,6 +107,8 @@ def test_the_page_says_which_runners_there_are_and_how_they_do(
         ({"state_scopes": "galaxy"}, "There is no galaxy"),
         ({"dialect": "french"}, "There is no protocol french: write one of text, run-agent-input"),
         ({"runner_id": "chat"}, "python:name or builtin:name"),
+        ({"config__odd": '{"$secret": "endpoint:2"}'}, "$secret cannot be entered"),
+        ({"config__odd": '[{"a": {"$secret": 1}}]'}, "$secret cannot be entered"),
     ],
 )
 def test_a_binding_that_cannot_work_is_refused_with_the_fix(
@@ -127,7 +136,7 @@ def test_a_binding_is_saved_with_its_lists_and_the_runners_own_settings(
     try:
         assert (rule.tools, rule.storage, rule.is_active) == (["a", "b"], ["plugin"], False)
         assert KEY not in json.dumps(rule.config)
-        told = run(sealed_config.opened(rule.config))
+        told = run(sealed_config.opened(*_met(rule)))
         assert told.pop("api-key") == KEY
         rule.config.pop("api-key")
         assert rule.config == told == {
@@ -145,7 +154,7 @@ def test_a_binding_is_saved_with_its_lists_and_the_runners_own_settings(
         assert again.status_code == 302
         rule.refresh_from_db()
         assert "mode" not in rule.config
-        assert run(sealed_config.opened(rule.config))["api-key"] == KEY
+        assert run(sealed_config.opened(*_met(rule)))["api-key"] == KEY
         odd = browser.post(change, fields | {"config__api-key": "schlüssel"})
         assert "printable ASCII" in odd.content.decode()
         assert browser.get("/admin/agents/runnerbinding/").status_code == 200

@@ -50,7 +50,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RuntimeHome]:
 def runtime(home: RuntimeHome, enter_runtime: Callable[..., PluginRuntime]) -> PluginRuntime:
     """Its row."""
     row = enter_runtime(url=home.url, is_active=False)
-    row.token = secrets.store(f"plugin:{row.pk}", TOKEN)
+    row.token = secrets.store(secrets.Purpose.PLUGIN_RUNTIME.of(row.pk), TOKEN)
     row.is_active = True
     row.save()
     return row

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Final, Literal
+from typing import Final
 
 import structlog
 from django.db import transaction
 
 from agents.mcp_models import McpServer
-from agents.tools.mcp.servers import Server, open_pairs, seal_pairs
+from agents.tools.mcp.servers import Kind, Server, open_pairs, seal_pairs
 from config.audit.recording import record
 from config.auth.models import User
 from config.errors import InvalidRequest
@@ -18,7 +18,6 @@ from prompts.models import Secret
 
 log = structlog.get_logger(__name__)
 
-Kind = Literal["headers", "env"]
 _NAMES: Final = {
     "headers": re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}"),
     "env": re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}"),
@@ -62,16 +61,16 @@ def _wrong(kind: Kind, number: int) -> InvalidRequest:
 def store_pairs(server: McpServer, kind: Kind, pairs: dict[str, str], *, by: User | None) -> None:
     """Seal these in place of the present ones; none removes them."""
     held: Secret | None = getattr(server, kind)
-    before = "; ".join(masked(held))
+    before = "; ".join(masked(server, kind))
     if pairs:
         sealed = {"sealed": seal_pairs(pairs), "mask": ", ".join(pairs)[:64]}
-        name = f"mcp:{server.pk}:{kind}"
+        name = secrets.Purpose.MCP_SERVER.of(server.pk, kind).secret_name
         setattr(server, kind, Secret.objects.update_or_create(name=name, defaults=sealed)[0])
         server.save(update_fields=[kind, "updated_at"])
     elif held is not None:
         held.delete()
         setattr(server, kind, None)
-    after = "; ".join(masked(getattr(server, kind)))
+    after = "; ".join(masked(server, kind))
     record(f"key changed: {kind}", server, by=by, before={kind: before}, after={kind: after})
     log.info("mcp secret changed", server=server.label, what=kind, by=by.get_username() if by else "")
 
@@ -86,12 +85,10 @@ def delete_server(server: McpServer, *, by: User | None) -> None:
     server.delete()
 
 
-def masked(secret: Secret | None) -> list[str]:
+def masked(server: McpServer, kind: Kind) -> list[str]:
     """The names with their values masked, a line each."""
-    if secret is None:
-        return []
     try:
-        pairs = open_pairs(secret.sealed)
+        pairs = open_pairs(secrets.sealed_of(getattr(server, kind)), server.pk, kind)
     except secrets.SecretUnreadable:
         return ["They cannot be opened: enter them again."]
     return [f"{name}: {_mask(value)}" for name, value in pairs.items()]
@@ -120,6 +117,6 @@ def as_server(row: McpServer) -> Server:
         allowed_tools=frozenset(row.allowed_tools),
         requires_approval=row.requires_approval,
         timeout_s=row.timeout_s,
-        sealed_headers=row.headers.sealed if row.headers else "",
-        sealed_env=row.env.sealed if row.env else "",
+        sealed_headers=secrets.sealed_of(row.headers),
+        sealed_env=secrets.sealed_of(row.env),
     )

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 from django.conf import settings
-from msgspec import Struct, field
+from msgspec import Struct
 
 from agents.programs import is_allowed
 from config.database import connection
 from prompts import secrets
+from prompts.secrets import Purpose, Sealed
 
+Kind = Literal["headers", "env"]
 _decode: Final = msgspec.json.Decoder(dict[str, str]).decode
 
 
@@ -33,8 +35,8 @@ class Server(Struct, frozen=True, kw_only=True):
     allowed_tools: frozenset[str]
     requires_approval: bool
     timeout_s: int
-    sealed_headers: str = field(default="")
-    sealed_env: str = field(default="")
+    sealed_headers: Sealed | None = None
+    sealed_env: Sealed | None = None
 
     def __repr__(self) -> str:
         return f"Server({self.label!r})"
@@ -45,11 +47,11 @@ class Server(Struct, frozen=True, kw_only=True):
 
     def headers(self) -> dict[str, str]:
         """The headers, open. Raises `SecretUnreadable`."""
-        return open_pairs(self.sealed_headers)
+        return open_pairs(self.sealed_headers, self.id, "headers")
 
     def env(self) -> dict[str, str]:
         """The variables, open. Raises `SecretUnreadable`."""
-        return open_pairs(self.sealed_env)
+        return open_pairs(self.sealed_env, self.id, "env")
 
 
 def seal_pairs(pairs: Mapping[str, str]) -> str:
@@ -57,9 +59,10 @@ def seal_pairs(pairs: Mapping[str, str]) -> str:
     return secrets.seal(msgspec.json.encode(dict(pairs)).decode())
 
 
-def open_pairs(sealed: str) -> dict[str, str]:
+def open_pairs(sealed: Sealed | None, server_id: int, kind: Kind) -> dict[str, str]:
     """Names and values again; {} of nothing. Raises `SecretUnreadable`."""
-    return _decode(secrets.open_sealed(sealed)) if sealed else {}
+    text = secrets.open_secret(sealed, Purpose.MCP_SERVER.of(server_id, kind))
+    return _decode(text) if text else {}
 
 
 def check_stdio(command: str, args: tuple[str, ...], env: Mapping[str, str]) -> None:
@@ -82,7 +85,7 @@ def check_stdio(command: str, args: tuple[str, ...], env: Mapping[str, str]) -> 
 
 _ACTIVE: Final = """
 SELECT server.id, label, transport, url, command, args, all_tools, allowed_tools,
-       requires_approval, timeout_s, coalesce(headers.sealed, ''), coalesce(env.sealed, '')
+       requires_approval, timeout_s, headers.name, headers.sealed, env.name, env.sealed
 FROM agents_mcpserver AS server
 LEFT JOIN prompts_secret AS headers ON headers.id = headers_id
 LEFT JOIN prompts_secret AS env ON env.id = env_id
@@ -119,8 +122,8 @@ async def active_servers() -> tuple[Server, ...]:
             allowed_tools=frozenset(row[7]),
             requires_approval=row[8],
             timeout_s=row[9],
-            sealed_headers=row[10],
-            sealed_env=row[11],
+            sealed_headers=Sealed(row[10], row[11]) if row[10] else None,
+            sealed_env=Sealed(row[12], row[13]) if row[12] else None,
         )
         for row in rows
     )

@@ -11,6 +11,8 @@ from typing import Any, Final
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
+from config.audit import openings
+from config.database import run_sync
 from prompts import secrets
 from prompts.models import Secret
 
@@ -29,6 +31,7 @@ class Command(BaseCommand):
             sealed += _reseal(batch, unreadable)
             seen, last = seen + len(batch), batch[-1]
             self.stdout.write(f"{seen} of {total} keys looked at, {sealed} sealed again")
+        run_sync(openings.write())
         self.stdout.write(
             f"Done: {sealed} sealed again, {seen - sealed - len(unreadable)} already newest."
         )
@@ -48,13 +51,10 @@ def _reseal(batch: list[int], unreadable: list[str]) -> int:
     """Seal these again under their row locks (staff may be changing one); return how many changed."""
     changed = []
     for secret in Secret.objects.select_for_update().filter(pk__in=batch).order_by("pk"):
-        if secrets.is_newest(secret.sealed):
-            continue
         try:
-            secret.sealed = secrets.seal(secrets.open_sealed(secret.sealed))
+            if secrets.seal_again(secret):
+                changed.append(secret)
         except secrets.SecretUnreadable:
             unreadable.append(secret.name)
-        else:
-            changed.append(secret)
     Secret.objects.bulk_update(changed, ["sealed"])
     return len(changed)
