@@ -29,7 +29,7 @@ from agents.tools.mcp.entering import (
     store_pairs,
 )
 from agents.tools.mcp.naming import model_name, usable_schema
-from agents.tools.mcp.opening import look_once
+from agents.tools.mcp.opening import Trail, look_once
 from agents.tools.mcp.servers import Kind, StdioRefused, check_stdio
 from config.auth.models import User
 from config.errors import InvalidRequest
@@ -38,13 +38,20 @@ from config.listing import ModelAdmin
 _KINDS: Final[tuple[Kind, Kind]] = ("headers", "env")
 
 
+class _OneWay(UnfoldAdminTextareaWidget):  # type: ignore[misc]
+    """Lines that are entered and never shown again, not even beside an error."""
+
+    def format_value(self, value: Any) -> None:
+        return None
+
+
 def _secret(label: str, form: str) -> forms.CharField:
     return forms.CharField(
         label=f"New {label}",
         required=False,
         strip=True,
         max_length=40_000,
-        widget=UnfoldAdminTextareaWidget(attrs={"rows": 3, "autocomplete": "off"}),
+        widget=_OneWay(attrs={"rows": 3, "autocomplete": "off"}),
         help_text=f"{form} a line; all of them, in place of the present ones. Sealed before they are "
         "stored and never shown again. Empty keeps the present ones.",
     )
@@ -201,16 +208,18 @@ def _origin(url: str) -> tuple[str, str]:
 
 
 def _tested(row: McpServer) -> dict[str, Any]:
-    server = as_server(row)
-    found = asyncio.run(look_once(server))
+    server, trail = as_server(row), Trail()
+    found = asyncio.run(look_once(server, trail))
     if isinstance(found, str):
         return {"problem": found}
     tools = [
         {
-            "name": tool.name,
-            "model_name": model_name(row.label, tool.name),
-            "description": (tool.description or "")[:4_000],
-            "schema": json.dumps(tool.input_schema, indent=1, ensure_ascii=False)[:20_000],
+            "name": trail.hide(tool.name),
+            "model_name": model_name(row.label, trail.hide(tool.name)),
+            "description": trail.hide(tool.description or "")[:4_000],
+            "schema": json.dumps(trail.hide_in(tool.input_schema), indent=1, ensure_ascii=False)[
+                :20_000
+            ],
             "allowed": server.allows(tool.name),
             "usable": usable_schema(tool.input_schema) is not None,
         }

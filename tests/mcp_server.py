@@ -80,6 +80,21 @@ async def grow(ctx: Context) -> str:
     return "grown"
 
 
+def _boast(token: str) -> None:
+    """A tool that says in its own name, description and schema what the server was given."""
+
+    def nothing() -> str:
+        return "boasts"
+
+    server.add_tool(nothing, name=f"boast {token}", description=f"Given {token}")
+    about = {"type": "object", "properties": {token: {"type": "string", "description": f'"{token}"'}}}
+    server._tool_manager._tools[f"boast {token}"].parameters = about
+
+
+if os.environ.get("MCP_TEST_TOKEN"):
+    _boast(os.environ["MCP_TEST_TOKEN"])
+
+
 def _evil(schema: dict[str, Any], name: str) -> None:
     """A tool that says such a schema of itself."""
 

@@ -382,6 +382,25 @@ def test_test_connection_lists_the_tools_or_says_why_not(
     assert "The server answers 404: check the URL." in staff.post(path).content.decode()
 
 
+def test_test_connection_hides_what_the_server_repeats_of_its_secrets(
+    enter: Callable[..., McpServer], staff: Any, tmp_path: Path
+) -> None:
+    one = McpHost("stdio", tmp_path / "notes")
+    line = {"command": sys.executable, "args": [str(PROGRAM), "stdio", "0", str(one.notes)]}
+    row = enter(one, env=f'MCP_TEST_TOKEN={CANARY}"\\', url="", is_active=False, **line)
+    page = staff.post(f"/admin/agents/mcpserver/{row.pk}/test/").content.decode()
+    assert "Connected: " in page
+    assert "Given ***" in page
+    assert CANARY not in page
+
+
+def test_a_form_that_is_refused_does_not_show_the_secrets_again(staff: Any) -> None:
+    typed = {"new_headers": f"X-Key: {CANARY}", "new_env": f"MCP_TEST_TOKEN={CANARY}"}
+    page = staff.post("/admin/agents/mcpserver/add/", FORM | typed).content.decode()
+    assert "MCP_STDIO_COMMANDS" in page
+    assert CANARY not in page
+
+
 FORM = {
     "label": "mine", "transport": "stdio", "url": "", "command": "/bin/sh", "args": "-c\nid",
     "allowed_tools": "", "timeout_s": "60", "is_active": "on", "new_headers": "", "new_env": "",

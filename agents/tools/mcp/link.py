@@ -96,13 +96,13 @@ class Link:
         return tuple(found.values())
 
     def _tool(self, said: McpTool) -> Tool | None:
-        schema = usable_schema(said.input_schema)
+        schema = usable_schema(self._trail.hide_in(said.input_schema))
         if schema is None:
             return None
-        hints = said.annotations
+        hints, name = said.annotations, self._trail.hide(said.name)
         return Tool(
-            name=model_name(self.server.label, said.name),
-            description=self._trail.hide(described(said.description, said.name)),
+            name=model_name(self.server.label, name),
+            description=described(self._trail.hide(said.description or ""), name),
             parameters=schema,
             call=partial(self._call, said.name),
             idempotent=bool(hints and (hints.read_only_hint or hints.idempotent_hint)),
@@ -110,7 +110,7 @@ class Link:
             kind="mcp",
             requires_approval=self.server.requires_approval,
             server_label=self.server.label,
-            annotations=self._without_secrets(_annotations(hints)) or None,
+            annotations=self._trail.hide_in(_annotations(hints)) or None,
         )
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class Link:
         if client is None:
             raise _unreachable()
         result = await self._ask(client, name, arguments)
-        said = self._without_secrets(as_json(result))
+        said: dict[str, Any] = self._trail.hide_in(as_json(result))
         if result.is_error:
             raise ToolFailure("mcp_tool_error", _message(said) or "The tool failed.")
         return said
@@ -143,19 +143,10 @@ class Link:
             log.warning("mcp call failed", server=self.server.label, error=type(error).__name__)
             raise ToolFailure("mcp_error", "The server's answer could not be understood.") from None
 
-    def _without_secrets(self, said: dict[str, Any]) -> dict[str, Any]:
-        """The result without the headers that we sent, should the server repeat them."""
-        whole = msgspec.json.encode(said).decode()
-        clean = self._trail.hide(whole)
-        if clean == whole:
-            return said
-        found: dict[str, Any] = msgspec.json.decode(clean)
-        return found
-
     def _tell(self, problem: str) -> None:
         """Log a problem once, not at every try."""
         if problem != self._told:
-            log.warning("mcp server is down", server=self.server.label, why=self._trail.hide(problem))
+            log.warning("mcp server is down", server=self.server.label, why=problem)
             self._told = problem
 
 

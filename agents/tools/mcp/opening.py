@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from django.conf import settings
 
 from agents.tools.mcp.servers import Server, StdioRefused, check_stdio
@@ -42,6 +43,22 @@ class Trail:
         for secret in self.secrets:
             text = text.replace(secret, "***")
         return text
+
+    def hide_in(self, value: Any) -> Any:
+        """`hide` of every text in a JSON value, names included."""
+        said = msgspec.json.encode(value)
+        repeated = any(msgspec.json.encode(secret)[1:-1] in said for secret in self.secrets)
+        return self._without(value) if repeated else value
+
+    def _without(self, value: Any) -> Any:
+        match value:
+            case str():
+                return self.hide(value)
+            case list():
+                return [self._without(item) for item in value]
+            case dict():
+                return {self.hide(name): self._without(item) for name, item in value.items()}
+        return value
 
 
 async def load_sdk() -> None:
@@ -129,15 +146,16 @@ async def list_tools(client: Client) -> list[McpTool]:
     return found[:MOST_TOOLS]
 
 
-async def look_once(server: Server) -> list[McpTool] | str:
-    """Connect, list and leave: the tools, or in words for staff why that failed."""
-    trail = Trail()
+async def look_once(server: Server, trail: Trail) -> list[McpTool] | str:
+    """Connect, list and leave: the tools as the server describes them, or why that failed.
+
+    Whoever shows the tools hides in them what the `trail` then holds.
+    """
     try:
         async with opened(server, trail, lambda: None) as client:
-            tools = await list_tools(client)
+            return await list_tools(client)
     except Exception as error:
-        return trail.hide(explain(error, trail))
-    return tools
+        return explain(error, trail)
 
 
 def explain(error: BaseException, trail: Trail) -> str:
@@ -158,7 +176,7 @@ def explain(error: BaseException, trail: Trail) -> str:
         case cause if "Connect" in type(cause).__name__:
             return "Nothing answers at this address."
         case cause if type(cause).__name__ == "MCPError":
-            return f"The server refuses, or does not speak MCP: {str(cause)[:200]}"
+            return f"The server refuses, or does not speak MCP: {trail.hide(str(cause))[:200]}"
         case cause:
             return f"The server does not speak MCP as it should ({type(cause).__name__})."
 
