@@ -52,7 +52,8 @@ def meta(client: Client) -> dict[str, Any]:
 
 
 def post(client: Client, what: str, body: Any) -> Any:
-    return client.http.post(f"{ADMIN}/{what}", json=body)
+    headers = {"Content-Type": "application/json"}  # in ASCII: httpx sends no half of a pair
+    return client.http.post(f"{ADMIN}/{what}", content=json.dumps(body), headers=headers)
 
 
 def exercise(name: str, **more: Any) -> dict[str, Any]:
@@ -231,6 +232,9 @@ def test_of_patches_at_once_on_one_version_one_wins(
         ({"baseVersion": "1"}, "invalid_request"),
         ({"generatedAt": 10**18}, "invalid_request"),
         ({"note": "\x00"}, "invalid_request"),
+        ({"note": "half \ud800"}, "invalid_characters"),
+        ({"deleted": ["half \ud800"]}, "invalid_characters"),
+        ({"added": [exercise("half \ud800")]}, "invalid_characters"),
     ],
 )
 def test_a_bad_patch_changes_nothing(
@@ -245,7 +249,9 @@ def test_a_bad_patch_changes_nothing(
     assert not Exercise.objects.filter(name=name).exists()
 
 
-@pytest.mark.parametrize("body", [[], "x", 7, {"payload": {}}, {"payload": [], "x": 1}])
+@pytest.mark.parametrize(
+    "body", [[], "x", 7, {"payload": {}}, {"payload": [], "x": 1}, {"note": "half \ud800"}]
+)
 def test_a_body_that_is_no_library_is_refused(staff: Client, client: Client, body: Any) -> None:
     before = meta(client)
     assert post(staff, "publish", body).status_code == 422

@@ -63,6 +63,12 @@ def read_patch(raw: Any) -> PatchBody:
 
 def _read(raw: Any, kind: type[T]) -> T:
     try:
+        msgspec.json.encode(raw)
+    except UnicodeEncodeError:  # JSON can express it, and no text that is stored or hashed can hold it
+        raise InvalidRequest(
+            "The body holds half of a surrogate pair.", code="invalid_characters"
+        ) from None
+    try:
         return msgspec.convert(raw, kind)
     except msgspec.ValidationError as problem:
         raise InvalidRequest(f"The body is not valid: {problem}.") from None
