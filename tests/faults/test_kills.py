@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -20,6 +22,7 @@ from tests.faults.tally import Tally
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800 if FULL else 120)]
 RUNS, CLIENTS = (1_000, 25) if FULL else (60, 20)
 AT_EACH_STEP = 20 if FULL else 4
+LARGE_PIECE, LARGE_PIECES = 100_000, 500 if FULL else 100
 
 
 def test_every_accepted_run_ends_once_over_random_kills(stack: Stack, tally: Tally) -> None:
@@ -123,3 +126,46 @@ async def _kill_at_each_step(stack: Stack, tally: Tally) -> None:
         "P9", "kill -9 of workers and beat → settled by web", 2 * count, times=times, limit_s=SETTLE_S
     )
     assert max(times) < LEASE_S + 2 + 2 * SLACK  # two seconds in which the lease must stand still
+
+
+def test_lost_runs_with_large_logs_are_settled_too(stack: Stack, tally: Tally) -> None:
+    asyncio.run(_kill_with_large_logs(stack, tally))
+
+
+async def _kill_with_large_logs(stack: Stack, tally: Tally) -> None:
+    """What a lost run has said may be as long as RUN_LOG_KB allows: settling it holds nobody up."""
+    pieces = [{"reasoning_content": "x" * LARGE_PIECE}] * LARGE_PIECES
+    stack.scripted.script(Answer((*pieces, *text("a word").steps[:2], End.HANG)), name="never")
+    with Books(stack) as books:
+        async with scenes.client(stack) as caller:
+            large = await scenes.start_many(caller, 2, "hello", "script-never")
+            await books.all_say(large, "message.delta", within_s=60)
+            killed_at = scenes.now()
+            for part in (*stack.workers, stack.beat):
+                part.kill()
+            slowest_s = await _slowest_health(caller, books.settled(large, within_s=SETTLE_S))
+            await asyncio.to_thread(stack.mend)
+        times = scenes.seconds_since(killed_at, books.rows(large))
+        lost = books.examine(large)
+    tally.score(
+        "P9",
+        f"kill -9 of workers, {LARGE_PIECE * LARGE_PIECES // 10**6} MB said → settled by web",
+        2,
+        lost.faults + scenes.otherwise(lost, "worker_lost"),
+        times=times,
+        limit_s=SETTLE_S,
+        note=f"/health meanwhile {slowest_s:.2f} s at worst",
+    )
+
+
+async def _slowest_health(caller: Caller, work: Coroutine[Any, Any, object]) -> float:
+    """How long the slowest answer of /health took while the work was done."""
+    working, slowest = asyncio.ensure_future(work), 0.0
+    while not working.done():
+        since = time.monotonic()
+        response = await caller.http.get(f"{caller.url}/health")
+        assert response.status_code == 200
+        slowest = max(slowest, time.monotonic() - since)
+        await asyncio.sleep(0.05)
+    await working
+    return slowest
