@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 import uvicorn
 import uvloop
 
-from config import cancelling, env
+from config import cancelling, env, watchdog
 from config.malformed import HttpProtocol
 
 Scope: TypeAlias = Any
@@ -78,12 +78,13 @@ async def serve(
     """Answer on a bound socket until `stop`; open streams may go on until `linger()` is done."""
     open_requests = _Requests(application)
     running = {"uvicorn": _uvicorn, "daphne": _daphne}[server]
-    async with running(open_requests, listener, stop) as close:
-        await stop.wait()
-        close()
-        if linger is not None:
-            await linger()
-        await open_requests.finish(_GRACE_S)
+    with watchdog.watching():
+        async with running(open_requests, listener, stop) as close:
+            await stop.wait()
+            close()
+            if linger is not None:
+                await linger()
+            await open_requests.finish(_GRACE_S)
 
 
 @asynccontextmanager

@@ -18,9 +18,10 @@ from prometheus_client.core import (
     GaugeMetricFamily,
     HistogramMetricFamily,
     Metric,
+    SummaryMetricFamily,
 )
 
-from config import database
+from config import database, watchdog
 from conversations.metrics.histograms import MEASURED, PER_DOUBLING, STRIDE
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -157,6 +158,10 @@ def _histograms(sums: Sequence[Any], slots: dict[int, int]) -> Iterator[Metric]:
 def _own() -> Iterator[Metric]:
     for name, (said, value) in OF_THIS_PROCESS.items():
         yield GaugeMetricFamily(name, said, value=value())
+    held, words = watchdog.totals, "Times in which nothing could run on this process's event loop"
+    yield SummaryMetricFamily("parley_loop_held_seconds", words, held.times, held.seconds)
+    words = "The longest of them since the process started"
+    yield GaugeMetricFamily("parley_loop_held_longest_seconds", words, held.longest)
 
 
 def _counter(
