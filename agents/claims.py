@@ -146,9 +146,18 @@ RETURNING run.id, run.cancel_requested_at IS NOT NULL
 async def renew(held: Sequence[tuple[UUID, int]], *, lease_s: float) -> dict[UUID, bool]:
     """Renew the leases of (run, fence) pairs: run → whether to cancel it; lost ones are absent."""
     async with database.connection() as connection:
-        ids, fences = [run_id for run_id, _ in held], [fence for _, fence in held]
-        cursor = await connection.execute(_RENEW, (ids, fences, lease_s))
+        cursor = await connection.execute(_RENEW, _renewal(held, lease_s))
         return dict(await cursor.fetchall())
+
+
+def renew_from_thread(held: Sequence[tuple[UUID, int]], *, lease_s: float) -> None:
+    """Renew them without a loop, on a connection of the calling thread's own."""
+    with database.connect() as connection:
+        connection.execute(_RENEW, _renewal(held, lease_s))
+
+
+def _renewal(held: Sequence[tuple[UUID, int]], lease_s: float) -> tuple[list[UUID], list[int], float]:
+    return [run_id for run_id, _ in held], [fence for _, fence in held], lease_s
 
 
 _HAND_OVER: Final = """

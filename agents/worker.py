@@ -10,6 +10,8 @@ import asyncio
 import os
 import socket
 import threading
+import time
+from collections.abc import Iterable
 from contextlib import suppress
 from contextvars import Context
 from typing import Final
@@ -29,7 +31,7 @@ from agents.settling import Due, Settler
 from agents.sources import add_sources
 from agents.sweeper import sweep_for_ever
 from agents.tools import mcp
-from config import cancelling, database, ring
+from config import cancelling, database, ring, watchdog
 from config.audit import openings
 from conversations.log import Writer
 from conversations.metrics.keeping import keep_for_ever
@@ -43,6 +45,7 @@ logger = structlog.get_logger(__name__)
 GROUP: Final = claims.WORKERS
 _LOOK_S: Final = 1.0
 _RENEW_S: Final = 1.0
+_HELD_FOR_S: Final = 60.0  # so long a held loop keeps its runs; then others take them over
 _AT_ONCE: Final = 64
 
 
@@ -56,6 +59,7 @@ class Worker:
         self._news = asyncio.Event()
         self._draining = False
         self._writer = Writer()
+        self._renewed_at = time.monotonic()
         self._running: dict[UUID, tuple[Execution, asyncio.Task[None]]] = {}
 
     def wake(self) -> None:
@@ -138,18 +142,34 @@ class Worker:
         if not task.cancelled() and (error := task.exception()):
             logger.error("execution broke", run_id=run_id.hex, exc_info=error)
 
+    def on_held(self, seconds: float) -> None:
+        """Renew the leases from the watchdog's thread: the loop, which else does so, is held."""
+        held = _fences(execution for execution, _ in tuple(self._running.values()))
+        if held and seconds <= _HELD_FOR_S:
+            claims.renew_from_thread(held, lease_s=settings.LEASE_S)
+            self._renewed_at = time.monotonic()
+
+    def froze(self, run_id: UUID | None, seconds: float) -> None:
+        """Take note that the loop was held, by this run if one is to blame."""
+        held_by = run_id.hex if run_id else None
+        logger.info("worker froze", held_by=held_by, seconds=round(seconds, 3), runs=len(self._running))
+
     async def _keep_leases(self) -> None:
         while True:
             await asyncio.sleep(_RENEW_S)
             held = {run_id: execution for run_id, (execution, _) in self._running.items()}
             if not held:
+                self._renewed_at = time.monotonic()
                 continue
-            pairs = [(run_id, execution.claim.fence) for run_id, execution in held.items()]
             try:
-                renewed = await claims.renew(pairs, lease_s=settings.LEASE_S)
+                renewed = await claims.renew(_fences(held.values()), lease_s=settings.LEASE_S)
             except Exception as error:  # without the database nobody else can take them over either
                 logger.warning("renewing leases failed", error=type(error).__name__)
                 continue
+            late_s, self._renewed_at = time.monotonic() - self._renewed_at, time.monotonic()
+            lost = len(held.keys() - renewed.keys())
+            if lost and late_s > settings.LEASE_S:
+                logger.warning("leases lost", runs=lost, of=len(held), renewed_after_s=round(late_s, 1))
             for run_id, execution in held.items():
                 if run_id not in renewed:
                     execution.abandon()
@@ -178,6 +198,10 @@ class Worker:
         await Settler().settle_all(Due(claim.run_id, claim.fence, "worker_stopped") for claim in held)
 
 
+def _fences(executions: Iterable[Execution]) -> list[tuple[UUID, int]]:
+    return [(execution.claim.run_id, execution.claim.fence) for execution in executions]
+
+
 async def _prompts() -> ActivePrompts:
     """The prompts of the runs that start now; none where staff chose to pass everything through."""
     if await app_settings.aget("prompt_mode") == "passthrough":
@@ -194,7 +218,8 @@ async def serve_worker(stop: asyncio.Event) -> None:
     global _current
     _current = Worker(settings.WORKER_CAPACITY)
     try:
-        await _current.serve(stop)
+        with watchdog.watching(_current):
+            await _current.serve(stop)
     finally:
         _current = None
 

@@ -19,10 +19,11 @@ from weakref import WeakKeyDictionary
 
 from django.conf import settings
 from django.db import connection as django_connection
-from psycopg import AsyncConnection, OperationalError
+from psycopg import AsyncConnection, Connection, OperationalError
 from psycopg_pool import AsyncConnectionPool
 
 T = TypeVar("T")
+_CONNECT_S = 2
 _RECONNECT_S = 0.5  # between two attempts to connect: how soon the end of an outage is seen
 _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncConnectionPool] = WeakKeyDictionary()
 _serving: asyncio.AbstractEventLoop | None = None
@@ -154,6 +155,11 @@ async def _closing(work: Coroutine[Any, Any, T]) -> T:
         return await work
     finally:
         await close()
+
+
+def connect() -> Connection[Any]:
+    """Open a connection for a thread that must not wait for a loop; use it in a `with` block."""
+    return Connection.connect(**_connection_arguments() | {"connect_timeout": _CONNECT_S})
 
 
 def _connection_arguments() -> dict[str, Any]:
