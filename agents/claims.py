@@ -7,7 +7,7 @@ decides. A claim writes `run.started` in the same statement: because the log's k
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -158,6 +158,18 @@ def renew_from_thread(held: Sequence[tuple[UUID, int]], *, lease_s: float) -> No
 
 def _renewal(held: Sequence[tuple[UUID, int]], lease_s: float) -> tuple[list[UUID], list[int], float]:
     return [run_id for run_id, _ in held], [fence for _, fence in held], lease_s
+
+
+_EXONERATE: Final = """
+UPDATE conversations_run SET losses = losses - 1
+WHERE id = ANY(%s) AND losses > 0 AND status IN ('queued', 'running')
+"""
+
+
+async def exonerate(run_ids: Iterable[UUID]) -> None:
+    """Take back one lost worker of these runs: another run has held its loop."""
+    async with database.connection() as connection:
+        await connection.execute(_EXONERATE, (list(run_ids),))
 
 
 _HAND_OVER: Final = """

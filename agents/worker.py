@@ -11,7 +11,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from contextlib import suppress
 from contextvars import Context
 from typing import Final
@@ -60,6 +60,7 @@ class Worker:
         self._draining = False
         self._writer = Writer()
         self._renewed_at = time.monotonic()
+        self._held_by: UUID | None = None
         self._running: dict[UUID, tuple[Execution, asyncio.Task[None]]] = {}
 
     def wake(self) -> None:
@@ -151,6 +152,7 @@ class Worker:
 
     def froze(self, run_id: UUID | None, seconds: float) -> None:
         """Take note that the loop was held, by this run if one is to blame."""
+        self._held_by = run_id
         held_by = run_id.hex if run_id else None
         logger.info("worker froze", held_by=held_by, seconds=round(seconds, 3), runs=len(self._running))
 
@@ -167,14 +169,25 @@ class Worker:
                 logger.warning("renewing leases failed", error=type(error).__name__)
                 continue
             late_s, self._renewed_at = time.monotonic() - self._renewed_at, time.monotonic()
-            lost = len(held.keys() - renewed.keys())
-            if lost and late_s > settings.LEASE_S:
-                logger.warning("leases lost", runs=lost, of=len(held), renewed_after_s=round(late_s, 1))
+            if late_s > settings.LEASE_S:
+                await self._exonerate(held.keys() - renewed.keys(), late_s)
             for run_id, execution in held.items():
                 if run_id not in renewed:
                     execution.abandon()
                 elif renewed[run_id]:
                     execution.stop("cancelled")
+
+    async def _exonerate(self, lost: Set[UUID], late_s: float) -> None:
+        """Blame the run that held the loop for the lost leases, if one did, and none of the others."""
+        if lost:
+            logger.warning("leases lost", runs=len(lost), renewed_after_s=round(late_s, 1))
+        held_by, self._held_by = self._held_by, None
+        if held_by is None:
+            return
+        try:
+            await claims.exonerate(lost - {held_by})
+        except Exception as error:  # leases are renewed all the same
+            logger.warning("exonerating runs failed", error=type(error).__name__)
 
     def _obey(self, message: ring.Message) -> None:
         """Do what a ring asks: look for runs, or stop one."""

@@ -131,6 +131,20 @@ def test_a_worker_that_was_stopped_does_not_count_against_its_run(client: Client
     assert Run.objects.get(pk=run.pk).losses == 1
 
 
+def test_only_the_run_that_held_the_loop_is_blamed_for_its_worker(client: Client) -> None:
+    from agents import worker
+
+    poison, neighbour = orphan(client), orphan(client)
+    Run.objects.filter(pk__in=(poison.pk, neighbour.pk)).update(losses=1)
+    assert worker._current is not None
+    worker._current.froze(poison.id, 12.0)
+    run_sync(worker._current._exonerate({poison.id, neighbour.id}, 12.0))
+    assert Run.objects.get(pk=poison.pk).losses == 1
+    assert Run.objects.get(pk=neighbour.pk).losses == 0
+    for run in (poison, neighbour):
+        run_sync(settling.settle(Due(run.id, 1, "cancelled")))
+
+
 def test_a_run_whose_worker_still_writes_is_not_lost(client: Client) -> None:
     run = orphan(client, events.MessageDelta("m1", "x"))
     with written_between(run, events.MessageDelta("m1", "y")):
