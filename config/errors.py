@@ -3,6 +3,7 @@
     ParleyError                     500 internal_error
     ├── MalformedRequest            400 malformed_request
     ├── BodyTooSlow                 408 request_timeout
+    ├── HeadTooLarge                431 headers_too_large
     ├── InvalidRequest              422 invalid_request (and subclasses with codes of their own)
     │   ├── PayloadTooLarge         413 payload_too_large
     │   └── UnsupportedMedia        415 unsupported_media_type
@@ -60,6 +61,13 @@ class BodyTooSlow(ParleyError):
 
     code = "request_timeout"
     status = 408
+
+
+class HeadTooLarge(ParleyError):
+    """The request line and the headers are too large: at most 64 KiB are taken."""
+
+    code = "headers_too_large"
+    status = 431
 
 
 class InvalidRequest(ParleyError):

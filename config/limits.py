@@ -158,9 +158,26 @@ def client_address(meta: Meta) -> str:
         if named is None:
             break
         found, trusted = named, False
-    if isinstance(found, IPv6Address):
-        return str(ip_network((found, 64), strict=False))
-    return str(found)
+    return _counted(found)
+
+
+def peer_address(peer: Any) -> str | None:
+    """The address for which a connection counts, of the socket's own name for its other end.
+
+    None where there is none, and for a trusted proxy, which speaks for many.
+    """
+    found = _parsed(str(peer[0])) if isinstance(peer, tuple) else None
+    is_proxy = settings.BEHIND_TLS and not settings.TRUSTED_PROXIES
+    if found is None or is_proxy or _is_proxy(found):
+        return None
+    return _counted(found)
+
+
+def _counted(address: IPv4Address | IPv6Address | None) -> str:
+    """What counts as one address: of IPv6 the upper half, since the lower is anybody's to choose."""
+    if isinstance(address, IPv6Address):
+        return str(ip_network((address, 64), strict=False))
+    return str(address)
 
 
 def _parsed(text: str) -> IPv4Address | IPv6Address | None:

@@ -18,7 +18,7 @@ import uvicorn
 import uvloop
 
 from config import cancelling, env, watchdog
-from config.malformed import HttpProtocol
+from config.protocol import HttpProtocol, SocketProtocol
 
 Scope: TypeAlias = Any
 Receive: TypeAlias = Any
@@ -188,7 +188,7 @@ async def _uvicorn(
         uvicorn.Config(
             application,
             http=HttpProtocol,
-            ws="websockets-sansio",
+            ws=SocketProtocol,
             lifespan="off",
             log_config=None,
             log_level="warning",

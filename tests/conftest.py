@@ -111,14 +111,14 @@ def server(database: None) -> Iterator[Server]:
     """Web and worker in one process, as `make up` runs them."""
     from agents.worker import serve_worker
     from config.asgi import application
-    from config.malformed import HttpProtocol
+    from config.protocol import HttpProtocol, SocketProtocol
     from config.start import bind
 
     listener = bind("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
     web = uvicorn.Server(
-        uvicorn.Config(application, http=HttpProtocol, ws="websockets-sansio", log_config=None)
+        uvicorn.Config(application, http=HttpProtocol, ws=SocketProtocol, log_config=None)
     )
     web.capture_signals = nullcontext  # type: ignore[method-assign,assignment]
 
