@@ -24,7 +24,7 @@ from agents import guards, streaming
 from agents.dialects.base import Dialect, Frame
 from agents.guards import Lease
 from agents.views import check_conversation, position, reading_dialect
-from config import errors
+from config import errors, limits
 from config.http import AWAY, admitted, database_away
 from conversations import reads
 from conversations.metrics.reconnects import came_back
@@ -82,12 +82,7 @@ class RunConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     def _meta(self, authorization: str | None) -> dict[str, Any]:
         """What limits and authentication read of a request, as Django names it."""
-        headers = dict(self.scope["headers"])
-        return {
-            "HTTP_AUTHORIZATION": authorization,
-            "HTTP_X_FORWARDED_FOR": headers.get(b"x-forwarded-for", b"").decode("latin-1"),
-            "REMOTE_ADDR": (self.scope.get("client") or ("",))[0],
-        }
+        return {**limits.meta_of(self.scope), "HTTP_AUTHORIZATION": authorization}
 
     def _authorization(self, query: dict[str, str], protocols: list[str]) -> str | None:
         header: bytes | None = dict(self.scope["headers"]).get(b"authorization")

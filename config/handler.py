@@ -10,23 +10,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from io import BytesIO
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from django.core.handlers.asgi import ASGIHandler, get_script_prefix
 from django.urls import set_script_prefix
 
-from config.errors import BodyTooSlow, ParleyError, PayloadTooLarge, Unavailable
+from config.bodies import BODY_LIMIT, HISTORY_LIMIT, Body, Incoming, PageBody
+from config.errors import BodyTooSlow, ParleyError
 from config.http import error_response, look_up_caller
 from config.posts import Posts
 
 Application = Callable[[Any, Any, Any], Awaitable[None]]
-BODY_LIMIT: Final = 262_144
-PAGE_BODY_LIMIT: Final = 4 * 1024 * 1024
-BODY_S: Final = 15.0
 LEAVE_S: Final = 1.0
-TOO_LARGE: Final = "RunAgentInput payload exceeds size limit"
-HISTORY_LIMIT: Final = 32 * 1024 * 1024
-LARGE_AT_ONCE: Final = 8
 HOT_PATHS: Final = (
     "/api/v1/agent/run",
     "/api/v1/agent/ag-ui",
@@ -63,33 +58,33 @@ class HotHandler(ASGIHandler):
         self._posts = posts or Posts()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        room = _Room(HISTORY_LIMIT if _brings_history(scope) else BODY_LIMIT)
+        body = Body(scope, receive, limit=HISTORY_LIMIT if _brings_history(scope) else BODY_LIMIT)
         try:
-            body = await _read_body(receive, room)
-            if body is None:
+            content = await body.read()
+            if content is None:
                 return
             with self._posts.admitted(scope["method"], scope["path"]) as leave:
                 set_script_prefix(get_script_prefix(scope))
-                answer = self._answer(scope, body, send, room, leave)
-                del body  # the answer alone holds it, and lets go of it
+                answer = self._answer(scope, content, send, body, leave)
+                del content  # the answer alone holds it, and lets go of it
                 await self._until_gone(answer, receive)
-        except (PayloadTooLarge, BodyTooSlow, Unavailable) as error:
-            await _send_error(error, send)
+        except ParleyError as error:
+            await _send_error(error, send, body)
         finally:
-            room.leave()
+            body.leave()
 
     async def _answer(
-        self, scope: Any, body: bytes, send: Any, room: _Room, leave: Callable[[], None]
+        self, scope: Any, content: bytes, send: Any, body: Body, leave: Callable[[], None]
     ) -> None:
         """A run's stream may last for minutes: by then nobody may hold on to a large body."""
         look_up_caller(scope)
         request, refusal = self.create_request(scope, BytesIO())
         response: Any = refusal
         if request is not None:
-            request._body = body
+            request._body = content
             response = await self.run_get_response(request)
-            request._body = body = b""
-        room.leave()
+            request._body = content = b""
+        body.leave()
         leave()
         await self.send_response(response, send)
 
@@ -122,10 +117,10 @@ class Split:
         if scope["path"] == UPLOAD_PATH:
             await self.uploads(scope, receive, send)
             return
-        bounded = _Bounded(receive)
-        await self.other(scope, bounded, send)
-        if bounded.size > PAGE_BODY_LIMIT:  # Django stopped reading and has said nothing
-            await _send_error(PayloadTooLarge(), send)
+        body = PageBody(receive)
+        await self.other(scope, body, send)
+        if body.refusal is not None:
+            await _send_error(body.refusal, send, body)
 
 
 def _brings_history(scope: Any) -> bool:
@@ -136,74 +131,16 @@ def _brings_history(scope: Any) -> bool:
     return any(b"text/event-stream" in value for value in accepts)
 
 
-class _Room:
-    """How large a body may be, and one of the few places that the large ones share."""
-
-    taken: ClassVar[int] = 0
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._large = False
-
-    def grow(self, size: int) -> None:
-        """PayloadTooLarge past the limit; Unavailable while too many large ones are being taken in."""
-        if size > self._limit:
-            raise PayloadTooLarge(TOO_LARGE)
-        if size > BODY_LIMIT and not self._large:
-            if _Room.taken >= LARGE_AT_ONCE:
-                raise Unavailable("Too many requests at once.", code="overloaded", retry_after=1)
-            self._large = True
-            _Room.taken += 1
-
-    def leave(self) -> None:
-        if self._large:
-            self._large = False
-            _Room.taken -= 1
-
-
-async def _read_body(receive: Any, room: _Room) -> bytes | None:
-    """The body, or None if the client went away. PayloadTooLarge as soon as it is over the limit."""
-    try:
-        async with asyncio.timeout(BODY_S):
-            return await _read_whole(receive, room)
-    except TimeoutError:
-        raise BodyTooSlow from None
-
-
-async def _read_whole(receive: Any, room: _Room) -> bytes | None:
-    body = bytearray()
-    while True:
-        event = await receive()
-        if event["type"] == "http.disconnect":
-            return None
-        body += event.get("body", b"")
-        room.grow(len(body))
-        if not event.get("more_body", False):
-            return bytes(body)
-
-
-class _Bounded:
-    """`receive` for Django, which would write a body of any size to disk, whoever sends it.
-
-    Past the limit it says that the client has gone: then Django closes its file and is silent.
-    """
-
-    def __init__(self, receive: Any) -> None:
-        self.size = 0
-        self._receive = receive
-
-    async def __call__(self) -> Any:
-        event = await self._receive()
-        self.size += len(event.get("body", b""))
-        return event if self.size <= PAGE_BODY_LIMIT else {"type": "http.disconnect"}
-
-
-async def _send_error(error: ParleyError, send: Any) -> None:
-    """Answer without Django; a client that sends nothing is also hung up on."""
+async def _send_error(error: ParleyError, send: Any, body: Incoming) -> None:
+    """Answer without Django; a client that has not sent its whole body is also hung up on."""
     response = error_response(error)
     headers = [(name.lower().encode(), value.encode()) for name, value in response.items()]
-    if isinstance(error, BodyTooSlow):
+    if not body.ended:
         headers.append((b"connection", b"close"))
+    headers.append((b"content-length", str(len(response.content)).encode()))
     start = {"type": "http.response.start", "status": response.status_code, "headers": headers}
     await send(start)
-    await send({"type": "http.response.body", "body": response.content})
+    await send({"type": "http.response.body", "body": response.content, "more_body": True})
+    if not isinstance(error, BodyTooSlow):
+        await body.discard()
+    await send({"type": "http.response.body", "body": b"", "more_body": False})

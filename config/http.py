@@ -71,7 +71,12 @@ def _answering(view: View[P], needs: Needs) -> Callable[..., Any]:
 
 
 def look_up_caller(scope: dict[str, Any]) -> None:
-    """Ask the database who is calling while Django finds the view, which then need not wait so long."""
+    """Ask the database who is calling while Django finds the view, which then need not wait so long.
+
+    It asks once per request, whoever needs the answer first.
+    """
+    if _LOOKED_UP in scope:
+        return
     given = [value for name, value in scope["headers"] if name == b"authorization"]
     if len(given) == 1:  # several are for the view to refuse
         coming = asyncio.ensure_future(bearer.authenticate(given[0].decode("latin-1")))
@@ -79,13 +84,26 @@ def look_up_caller(scope: dict[str, Any]) -> None:
         scope[_LOOKED_UP] = coming
 
 
-async def admitted(meta: limits.Meta, looked_up: Awaitable[Caller] | None = None) -> Caller:
-    """Who is calling, if they may and not too often; raises Unauthorized or TooManyRequests."""
+async def caller_of(scope: dict[str, Any]) -> Caller:
+    """Who is calling, by the head alone; raises Unauthorized, TooManyRequests or Unavailable."""
+    look_up_caller(scope)
     try:
-        caller = await (looked_up or bearer.authenticate(meta.get("HTTP_AUTHORIZATION")))
+        return await _known(limits.meta_of(scope), scope.get(_LOOKED_UP))
+    except AWAY:
+        raise database_away() from None
+
+
+async def _known(meta: limits.Meta, looked_up: Awaitable[Caller] | None) -> Caller:
+    try:
+        return await (looked_up or bearer.authenticate(meta.get("HTTP_AUTHORIZATION")))
     except errors.Unauthorized:
         limits.admit_stranger(meta)
         raise
+
+
+async def admitted(meta: limits.Meta, looked_up: Awaitable[Caller] | None = None) -> Caller:
+    """Who is calling, if they may and not too often; raises Unauthorized or TooManyRequests."""
+    caller = await _known(meta, looked_up)
     limits.admit(caller.user_id, is_guest=caller.is_guest, meta=meta)
     return caller
 

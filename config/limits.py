@@ -180,6 +180,20 @@ def _counted(address: IPv4Address | IPv6Address | None) -> str:
     return str(address)
 
 
+def meta_of(scope: Mapping[str, Any]) -> Meta:
+    """What limits and authentication read of a request, as Django names it, from its ASGI scope."""
+    return {
+        "HTTP_AUTHORIZATION": _joined(scope, b"authorization"),
+        "HTTP_X_FORWARDED_FOR": _joined(scope, b"x-forwarded-for"),
+        "REMOTE_ADDR": (scope.get("client") or ("",))[0],
+    }
+
+
+def _joined(scope: Mapping[str, Any], header: bytes) -> str | None:
+    values = [value for name, value in scope["headers"] if name == header]
+    return b",".join(values).decode("latin-1") if values else None
+
+
 def _parsed(text: str) -> IPv4Address | IPv6Address | None:
     """An address, or None for what is none (a Unix socket's peer, nonsense)."""
     try:

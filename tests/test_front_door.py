@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from ipaddress import ip_network
+from typing import Any
+from uuid import uuid4
 
 import httpx
 import psutil
@@ -15,11 +17,12 @@ import pytest
 import websocket
 from pytest_django import Settings
 
-from config import protocol
+from config import bodies, protocol
 from tests.client import Client
 from tests.conftest import Server
 from tests.test_guards import until
 
+AG_UI = "/api/v1/agent/ag-ui"
 RUNS = "/api/v1/agent/runs"
 STRANGER = "127.0.0.2"  # an address of its own: what others hold open does not count for it
 PATIENCE_S = 20.0
@@ -152,6 +155,112 @@ def test_requests_that_wait_for_each_other_are_few(server: Server) -> None:
         with suppress(ConnectionError):
             raw.sendall(head("GET", "/health") * 10_000)
         assert rest(raw).count(b"HTTP/1.1 200 ") <= protocol.MOST_PIPELINED + 1
+
+
+# --- bodies ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/chat/login/", "/admin/login/", "/api/v1/auth/token", RUNS, AG_UI])
+def test_half_a_body_is_waited_for_only_so_long(
+    server: Server, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(bodies, "BODY_S", 0.5)
+    with connection(server.url) as raw:
+        raw.sendall(head("POST", path, "Content-Length: 100") + b"username=")
+        assert code_of(rest(raw)) == (408, "request_timeout")
+
+
+@pytest.mark.parametrize("path", ["/chat/login/", RUNS])
+def test_a_body_that_comes_slowly_but_comes_is_read(
+    server: Server, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(bodies, "BODY_S", 0.5)
+    monkeypatch.setattr(bodies, "BODY_RATE", 10)
+    with connection(server.url) as raw:
+        raw.sendall(head("POST", path, "Content-Length: 50", "Connection: close"))
+        for _ in range(5):
+            time.sleep(0.2)
+            raw.sendall(b"username=x")
+        status = int(rest(raw).split()[1])
+    assert status in (401, 403)  # without a token, without CSRF's: read and judged
+
+
+@contextmanager
+def stalled(client: Client, *, token: str = "") -> Iterator[socket.socket]:
+    """A request with a large body of which only the beginning comes."""
+    with connection(client.url) as raw:
+        lines = [f"Authorization: Bearer {token}"] if token else []
+        raw.sendall(head("POST", AG_UI, "Content-Length: 9000000", *lines) + b"x" * 1_000)
+        yield raw
+
+
+def history(kib: int) -> dict[str, Any]:
+    """A conversation of about this size, as an AG-UI client sends it each turn."""
+    said = [
+        {"id": str(place), "role": "assistant" if place % 2 else "user", "content": "word " * 200}
+        for place in range(kib)
+    ]
+    asked = {"id": "last", "role": "user", "content": "hi"}
+    props = {"model": "demo"}
+    return {
+        "threadId": str(uuid4()),
+        "runId": "r1",
+        "messages": [*said, asked],
+        "state": {},
+        "tools": [],
+        "context": [],
+        "forwardedProps": props,
+    }
+
+
+def accepted(client: Client, body: dict[str, Any]) -> httpx.Response:
+    return client.http.post(AG_UI, json=body, headers={"Accept": "application/json"})
+
+
+@pytest.mark.parametrize("count", [8, 16])
+def test_one_account_with_stalled_bodies_keeps_nobody_else_out(
+    make_client: Callable[..., Client], count: int
+) -> None:
+    greedy, modest = make_client(), make_client()
+    with ExitStack() as open_:
+        for _ in range(bodies.LARGE_PER_ACCOUNT):
+            open_.enter_context(stalled(greedy, token=greedy.token))
+        until(lambda: bodies._places._taken == bodies.LARGE_PER_ACCOUNT)
+        late = range(count - bodies.LARGE_PER_ACCOUNT)
+        raws = [open_.enter_context(stalled(greedy, token=greedy.token)) for _ in late]
+        for raw in raws:
+            assert code_of(rest(raw)) == (429, "too_many_large_requests")
+        assert accepted(modest, history(353)).status_code == 202
+        assert accepted(greedy, history(353)).status_code == 429
+    until(lambda: accepted(greedy, history(353)).status_code == 202)
+
+
+def test_an_address_has_a_share_of_the_large_bodies(make_client: Callable[..., Client]) -> None:
+    one, other, third = (make_client() for _ in range(3))
+    with ExitStack() as open_:
+        for client in (one, other):
+            for _ in range(bodies.LARGE_PER_ADDRESS // 2):
+                open_.enter_context(stalled(client, token=client.token))
+        until(lambda: bodies._places._taken == bodies.LARGE_PER_ADDRESS)
+        assert accepted(third, history(353)).json()["code"] == "too_many_large_requests"
+        assert accepted(third, history(3)).status_code == 202
+    until(lambda: accepted(third, history(353)).status_code == 202)
+
+
+@pytest.mark.parametrize("token", ["", "nonsense"])
+def test_a_large_body_of_nobody_is_refused_before_it_is_read(client: Client, token: str) -> None:
+    with ExitStack() as open_:
+        for raw in [open_.enter_context(stalled(client, token=token)) for _ in range(8)]:
+            status, _ = code_of(rest(raw))
+            assert status == 401
+        assert bodies._places._taken == 0
+        assert accepted(client, history(353)).status_code == 202
+
+
+def test_a_large_body_without_a_length_is_refused_once_it_is_large(client: Client) -> None:
+    pieces = iter([b"x" * 65_536] * 8)
+    response = httpx.post(client.url + AG_UI, content=pieces, trust_env=False)
+    assert (response.status_code, response.json()["code"]) == (401, "token_missing")
 
 
 # --- connections ----------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from schemathesis.checks import (
 from schemathesis.core.result import Ok
 from schemathesis.schemas import BaseSchema
 
-from config import handler
+from config import bodies
 from tests.client import Client
 from tests.conftest import Server
 
@@ -143,7 +143,7 @@ def test_clients_that_send_no_body_hold_no_place_and_are_hung_up_on(
     client: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.POSTS_AT_ONCE = 1
-    monkeypatch.setattr(handler, "BODY_S", 1.0)
+    monkeypatch.setattr(bodies, "BODY_S", 1.0)
     address = httpx.URL(client.url)
     with socket.create_connection((address.host, address.port or 80), LONGEST_S) as silent:
         silent.sendall(b"POST /api/v1/agent/runs HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n")
