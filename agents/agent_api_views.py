@@ -11,7 +11,7 @@ from agents import streaming, views
 from agents.dialects import agent_api
 from config.auth.access import READ, RUN
 from config.auth.bearer import Caller
-from config.http import api, json_object, json_response
+from config.http import api, json_response
 from conversations import reads
 from conversations.models import RunStatus
 from conversations.reads import RunRow
@@ -28,8 +28,7 @@ _STATES: Final = {
 @api(POST=RUN)
 async def process(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`POST /process`: an AgentRequest; its stream, or with `stream: false` its AgentResponse."""
-    body = json_object(request.body)
-    asked = views.asked_of(request, agent_api, body)
+    _, asked, body = await views.posted(request, agent_api.NAME)
     if agent_api.streams(body, accept=""):
         return await views.streamed(caller, agent_api, asked)
     return await views.answered(caller, agent_api, asked)
@@ -38,9 +37,8 @@ async def process(request: HttpRequest, caller: Caller) -> HttpResponseBase:
 @api(POST=RUN)
 async def tasks(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`POST /process/task`: the same in the background."""
-    body = json_object(request.body)
-    asked = views.asked_of(request, agent_api, body)
-    return json_response(await views.accepted(caller, agent_api, asked))
+    posted = await views.posted(request, agent_api.NAME)
+    return json_response(await views.accepted(caller, agent_api, posted.asked))
 
 
 @api(GET=READ)

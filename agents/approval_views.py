@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, cast
+from typing import Any, Final, cast
 from uuid import UUID
 
 from django.contrib.auth import get_user_model
@@ -13,7 +13,7 @@ from agents.approvals import Decision, approval_not_found, arguments_of, interru
 from config.auth.access import READ, RUN
 from config.auth.bearer import Caller, require_staff
 from config.errors import Forbidden, InvalidRequest
-from config.http import api, json_object, json_response
+from config.http import api, json_body, json_response
 from conversations import interrupts
 from conversations.cursors import read_limit
 from conversations.interrupts import STATUSES, Interrupt, Status
@@ -46,7 +46,7 @@ async def approval(request: HttpRequest, caller: Caller, approval_id: str) -> Ht
     found = await _visible(caller, approval_id)
     if request.method != "POST":
         return json_response(shown_interrupt(found))
-    decision = _decision(request.body)
+    decision = _decision(await json_body(request))
     decided = await continuing.decide(found.id, decision, by=caller.user_id, owner_id=found.owner_id)
     return json_response(shown_interrupt(decided))
 
@@ -98,8 +98,7 @@ def _before(cursor: str | None) -> UUID:
         ) from None
 
 
-def _decision(raw: bytes) -> Decision:
-    body = json_object(raw)
+def _decision(body: dict[str, Any]) -> Decision:
     approve = body.get("approve")
     if not isinstance(approve, bool) or body.keys() - _KNOWN:
         raise InvalidRequest(

@@ -10,7 +10,7 @@ from agents import actions, guards, streaming, views
 from agents.dialects import responses
 from config.auth.access import READ, RUN
 from config.auth.bearer import Caller
-from config.http import api, json_object, json_response
+from config.http import api, json_response
 from conversations import reads
 from conversations.models import LIVE
 from conversations.reads import RunRow
@@ -21,8 +21,7 @@ _CANCELLED_S: Final = 5.0  # by then a run that is cancelled has ended (promise 
 @api(POST=RUN)
 async def create(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`POST /v1/responses`: the response when it is done, its stream, or (`background`) its id."""
-    body = json_object(request.body)
-    asked = views.asked_of(request, responses, body)
+    _, asked, body = await views.posted(request, responses.NAME)
     if responses.streams(body, accept=""):
         return await views.streamed(caller, responses, asked)
     if responses.waits(body):

@@ -18,7 +18,7 @@ from config.auth.access import Access
 from config.auth.bearer import Caller
 from config.auth.models import Scope
 from config.errors import NotFound
-from config.http import api, json_object, json_response
+from config.http import api, json_response
 
 sources.add_sources()
 _NDJSON: Final = "application/x-ndjson; charset=utf-8"
@@ -40,11 +40,11 @@ async def runners(request: HttpRequest, caller: Caller) -> HttpResponseBase:
 @api(POST=Access(Scope.RUN, "agents.change_runnerbinding"))
 async def run(request: HttpRequest, caller: Caller, runner_id: str) -> HttpResponseBase:
     """`POST /api/v1/agent/runners/{runner_id}/run`: its result stream, as NDJSON or as SSE."""
-    body = json_object(request.body)
+    posted = await views.posted(request, dialect.NAME)
     await sources.refresh()
     if catalogue.find(runner_id) is None and runner_id not in catalogue.BUILTIN:
         raise NotFound("There is no such runner now: see GET /api/v1/agent/runners.")
-    asked = replace(views.asked_of(request, dialect, body), runner=runner_id)
+    asked = replace(posted.asked, runner=runner_id)
     if wants_stream(request.headers.get("Accept", "")):
         return await views.streamed(caller, dialect, asked)
     lease, row, leaving = await views.begun(caller, asked)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import AsyncGenerator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -31,6 +31,7 @@ from config.auth.access import READ, RUN
 from config.auth.bearer import Caller
 from config.errors import InvalidRequest, NotFound, current_request_id
 from config.http import JSON, api, json_object, json_response
+from config.parsing import parsed
 from conversations import reads
 from conversations.metrics.reconnects import came_back
 from conversations.reads import RunRow
@@ -58,10 +59,8 @@ async def ag_ui_runs(request: HttpRequest, caller: Caller) -> HttpResponseBase:
 
 
 async def _start(request: HttpRequest, caller: Caller, forced: str | None) -> HttpResponseBase:
-    body = json_object(request.body)
+    dialect, asked, body = await posted(request, forced)
     accept = request.headers.get("Accept", "")
-    dialect = dialect_named(forced) if forced else recognise(body, accept=accept)
-    asked = asked_of(request, dialect, body)
     if dialect is ag_ui and dialect.streams(body, accept=accept):
         return await _attached(caller, asked, body)
     if dialect.streams(body, accept=accept):
@@ -72,7 +71,27 @@ async def _start(request: HttpRequest, caller: Caller, forced: str | None) -> Ht
     return json_response(await accepted(caller, dialect, asked), 202)
 
 
-def asked_of(request: HttpRequest, dialect: Dialect, body: dict[str, Any]) -> RunRequest:
+class Posted(NamedTuple):
+    """What a POST asks for, and its body for what only the dialect reads of it."""
+
+    dialect: Dialect
+    asked: RunRequest
+    body: dict[str, Any]
+
+
+async def posted(request: HttpRequest, dialect: str | None = None) -> Posted:
+    """What has been posted, in this dialect or in the one that the body speaks."""
+    return await parsed(request.body, functools.partial(_posted, request, dialect))
+
+
+def _posted(request: HttpRequest, named: str | None, raw: bytes) -> Posted:
+    body = json_object(raw)
+    accept = request.headers.get("Accept", "")
+    dialect = dialect_named(named) if named else recognise(body, accept=accept)
+    return Posted(dialect, _asked(request, dialect, body), body)
+
+
+def _asked(request: HttpRequest, dialect: Dialect, body: dict[str, Any]) -> RunRequest:
     """What the body asks for, with what the address and the headers say of it."""
     asked = dialect.parse(body, request_id=current_request_id())
     return msgspec.structs.replace(

@@ -17,10 +17,11 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from psycopg import OperationalError
 from psycopg_pool import PoolTimeout, TooManyRequests
 
-from config import depth, errors, limits
+from config import depth, errors, limits, values
 from config.auth import bearer
 from config.auth.access import Access, Needs, method_asked
 from config.auth.bearer import Caller
+from config.parsing import parsed
 
 log = structlog.get_logger(__name__)
 
@@ -119,8 +120,17 @@ def error_response(error: errors.ParleyError) -> HttpResponse:
     return json_response(errors.body(error), error.status, errors.headers(error))
 
 
+async def json_body(request: HttpRequest) -> dict[str, Any]:
+    """The request's body as a JSON object; InvalidRequest as for `json_object`."""
+    return await parsed(request.body, json_object)
+
+
 def json_object(raw: bytes) -> dict[str, Any]:
-    """A body as a JSON object; InvalidRequest when it is none or holds what no row can hold."""
+    """A body as a JSON object; InvalidRequest when it is none or holds what no row can hold.
+
+    It takes its time with a large one: see `config.parsing`.
+    """
+    values.check(raw)
     try:
         body = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

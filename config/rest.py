@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import Any
 
 import structlog
@@ -15,7 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.throttling import BaseThrottle
 
-from config import depth, errors, limits
+from config import depth, errors, limits, values
 from config.auth import bearer
 from config.auth.models import User
 
@@ -63,11 +64,13 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
 
 
 class SafeJSONParser(JSONParser):
-    """DRF's parser, with JSON that is nested too deeply refused like any other that is wrong."""
+    """DRF's parser, with JSON of too many values or levels refused like any other that is wrong."""
 
     def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
+        raw = stream.read()
+        values.check(raw)
         try:
-            body = super().parse(stream, media_type, parser_context)
+            body = super().parse(BytesIO(raw), media_type, parser_context)
         except RecursionError:
             raise exceptions.ParseError from None
         depth.check(body)

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from config.auth.access import READ, RUN
 from config.auth.bearer import Caller
-from config.http import api, json_object, json_response
+from config.http import api, json_body, json_response
 from conversations import feedback
 
 
@@ -15,7 +15,7 @@ async def run_feedback(request: HttpRequest, caller: Caller, run_id: str) -> Htt
     """`/api/v1/agent/runs/{run_id}/feedback`: give or replace (POST), look (GET), withdraw (DELETE)."""
     match request.method:
         case "POST":
-            judgement = feedback.judgement_of(json_object(request.body))
+            judgement = feedback.judgement_of(await json_body(request))
             given, is_new = await feedback.give(run_id, judgement, user_id=caller.user_id)
             return json_response(given, 201 if is_new else 200)
         case "DELETE":

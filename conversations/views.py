@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import msgspec
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -10,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from config.auth.access import READ
 from config.auth.bearer import Caller
 from config.errors import InvalidRequest
-from config.http import api, json_object, json_response
+from config.http import api, json_body, json_response
 from conversations import history, search, threads
 from conversations.threads import Changes
 
@@ -55,15 +56,15 @@ async def thread_list(request: HttpRequest, caller: Caller) -> HttpResponseBase:
 async def change_thread(request: HttpRequest, caller: Caller, thread_id: str) -> HttpResponse:
     """`/api/v1/agent/threads/{thread_id}`: rename and archive (PATCH), delete (DELETE)."""
     if request.method == "PATCH":
-        changes = _changes(request.body)
+        changes = _changes(await json_body(request))
         return json_response(await threads.change_thread(caller.user_id, thread_id, changes))
     await asyncio.shield(threads.delete_thread(caller.user_id, thread_id))
     return HttpResponse(status=204)
 
 
-def _changes(raw: bytes) -> Changes:
+def _changes(body: dict[str, Any]) -> Changes:
     try:
-        return msgspec.convert(json_object(raw), Changes)
+        return msgspec.convert(body, Changes)
     except msgspec.ValidationError:
         raise InvalidRequest(
             "Send title (a string), archived (true or false), or both.", code="invalid_request"

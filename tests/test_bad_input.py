@@ -63,7 +63,7 @@ def check_error(response: httpx.Response, status: int, code: str) -> dict[str, A
         (b"", 422, "invalid_json"),
         (b"\xff\xfe", 422, "invalid_json"),
         (b'{"model": "demo", "text": "\\ud800"}', 422, "invalid_json"),
-        (b"[" * 100_000, 422, "invalid_json"),
+        (b"[" * 40_000, 422, "invalid_json"),
         ({"model": "demo", "text": "x" * 1_000_000}, 413, "payload_too_large"),
         ({"model": "demo", "text": "x" * 3_000_000}, 413, "payload_too_large"),
     ],
