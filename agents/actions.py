@@ -12,7 +12,7 @@ from django.conf import settings
 from psycopg import AsyncConnection
 from psycopg.errors import UniqueViolation
 
-from agents import approvals, budgets, incoming, requests, settling, tasks, worker
+from agents import approvals, budgets, incoming, request_limits, requests, settling, tasks, worker
 from agents.load import load
 from agents.prefetching import prefetch_with_defaults
 from agents.requests import OnBusy, RunRequest
@@ -244,7 +244,8 @@ async def _earlier(
 def _start_arguments(
     request: RunRequest, owner_id: UUID, thread_id: UUID, digest: str
 ) -> dict[str, Any]:
-    run_id, messages = uuid7(), request.messages
+    run_id, messages, stored = uuid7(), request.messages, requests.dump(request).decode()
+    request_limits.check_stored(stored)
     first = next((message.content for message in messages if message.role == "user"), "")
     return {
         "thread_id": thread_id,
@@ -257,7 +258,7 @@ def _start_arguments(
         "request_id": request.request_id,
         "dialect": request.dialect,
         "model": request.model,
-        "request": requests.dump(request).decode(),
+        "request": stored,
         "queue_limit_s": settings.RUN_QUEUE_LIMIT_S,
         "deadline_s": min(request.deadline_s or settings.RUN_DEADLINE_S, settings.RUN_DEADLINE_S),
         "ids": [uuid7() for _ in messages],

@@ -12,7 +12,7 @@ import msgspec
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 
-from agents import actions, guards, returning, streaming, trying
+from agents import actions, guards, request_limits, returning, streaming, trying
 from agents.actions import Accepted
 from agents.dialects import ag_ui
 from agents.dialects.base import (
@@ -88,7 +88,9 @@ def _posted(request: HttpRequest, named: str | None, raw: bytes) -> Posted:
     body = json_object(raw)
     accept = request.headers.get("Accept", "")
     dialect = dialect_named(named) if named else recognise(body, accept=accept)
-    return Posted(dialect, _asked(request, dialect, body), body)
+    asked = _asked(request, dialect, body)
+    request_limits.check(asked, size=len(raw))
+    return Posted(dialect, asked, body)
 
 
 def _asked(request: HttpRequest, dialect: Dialect, body: dict[str, Any]) -> RunRequest:

@@ -1,4 +1,4 @@
-"""Large bodies: read beside the loop, with a limit on their values."""
+"""Large bodies: read beside the loop, with limits on their values, names and state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from config.errors import current_request_id
 from conversations.models import Run
 from tests.client import Client
 from tests.test_bad_input import check_error
-from tests.test_front_door import AG_UI, history
+from tests.test_front_door import AG_UI, RUNS, history
 
 JSON = {"Accept": "application/json"}
 
@@ -118,3 +118,77 @@ def test_the_loop_goes_on_while_a_large_body_is_parsed() -> None:
         return count
 
     assert asyncio.run(turns()) == 100
+
+
+# --- state ----------------------------------------------------------------------------------------
+
+
+def test_a_state_that_is_too_large_is_refused_by_name(client: Client, settings: Settings) -> None:
+    settings.STATE_LIMIT_KB = 64
+    body = check_error(post(client, with_state(b'"' + b"x" * 70_000 + b'"')), 413, "state_too_large")
+    assert "64 KiB" in body["detail"]
+    assert post(client, with_state(b'"' + b"x" * 60_000 + b'"')).status_code == 202
+
+
+def test_a_large_conversation_with_a_small_state_is_taken(client: Client, settings: Settings) -> None:
+    settings.STATE_LIMIT_KB = 1
+    assert post(client, history(100)).status_code == 202
+
+
+def test_a_request_that_is_too_large_to_be_kept_is_refused(client: Client, settings: Settings) -> None:
+    settings.REQUEST_LIMIT_KB = 64
+    body = history(1) | {"forwardedProps": {"model": "demo", "more": "x" * 70_000}}
+    check_error(post(client, body), 413, "request_too_large")
+    assert not Run.objects.filter(owner_id=client.user.pk).exists()
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+LONG = "n" * 8_000
+
+
+def called(**function: str) -> list[dict[str, Any]]:
+    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"} | function}
+    answer = {"id": "m3", "role": "tool", "toolCallId": "c1", "content": "1"}
+    return [
+        {"id": "m1", "role": "user", "content": "hi"},
+        {"id": "m2", "role": "assistant", "toolCalls": [call]},
+        answer,
+    ]
+
+
+def items(**call: str) -> dict[str, Any]:
+    made = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"} | call
+    answer = {"type": "function_call_output", "call_id": made["call_id"], "output": "1"}
+    return {"model": "demo", "input": [{"role": "user", "content": "hi"}, made, answer]}
+
+
+def data(**call: str) -> dict[str, Any]:
+    content = [{"type": "data", "data": {"call_id": "c1", "name": "f", "arguments": "{}"} | call}]
+    said = [{"type": "text", "text": "hi"}]
+    return {
+        "model": "demo",
+        "input": [{"role": "user", "content": said}, {"type": "function_call", "content": content}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        (AG_UI, history(0) | {"messages": called(name=LONG)}, "messages[1].tool_calls[0].name"),
+        (RUNS, history(0) | {"messages": called(name=LONG)}, "messages[1].tool_calls[0].name"),
+        (AG_UI, history(0) | {"forwardedProps": {"model": LONG}}, "model"),
+        ("/v1/responses", items(name=LONG), "messages[1].tool_calls[0].name"),
+        ("/v1/responses", items(call_id=LONG), "messages[1].tool_calls[0].id"),
+        ("/v1/responses", items() | {"model": LONG}, "model"),
+        ("/process", data(name=LONG), "messages[1].tool_calls[0].name"),
+        ("/process", data() | {"model": LONG}, "model"),
+    ],
+)
+def test_a_name_that_no_index_can_take_is_refused_by_its_field(
+    client: Client, path: str, body: dict[str, Any], field: str
+) -> None:
+    refused = check_error(post(client, body, path), 422, "name_too_long")
+    assert refused["field"] == field
+    assert str(refused["limit"]) in refused["detail"]
+    assert LONG not in json.dumps(refused)
