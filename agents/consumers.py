@@ -25,7 +25,7 @@ from agents.dialects.base import Dialect, Frame
 from agents.guards import Lease
 from agents.views import check_conversation, position, reading_dialect
 from config import errors, limits
-from config.http import AWAY, admitted, database_away
+from config.http import REFUSALS, admitted, refusal_of
 from conversations import reads
 from conversations.metrics.reconnects import came_back
 from conversations.reads import RunRow
@@ -51,9 +51,8 @@ class RunConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         except errors.ParleyError as error:
             await self._refuse(error)
             return
-        except AWAY:
-            log.warning("the database is away")
-            await self._refuse(database_away())
+        except REFUSALS as error:
+            await self._refuse(refusal_of(error))
             return
         if after > 0:
             came_back(run.run_id)

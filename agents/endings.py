@@ -123,7 +123,7 @@ async def insist(ending: Ending) -> Ended | None:
                 log.announce([ending.batch])
             return ended
         except (*log.OUTAGE, DatabaseError) as error:
-            if isinstance(error, log.OUTAGE) and log.passes(error):
+            if isinstance(error, log.OUTAGE) and database.passes(error):
                 logger.warning("ending waits for the database", error=type(error).__name__)
                 repeated = True
                 await asyncio.sleep(0.2)

@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 import structlog
 
+from config import database
 from conversations import log
 
 logger = structlog.get_logger(__name__)
@@ -22,7 +23,7 @@ async def outlast(read: Callable[[], Awaitable[T]]) -> T:
         try:
             return await read()
         except log.OUTAGE as error:
-            if not log.passes(error):
+            if not database.passes(error):
                 raise
             logger.warning("run waits for the database", error=type(error).__name__)
             await asyncio.sleep(_RETRY_S)

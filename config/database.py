@@ -25,6 +25,7 @@ from psycopg_pool import AsyncConnectionPool
 T = TypeVar("T")
 _CONNECT_S = 2
 _RECONNECT_S = 0.5  # between two attempts to connect: how soon the end of an outage is seen
+_PASSING = ("08", "40", "53", "55", "57")
 _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncConnectionPool] = WeakKeyDictionary()
 _serving: asyncio.AbstractEventLoop | None = None
 _suspect_at = 0.0
@@ -117,6 +118,16 @@ def _give_back(source: AsyncConnectionPool, held: AsyncConnection[Any]) -> None:
     giving = asyncio.ensure_future(source.putconn(held))
     _giving.add(giving)
     giving.add_done_callback(_giving.discard)
+
+
+def passes(error: BaseException) -> bool:
+    """Whether an error of the database may be gone at the next try, by its SQLSTATE's class.
+
+    One without a SQLSTATE got no answer at all. A limit of the program (class 54) stays, though psycopg
+    counts it among the operational errors: it is the value that is too large.
+    """
+    state = getattr(error, "sqlstate", None)
+    return state is None or state[:2] in _PASSING
 
 
 def _suspect() -> None:

@@ -14,10 +14,10 @@ from typing import Any, Concatenate, Final, ParamSpec
 import msgspec
 import structlog
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from psycopg import OperationalError
+from psycopg import DataError, OperationalError
 from psycopg_pool import PoolTimeout, TooManyRequests
 
-from config import depth, errors, limits, values
+from config import database, depth, errors, limits, values
 from config.auth import bearer
 from config.auth.access import Access, Needs, method_asked
 from config.auth.bearer import Caller
@@ -28,12 +28,22 @@ log = structlog.get_logger(__name__)
 P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, Caller, P], Coroutine[Any, Any, HttpResponseBase]]
 JSON: Final = "application/json"
-AWAY: Final = (OperationalError, PoolTimeout, TooManyRequests)
+REFUSALS: Final = (OperationalError, DataError, PoolTimeout, TooManyRequests)
 _LOOKED_UP: Final = "parley.caller"
 
 
-def database_away() -> errors.Unavailable:
-    """What a client is told when one of `AWAY` came up: come back in two seconds."""
+def refusal_of(error: Exception) -> errors.ParleyError:
+    """What a client gets for one of the database's REFUSALS.
+
+    If the database is away: come back in two seconds. Else a value of the request is none that a row or
+    an index can hold, and would not be the next time either.
+    """
+    if isinstance(error, DataError) or not database.passes(error):
+        log.exception("the database refused a value", exc_info=error)
+        return errors.InvalidRequest(
+            "The request holds a value that cannot be stored.", code="value_not_storable"
+        )
+    log.warning("the database is away")
     return errors.Unavailable(retry_after=2)
 
 
@@ -61,9 +71,8 @@ def _answering(view: View[P], needs: Needs) -> Callable[..., Any]:
             return await view(request, caller, *args, **kwargs)
         except errors.ParleyError as error:
             return error_response(error)
-        except AWAY:
-            log.warning("the database is away")
-            return error_response(database_away())
+        except REFUSALS as error:
+            return error_response(refusal_of(error))
         except Exception:  # the last line before the wire: the client gets a code, the log the rest
             log.exception("view failed")
             return error_response(errors.ParleyError())
@@ -90,8 +99,8 @@ async def caller_of(scope: dict[str, Any]) -> Caller:
     look_up_caller(scope)
     try:
         return await _known(limits.meta_of(scope), scope.get(_LOOKED_UP))
-    except AWAY:
-        raise database_away() from None
+    except REFUSALS as error:
+        raise refusal_of(error) from None
 
 
 async def _known(meta: limits.Meta, looked_up: Awaitable[Caller] | None) -> Caller:

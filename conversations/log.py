@@ -55,13 +55,6 @@ _SCENERY: Final = (
     events.ModelCompleted,
 )
 OUTAGE: Final = (OperationalError, PoolTimeout, OSError)
-_PASSING: Final = ("08", "40", "53", "55", "57")
-
-
-def passes(error: BaseException) -> bool:
-    """Whether an OUTAGE error may be gone at the next try, by its SQLSTATE class (none: no answer)."""
-    state = getattr(error, "sqlstate", None)
-    return state is None or state[:2] in _PASSING
 
 
 @dataclass(frozen=True)
@@ -335,7 +328,7 @@ class Writer:
                     written = await _runs(connection, _APPEND, columns)  # waits for a try under way
                     return written | await _runs(connection, _ALREADY, columns) if repeated else written
             except (*OUTAGE, DatabaseError) as error:
-                if isinstance(error, OUTAGE) and passes(error):
+                if isinstance(error, OUTAGE) and database.passes(error):
                     log.warning(
                         "append waits for the database", runs=len(logs), error=type(error).__name__
                     )

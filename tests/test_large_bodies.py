@@ -10,11 +10,13 @@ from typing import Any
 
 import httpx
 import msgspec
+import psycopg.errors
 import pytest
 from pytest_django import Settings
 
+from agents import actions
 from config import parsing, values
-from config.errors import current_request_id
+from config.errors import InvalidRequest, Unavailable, current_request_id
 from conversations.models import Run
 from tests.client import Client
 from tests.test_bad_input import check_error
@@ -192,3 +194,28 @@ def test_a_name_that_no_index_can_take_is_refused_by_its_field(
     assert refused["field"] == field
     assert str(refused["limit"]) in refused["detail"]
     assert LONG not in json.dumps(refused)
+
+
+@pytest.mark.parametrize(
+    ("error", "raised", "code"),
+    [
+        (psycopg.errors.ProgramLimitExceeded, InvalidRequest, "value_not_storable"),
+        (psycopg.errors.StringDataRightTruncation, InvalidRequest, "value_not_storable"),
+        (psycopg.errors.AdminShutdown, Unavailable, "unavailable"),
+        (psycopg.errors.DiskFull, Unavailable, "unavailable"),
+        (psycopg.OperationalError, Unavailable, "unavailable"),
+    ],
+)
+def test_only_an_outage_is_called_one(
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+    error: type[Exception],
+    raised: type[InvalidRequest | Unavailable],
+    code: str,
+) -> None:
+    async def refuse(*_: Any, **__: Any) -> None:
+        raise error("no")
+
+    monkeypatch.setattr(actions, "start_run", refuse)
+    response = client.http.post(RUNS, json={"model": "demo", "text": "hi"})
+    check_error(response, raised.status, code)

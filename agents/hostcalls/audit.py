@@ -93,7 +93,7 @@ class _Book:
                     await connection.execute(_WRITE, columns)
             except Exception as error:  # whatever it is: a call must not fail for its record
                 log.warning("audit waits", notes=len(notes), error=type(error).__name__)
-                if not isinstance(error, OSError) and not _passes(error):
+                if not database.passes(error):
                     return
                 await asyncio.sleep(_RETRY_S)
             else:
@@ -109,11 +109,6 @@ class _Book:
         self._forgot_at = time.monotonic()
         with suppress(OSError, DatabaseError, PoolTimeout):  # then in an hour
             await forget_old()
-
-
-def _passes(error: Exception) -> bool:
-    state = getattr(error, "sqlstate", None)
-    return state is None or state[:2] in ("08", "40", "53", "55", "57")
 
 
 def _columns(notes: list[Note]) -> tuple[list[Any], ...]:
