@@ -20,7 +20,7 @@ from pytest_django import Settings
 from config import bodies, protocol
 from tests.client import Client
 from tests.conftest import Server
-from tests.test_guards import until
+from tests.test_guards import held, run, until  # noqa: F401
 
 AG_UI = "/api/v1/agent/ag-ui"
 RUNS = "/api/v1/agent/runs"
@@ -155,6 +155,19 @@ def test_requests_that_wait_for_each_other_are_few(server: Server) -> None:
         with suppress(ConnectionError):
             raw.sendall(head("GET", "/health") * 10_000)
         assert rest(raw).count(b"HTTP/1.1 200 ") <= protocol.MOST_PIPELINED + 1
+
+
+def test_a_reader_that_asked_for_more_and_left_holds_no_place(
+    client: Client,
+    run: dict[str, Any],  # noqa: F811
+) -> None:
+    events = head("GET", f"{RUNS}/{run['run_id']}/events", f"Authorization: Bearer {client.token}")
+    with connection(client.url) as raw:
+        raw.sendall(events)
+        until(lambda: held(client) == 1)
+        raw.sendall(head("GET", "/health"))
+        raw.recv(65_536)
+    until(lambda: held(client) == 0)
 
 
 # --- bodies ---------------------------------------------------------------------------------------
