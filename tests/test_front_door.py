@@ -18,6 +18,8 @@ import websocket
 from pytest_django import Settings
 
 from config import bodies, protocol
+from config.auth import bearer
+from config.errors import TooManyRequests, Unavailable
 from tests.client import Client
 from tests.conftest import Server
 from tests.test_guards import held, run, until  # noqa: F401
@@ -268,6 +270,39 @@ def test_a_large_body_of_nobody_is_refused_before_it_is_read(client: Client, tok
             assert status == 401
         assert bodies._places._taken == 0
         assert accepted(client, history(353)).status_code == 202
+
+
+def test_who_sends_a_large_body_is_looked_up_once(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str | None] = []
+    authenticate = bearer.authenticate
+
+    async def noted(header: str | None) -> bearer.Caller:
+        asked.append(header)
+        return await authenticate(header)
+
+    monkeypatch.setattr(bearer, "authenticate", noted)
+    assert accepted(client, history(353)).status_code == 202
+    assert asked.count(f"Bearer {client.token}") == 1
+
+
+def test_the_guests_of_an_address_are_one_account() -> None:
+    places = bodies._Places()
+
+    def guest() -> bearer.Caller:
+        return bearer.Caller(uuid4(), is_staff=False, is_guest=True, scopes=frozenset())
+
+    leaves = [places.take(guest(), "10.0.0.1") for _ in range(bodies.LARGE_PER_ACCOUNT)]
+    with pytest.raises(TooManyRequests):
+        places.take(guest(), "10.0.0.1")
+    more = bodies.LARGE_AT_ONCE - bodies.LARGE_PER_ACCOUNT
+    leaves += [places.take(guest(), "10.0.0.2") for _ in range(more)]
+    with pytest.raises(Unavailable):
+        places.take(guest(), "10.0.0.3")
+    for leave in leaves:
+        leave()
+    assert (places._taken, places._held) == (0, {})
 
 
 def test_a_large_body_without_a_length_is_refused_once_it_is_large(client: Client) -> None:
