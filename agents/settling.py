@@ -92,7 +92,7 @@ class Settler:
             async with asyncio.timeout(_LIMIT_S):
                 await work(due)
         except Exception as error:  # whatever it is, the run is still there to be settled
-            if isinstance(error, log.OUTAGE) and log.passes(error):
+            if isinstance(error, log.OUTAGE) and database.passes(error):
                 logger.warning("settling waits for the database", run_id=due.run_id.hex)
                 return
             self._failed(due, failures + 1)

@@ -43,11 +43,14 @@ def compute() -> None:
 
 
 def match() -> None:
-    """Search with a regular expression for longer than HELD_S; it keeps the interpreter's lock."""
+    """Search with a regular expression for longer than HELD_S; it keeps the interpreter's lock.
+
+    Measured in time of the processor, as the timer is: on a busy machine the clock runs ahead of it.
+    """
     for length in range(16, 40):
-        since = time.monotonic()
+        since = time.thread_time()
         re.compile("(a|a)*$").match("a" * length + "b")
-        if time.monotonic() - since > 2 * watchdog.HELD_S:
+        if time.thread_time() - since > 2 * watchdog.HELD_S:
             return
 
 
