@@ -19,6 +19,7 @@ from agents.dialects.agui.body import BinaryPart, Body, ImagePart, Message, Part
 from agents.dialects.agui.encoder import AgUiEncoder
 from agents.dialects.base import RunHead, accepts, refuses_stream, wants_stream
 from agents.dialects.generation import forwarded
+from agents.dialects.given import inline
 from agents.requests import (
     AskedCall,
     ClientTool,
@@ -36,7 +37,6 @@ LONGEST_TEXT: Final = 10_000
 MOST_IMAGES: Final = 8
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
 _TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-_DATA_URL: Final = re.compile(r"data:([^;,]*)[^,]*;base64,", re.IGNORECASE)
 
 
 def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
@@ -166,16 +166,16 @@ def _upload(part: ImagePart | BinaryPart) -> Upload:
         return Upload(part.mime_type, data=part.data) if part.data else _at(part.url, part.mime_type)
     source = part.source
     if source.type == "data":
-        return Upload(source.mime_type or "", data=_DATA_URL.sub("", source.value, count=1))
+        _, data = inline(source.value) or ("", source.value)
+        return Upload(source.mime_type or "", data=data)
     return _at(source.value, source.mime_type or "")
 
 
 def _at(url: str | None, mime_type: str) -> Upload:
     """What a URL names; one that holds the data itself is as good as data."""
-    inline = _DATA_URL.match(url or "")
-    if url and inline:
-        return Upload(mime_type or inline.group(1), data=url[inline.end() :])
-    return Upload(mime_type, url or "")
+    url = url or ""
+    found = inline(url)
+    return Upload(mime_type or found[0], data=found[1]) if found else Upload(mime_type, url)
 
 
 def _tools(asked: Body, left_out: list[str]) -> tuple[ClientTool, ...]:

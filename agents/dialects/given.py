@@ -9,9 +9,15 @@ from agents.requests import Upload
 from config.errors import InvalidRequest
 
 MOST_IMAGES: Final = 8
-_DATA: Final = re.compile(
-    r"data:(image/[a-z0-9.+-]+)?(?:;[^,;]+)*;base64,(.*)", re.DOTALL | re.IGNORECASE
-)
+_IMAGE_TYPE: Final = re.compile(r"(?:image/[a-z0-9.+-]+)?", re.IGNORECASE)
+
+
+def inline(url: str) -> tuple[str, str] | None:
+    """The media type and the base64 of a `data:` URL (RFC 2397); None for any other text."""
+    head, comma, data = url.partition(",")
+    if not comma or head[:5].lower() != "data:" or head[-7:].lower() != ";base64":
+        return None
+    return head[5:].partition(";")[0], data
 
 
 def upload(url: str) -> Upload:
@@ -22,12 +28,12 @@ def upload(url: str) -> Upload:
     """
     if url[:5].lower() != "data:":
         return Upload("", url)
-    found = _DATA.fullmatch(url)
-    if found is None:
+    found = inline(url)
+    if found is None or not _IMAGE_TYPE.fullmatch(found[0]):
         raise InvalidRequest(
             "image_url must be a base64 data: URL of an image", code="invalid_image_url"
         )
-    return Upload(found[1] or "", data=found[2])
+    return Upload(found[0], data=found[1])
 
 
 def check_count(uploads: int) -> None:

@@ -1,0 +1,42 @@
+"""Texts on which a backtracking pattern takes minutes: one user's request stops nobody (issue 20)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from tests.client import Client
+
+CPU_S = 5.0  # of this whole process, client and server; before, each of these took 10 to 30 seconds
+
+
+def while_health_is_answered(client: Client, send: Callable[[], Any]) -> Any:
+    """What `send` returns; meanwhile the server answers everybody else, and computes little."""
+    begun = time.process_time()
+    with ThreadPoolExecutor(1) as pool, httpx.Client(trust_env=False, timeout=CPU_S) as other:
+        sent = pool.submit(send)
+        while not wait([sent], timeout=0.1).done:
+            assert other.get(f"{client.url}/health").status_code == 200
+    assert time.process_time() - begun < CPU_S
+    return sent.result()
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "image", "source": {"type": "data", "mimeType": "image/png", "value": "data:" * 1_300}},
+        {"type": "image", "source": {"type": "url", "mimeType": "image/png", "value": "data:" * 40_000}},
+        {"type": "binary", "mimeType": "image/png", "url": "data:" * 40_000},
+    ],
+)
+def test_an_image_that_begins_as_a_data_url_again_and_again(client: Client, part: Any) -> None:
+    message = {"id": "m1", "role": "user", "content": [part]}
+    body = {"threadId": str(uuid4()), "runId": "r1", "messages": [message]}
+    answer = while_health_is_answered(client, lambda: client.http.post("/api/v1/agent/ag-ui", json=body))
+    assert answer.status_code == 422, answer.text
