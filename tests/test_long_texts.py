@@ -40,3 +40,20 @@ def test_an_image_that_begins_as_a_data_url_again_and_again(client: Client, part
     body = {"threadId": str(uuid4()), "runId": "r1", "messages": [message]}
     answer = while_health_is_answered(client, lambda: client.http.post("/api/v1/agent/ag-ui", json=body))
     assert answer.status_code == 422, answer.text
+
+
+def test_a_question_of_blanks_for_the_offline_model(client: Client) -> None:
+    def ask() -> dict[str, Any]:
+        accepted = client.start(f"a{' ' * 50_000}b", enable_exercise_search=False)
+        return client.wait_for(accepted["run_id"], "completed")
+
+    assert while_health_is_answered(client, ask)["status"] == "completed"
+
+
+def test_braces_for_a_tool_of_the_offline_model(client: Client) -> None:
+    tool = {"type": "function", "name": "toolx", "parameters": {"type": "object", "properties": {}}}
+    body = {"model": "demo", "input": f"toolx {'{' * 200_000}", "tools": [tool]}
+    answer = while_health_is_answered(client, lambda: client.http.post("/v1/responses", json=body))
+    assert answer.status_code == 200, answer.text
+    [call] = answer.json()["output"]
+    assert (call["type"], call["name"], call["arguments"]) == ("function_call", "toolx", "{}")

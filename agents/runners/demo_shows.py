@@ -9,10 +9,10 @@ from agents.runners.base import CHINESE
 
 THINK: Final = "demo.think"
 CARD: Final = "demo.card"
-_ENGLISH_PART: Final = re.compile(
-    r"(?P<name>(?<![\w-])[A-Z0-9][^\u3000-\u9fff:]*): (?P<told>[^\u3000-\u9fff]+)$"
-)
-_WORDS: Final = re.compile(r"\s*\bdemo\.(?:think|card)\b[:：]?\s*", re.ASCII)
+_UP_TO_CHINESE: Final = re.compile(r".*[\u3000-\u9fff]", re.DOTALL)
+_ENGLISH_NAME: Final = re.compile(r"(?<![\w-])(?P<name>[A-Z0-9][^:]*)(?P<told>: )?")
+# The spaces before a word are looked for once, from where they begin, however many they are.
+_WORDS: Final = re.compile(r"(?:(?<!\s)\s+)?\bdemo\.(?:think|card)\b[:：]?\s*", re.ASCII)
 _LONGEST: Final = 200
 
 
@@ -67,10 +67,17 @@ def both(item: dict[str, Any]) -> tuple[str, str, str]:
     The library writes both languages into one description: 中文 English Name: English.
     """
     whole = str(item.get("description") or "")
-    found = _ENGLISH_PART.search(whole)
-    if found is None or not CHINESE.search(whole[: found.start()]):
+    found = _english_name(whole)
+    if found is None or not CHINESE.search(whole, 0, found.start()):
         return whole, str(item["name"]), "" if CHINESE.search(whole) else whole
-    return whole[: found.start()].strip(), found["name"].strip(), found["told"].strip()
+    return whole[: found.start()].strip(), found["name"].strip(), whole[found.end() :].strip()
+
+
+def _english_name(whole: str) -> re.Match[str] | None:
+    """The first name in what follows all Chinese, if a description follows the name."""
+    chinese = _UP_TO_CHINESE.match(whole)
+    names = _ENGLISH_NAME.finditer(whole, chinese.end() if chinese else 0)
+    return next((name for name in names if name["told"] and name.end() < len(whole)), None)
 
 
 def _name(exercise: dict[str, Any], chinese: bool) -> str:

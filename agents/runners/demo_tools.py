@@ -12,8 +12,7 @@ from agents.requests import ClientTool, ToolUse
 from agents.runners.base import CHINESE, RunContext
 from conversations import events
 
-_OBJECT: Final = re.compile(r"\{.*\}", re.DOTALL)
-_NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?")
+_NUMBER: Final = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?")
 _LONGEST: Final = 2_000
 _APPROVE: Final = re.compile(r"\bapprove\b|批准", re.IGNORECASE)
 NOTE: Final = "demo.note"
@@ -54,15 +53,20 @@ def _answers(context: RunContext) -> list[str]:
 
 def _arguments(tool: ClientTool, question: str) -> dict[str, Any]:
     """Arguments for the tool: the JSON object in the question, or something for each field."""
-    found = _OBJECT.search(question)
-    if found and (given := _object(found.group())) is not None:
+    if (given := _object(question[question.find("{") : question.rfind("}") + 1])) is not None:
         return given
     properties = tool.parameters.get("properties")
     required = tool.parameters.get("required")
     if not isinstance(properties, dict) or not isinstance(required, list):
         return {}
-    rest = " ".join(question.replace(tool.name, " ").split())
-    return {name: _value(properties.get(name), rest) for name in required if isinstance(name, str)}
+    rest = " ".join(question.replace(tool.name, " ").split())[:_LONGEST]
+    found = _NUMBER.search(rest)
+    number = found.group() if found else "0"
+    return {
+        name: _value(properties.get(name), rest, number=number)
+        for name in required
+        if isinstance(name, str)
+    }
 
 
 def _object(text: str) -> dict[str, Any] | None:
@@ -73,17 +77,16 @@ def _object(text: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _value(schema: object, question: str) -> Any:
+def _value(schema: object, question: str, *, number: str) -> Any:
     """Something of the schema's type, from the question where that can be."""
     told = schema if isinstance(schema, dict) else {}
     if isinstance(told.get("enum"), list) and told["enum"]:
         return next((item for item in told["enum"] if str(item) in question), told["enum"][0])
-    number = _NUMBER.search(question)
     match told.get("type"):
         case "integer":
-            return int(float(number.group())) if number else 0
+            return int(float(number))
         case "number":
-            return float(number.group()) if number else 0.0
+            return float(number)
         case "boolean":
             return True
         case "array":
