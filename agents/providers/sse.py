@@ -23,30 +23,37 @@ class Cutter:
 
     def __init__(self, *, limit: int = LIMIT) -> None:
         self._limit = limit
-        self._rest = b""
+        self._rest = bytearray()  # the beginning of an event, with no blank line in it
+        self._undecided = b""  # what the next read decides: half a mark, or a CR
         self._begun = False
 
     def feed(self, some: bytes) -> list[bytes]:
         """The data of every event that `some` completes. EventTooLarge past the limit."""
-        whole = self._rest + some
-        if not self._begun:
-            if len(whole) < len(_MARK):
-                self._rest = whole
-                return []
-            whole, self._begun = whole.removeprefix(_MARK), True
-        held_back = b""
-        if b"\r" in whole:
-            held_back = b"\r" if whole.endswith(b"\r") else b""  # its LF may be in the next read
-            whole = whole.removesuffix(held_back).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        end = whole.rfind(b"\n\n") + 2
-        events, rest = (b"\n" + whole[:end], whole[end:]) if end > 1 else (b"", whole)
-        self._rest = rest + held_back
-        if len(self._rest) > self._limit:
+        searched = max(0, len(self._rest) - 1)  # only what is new can end an event, however long it is
+        self._rest += self._decided(self._undecided + some)
+        blank = self._rest.rfind(b"\n\n", searched)
+        end = blank + 2 if blank >= 0 else 0
+        events = b"\n" + self._rest[:end]
+        del self._rest[:end]
+        if len(self._rest) + len(self._undecided) > self._limit:
             raise EventTooLarge
         found: list[bytes] = _ONE_LINE.findall(events)
         if len(found) == events.count(b"\ndata:"):
             return found
         return [b"\n".join(data) for event in events.split(b"\n\n") if (data := _data(event))]
+
+    def _decided(self, some: bytes) -> bytes:
+        """The bytes without the mark, each line end an LF; what the next read decides waits for it."""
+        self._undecided = b""
+        if not self._begun:
+            if len(some) < len(_MARK):
+                self._undecided = some
+                return b""
+            some, self._begun = some.removeprefix(_MARK), True
+        if b"\r" in some:
+            self._undecided = b"\r" if some.endswith(b"\r") else b""  # its LF may be in the next read
+            some = some.removesuffix(self._undecided).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        return some
 
 
 def _data(event: bytes) -> list[bytes]:

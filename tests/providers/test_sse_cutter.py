@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from itertools import pairwise
 
 import pytest
@@ -139,3 +140,12 @@ def test_an_event_of_endless_lines_is_refused_beyond_the_limit() -> None:
 def test_many_events_together_may_be_larger_than_the_limit() -> None:
     cutter = Cutter(limit=100)
     assert list(cutter.feed(b"data: xxxx\n\n" * 100)) == [b"xxxx"] * 100
+
+
+def test_an_event_in_many_reads_is_read_once() -> None:
+    cutter = Cutter()
+    cutter.feed(b"data: ")
+    begun = time.thread_time()
+    assert not any(cutter.feed(b"x" * 512) for _ in range(8_192))
+    assert cutter.feed(b"\n\n") == [b"x" * 512 * 8_192]
+    assert time.thread_time() - begun < 1.0
