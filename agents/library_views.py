@@ -27,6 +27,7 @@ from config.rest_views import View
 
 _PUBLISHES: Final = {"POST": Access(Scope.ADMIN, "agents.change_exercise")}
 _ALWAYS_ASK: Final = {"Cache-Control": "private, no-cache"}
+_REFUSED: Final = re.compile(r"\s*q\s*=\s*0(\.0*)?\s*")
 _FOR_EVER: Final = {"Cache-Control": "private, max-age=31536000, immutable"}
 
 
@@ -112,7 +113,7 @@ def takes_gzip(accepted: str) -> bool:
     for part in accepted.lower().split(","):
         coding, _, quality = part.partition(";")
         if coding.strip() in {"gzip", "*"}:
-            return not re.fullmatch(r"\s*q\s*=\s*0(\.0*)?\s*", quality)
+            return not _REFUSED.fullmatch(quality)
     return False
 
 

@@ -11,9 +11,12 @@ import os
 import re
 from collections.abc import Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Final
 from zoneinfo import ZoneInfo
 
 from django.core.exceptions import ImproperlyConfigured
+
+_INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
 
 
 def text(name: str, default: str = "") -> str:
@@ -26,7 +29,7 @@ def integer(name: str, default: int, *, minimum: int, maximum: int) -> int:
     raw = text(name)
     if not raw:
         return default
-    if not re.fullmatch(r"-?[0-9]{1,18}", raw) or not minimum <= int(raw) <= maximum:
+    if not _INTEGER.fullmatch(raw) or not minimum <= int(raw) <= maximum:
         raise _wrong(name, raw, f"a whole number from {minimum} to {maximum}", str(default))
     return int(raw)
 

@@ -19,6 +19,8 @@ KIND: Final = env.choice("ATTACHMENT_STORAGE", "local", ("local", "s3", "supabas
 BUCKET: Final = env.text("ATTACHMENT_BUCKET", "agent-files")
 SUPABASE_URL: Final = env.url("SUPABASE_URL", schemes=("http", "https")).rstrip("/")
 
+_BUCKET_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
+_CLAMAV_ADDRESS: Final = re.compile(r"/.+|[^/\s]+:[0-9]{1,5}")
 _DJANGO: Final[dict[str, Any]] = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
@@ -27,7 +29,7 @@ _DJANGO: Final[dict[str, Any]] = {
 
 def storages(var_dir: Path) -> dict[str, Any]:
     """Django's STORAGES with ours beside them."""
-    if not re.fullmatch(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]", BUCKET):
+    if not _BUCKET_NAME.fullmatch(BUCKET):
         raise ImproperlyConfigured(
             "ATTACHMENT_BUCKET must be 3 to 63 lower-case letters, digits and hyphens, like agent-files."
         )
@@ -127,7 +129,7 @@ def _can_be_imported(name: str) -> bool:
 def clamav_address() -> str:
     """`host:port` or the path of clamd's socket, for the scanner that is shipped."""
     address = env.text("CLAMAV_ADDRESS", "127.0.0.1:3310")
-    if not re.fullmatch(r"/.+|[^/\s]+:[0-9]{1,5}", address):
+    if not _CLAMAV_ADDRESS.fullmatch(address):
         raise ImproperlyConfigured(
             "CLAMAV_ADDRESS must be host:port or the path of clamd's socket. Set it like "
             "CLAMAV_ADDRESS=127.0.0.1:3310, or leave it unset."

@@ -26,7 +26,7 @@ from conversations.models import Feedback, Run, RunStatus
 
 NEWEST: Final = 5_000
 WINDOW: Final = 20_000
-_NAMED_VERSION: Final = re.compile(r"(?P<name>.+?)\s+v(?P<number>\d{1,9})")
+_NAMED_VERSION: Final = re.compile(r"(?P<name>.*\S)\s+v(?P<number>\d{1,9})")
 
 
 class _OfRuns:

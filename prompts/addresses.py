@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from django.core.exceptions import ValidationError
+
+_UNFIT: Final = re.compile(r"[\s\x00-\x20\x7f\\]")
 
 
 def http_address(address: str) -> None:
@@ -24,7 +27,7 @@ def http_address(address: str) -> None:
 
 
 def _split(address: str) -> SplitResult | None:
-    if re.search(r"[\s\x00-\x20\x7f\\]", address):
+    if _UNFIT.search(address):
         return None
     try:
         parts = urlsplit(address)

@@ -31,6 +31,7 @@ SOURCES: Final[dict[str, str]] = {
 }
 _NAME: Final = r"[a-z][a-z0-9_]*(?:\.[a-z0-9_-]+)*"
 _VARIABLE: Final = re.compile(r"(\\?)\{\{[ \t]*(" + _NAME + r")[ \t]*(?:\|([^{}\r\n]*))?\}\}")
+_NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9-]+")
 _LINE_ENDS: Final = re.compile("[\x00-\x1f\x7f\x80-\x9f\u2028\u2029]+")
 
 
@@ -104,5 +105,5 @@ def inert(value: str) -> str:
 
 def context_name(description: str) -> str:
     """A client's context item as a variable: `User Time-Zone` is `context.user_time-zone`."""
-    name = re.sub(r"[^a-z0-9-]+", "_", description.strip().lower()).strip("_")
+    name = _NOT_IN_NAMES.sub("_", description.strip().lower()).strip("_")
     return f"context.{name[:64]}" if name else ""

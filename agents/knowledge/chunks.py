@@ -13,7 +13,7 @@ LONGEST: Final = 900
 MOST: Final = 20_000
 _OVERLAP: Final = 120
 _BLANK: Final = re.compile(r"\n\s*\n")
-_HEADING: Final = re.compile(r"#{1,6}\s+(.+)")
+_HEADING: Final = re.compile(r"#{1,6}\s+(\S.*)")
 _SENTENCE: Final = re.compile(r"(?<=[.!?。！？；;\n])\s*")
 
 

@@ -27,6 +27,7 @@ from prompts.models import Prompt, PromptVersion
 
 LABELS: Final = ("production", "staging")
 _LONGEST_FIELD: Final = 400_000
+_UNFIT: Final = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 class SplitForm(forms.Form):
@@ -288,7 +289,7 @@ def _download(body: bytes, name: str, kind: str) -> HttpResponse:
 
 
 def _file_name(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:80] or "prompt"
+    return _UNFIT.sub("-", name).strip("-")[:80] or "prompt"
 
 
 def _number(text: str) -> int:

@@ -28,7 +28,8 @@ _PRELUDE: Final = re.compile(
     rf"{_GAP}(?:<(think|serp)>(?:(?!</?(?:think|serp)>).)*</\1>{_GAP})*", re.DOTALL
 )
 _QUERIES: Final = re.compile(
-    r"<!--\s{0,64}<serp_queries>(?P<body>.*)</serp_queries>\s{0,64}-->(?P<gap>\s*)\Z", re.DOTALL
+    r"<!--\s{0,64}<serp_queries>(?P<body>(?:[^<]|<(?!/?serp_queries>))*)</serp_queries>\s{0,64}-->"
+    r"(?P<gap>\s*)\Z"
 )
 
 

@@ -14,6 +14,7 @@ import msgspec
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
+_UNFIT: Final = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME: Final = 64
 _LONGEST_DESCRIPTION: Final = 4_000
 _LARGEST_SCHEMA: Final = 64 * 1024
@@ -23,7 +24,7 @@ _DEEPEST: Final = 32
 def model_name(label: str, tool: str) -> str:
     """`{label}__{tool}`, as every provider takes it."""
     name = f"{label}__{tool}"
-    fit = re.sub(r"[^A-Za-z0-9_-]", "_", name)
+    fit = _UNFIT.sub("_", name)
     if fit == name and len(name) <= _LONGEST_NAME:
         return name
     digest = hashlib.sha256(tool.encode("utf-8", "surrogatepass")).hexdigest()[:8]
