@@ -12,18 +12,16 @@ from contextlib import aclosing, suppress
 from typing import Any, Final
 
 import msgspec
-import structlog
 from django.conf import settings
 
 from agents.dialects.base import AnsweringDialect, Dialect, Frame, RunHead
+from config.slow_readers import Patience
 from conversations import events, log
 from conversations.events import RunEvent
 from conversations.follow import follow
 from conversations.log import Batch
 from conversations.models import LIVE
 from conversations.reads import RunRow
-
-logger = structlog.get_logger(__name__)
 
 Leaving = Callable[[], Awaitable[None]]
 
@@ -158,7 +156,7 @@ async def server_sent(
     An empty list is silence. `on_leaving` is awaited if the reader goes before the run's end. Another
     format than SSE has a `write` and a `silence` of its own.
     """
-    patience, whole = _Patience(), False
+    patience, whole = Patience(), False
     try:
         if opening:
             yield opening
@@ -183,7 +181,7 @@ async def outcome(
     Silence is filled with blanks, which JSON allows before its beginning, so that nobody between
     cuts the connection. `on_leaving` is awaited if the reader goes before the run's end.
     """
-    encoder, patience, whole = dialect.encoder(head(run)), _Patience(), False
+    encoder, patience, whole = dialect.encoder(head(run)), Patience(), False
     seen, ended, until = 0, False, asyncio.get_running_loop().time() + wait_s
     following = follow(run.run_id, silence_s=settings.HEARTBEAT_S, live=run.status in LIVE)
     try:
@@ -236,34 +234,6 @@ def _keep(future: asyncio.Future[None]) -> None:
     """Hold what nobody else awaits until it is done."""
     _kept.add(future)
     future.add_done_callback(_kept.discard)
-
-
-class _Patience:
-    """Cancels the stream's task when the client takes nothing; one timer a stream."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._task = asyncio.current_task()
-        self._since: float | None = None
-        self._timer = self._loop.call_later(settings.SLOW_READER_S, self._look)
-
-    def begin(self) -> None:
-        self._since = self._loop.time()
-
-    def end(self) -> None:
-        self._since = None
-
-    def stop(self) -> None:
-        self._timer.cancel()
-
-    def _look(self) -> None:
-        limit = settings.SLOW_READER_S
-        left = limit if self._since is None else self._since + limit - self._loop.time()
-        if left > 0:
-            self._timer = self._loop.call_later(left, self._look)
-        elif self._task is not None:
-            logger.info("slow reader cut")
-            self._task.cancel()
 
 
 async def long_poll(run: RunRow, dialect: Dialect, *, after: int, wait_s: float) -> bytes:

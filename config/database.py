@@ -1,7 +1,8 @@
-"""PostgreSQL for coroutines: one pool an event loop, and a bridge for code that is not async.
+"""PostgreSQL for coroutines: two pools an event loop, and a bridge for code that is not async.
 
-The hot path (accept, claim, append, read) speaks SQL through these pools; admin and the slow
-endpoints use the ORM. Every loop that serves has its own pool, opened on first use.
+The hot path (accept, claim, append, read) speaks SQL through the pool for serving; admin and the slow
+endpoints use the ORM. What analysts read takes seconds a statement, so it has a small pool of its own:
+nobody else ever waits behind it. Every loop has its own pools, each opened on first use.
 
 A statement is prepared when a connection first runs it and planned once, whatever its values: a
 claim costs a third of what it would cost if planned each time. So an optional filter is another
@@ -14,7 +15,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, Final, Literal, TypeVar
 from weakref import WeakKeyDictionary
 
 from django.conf import settings
@@ -23,31 +24,35 @@ from psycopg import AsyncConnection, Connection, OperationalError
 from psycopg_pool import AsyncConnectionPool
 
 T = TypeVar("T")
-_CONNECT_S = 2
+Purpose = Literal["serving", "analytics"]
+ANALYTICS_POOL_SIZE: Final = 2
+_CONNECT_S: Final = 2
+_WAIT_S: Final[dict[Purpose, int]] = {"serving": 10, "analytics": 60}  # a statement may take a minute
 _RECONNECT_S = 0.5  # between two attempts to connect: how soon the end of an outage is seen
 _PASSING = ("08", "40", "53", "55", "57")
-_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncConnectionPool] = WeakKeyDictionary()
+_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Purpose, AsyncConnectionPool]]
+_pools = WeakKeyDictionary()
 _serving: asyncio.AbstractEventLoop | None = None
 _suspect_at = 0.0
 _giving: set[asyncio.Future[None]] = set()  # the loop itself holds tasks only weakly
 _sound_at: WeakKeyDictionary[AsyncConnection[Any], float] = WeakKeyDictionary()
 
 
-async def pool() -> AsyncConnectionPool:
-    """The running loop's pool, opened on first use."""
-    loop = asyncio.get_running_loop()
-    found = _pools.get(loop)
+async def pool(purpose: Purpose = "serving") -> AsyncConnectionPool:
+    """Return the running loop's pool for this purpose, opened on first use."""
+    pools = _pools.setdefault(asyncio.get_running_loop(), {})
+    found = pools.get(purpose)
     if found is None:
-        found = _pools[loop] = _Pool(
+        found = pools[purpose] = _Pool(
             kwargs=_connection_arguments(),
-            min_size=1,
-            max_size=settings.DATABASE_POOL_SIZE,
-            timeout=10,
+            min_size=1 if purpose == "serving" else 0,
+            max_size=settings.DATABASE_POOL_SIZE if purpose == "serving" else ANALYTICS_POOL_SIZE,
+            timeout=_WAIT_S[purpose],
             reconnect_timeout=_RECONNECT_S,
             reconnect_failed=_try_again,
             check=None,
             open=False,
-            name="parley",
+            name="parley" if purpose == "serving" else "parley-analytics",
         )
         await found.open()
     return found
@@ -77,13 +82,15 @@ async def _try_again(source: AsyncConnectionPool) -> None:
 
 
 @asynccontextmanager
-async def connection() -> AsyncIterator[AsyncConnection[Any]]:
+async def connection(purpose: Purpose = "serving") -> AsyncIterator[AsyncConnection[Any]]:
     """A pooled connection in autocommit: one statement is one transaction unless you open one.
+
+    Never yield to a client, or wait for one, while you hold it.
 
     After a connection has broken, every other one is tried before it is next given out: a restart
     of the database breaks all of them, and the requests after it must not pay for that.
     """
-    source = await pool()
+    source = await pool(purpose)
     held = await _take(source)
     try:
         yield held
@@ -136,10 +143,9 @@ def _suspect() -> None:
 
 
 async def close() -> None:
-    """Close the running loop's pool."""
+    """Close the running loop's pools."""
     loop = asyncio.get_running_loop()
-    found = _pools.pop(loop, None)
-    if found is not None:
+    for found in _pools.pop(loop, {}).values():
         here = [giving for giving in _giving if giving.get_loop() is loop]
         await asyncio.gather(*here, return_exceptions=True)
         await found.close(timeout=5)

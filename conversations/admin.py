@@ -6,12 +6,14 @@ from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from django.contrib import admin
+from django.db import connection
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from unfold.decorators import action
 
 from config.finding import users_named
 from config.listing import ModelAdmin
+from config.slow_readers import patiently
 from conversations.exporting import FORMATS, export
 from conversations.filters_admin import NEWEST, OF_RUNS, PAGINATOR, ListOfThreads, owned_by
 from conversations.metrics_admin import MetricsAdmin as MetricsAdmin
@@ -147,9 +149,10 @@ def _file(object_id: str, form: str) -> HttpResponseBase:
     thread_id = id_in(object_id)
     if thread_id is None or not Thread.objects.filter(pk=thread_id).exists():
         raise Http404
+    connection.close()  # else the thread of this request holds it for as long as the reader reads
     name = f'attachment; filename="conversation-{thread_id}.{form}"'
     return StreamingHttpResponse(
-        export(thread_id, form),
+        patiently(export(thread_id, form)),
         content_type=FORMATS[form],
         headers={"Content-Disposition": name, "Cache-Control": "no-store"},
     )

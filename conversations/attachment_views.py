@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 from uuid import UUID
 
@@ -18,6 +17,7 @@ from config.auth.bearer import Caller
 from config.errors import InvalidRequest, ParleyError, TooManyRequests, Unavailable
 from config.http import allow, api, error_response, json_response
 from config.multipart import Part, parts
+from config.slow_readers import patiently
 from config.uploads import incoming
 from conversations import attachments
 from conversations.attachments import Opened, Spool, StoredObject, TokenRefused
@@ -146,21 +146,8 @@ def _response(request: HttpRequest, found: Opened, seconds: int) -> HttpResponse
     status = 206 if part else 200
     if request.method == "HEAD":
         return HttpResponse(status=status, headers=headers)
-    body = _patiently(found.stream(start, end - start))
+    body = patiently(found.stream(start, end - start))
     return StreamingHttpResponse(body, status=status, headers=headers)
-
-
-async def _patiently(pieces: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
-    """The pieces, to a client that takes each within SLOW_READER_S; another holds no file open."""
-    task, loop = asyncio.current_task(), asyncio.get_running_loop()
-    assert task is not None
-    async with aclosing(pieces):
-        async for piece in pieces:
-            timer = loop.call_later(settings.SLOW_READER_S, task.cancel)
-            try:
-                yield piece
-            finally:
-                timer.cancel()
 
 
 def _range(request: HttpRequest, found: Opened) -> str:

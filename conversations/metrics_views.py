@@ -7,6 +7,7 @@ import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Final
+from uuid import UUID
 
 from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 
@@ -15,6 +16,7 @@ from config.auth.bearer import Caller
 from config.auth.models import Scope
 from config.errors import InvalidRequest, NotFound, TooManyRequests
 from config.http import api, json_response
+from config.slow_readers import patiently
 from conversations.metrics import reading
 from conversations.metrics.asked import Asked, asked
 from conversations.metrics.exports import CONTENT_TYPES, exported, writer
@@ -23,6 +25,7 @@ from conversations.metrics.sheets import SHEETS, Sheet, shown
 
 METRICS: Final = Access(Scope.ADMIN, "conversations.view_metrics", staff=False)
 EXPORTS_AT_ONCE: Final = 2
+_RETRY_S: Final = 10
 _MOST: Final = 1_000
 _DEFAULT: Final = 100
 _ID: Final = re.compile(r"[0-9]{1,9}")
@@ -36,6 +39,7 @@ async def metrics(request: HttpRequest, caller: Caller, sheet: str) -> HttpRespo
         raise NotFound(f"There is no such sheet; there are: {', '.join(SHEETS)}.")
     question = asked(request.GET.dict())
     if question.format != "json":
+        _exports.take(caller.user_id)
         return await _file(sheet, found, question)
     if found.page is not None:
         limit = _limit(request.GET.get("limit"))
@@ -51,14 +55,12 @@ async def metrics(request: HttpRequest, caller: Caller, sheet: str) -> HttpRespo
 
 
 async def _file(name: str, sheet: Sheet, question: Asked) -> HttpResponseBase:
-    """An export, one of a few at once; what goes wrong before its first row is answered as an error."""
+    """An export; what goes wrong before its first row is answered as an error."""
     using = writer(question.format, sheet.columns(question))
-    if _exports.locked():
-        raise TooManyRequests("Other exports are under way: try again in a while.", retry_after=10)
     pieces = exported(sheet.lists(question), using)
     first = await anext(pieces, b"")
     return StreamingHttpResponse(
-        _rest(first, pieces),
+        patiently(_all(first, pieces)),
         content_type=CONTENT_TYPES[question.format],
         headers={
             "Content-Disposition": f'attachment; filename="parley-{name}.{question.format}"',
@@ -68,14 +70,32 @@ async def _file(name: str, sheet: Sheet, question: Asked) -> HttpResponseBase:
     )
 
 
-_exports: Final = asyncio.Semaphore(EXPORTS_AT_ONCE)
-
-
-async def _rest(first: bytes, pieces: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
-    async with _exports, aclosing(pieces):
+async def _all(first: bytes, rest: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    async with aclosing(rest):
         yield first
-        async for piece in pieces:
+        async for piece in rest:
             yield piece
+
+
+class _Exports:
+    """The accounts whose exports are under way in this process."""
+
+    def __init__(self) -> None:
+        self._accounts: set[UUID] = set()
+
+    def take(self, account_id: UUID) -> None:
+        """Take a place until the running task, which answers the request, is over; TooManyRequests."""
+        if account_id in self._accounts:
+            raise TooManyRequests("Another export of yours is under way.", retry_after=_RETRY_S)
+        if len(self._accounts) >= EXPORTS_AT_ONCE:
+            raise TooManyRequests("Other exports are under way: try again later.", retry_after=_RETRY_S)
+        answering = asyncio.current_task()
+        assert answering is not None
+        self._accounts.add(account_id)
+        answering.add_done_callback(lambda _: self._accounts.discard(account_id))
+
+
+_exports: Final = _Exports()
 
 
 def _limit(given: str | None) -> int:

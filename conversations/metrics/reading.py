@@ -118,8 +118,8 @@ SELECT set_config('work_mem', '64MB', true), set_config('plan_cache_mode', 'forc
 
 @asynccontextmanager
 async def snapshot() -> AsyncIterator[AsyncConnection[Any]]:
-    """A connection on which every statement sees the same moment."""
-    async with database.connection() as held:
+    """A connection of the analysts' own on which every statement sees the same moment."""
+    async with database.connection("analytics") as held:
         await held.set_isolation_level(IsolationLevel.REPEATABLE_READ)
         try:
             async with held.transaction():

@@ -1,7 +1,7 @@
 """Rows one by one, as many as there are: users, runs and messages, without a word of what was said.
 
-Runs and messages come in pages by key, so a slow reader holds no transaction open and the process
-holds one page. Users are added up once, into a cursor that the database keeps.
+All come in pages by key, so a slow reader holds neither a transaction nor a connection, and the process
+holds one page. Users are put in order first, as ids alone, and added up a page at a time.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any, Final
-from uuid import UUID, uuid4
+from uuid import UUID
+
+from psycopg import AsyncConnection
 
 from config import database
 from config.errors import InvalidRequest
@@ -20,6 +22,7 @@ from conversations.metrics.asked import Asked
 from conversations.metrics.reading import Row, snapshot
 
 AT_ONCE: Final = 2_000  # some milliseconds of the loop that serves
+RANKED_AT_ONCE: Final = 250_000  # users, of 16 bytes each
 _CURSOR: Final = re.compile(r"([0-9]{1,18})\.([0-9a-f]{32})")
 
 USER_COLUMNS: Final = (
@@ -80,7 +83,37 @@ MESSAGE_COLUMNS: Final = (
 # --- users --------------------------------------------------------------------------------------
 
 
-def _users(members: str) -> str:
+_RANKED: Final = """
+SELECT coalesce(string_agg(uuid_send(owner_id), ''::bytea ORDER BY runs DESC, owner_id), ''),
+    min(runs)::bigint
+FROM (SELECT owner_id, sum(runs) AS runs FROM ({members}) members GROUP BY owner_id {after}
+    ORDER BY sum(runs) DESC, owner_id LIMIT %(limit)s) most
+"""
+_AFTER: Final = "HAVING sum(runs) < %(runs)s OR sum(runs) = %(runs)s AND owner_id > %(owner)s"
+_ID_BYTES: Final = 16
+UserPlace = tuple[int, UUID]
+
+
+async def _ranked(
+    held: AsyncConnection[Any], asked: Asked, *, after: UserPlace | None, limit: int
+) -> tuple[bytes, int]:
+    """The ids of the users with the most runs, joined, and how many runs the last of them has.
+
+    They are joined by the database: to make a value of each takes too much of the loop that serves.
+    """
+    arguments = sources.arguments(asked) | {"limit": limit}
+    if after is not None:
+        arguments |= {"runs": after[0], "owner": after[1]}
+    statement = _RANKED.format(members=sources.members(asked), after=_AFTER if after else "")
+    row: Any = await (await held.execute(statement, arguments, prepare=False, binary=True)).fetchone()
+    return row[0], row[1] or 0
+
+
+def _ids(joined: bytes) -> list[UUID]:
+    return [UUID(bytes=joined[at : at + _ID_BYTES]) for at in range(0, len(joined), _ID_BYTES)]
+
+
+def _added_up(asked: Asked) -> str:
     """Added up by conversation and then by user: to count distinct ones would sort every row."""
     sums = ", ".join(f"sum({name}) AS {name}" for name in rollup_sql.THREAD_MEASURES)
     return f"""
@@ -88,10 +121,17 @@ def _users(members: str) -> str:
         input_tokens, output_tokens, cached_tokens, cost_usd, last_at
     FROM (SELECT owner_id, count(*) AS conversations, max(at) AS last_at, {sums}
         FROM (SELECT owner_id, thread_id, max(at) AS at, {sums}
-            FROM ({members}) members GROUP BY owner_id, thread_id) threads
+            FROM ({sources.members(asked)}) members WHERE owner_id = ANY(%(owners)s)
+            GROUP BY owner_id, thread_id) threads
         GROUP BY owner_id) part
     LEFT JOIN accounts_user account ON account.id = part.owner_id
     ORDER BY runs DESC, part.owner_id"""
+
+
+async def _users(held: AsyncConnection[Any], asked: Asked, owners: list[UUID]) -> list[Row]:
+    arguments = sources.arguments(asked) | {"owners": owners}
+    cursor = await held.execute(_added_up(asked), arguments, prepare=False)
+    return [_user(row) for row in await cursor.fetchall()]
 
 
 async def user_page(asked: Asked, *, limit: int, cursor: str | None) -> tuple[list[Row], str | None]:
@@ -99,24 +139,20 @@ async def user_page(asked: Asked, *, limit: int, cursor: str | None) -> tuple[li
 
     Who they are is found by their runs alone; only theirs is added up.
     """
-    arguments = sources.arguments(asked) | {"limit": limit + 1}
-    more = ""
-    if cursor:
-        found = _CURSOR.fullmatch(cursor)
-        if not found:
-            raise _invalid_cursor()
-        arguments |= {"runs": int(found[1]), "owner": UUID(found[2])}
-        more = "HAVING sum(runs) < %(runs)s OR sum(runs) = %(runs)s AND owner_id > %(owner)s"
-    members = sources.members(asked)
-    most = f"""
-    SELECT owner_id FROM ({members}) members GROUP BY owner_id {more}
-    ORDER BY sum(runs) DESC, owner_id LIMIT %(limit)s"""
-    theirs = f"SELECT * FROM ({members}) members WHERE owner_id IN (SELECT owner_id FROM most)"
-    statement = f"WITH most AS MATERIALIZED ({most}) {_users(theirs)}"
+    after = _user_place(cursor) if cursor else None
     async with snapshot() as held:
-        rows = await (await held.execute(statement, arguments, prepare=False)).fetchall()
-    last = rows[limit - 1] if len(rows) > limit else None
-    return [_user(row) for row in rows[:limit]], f"{last[2]}.{last[0].hex}" if last else None
+        ranked, _ = await _ranked(held, asked, after=after, limit=limit + 1)
+        owners = _ids(ranked)
+        rows = await _users(held, asked, owners[:limit])
+    last = rows[-1] if len(owners) > limit else None
+    return rows, f"{last['runs']}.{UUID(last['user_id']).hex}" if last else None
+
+
+def _user_place(cursor: str) -> UserPlace:
+    found = _CURSOR.fullmatch(cursor)
+    if not found:
+        raise _invalid_cursor()
+    return int(found[1]), UUID(found[2])
 
 
 def _invalid_cursor() -> InvalidRequest:
@@ -124,13 +160,20 @@ def _invalid_cursor() -> InvalidRequest:
 
 
 async def all_users(asked: Asked) -> AsyncGenerator[list[Row]]:
-    """Every user who ran something, a list at a time."""
-    async with database.connection() as held:
-        name = f"users_{uuid4().hex}"
-        async with held.cursor(name, withhold=True) as cursor:
-            await cursor.execute(_users(sources.members(asked)), sources.arguments(asked))
-            while rows := await cursor.fetchmany(AT_ONCE):
-                yield [_user(row) for row in rows]
+    """Every user who ran something, a list at a time, each with the numbers of when it is read."""
+    after: UserPlace | None = None
+    while True:
+        async with snapshot() as held:
+            ranked, runs = await _ranked(held, asked, after=after, limit=RANKED_AT_ONCE)
+        size = AT_ONCE * _ID_BYTES
+        for at in range(0, len(ranked), size):
+            owners = _ids(ranked[at : at + size])
+            async with snapshot() as held:
+                rows = await _users(held, asked, owners)
+            yield rows
+        if len(ranked) < RANKED_AT_ONCE * _ID_BYTES:
+            return
+        after = runs, owners[-1]
 
 
 def _user(found: Sequence[Any]) -> Row:
@@ -172,7 +215,7 @@ async def run_page(asked: Asked, *, limit: int, cursor: str | None) -> tuple[lis
         at, run_id = place.at, place.run_id
     filters = sources.run_filters(asked)
     arguments = sources.arguments(asked) | {"at": at, "id": run_id, "limit": limit + 1}
-    async with database.connection() as held:
+    async with database.connection("analytics") as held:
         statement = _RUNS.format(filters=filters)
         found = await held.execute(statement, arguments, prepare=False, binary=True)
         rows = await found.fetchall()
@@ -212,7 +255,7 @@ async def message_page(asked: Asked, *, limit: int, cursor: str | None) -> tuple
         )
     arguments = {"id": _after(asked, cursor), "until": lowest_uuid7(asked.end), "limit": limit + 1}
     user = "AND owner_id = %(user)s" if asked.user else ""
-    async with database.connection() as held:
+    async with database.connection("analytics") as held:
         statement = _MESSAGES.format(user=user)
         arguments |= {"user": asked.user}
         found = await held.execute(statement, arguments, prepare=False, binary=True)
@@ -227,9 +270,7 @@ def _after(asked: Asked, cursor: str | None) -> UUID:
     try:
         return UUID(cursor)
     except ValueError:
-        raise InvalidRequest(
-            "cursor must be a next_cursor of this list.", code="invalid_cursor"
-        ) from None
+        raise _invalid_cursor() from None
 
 
 async def all_messages(asked: Asked) -> AsyncGenerator[list[Row]]:
