@@ -19,6 +19,7 @@ from agents.requests import OnBusy, RunRequest
 from agents.settling import Due
 from config import database, ring
 from config.errors import Conflict, NotFound
+from conversations import copies
 from conversations.identifiers import thread_of_session, uuid7
 from prompts import app_settings, quotas
 from prompts.routing import check_model, default_model
@@ -79,15 +80,16 @@ FROM conversations_run WHERE owner_id = %s AND thread_id = %s AND client_run_id 
 """
 
 
-async def start_run(request: RunRequest, *, owner_id: UUID) -> Accepted:
+async def start_run(request: RunRequest, *, owner_id: UUID, copied_from: UUID | None = None) -> Accepted:
     """Accept a run: thread, messages, run and `run.queued` in one transaction, then wake a worker.
 
-    With a `client_run_id` the same request gives the run that it gave before (promise P5). Raises
-    InvalidRequest for a model that is not served or a file that is not the caller's, NotFound for
-    another user's thread, Conflict for a `client_run_id` that was used with another request or for a
-    busy thread (`on_busy` reject), TooManyRequests or Unavailable when too much is waiting, and
-    TooManyRequests `model_daily_quota_exceeded` when the account's runs of the day are used up, or
-    `budget_exceeded` when its money, or everybody's, is.
+    `copied_from` is the thread whose messages the request repeats in a new one. With a `client_run_id`
+    the same request gives the run that it gave before (promise P5). Raises InvalidRequest for a model
+    that is not served or a file that is not the caller's, NotFound for another user's thread, Conflict
+    for a `client_run_id` that was used with another request or for a busy thread (`on_busy` reject),
+    TooManyRequests or Unavailable when too much is waiting, and TooManyRequests
+    `model_daily_quota_exceeded` when the account's runs of the day are used up, or `budget_exceeded`
+    when its money, or everybody's, is.
     """
     thread_id, digest = _thread_of(request, owner_id), _digest(request)
     if request.client_run_id and (repeated := await _repeated(request, owner_id, thread_id, digest)):
@@ -95,7 +97,7 @@ async def start_run(request: RunRequest, *, owner_id: UUID) -> Accepted:
     prepared = await prepare(request, owner_id=owner_id)
     async with database.connection() as connection:
         try:
-            created_at_ms, in_the_way = await _write(connection, prepared)
+            created_at_ms, in_the_way = await _write(connection, prepared, copied_from)
         except UniqueViolation:
             return await _already(connection, request, owner_id, thread_id, digest)
     tasks.wake_workers(prepared.run_id)
@@ -144,16 +146,20 @@ async def insert(connection: AsyncConnection[Any], prepared: Prepared) -> int:
     return await _insert(connection, prepared.arguments)
 
 
-async def _write(connection: AsyncConnection[Any], prepared: Prepared) -> tuple[int, list[UUID]]:
+async def _write(
+    connection: AsyncConnection[Any], prepared: Prepared, copied_from: UUID | None
+) -> tuple[int, list[UUID]]:
     """When the run was created, and the live ones that it interrupts."""
     request, arguments = prepared.request, prepared.arguments
-    if not (prepared.quota or prepared.budgeted or request.answers):
+    if not (prepared.quota or prepared.budgeted or request.answers or copied_from):
         return await _accept(connection, arguments, request.on_busy)
     owner_id, thread_id = prepared.owner_id, prepared.thread_id
     async with connection.transaction():
         if request.answers:
             await approvals.answer(connection, request.answers, owner_id=owner_id, thread_id=thread_id)
         accepted = await _accept(connection, arguments, request.on_busy)
+        if copied_from:
+            await copies.record(connection, thread_id, source=copied_from)
         if prepared.quota:
             await quotas.take(connection, owner_id, prepared.quota)
         if prepared.budgeted:

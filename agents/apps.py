@@ -1,4 +1,4 @@
-"""What of this room's rows the audit log tells."""
+"""What of this room's rows the audit log tells, and what is a user's content."""
 
 from django.apps import AppConfig
 
@@ -7,8 +7,12 @@ class AgentsConfig(AppConfig):
     name = "agents"
 
     def ready(self) -> None:
-        from agents import mcp_models, models
+        from agents import host_models, mcp_models, models
         from config.audit.watching import watch, watch_pages
+        from conversations.holdings import add_content
+
+        add_content(host_models.HostState, "owner_id")
+        add_content(host_models.HostArtifact, "owner_id")
 
         watch(mcp_models.McpServer, ignored=("headers", "env", "created_at"))
         watch(models.ToolPolicy)

@@ -1,7 +1,8 @@
 """Run again what was asked before, with another prompt version: in a thread of its own, marked.
 
 The new run belongs to whoever asks for it and is told what the old one was told: the thread up to
-there and its request. The old run and its thread stay as they are.
+there and its request. The old run and its thread stay as they are. The new thread is recorded as a copy
+of the old one, and goes when that does, or whose it is (`conversations.retention`).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ async def rerun(run_id: UUID, *, by: UUID, version_id: int | None) -> Accepted:
     request = _anew(requests.load(asked), run_id, earlier)
     if version_id is not None:
         request = await with_prompt(request, version_id)
-    return await start_run(request, owner_id=by)
+    return await start_run(request, owner_id=by, copied_from=thread_id)
 
 
 def _anew(asked: RunRequest, run_id: UUID, earlier: context.SoFar) -> RunRequest:

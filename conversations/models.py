@@ -17,6 +17,7 @@ from django.db.models.fields.json import KT, KeyTransform
 from django.db.models.functions import Cast, Now
 
 from conversations import rollup_models as rollup_models
+from conversations.copy_models import ThreadCopy as ThreadCopy
 from conversations.feedback_models import Feedback as Feedback
 from conversations.identifiers import uuid7
 from conversations.interrupt_models import Interrupt as Interrupt

@@ -1,5 +1,8 @@
 """What is forgotten: events past their time, a thread, and everything of a user who leaves.
 
+What staff have run again in a conversation of their own goes with the one that it was copied from, and
+so does what they said in it since: a model has answered there from what was copied.
+
 All go in steps of at most `_ROWS` rows, each a short transaction of its own, so nobody waits long
 and an interrupted call is simply repeated.
 """
@@ -20,6 +23,7 @@ from django.db.backends.utils import CursorWrapper
 
 from config import database
 from conversations import attachments, partitions
+from conversations.holdings import CONTENT
 from conversations.identifiers import lowest_uuid7
 
 _ROWS: Final = 2_000
@@ -75,44 +79,59 @@ _PASSES: Final = 5
 
 @dataclass(frozen=True)
 class Erased:
-    """How many rows are gone."""
+    """How many rows are gone; `copies` of the threads were made by staff from the others."""
 
     messages: int = 0
     events: int = 0
     runs: int = 0
     threads: int = 0
     files: int = 0
+    copies: int = 0
+
+
+Progress = Callable[[Erased], None]
 
 
 def erase_user(
-    user_id: UUID, progress: Callable[[Erased], None] = lambda _: None, *, keep_account: bool = False
+    user_id: UUID, progress: Progress = lambda _: None, *, keep_account: bool = False
 ) -> Erased:
     """Erase a user's threads, messages, runs, events and files, then tokens and account; what is gone.
 
-    The account is shut first and its live runs are cancelled. May be called again after an
-    interruption, and for a user who is gone already. Not for a serving loop's thread: it blocks.
+    The account is shut first and its live runs are cancelled. What staff have run again goes too. May
+    be called again after an interruption, and for a user who is gone already. Not for a serving loop's
+    thread: it blocks.
     """
     if not keep_account:
         _shut(user_id)
-    erased = _erase(_OF_USER, user_id, _cancel_runs(_OF_USER, user_id), progress)
+    erased = _erase_copies(_COPIES_OF_USER, user_id, progress, Erased())
+    erased = _erase(_OF_USER, user_id, _cancel_runs(_OF_USER, user_id), progress, erased)
     files = database.run_sync(attachments.delete_user_files(user_id))
     erased = replace(erased, files=files)
     if files:
         progress(erased)
+    for content in CONTENT:
+        _delete(f"DELETE FROM {content.table} WHERE {content.column} = %s", user_id)
+    erased = _erase_copies(_COPIES_OF_USER, user_id, progress, erased)  # made while the rest went
     if not keep_account:
         get_user_model().objects.filter(pk=user_id).delete()
     return erased
 
 
 def erase_thread(thread_id: UUID, *, owner_id: UUID) -> Erased:
-    """Erase a thread with its messages, runs, events and files; what is gone.
+    """Erase a thread with its messages, runs, events, files and staff's re-runs of it; what is gone.
 
     Its live runs are cancelled first, so that who follows one is told, and no worker can write
     afterwards. May be called again after an interruption. Blocks, as `erase_user` does.
     """
+    erased = _erase_copies(_COPIES_OF_THREAD, thread_id, _untold, Erased())  # they name its files too
     live = _cancel_runs(_OF_THREAD, thread_id)
     database.run_sync(attachments.delete_thread_files(owner_id, thread_id))  # while messages name them
-    return _erase(_OF_THREAD, thread_id, live, lambda _: None)
+    erased = _erase(_OF_THREAD, thread_id, live, _untold, erased)
+    return _erase_copies(_COPIES_OF_THREAD, thread_id, _untold, erased)
+
+
+def _untold(_: Erased) -> None:
+    """Nobody follows the progress."""
 
 
 @dataclass(frozen=True)
@@ -139,15 +158,40 @@ _OF_THREAD: Final = _Scope(
 )
 
 
-def _erase(scope: _Scope, of_id: UUID, live: list[UUID], progress: Callable[[Erased], None]) -> Erased:
-    erased = Erased()
+def _copies(condition: str) -> _Scope:
+    """All of the threads that were copied from those of a user, or from a thread."""
+    threads = f"SELECT thread_id FROM conversations_threadcopy WHERE {condition}"
+    return _Scope(
+        runs=f"thread_id IN ({threads})",
+        messages=f"SELECT id FROM conversations_message WHERE thread_id IN ({threads})",
+        threads=f"id IN ({threads})",
+    )
+
+
+_COPIES_OF_USER: Final = _copies("owner_id = %s")
+_COPIES_OF_THREAD: Final = _copies("source_id = %s")
+_COPIED: Final = "SELECT owner_id, id FROM conversations_thread WHERE {threads}"
+
+
+def _erase_copies(scope: _Scope, of_id: UUID, progress: Progress, erased: Erased) -> Erased:
+    """Erase the copies, until none has been made meanwhile."""
+    while copied := _rows(_COPIED.format(threads=scope.threads), of_id):
+        live = _cancel_runs(scope, of_id)
+        for owner_id, thread_id in copied:
+            database.run_sync(attachments.delete_thread_files(owner_id, thread_id))
+        erased = _erase(scope, of_id, live, progress, erased)
+        erased = replace(erased, copies=erased.copies + len(copied))
+    return erased
+
+
+def _erase(scope: _Scope, of_id: UUID, live: list[UUID], progress: Progress, erased: Erased) -> Erased:
     for left in reversed(range(_PASSES)):
         try:
             for so_far in _erase_rows(scope, of_id, erased):
                 erased = so_far
                 progress(erased)
             break
-        except IntegrityError:  # something new was said meanwhile (only if the account is kept)
+        except IntegrityError:  # something new was said meanwhile: the account is kept, or staff write
             if not left:
                 raise
     _delete_events(live)  # what a worker wrote while its run was being erased
@@ -254,6 +298,12 @@ def _delete_events(run_ids: list[UUID]) -> int:
         if gone < _ROWS:
             break
     return total
+
+
+def _rows(query: str, of_id: UUID) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(query, (of_id,))
+        return list(cursor.fetchall())
 
 
 def _delete(statement: str, *arguments: Any) -> int:
