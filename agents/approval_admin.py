@@ -23,7 +23,7 @@ from agents.approvals import LONGEST_REASON, Decision
 from config.database import run_sync
 from config.errors import ParleyError
 from config.listing import LargeList, ModelAdmin, among_newest, newest
-from conversations.admin import ReadOnly
+from conversations.admin import ReadOnly, record_about
 from conversations.filters_admin import DayFilter
 from conversations.identifiers import lowest_uuid7
 from conversations.models import Interrupt, InterruptStatus
@@ -145,6 +145,7 @@ class InterruptAdmin(ReadOnly, LargeList, ModelAdmin):
             except ParleyError as refusal:
                 form.add_error(None, refusal.detail)
             else:
+                record_about("approved" if approve else "refused", interrupt)
                 messages.success(request, "Approved." if approve else "Refused.")
                 return HttpResponseRedirect(
                     reverse("admin:conversations_interrupt_change", args=[object_id])

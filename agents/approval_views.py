@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import Any, Final, cast
 from uuid import UUID
 
+from asgiref.sync import sync_to_async
 from django.contrib.auth import get_user_model
 from django.http import HttpRequest, HttpResponseBase
 
 from agents import continuing
 from agents.approvals import Decision, approval_not_found, arguments_of, interrupt_id_of, reason_of
+from config.audit.recording import record
 from config.auth.access import READ, RUN
 from config.auth.bearer import Caller, require_staff
 from config.errors import Forbidden, InvalidRequest
 from config.http import api, json_body, json_response
-from conversations import interrupts
+from conversations import interrupts, models
 from conversations.cursors import read_limit
 from conversations.interrupts import STATUSES, Interrupt, Status
 from conversations.reads import shown_interrupt
@@ -48,7 +50,16 @@ async def approval(request: HttpRequest, caller: Caller, approval_id: str) -> Ht
         return json_response(shown_interrupt(found))
     decision = _decision(await json_body(request))
     decided = await continuing.decide(found.id, decision, by=caller.user_id, owner_id=found.owner_id)
+    if found.owner_id != caller.user_id:
+        await sync_to_async(_record)(decision, found.id, by=caller.user_id)
     return json_response(shown_interrupt(decided))
+
+
+def _record(decision: Decision, interrupt_id: UUID, *, by: UUID) -> None:
+    """Staff have decided for somebody else."""
+    did = "approved" if decision.approve else "refused"
+    account = get_user_model().objects.get(pk=by)
+    record(did, models.Interrupt(pk=interrupt_id), by=account, name=str(interrupt_id))
 
 
 async def _visible(caller: Caller, approval_id: str) -> Interrupt:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
@@ -28,7 +29,7 @@ from config.database import run_sync
 from config.errors import ParleyError
 from config.listing import ModelAdmin
 from conversations import events
-from conversations.admin import FoundById, ReadOnly, id_in, without_bulk
+from conversations.admin import FoundById, ReadOnly, id_in, record_about, without_bulk
 from conversations.filters_admin import OF_RUNS, PAGINATOR, DialectFilter, newest_runs
 from conversations.models import LIVE, Run, RunStatus
 from conversations.usage import usd
@@ -278,6 +279,8 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):
         response: HttpResponse = super().changeform_view(
             request, object_id, form_url, (extra_context or {}) | shown
         )
+        if run_id and response.status_code == HTTPStatus.OK:
+            record_about("read", Run(pk=run_id))
         return response
 
     @action(description="Cancel run", url_path="cancel", permissions=["cancel"])  # type: ignore[untyped-decorator]
@@ -294,6 +297,7 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):
             messages.info(request, "The run has ended already.")
         else:
             run_sync(cancel_run(run.id))
+            record_about("cancelled", run)
             messages.success(request, "Cancelling: the run ends within two seconds.")
         return HttpResponseRedirect(reverse("admin:conversations_run_change", args=[object_id]))
 
@@ -320,6 +324,7 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):
         except ParleyError as error:
             messages.error(request, error.detail)
             return HttpResponseRedirect(reverse("admin:conversations_run_change", args=[run.pk]))
+        record_about("run again", run, run=str(started.run_id))
         messages.success(request, "Started in a conversation of your own; the original is untouched.")
         return HttpResponseRedirect(reverse("admin:conversations_run_change", args=[started.run_id]))
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from django.contrib import admin
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from unfold.decorators import action
 
+from config.audit.recording import record
 from config.finding import users_named
 from config.listing import ModelAdmin
 from config.slow_readers import patiently
@@ -114,6 +116,8 @@ class ThreadAdmin(FoundById, ReadOnly, ModelAdmin):
         response: HttpResponse = super().changeform_view(
             request, object_id, form_url, (extra_context or {}) | shown
         )
+        if thread_id and response.status_code == HTTPStatus.OK:
+            record_about("read", Thread(pk=thread_id))
         return response
 
     @action(description="Export JSON", url_path="export-json", permissions=["view"])  # type: ignore[untyped-decorator]
@@ -123,6 +127,11 @@ class ThreadAdmin(FoundById, ReadOnly, ModelAdmin):
     @action(description="Export Markdown", url_path="export-markdown", permissions=["view"])  # type: ignore[untyped-decorator]
     def export_markdown(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         return _file(object_id, "md")
+
+
+def record_about(action: str, thing: Model, **after: Any) -> None:
+    """Record what staff do with somebody's words; the entry names the thing by its id, not a title."""
+    record(action, thing, name=str(thing.pk), after=after)
 
 
 def without_bulk(request: HttpRequest, queryset: QuerySet[Any], *columns: str) -> QuerySet[Any]:
@@ -149,6 +158,7 @@ def _file(object_id: str, form: str) -> HttpResponseBase:
     thread_id = id_in(object_id)
     if thread_id is None or not Thread.objects.filter(pk=thread_id).exists():
         raise Http404
+    record_about("exported", Thread(pk=thread_id), format=form)
     connection.close()  # else the thread of this request holds it for as long as the reader reads
     name = f'attachment; filename="conversation-{thread_id}.{form}"'
     return StreamingHttpResponse(

@@ -44,7 +44,8 @@ class ActionFilter(SimpleListFilter):
     title = "action"
     parameter_name = "did"
     _WORDS = ("added", "changed", "deleted", "published", "activated", "deactivated", "rolled back",
-              "label", "split", "key", "imported", "revoked", "made")  # fmt: skip
+              "label", "split", "key", "imported", "revoked", "made", "read", "exported", "run again",
+              "cancelled", "approved", "refused", "signed in", "sign-in refused")  # fmt: skip
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [(word, word) for word in self._WORDS]

@@ -13,6 +13,7 @@ class AccountsConfig(AppConfig):
         from config.audit.watching import watch
         from config.auth.models import ApiToken, User
         from config.auth.roles import keep_roles_of
+        from config.auth.sign_ins import watch_sign_ins
 
         post_migrate.connect(keep_roles_of, dispatch_uid="roles")
         watch(
@@ -21,5 +22,6 @@ class AccountsConfig(AppConfig):
             personal=("username", "first_name", "last_name", "email", "issuer", "subject"),
             name=lambda user: user.get_username() if user.is_staff else str(user.pk),
         )
+        watch_sign_ins()
         watch(Group)
         watch(ApiToken, ignored=("last_used_at",))

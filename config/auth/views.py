@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from django.contrib.auth import authenticate
-from django.contrib.auth.models import update_last_login
+from django.contrib.auth.signals import user_logged_in
+from django.http import HttpRequest
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.permissions import AllowAny
@@ -70,7 +71,7 @@ class SignIn(APIView):
         _refuse_large(request)
         credentials = Credentials(data=request.data)
         credentials.is_valid(raise_exception=True)
-        token, lifetime = issue_token(_signed_in(**credentials.validated_data))
+        token, lifetime = issue_token(_signed_in(request._request, **credentials.validated_data))
         return Response(
             {"access_token": token, "token_type": "Bearer", "expires_in": lifetime},
             headers={"Cache-Control": "no-store"},
@@ -87,10 +88,10 @@ def _refuse_large(request: Request) -> None:
         raise PayloadTooLarge
 
 
-def _signed_in(*, username: str, password: str) -> User:
+def _signed_in(request: HttpRequest, *, username: str, password: str) -> User:
     """The active user with this password. Django spends a hash's time on unknown names as well."""
-    user = authenticate(username=username, password=password)
+    user = authenticate(request, username=username, password=password)
     if not isinstance(user, User):
         raise Unauthorized("The username or the password is wrong.", code="invalid_credentials")
-    update_last_login(None, user)  # type: ignore[arg-type]
+    user_logged_in.send(User, request=request, user=user)
     return user
