@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies: ClassVar = [("conversations", "0017_messages_go_with_their_run")]
+    dependencies: ClassVar = [("conversations", "0018_thread_copies")]
 
     operations: ClassVar = [
         migrations.AddField(
