@@ -24,7 +24,7 @@ from conversations import events, folding, log, partitions, reads, retention
 from conversations.events import Fact, RunEvent
 from conversations.identifiers import uuid7
 from conversations.models import EventBatch, Run, Thread
-from conversations.upkeep import Upkept, upkeep
+from conversations.upkeep import _LOCK, Upkept, upkeep
 from tests.client import Client
 
 WEEK_MS = 7 * 86_400_000
@@ -345,7 +345,16 @@ def test_a_sparse_index_is_rebuilt_and_the_log_stays(
 
 
 @pytest.fixture
-def expired(client: Client, settings: Any) -> Iterator[Run]:
+def undisturbed() -> Iterator[None]:
+    """The server's own upkeep, which would drop what this test drops, waits until the test is over."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
+        yield
+        cursor.execute("SELECT pg_advisory_unlock(%s)", [_LOCK])
+
+
+@pytest.fixture
+def expired(client: Client, settings: Any, undisturbed: None) -> Iterator[Run]:
     """An ended run of 1991 whose events have been dropped with their partition."""
     when = datetime(1991, 6, 15, tzinfo=UTC)
     run = ended_run(client, at_ms=int(when.timestamp() * 1000))
@@ -449,7 +458,7 @@ def test_a_round_folds_what_is_due_and_only_one_process_at_a_time_is_at_it(clien
 
     async def meanwhile() -> Upkept | None:
         async with database.connection() as held, held.transaction():
-            await held.execute("SELECT pg_advisory_xact_lock(%s)", (0x5550_4B45,))
+            await held.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
             return await upkeep()
 
     assert run_sync(meanwhile()) is None

@@ -301,5 +301,5 @@ def test_time_grows_with_the_length_and_no_faster(head: str, unit: str) -> None:
         assert validate_thinkingml(result) is None
         return time.thread_time() - begun
 
-    small, large = seconds(LONGEST // 4), seconds(LONGEST)
-    assert large < 0.5 or large < 12 * small
+    small, large = seconds(LONGEST // 4), seconds(2 * LONGEST)
+    assert large < 2 or large < 32 * small  # what is quadratic takes tens of seconds, 64 times as long
