@@ -1,77 +1,134 @@
-"""How the offline model answers in a form that is asked for: an example of it, from the question."""
+"""How the offline model answers in a form that is asked for: an example of it, from the question.
+
+A schema may ask for more than there is room for, or refer to itself for ever. So an answer grows one
+step at a time (a value, a name, a look at an option), and stays incomplete where its steps or its
+characters are used up.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
 
-_DEEPEST: Final = 8
+_STEPS: Final = 20_000
+_CHARACTERS: Final = 256 * 1024
+_DEEPEST: Final = 32
+_LARGEST_NUMBER: Final = 1_000
+_LOOKED_AT: Final = 1_000  # characters of the question in which an option is looked for
 Schema = dict[str, Any]
 
 
 def formed(schema: Schema, question: str) -> str:
-    """JSON that fits the schema as far as a simple mind can see; the question is every text in it."""
-    return msgspec.json.encode(_value(schema, schema, question, 0)).decode()
+    """Return JSON that fits the schema as far as a simple mind can see; each text is the question."""
+    return msgspec.json.encode(_Example(schema, question).value(schema)).decode()
 
 
-def _value(given: object, root: Schema, question: str, depth: int) -> Any:
-    schema = _resolved(given, root)
-    if "const" in schema:
-        return schema["const"]
-    if isinstance(options := schema.get("enum"), list) and options:
-        return next((one for one in options if str(one) in question), options[0])
-    for word in ("anyOf", "oneOf", "allOf"):
-        if isinstance(options := schema.get(word), list) and options and depth < _DEEPEST:
-            return _value(options[0], root, question, depth + 1)
-    match _kind(schema):
-        case "object":
-            return _members(schema, root, question, depth)
-        case "array":
-            count = _number(schema.get("minItems"), 1) if depth < _DEEPEST else 0
-            return [_value(schema.get("items"), root, question, depth + 1) for _ in range(count)]
-        case "integer" | "number":
-            return _number(schema.get("minimum"), 1)
-        case "boolean":
-            return True
-        case "null":
+class _Example:
+    """An answer while it grows."""
+
+    def __init__(self, root: Schema, question: str) -> None:
+        self._root = root
+        self._question = question
+        self._steps, self._characters = _STEPS, _CHARACTERS
+
+    def value(self, given: object, depth: int = 0) -> Any:
+        """Return an example of a schema; None where there is no room for one."""
+        if depth > _DEEPEST or not self._spend():
             return None
-    return _text(schema, question)
+        schema = self._resolved(given)
+        if "const" in schema:
+            return self._whole(schema["const"])
+        if isinstance(options := schema.get("enum"), list) and options:
+            return self._whole(self._chosen(options))
+        for word in ("anyOf", "oneOf", "allOf"):
+            if isinstance(options := schema.get(word), list) and options:
+                return self.value(options[0], depth + 1)
+        return self._of_kind(schema, depth)
 
+    def _spend(self, characters: int = 0) -> bool:
+        """Take a step that writes or reads so much; False when the answer is as large as it may be."""
+        self._steps -= 1
+        self._characters -= characters
+        return self._steps >= 0 and self._characters >= 0
 
-def _members(schema: Schema, root: Schema, question: str, depth: int) -> Schema:
-    told = schema.get("properties")
-    members = told if isinstance(told, dict) else {}
-    required = schema.get("required")
-    names = required if isinstance(required, list) else []
-    wanted = [*members] if depth == 0 else [name for name in names if isinstance(name, str)]
-    return {name: _value(members.get(name), root, question, depth + 1) for name in wanted}
+    def _of_kind(self, schema: Schema, depth: int) -> Any:
+        match _kind(schema):
+            case "object":
+                return self._members(schema, depth)
+            case "array":
+                return self._items(schema, depth)
+            case "integer" | "number":
+                return _number(schema.get("minimum"), 1)
+            case "boolean":
+                return True
+            case "null":
+                return None
+        return self._text(schema)
 
+    def _members(self, schema: Schema, depth: int) -> Schema:
+        """Every member at the top, below it only those that are required."""
+        properties, required = schema.get("properties"), schema.get("required")
+        members = properties if isinstance(properties, dict) else {}
+        names: Iterable[object] = required if isinstance(required, list) else ()
+        found: Schema = {}
+        for name in names if depth else members:
+            if not (isinstance(name, str) and self._spend(len(name))):
+                break
+            found[name] = self.value(members.get(name), depth + 1)
+        return found
 
-def _text(schema: Schema, question: str) -> str:
-    least, most = _number(schema.get("minLength"), 0), _number(schema.get("maxLength"), len(question))
-    return (question or "-").ljust(least, ".")[: max(most, 0)]
+    def _items(self, schema: Schema, depth: int) -> list[Any]:
+        count = _number(schema.get("minItems"), 1)
+        found: list[Any] = []
+        while len(found) < count and self._spend():
+            found.append(self.value(schema.get("items"), depth + 1))
+        return found
+
+    def _text(self, schema: Schema) -> str:
+        least, most = _number(schema.get("minLength"), 0), schema.get("maxLength")
+        room = max(0, self._characters if most is None else min(_number(most, 0), self._characters))
+        text = (self._question[:room] or "-").ljust(least, ".")[:room]
+        self._spend(len(text))
+        return text
+
+    def _whole(self, value: Any) -> Any:
+        """The schema's own value, if there is room for it."""
+        return value if self._spend(len(msgspec.json.encode(value))) else None
+
+    def _chosen(self, options: list[Any]) -> Any:
+        """The option that the question names, else the first."""
+        looked_at = self._question[:_LOOKED_AT]
+        for option in options:
+            if not self._spend():
+                break
+            if isinstance(option, str) and option in looked_at:
+                return option
+        return options[0]
+
+    def _resolved(self, given: object) -> Schema:
+        """The schema, or what its references lead to in the whole."""
+        schema = given if isinstance(given, dict) else {}
+        for _ in range(_DEEPEST):
+            reference = schema.get("$ref")
+            if not (isinstance(reference, str) and self._spend(len(reference))):
+                break
+            found: object = self._root
+            for step in reference.removeprefix("#").split("/")[1:]:
+                found = found.get(step) if isinstance(found, dict) else None
+            schema = found if isinstance(found, dict) else {}
+        return schema
 
 
 def _number(given: object, otherwise: int) -> int:
     """A small number: a schema may name any."""
-    return min(int(given), 1_000) if isinstance(given, int | float) else otherwise
+    if not isinstance(given, int | float):
+        return otherwise
+    return int(max(-_LARGEST_NUMBER, min(given, _LARGEST_NUMBER)))
 
 
 def _kind(schema: Schema) -> str:
     kind = schema.get("type")
     first = next((one for one in kind if one != "null"), "null") if isinstance(kind, list) else kind
     return str(first or ("object" if "properties" in schema else "string"))
-
-
-def _resolved(given: object, root: Schema) -> Schema:
-    """The schema, or what its reference points to in the whole."""
-    schema = given if isinstance(given, dict) else {}
-    for _ in range(_DEEPEST):
-        if not isinstance(reference := schema.get("$ref"), str):
-            break
-        found: object = root
-        for step in reference.removeprefix("#").split("/")[1:]:
-            found = found.get(step) if isinstance(found, dict) else None
-        schema = found if isinstance(found, dict) else {}
-    return schema
