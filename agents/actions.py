@@ -12,7 +12,17 @@ from django.conf import settings
 from psycopg import AsyncConnection
 from psycopg.errors import UniqueViolation
 
-from agents import approvals, budgets, incoming, request_limits, requests, settling, tasks, worker
+from agents import (
+    answer_form,
+    approvals,
+    budgets,
+    incoming,
+    request_limits,
+    requests,
+    settling,
+    tasks,
+    worker,
+)
 from agents.load import load
 from agents.prefetching import prefetch_with_defaults
 from agents.requests import OnBusy, RunRequest
@@ -85,11 +95,11 @@ async def start_run(request: RunRequest, *, owner_id: UUID, copied_from: UUID | 
 
     `copied_from` is the thread whose messages the request repeats in a new one. With a `client_run_id`
     the same request gives the run that it gave before (promise P5). Raises InvalidRequest for a model
-    that is not served or a file that is not the caller's, NotFound for another user's thread, Conflict
-    for a `client_run_id` that was used with another request or for a busy thread (`on_busy` reject),
-    TooManyRequests or Unavailable when too much is waiting, and TooManyRequests
-    `model_daily_quota_exceeded` when the account's runs of the day are used up, or `budget_exceeded`
-    when its money, or everybody's, is.
+    that is not served, a file that is not the caller's or an answer's form that cannot be used,
+    NotFound for another user's thread, Conflict for a `client_run_id` that was used with another
+    request or for a busy thread (`on_busy` reject), TooManyRequests or Unavailable when too much is
+    waiting, and TooManyRequests `model_daily_quota_exceeded` when the account's runs of the day are
+    used up, or `budget_exceeded` when its money, or everybody's, is.
     """
     thread_id, digest = _thread_of(request, owner_id), _digest(request)
     if request.client_run_id and (repeated := await _repeated(request, owner_id, thread_id, digest)):
@@ -131,6 +141,8 @@ async def prepare(request: RunRequest, *, owner_id: UUID, counts: bool = True) -
     """
     thread_id, digest = _thread_of(request, owner_id), _digest(request)
     served = await check_model(request.model or await default_model(), user_id=owner_id)
+    if request.generation.json_schema is not None:
+        await answer_form.check(request.generation.json_schema)
     request = await _with_defaults(request, model=served.name)
     request = await incoming.settled(request, owner_id=owner_id, thread_id=thread_id)
     arguments = _start_arguments(request, owner_id, thread_id, digest)

@@ -1,63 +1,49 @@
-"""The JSON Schema that an answer must fit: is it one, and does the answer fit it.
+"""The JSON Schema that an answer must fit: whether a client may ask for it.
 
-Schemas come from clients, so nothing of one may be dear: patterns are matched in linear time (no
-look-around, no back-references), and references to elsewhere are never fetched.
+`checked` is what a dialect can tell by itself. `check`, once for all dialects when a run is accepted,
+compiles the schema: a few hundred bytes of `unevaluatedProperties` can take minutes and gigabytes.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
-import jsonschema_rs
 import msgspec
 
-from config.errors import InvalidRequest
+from agents import json_schemas
+from config.errors import InvalidRequest, Unavailable
 
 ANY_OBJECT: Final[dict[str, Any]] = {"type": "object"}
 _LARGEST: Final = 64 * 1024
-_LONGEST: Final = 300
-_MOST: Final = 3
-_LINEAR: Final = jsonschema_rs.RegexOptions()
+_PATIENCE_S: Final = 10.0
 
 
 def checked(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema; InvalidRequest `invalid_response_format` for what is none, or is too large."""
+    """Return the schema. Raise InvalidRequest `invalid_response_format` if it is too large, or not of
+    an object."""
     if len(msgspec.json.encode(schema)) > _LARGEST:
         raise invalid_form(f"The answer's JSON Schema is larger than {_LARGEST // 1024} KiB.")
     if schema.get("type") != "object":
         raise invalid_form('The answer\'s JSON Schema must be of an object: {"type": "object", …}.')
-    try:
-        _validator(schema)
-    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
-        told = str(error).partition("\n")[0][:_LONGEST]
-        raise invalid_form(f"The answer's form is no JSON Schema that can be used: {told}") from None
     return schema
+
+
+async def check(schema: dict[str, Any]) -> None:
+    """Raise InvalidRequest `invalid_response_format` for a schema that no answer can be checked against.
+
+    Raise Unavailable if it cannot be looked at now.
+    """
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            await json_schemas.check(schema)
+    except json_schemas.Unusable as fault:
+        raise invalid_form(f"The answer's form is no JSON Schema that can be used: {fault}") from None
+    except json_schemas.Undecided as problem:
+        raise invalid_form(f"The answer's JSON Schema cannot be used: {problem}.") from None
+    except TimeoutError:
+        raise Unavailable("Too many JSON Schemas are being checked.", retry_after=2) from None
 
 
 def invalid_form(message: str) -> InvalidRequest:
     return InvalidRequest(message, code="invalid_response_format")
-
-
-def fault_of(answer: str, schema: dict[str, Any]) -> str:
-    """What is wrong with an answer that must fit the schema; "" if it does."""
-    try:
-        found = msgspec.json.decode(answer)
-    except (msgspec.DecodeError, RecursionError):
-        return "it is no JSON"
-    try:
-        faults = list(_validator(schema).iter_errors(found))[:_MOST]
-    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError):
-        return "its schema cannot be used"
-    return "; ".join(f"{_place(fault.instance_path)}: {fault.message[:_LONGEST]}" for fault in faults)
-
-
-def _validator(schema: dict[str, Any]) -> Any:
-    return jsonschema_rs.Draft202012Validator(schema, pattern_options=_LINEAR, retriever=_refuse)
-
-
-def _refuse(address: str) -> Any:
-    raise ValueError("references to elsewhere are not followed")
-
-
-def _place(path: list[str | int]) -> str:
-    return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)

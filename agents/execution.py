@@ -186,7 +186,7 @@ class Execution:
         if schema is None:
             return terminal
         fails = await app_settings.aget("structured_output") == "fail"
-        return judged(terminal, self._transcript.answer, schema, fails=fails)
+        return await judged(terminal, self._transcript.answer, schema, fails=fails)
 
     async def _host(self, chosen: ModelRoute) -> RunHost:
         """What the run may reach; of MCP servers is said what they offer."""

@@ -135,10 +135,6 @@ def test_a_parameter_that_cannot_be_is_refused_with_its_place(wrong: Any) -> Non
         {"type": "xml"},
         {"type": "json_schema"},
         {"type": "json_schema", "json_schema": {"schema": {"type": "array"}}},
-        {"type": "json_schema", "json_schema": {"schema": {"type": "object", "required": 7}}},
-        {"type": "json_schema", "schema": {"type": "object", "$ref": "http://127.0.0.1/x"}},
-        {"type": "json_schema", "schema": {"type": "object", "$ref": "#/$defs/gone"}},
-        {"type": "json_schema", "schema": {"type": "object", "patternProperties": {"(?=x)": {}}}},
         {"type": "json_schema", "schema": {"type": "object", "title": "x" * 70_000}},
     ],
 )

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
 
+import httpx
 import pytest
 
-from agents.answer_form import fault_of
+from agents.json_schemas import helpers
 from agents.providers.base import ChatMessage, Finished, ModelRequest, TextDelta
 from agents.providers.names import Names
 from prompts import app_settings
 from prompts.models import AppSetting
 from tests import fake_anthropic
 from tests.client import Client, ScriptedModel, Seen, reply
+from tests.deep_schemas import arrays, dear_to_compile, doubling
 from tests.fake_model import FakeModel, status, text
 from tests.wires import SEARCH, WIRES, asked, stream
 
@@ -101,9 +104,115 @@ def test_the_demo_answers_in_the_form(client: Client) -> None:
     assert frames[-1].data["metadata"]["structured_output"] == "ok"
 
 
-def test_a_form_cannot_hold_the_server() -> None:
+# --- forms that would hold the server ------------------------------------------------------------
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer is checked for a second at most."""
+    monkeypatch.setattr(helpers, "LIMIT_S", 1.0)
+
+
+@pytest.fixture
+def answered(
+    client: Client, scripted: Callable[..., ScriptedModel], provider: FakeModel
+) -> Callable[..., dict[str, Any]]:
+    """Run what answers so in this form, and ask for /health all the time: the last event."""
+
+    def run(schema: dict[str, Any], answer: str | None = None) -> dict[str, Any]:
+        name = uuid4().hex
+        provider.script(text(answer or ""), name=name)
+        model = scripted(f"script:{name}").name if answer else "demo"
+        form = {"type": "json_schema", "json_schema": {"name": "form", "schema": schema}}
+        client.http.timeout = httpx.Timeout(3)
+        run_id = client.start("A plan.", model, enable_exercise_search=False, response_format=form)[
+            "run_id"
+        ]
+        while client.run(run_id)["status"] not in ("completed", "failed"):
+            assert client.http.get("/health").status_code == 200
+        return client.watch(run_id)[-1].data
+
+    return run
+
+
+def forms_of(schema: dict[str, Any], model: str = "demo") -> dict[str, dict[str, Any]]:
+    """The body, by its path, that asks for an answer of this form."""
+    message = {"role": "user", "content": "A plan."}
+    agui = {"threadId": str(uuid4()), "runId": uuid4().hex, "messages": [message | {"id": "1"}]}
+    form = {"type": "json_schema", "schema": schema, "name": "form"}
+    return {
+        "/api/v1/agent/runs": {"model": model, "text": "A plan.", "response_format": form},
+        "/api/v1/agent/ag-ui": agui | {"forwardedProps": {"model": model, "responseFormat": form}},
+        "/v1/responses": {"model": model, "input": "A plan.", "text": {"format": form}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("schema", "told"),
+    [
+        ({"type": "object", "required": 7}, "7 is not of type"),
+        ({"type": "object", "$ref": "http://127.0.0.1/x"}, "elsewhere"),
+        ({"type": "object", "$ref": "#/$defs/gone"}, "gone"),
+        ({"type": "object", "patternProperties": {"(?=x)": {}}}, "regex"),
+    ],
+)
+def test_a_form_that_cannot_be_used_is_refused_by_every_dialect(
+    client: Client, schema: dict[str, Any], told: str
+) -> None:
+    for path, body in forms_of(schema).items():
+        refused = client.http.post(path, json=body)
+        assert refused.status_code in (400, 422), path
+        assert told in refused.text
+        assert "invalid_response_format" in refused.text
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("levels", [18, 40])
+def test_a_form_that_takes_too_long_to_compile_is_refused(client: Client, levels: int) -> None:
+    body = forms_of(dear_to_compile(levels))["/api/v1/agent/runs"]
+    with ThreadPoolExecutor() as threads:
+        posted = threads.submit(client.http.post, "/api/v1/agent/runs", json=body)
+        while not posted.done():
+            assert client.http.get("/health", timeout=3).status_code == 200
+    refused = posted.result()
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid_response_format")
+    assert "its schema takes too long to check" in refused.json()["detail"]
+
+
+def test_a_form_that_doubles_with_each_level_is_answered(answered: Callable[..., Any]) -> None:
+    assert answered(doubling(17), '{"a": 1}')["metadata"]["structured_output"] == "ok"
+    wrong = answered(doubling(17), '{"a": "x"}')
+    assert wrong["code"] == "structured_output_invalid"
+    assert "does not fit the JSON Schema that was asked for: " in wrong["message"]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_form_that_takes_too_long_to_check_fails_the_run_and_says_so(
+    answered: Callable[..., Any],
+) -> None:
+    last = answered(doubling(40), '{"a": "x"}')
+    assert (last["code"], last["message"]) == (
+        "structured_output_invalid",
+        "The answer could not be checked against the JSON Schema that was asked for: "
+        "its schema takes too long to check.",
+    )
+
+
+@pytest.mark.usefixtures("impatient", "flagged")
+def test_a_form_that_takes_too_long_to_check_may_pass_with_a_flag(answered: Callable[..., Any]) -> None:
+    last = answered(doubling(40), '{"a": "x"}')
+    assert last["metadata"]["structured_output"] == "its schema takes too long to check"
+
+
+def test_the_demo_fills_a_form_as_far_as_an_answer_may_grow(answered: Callable[..., Any]) -> None:
+    for levels in (3, 8):
+        assert answered(arrays(levels))["code"] == "structured_output_invalid"
+    assert answered(doubling(20))["metadata"]["structured_output"] == "ok"
+
+
+def test_a_pattern_cannot_hold_the_server(answered: Callable[..., Any]) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(a+)+$"}}}
-    assert fault_of(json.dumps({"a": "a" * 50_000 + "!"}), schema).startswith("$.a: ")
+    assert "$.a: " in answered(schema, json.dumps({"a": "a" * 50_000 + "!"}))["message"]
 
 
 # --- the wires -----------------------------------------------------------------------------------

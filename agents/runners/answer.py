@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from agents.answer_form import fault_of
+from agents import json_schemas
 from conversations import events
 from conversations.events import RunCompleted, Terminal
 
@@ -14,18 +14,25 @@ INVALID: Final = "structured_output_invalid"
 _OTHERWISE: Final = frozenset(("tool_calls", "interrupt", "refusal", "content_filter"))
 
 
-def judged(terminal: Terminal, answer: str, schema: dict[str, Any] | None, *, fails: bool) -> Terminal:
+async def judged(
+    terminal: Terminal, answer: str, schema: dict[str, Any] | None, *, fails: bool
+) -> Terminal:
     """The ending of a run whose answer had to fit the schema.
 
-    `metadata.structured_output` says "ok" or what is wrong; where a wrong answer `fails`, the run does.
-    A run that ended for something else than an answer is left as it is.
+    `metadata.structured_output` says "ok" or what is wrong; where a wrong answer `fails`, the run does,
+    and so it does where nobody can tell. A run that ended for something else than an answer is left as
+    it is.
     """
     if schema is None or not isinstance(terminal, RunCompleted) or terminal.finish_reason in _OTHERWISE:
         return terminal
-    fault = fault_of(answer, schema)
+    problem = "does not fit the JSON Schema that was asked for"
+    try:
+        fault = "; ".join(await json_schemas.faults_of(answer.encode(errors="replace"), schema))
+    except (json_schemas.Undecided, json_schemas.Unusable) as undecided:
+        fault = str(undecided)
+        problem = "could not be checked against the JSON Schema that was asked for"
     if fault and terminal.finish_reason == "length":
         fault = f"it was cut off at the limit of tokens, so {fault}"
     if fault and fails:
-        message = f"The answer does not fit the JSON Schema that was asked for: {fault}."
-        return events.RunFailed(INVALID, message, retryable=True)
+        return events.RunFailed(INVALID, f"The answer {problem}: {fault}.", retryable=True)
     return replace(terminal, metadata=terminal.metadata | {"structured_output": fault or "ok"})

@@ -1,0 +1,64 @@
+"""JSON Schemas and what has to fit them, checked without holding the event loop.
+
+Schemas come from clients and packages, what has to fit them from models and clients. A schema without
+references is a tree, and each of its parts meets each part of the instance at most once a level: the
+time grows with the product of their sizes, so a small pair is evaluated at once. Every other pair goes
+to a helper process with a time limit, as does a schema with patterns (whose automata can be large),
+`multipleOf` (whose numbers can be) or `unevaluated…` (which looks at each part again on each level).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any, Final
+
+import msgspec
+
+from agents.json_schemas.evaluation import Question, Verdict, evaluate
+from agents.json_schemas.helpers import Undecided, ask
+
+__all__ = ["Undecided", "Unusable", "check", "faults_of"]
+
+_SMALL: Final = 4_000_000  # bytes of the schema times bytes of the instance: at most 10 ms
+_SMALL_TO_LIST: Final = 50_000  # jsonschema_rs makes all faults, to the last: at most 40 ms
+_DEAR: Final = re.compile(
+    rb'"(?:\$ref|\$dynamicRef|\$recursiveRef|unevaluated\w+|pattern\w*|multipleOf)":'
+)
+
+
+class Unusable(Exception):
+    """The schema is none, or needs what is not supported; the text says what."""
+
+
+async def check(schema: dict[str, Any]) -> None:
+    """Raise Unusable or Undecided for a schema that nothing can be checked against."""
+    await _verdict(Question(msgspec.json.encode(schema)))
+
+
+async def faults_of(instance: bytes, schema: dict[str, Any]) -> tuple[str, ...]:
+    """Return what is wrong with JSON that must fit the schema: up to three faults, none if it fits.
+
+    Raise Unusable or Undecided.
+    """
+    question = Question(msgspec.json.encode(schema), instance)
+    verdict = await _verdict(question)
+    if verdict.fits or verdict.faults:
+        return verdict.faults
+    try:
+        return (await _verdict(msgspec.structs.replace(question, listed=True))).faults
+    except Undecided:  # that it does not fit is known
+        return ("it does not fit, and to find out where takes too long",)
+
+
+async def _verdict(question: Question) -> Verdict:
+    verdict = evaluate(question) if _is_cheap(question) else await asyncio.wrap_future(ask(question))
+    if verdict.unusable:
+        raise Unusable(verdict.unusable)
+    return verdict
+
+
+def _is_cheap(question: Question) -> bool:
+    size = len(question.schema) * len(question.instance or b"-")
+    limit = _SMALL_TO_LIST if question.listed else _SMALL
+    return size <= limit and not _DEAR.search(question.schema)

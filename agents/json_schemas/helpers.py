@@ -1,0 +1,134 @@
+"""The helper processes that evaluate JSON Schemas, so that none holds an event loop.
+
+jsonschema_rs keeps the interpreter's lock while it works, and its work can double with each level of
+a schema: only a process of its own can be stopped. A process of ours has at most two helpers, each
+with a thread that waits for it, whichever loop wants to know. A helper starts when it is needed. It is
+killed when a question takes too long, and after a minute without one; it ends by itself when its stdin
+does, so it never outlives us. It has none of our variables, and a limit of memory.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+
+from agents.json_schemas import evaluation
+from agents.json_schemas.evaluation import Question, Verdict
+
+LIMIT_S: Final = 5.0
+IDLE_S: Final = 60.0
+_MOST: Final = 2
+_TRIES: Final = 2  # a helper may be killed, by whoever is short of memory
+_decode: Final = msgspec.msgpack.Decoder(Verdict).decode
+
+
+class Undecided(Exception):
+    """There is no verdict; the text says why."""
+
+
+class Helper:
+    """One helper process. It answers one question at a time."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", evaluation.__file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env={},
+            start_new_session=True,  # a Ctrl-C is for us
+        )
+        self.retirement: threading.Timer | None = None
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def ask(self, question: bytes) -> bytes:
+        """Return the answer. EOFError or OSError when the helper is gone, or took too long."""
+        pipes = self._process
+        assert pipes.stdin is not None
+        assert pipes.stdout is not None
+        limit = _later(LIMIT_S, pipes.kill)
+        try:
+            evaluation.send(pipes.stdin, question)
+            return evaluation.receive(pipes.stdout)
+        finally:
+            limit.cancel()
+
+    def end(self) -> None:
+        """Kill the process, and leave nothing of it."""
+        self._process.kill()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with suppress(OSError):
+                pipe and pipe.close()
+        self._process.wait()
+
+
+_threads: Final = ThreadPoolExecutor(_MOST, "json-schemas")
+_lock: Final = threading.Lock()
+_idle: Final[list[Helper]] = []
+
+
+def ask(question: Question) -> Future[Verdict]:
+    """Have a helper answer; the future raises Undecided when none can in LIMIT_S."""
+    return _threads.submit(_ask, msgspec.msgpack.encode(question))
+
+
+def _ask(question: bytes) -> Verdict:
+    for _ in range(_TRIES):
+        begun = time.monotonic()
+        with suppress(EOFError, OSError):
+            return _decode(_asked(question))
+        if time.monotonic() - begun >= LIMIT_S:
+            raise Undecided("its schema takes too long to check")
+    raise Undecided("the process that checks it has ended")
+
+
+def _asked(question: bytes) -> bytes:
+    helper = _take() or Helper()
+    try:
+        answer = helper.ask(question)
+    except BaseException:
+        helper.end()
+        raise
+    _give_back(helper)
+    return answer
+
+
+def _take() -> Helper | None:
+    """The helper that was used last, so that one which is not needed grows idle."""
+    with _lock:
+        helper = _idle.pop() if _idle else None
+    if helper and helper.retirement:
+        helper.retirement.cancel()
+    return helper
+
+
+def _give_back(helper: Helper) -> None:
+    with _lock:
+        _idle.append(helper)
+        helper.retirement = _later(IDLE_S, _retire, helper)
+
+
+def _retire(helper: Helper) -> None:
+    with _lock:
+        if helper not in _idle:
+            return
+        _idle.remove(helper)
+    helper.end()
+
+
+def _later(seconds: float, do: object, *arguments: object) -> threading.Timer:
+    timer = threading.Timer(seconds, do, arguments)  # type: ignore[arg-type]
+    timer.daemon = True  # it keeps no process of ours from ending
+    timer.start()
+    return timer
