@@ -158,6 +158,6 @@ async def _check(held: Interrupt, edited: dict[str, Any]) -> None:
     if tool is None:
         raise Conflict("This tool is no longer offered.", code="tool_not_offered")
     try:
-        check_arguments(tool, edited)
+        await check_arguments(tool, edited)
     except ToolFailure as problem:
         raise InvalidRequest(problem.message, code="invalid_arguments") from None

@@ -138,7 +138,7 @@ class RunHost:
     async def approval_for(self, use: ToolUse, *, call_id: str) -> Approval | None:
         """The approval that this call of the model needs; None if it can be made or refused at once."""
         tool = self._granted.get(use.name) or await self._demo_tool(use.name)
-        if tool is None or not tool.requires_approval or not fits(tool, use.arguments):
+        if tool is None or not tool.requires_approval or not await fits(tool, use.arguments):
             return None
         return self.approval_of(tool, use, call_id=call_id)
 
@@ -209,7 +209,7 @@ class RunHost:
         begun = time.monotonic()
         result, problem, artifact = None, None, None
         try:
-            check_arguments(tool, use.arguments)
+            await check_arguments(tool, use.arguments)
             if self._caller is not None:
                 in_context(dataclasses.replace(self._caller, call_id=call_id))
             if self._committed is not None and not tool.idempotent:

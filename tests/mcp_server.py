@@ -112,6 +112,11 @@ _evil(_OBJECT, "n" * 100)
 _evil({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:1/evil.json"}}}, "remote")
 _evil({"type": "object", "properties": {"a": {"type": "no-such-type"}}}, "wrong")
 _evil({"type": "object", "properties": {"a": {"type": "string", "pattern": "^(a+)+$"}}}, "slow")
+_evil(_OBJECT | {"$schema": "http://127.0.0.1:1/evil.json"}, "elsewhere")
+_levels: dict[str, Any] = {f"l{n}": {"anyOf": [{"$ref": f"#/$defs/l{n + 1}"}] * 2} for n in range(40)}
+_deep = {"properties": {"a": {"$ref": "#/$defs/l0"}}, "$defs": _levels | {"l40": {"type": "integer"}}}
+_evil(_OBJECT | _deep, "doubling")
+_evil(_OBJECT | {"required": [name for n in range(9_000) for name in (n, f"a{n}")]}, "mixed")
 
 if __name__ == "__main__":
     if _transport == "stdio":

@@ -231,7 +231,7 @@ def test_edited_arguments_are_checked_used_and_told(mail: Mail, talk: Talk) -> N
     (waiting,) = talk.pending()
     wrong = decide(talk.client, waiting, approve=True, arguments={"to": 7, "text": "hi"})
     assert (wrong.status_code, wrong.json()["code"]) == (422, "invalid_arguments")
-    assert "$.to: 7 is not of type 'string'" in wrong.json()["detail"]
+    assert '$.to: 7 is not of type "string"' in wrong.json()["detail"]
     edited = {"to": "bob", "text": "hello"}
     decided = decide(talk.client, waiting, approve=True, arguments=edited).json()
     assert (decided["arguments"], decided["edited_arguments"]) == (HI, edited)

@@ -238,15 +238,17 @@ def test_evil_names_and_schemas_are_made_fit_or_left_out(
     enter(one)
     tools = offered(one.label)
     short = {name.removeprefix(f"{one.label}__") for name in tools}
-    assert not short & {"remote", "wrong"}
+    assert not short & {"remote", "wrong", "mixed"}
+    assert "elsewhere" in short  # what a schema calls its own is fetched by nobody
     for name, tool in tools.items():
         assert len(name) <= 64
         assert name.replace("_", "").replace("-", "").isalnum()
         assert name.isascii()
         assert tool.description.isprintable() or "\n" in tool.description
     (strange,) = (name for name in tools if "with_slash" in name)
-    said = call((strange, {}), (f"{one.label}__slow", {"a": "a" * 60 + "!"}))
-    assert said == [{"structured": {"result": "evil"}}, {"structured": {"result": "evil"}}]
+    slow, doubling = f"{one.label}__slow", f"{one.label}__doubling"
+    said = call((strange, {}), (slow, {"a": "a" * 60 + "!"}), (doubling, {"a": "x"}))
+    assert said == [{"structured": {"result": "evil"}}] * 3
 
 
 def test_two_servers_with_a_tool_of_the_same_name_are_told_apart(

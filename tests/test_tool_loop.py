@@ -11,10 +11,12 @@ from uuid import uuid4
 import pytest
 from pytest_django import Settings
 
+from agents.json_schemas import helpers
 from agents.tools import registry
 from agents.tools.base import Tool, ToolFailure, tool_context
 from conversations.models import Message, Run
 from tests.client import Client, ScriptedModel, read_sse
+from tests.deep_schemas import doubling
 from tests.fake_model import Answer, FakeModel, text, tool_calls
 
 ECHO = {
@@ -127,9 +129,24 @@ def test_a_tool_that_fails_is_told_to_the_model_and_the_run_goes_on(
     told = json.loads(asked[1]["messages"][-1]["content"])["error"]
     assert told["code"] == code
     if code == "invalid_arguments":
-        assert "$.word: 7 is not of type 'string'" in told["message"]
+        assert '$.word: 7 is not of type "string"' in told["message"]
         assert effects.calls == []
     assert "secret-of-the-tool" not in str(seen) + str(asked)
+
+
+def test_arguments_that_take_too_long_to_check_are_refused_in_words(
+    talk: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(helpers, "LIMIT_S", 1.0)
+    deep = Tool("test.deep", "Deep.", doubling(40), Effects().call, idempotent=True, timeout_s=2)
+    monkeypatch.setattr(registry, "_by_name", lambda: {deep.name: deep})
+    run, seen, _ = talk(tool_calls(("c1", "test.deep", '{"a": "x"}')), text("Sorry."))
+    assert run.status == "completed"
+    assert results(seen)[0]["error"] == {
+        "code": "invalid_arguments",
+        "message": "The arguments could not be checked against the tool's schema: "
+        "its schema takes too long to check.",
+    }
 
 
 def test_arguments_that_are_no_json_are_refused_in_words(

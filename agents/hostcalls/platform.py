@@ -25,7 +25,7 @@ async def request(session: Session, ask: asks.RequestAction) -> records.ActionTa
         raise not_found(f"Action {ask.action} not found")
     use = ToolUse(name, {**(ask.target or {}), **(ask.payload or {})})
     try:
-        check_arguments(tool, use.arguments)
+        await check_arguments(tool, use.arguments)
     except ToolFailure as problem:
         raise HostRefusal("invalid_argument", problem.message) from None
     call_id = f"action_{uuid4().hex}"

@@ -2,41 +2,42 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
-from jsonschema import Draft202012Validator
+import msgspec
 
+from agents import json_schemas
 from agents.tools.base import Tool, ToolFailure
 
-_LONGEST: Final = 300
-_MOST: Final = 5
-_ANYTHING: Final = Draft202012Validator({})
-_validators: Final[dict[int, tuple[dict[str, Any], Draft202012Validator]]] = {}
+_PATIENCE_S: Final = 7.0  # less than a transaction may be idle: edited arguments are checked in one
 
 
-def check_arguments(tool: Tool, arguments: dict[str, Any]) -> None:
-    """ToolFailure `invalid_arguments`, naming each wrong field, if they do not fit the schema."""
-    problems = sorted(_validator(tool).iter_errors(arguments), key=lambda problem: problem.json_path)
-    if problems:
-        told = "; ".join(f"{found.json_path}: {found.message[:_LONGEST]}" for found in problems[:_MOST])
-        raise ToolFailure("invalid_arguments", f"The arguments do not fit the tool's schema: {told}.")
+async def check_arguments(tool: Tool, arguments: dict[str, Any]) -> None:
+    """Raise ToolFailure `invalid_arguments`, naming wrong fields, if they do not fit the schema.
 
-
-def fits(tool: Tool, arguments: dict[str, Any]) -> bool:
-    """Whether the arguments fit the tool's schema."""
-    return bool(_validator(tool).is_valid(arguments))
-
-
-def _validator(tool: Tool) -> Draft202012Validator:
-    """The tool's compiled schema; the schema is kept with it so that its id stays its own.
-
-    An MCP server's schema is not run here: its patterns and references could hold the loop or fetch
-    from anywhere. The server checks the arguments of its tools by itself.
+    The arguments of an MCP server's tool are not checked here: the server does that by itself.
     """
     if tool.kind == "mcp":
-        return _ANYTHING
-    schema = tool.parameters
-    found = _validators.get(id(schema))
-    if found is None:
-        found = _validators[id(schema)] = (schema, Draft202012Validator(schema))
-    return found[1]
+        return
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            faults = await json_schemas.faults_of(msgspec.json.encode(arguments), tool.parameters)
+    except (json_schemas.Undecided, json_schemas.Unusable, TimeoutError) as problem:
+        why = str(problem) or "that took too long"
+        raise _invalid(f"The arguments could not be checked against the tool's schema: {why}.") from None
+    if faults:
+        raise _invalid(f"The arguments do not fit the tool's schema: {'; '.join(faults)}.")
+
+
+def _invalid(message: str) -> ToolFailure:
+    return ToolFailure("invalid_arguments", message)
+
+
+async def fits(tool: Tool, arguments: dict[str, Any]) -> bool:
+    """Return whether the arguments fit the tool's schema."""
+    try:
+        await check_arguments(tool, arguments)
+    except ToolFailure:
+        return False
+    return True

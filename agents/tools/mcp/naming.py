@@ -10,15 +10,18 @@ import hashlib
 import re
 from typing import Any, Final
 
+import jsonschema_rs
 import msgspec
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
 
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME: Final = 64
 _LONGEST_DESCRIPTION: Final = 4_000
 _LARGEST_SCHEMA: Final = 64 * 1024
 _DEEPEST: Final = 32
+# of some milliseconds for any schema; `jsonschema_rs.meta` would fetch the `$schema` that one names
+_METASCHEMA: Final = jsonschema_rs.Draft202012Validator(
+    {"$ref": "https://json-schema.org/draft/2020-12/schema"}
+)
 
 
 def model_name(label: str, tool: str) -> str:
@@ -44,8 +47,9 @@ def usable_schema(schema: Any) -> dict[str, Any] | None:
     try:
         if len(msgspec.json.encode(schema)) > _LARGEST_SCHEMA or not _plain(schema, _DEEPEST):
             return None
-        Draft202012Validator.check_schema(schema)
-    except (SchemaError, RecursionError, TypeError, ValueError):
+        if not _METASCHEMA.is_valid(schema):
+            return None
+    except (RecursionError, TypeError, ValueError):
         return None
     return {"properties": {}, **schema, "type": "object"}
 
