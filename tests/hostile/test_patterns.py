@@ -30,7 +30,7 @@ from agents.tools import exercise_words
 from config.logs import mask
 from conversations.terms import terms_of
 from prompts import tokens, wording
-from tests.adversarial import METHODS, SIZES, too_slow
+from tests.hostile.adversarial import METHODS, SIZES, too_slow
 from tests.pure.test_architecture import MODULES, ROOT
 
 BUILT: Final[dict[str, re.Pattern[str]]] = {
