@@ -104,7 +104,7 @@ RATE_USER_PER_MINUTE = env.integer("RATE_USER_PER_MINUTE", 60_000, minimum=0, ma
 RATE_GUEST_PER_MINUTE = env.integer("RATE_GUEST_PER_MINUTE", 120, minimum=0, maximum=100_000_000)
 RATE_IP_PER_MINUTE = env.integer("RATE_IP_PER_MINUTE", 1_200, minimum=0, maximum=100_000_000)
 RATE_SIGN_IN_PER_MINUTE = env.integer("RATE_SIGN_IN_PER_MINUTE", 30, minimum=0, maximum=1_000_000)
-CONNECTIONS_PER_ADDRESS = env.integer("CONNECTIONS_PER_ADDRESS", 1_000, minimum=0, maximum=10_000_000)
+CONNECTIONS_PER_ADDRESS = env.integer("CONNECTIONS_PER_ADDRESS", 10_000, minimum=0, maximum=10_000_000)
 STREAMS_PER_USER = env.integer("STREAMS_PER_USER", 20, minimum=0, maximum=1_000_000)
 METRICS_TOKEN = env.text("METRICS_TOKEN")
 METRICS_NETWORKS = env.networks("METRICS_NETWORKS")
