@@ -158,9 +158,9 @@ def test_what_is_evaluated_at_once_takes_no_time_at_its_largest(
     times = limit // len(whole) // (len(msgspec.json.encode(instance)) + 1) - 1
     question = Question(whole, msgspec.json.encode([instance] * max(0, times)), listed)
     assert json_schemas._is_cheap(question)
-    begun = time.process_time()
+    begun = time.thread_time()  # of this thread: the server of the suite has another
     evaluate(question)
-    assert time.process_time() - begun < 0.5
+    assert time.thread_time() - begun < 0.5
 
 
 # --- processes -----------------------------------------------------------------------------------
