@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import psycopg
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import ProgrammingError, connection, transaction
 
+from config.database import run_sync
+from conversations import analysts
 from conversations.metrics.views_sql import CONTENTS, views
 from tests import metrics_seed
 from tests.metrics_seed import Seeded
@@ -70,6 +74,125 @@ def test_contents_are_read_only_if_that_is_asked_for(role: str) -> None:
     assert may_read(role, CONTENTS)
     call_command("create_analyst_role", role, password=uuid4().hex)
     assert not may_read(role, CONTENTS)
+
+
+def as_role(role: str, password: str, **arguments: Any) -> psycopg.Connection[Any]:
+    """A connection of an analyst who has lifted what a role may lift itself."""
+    ours = connection.get_connection_params()
+    named = {name: ours[name] for name in ("dbname", "host", "port") if ours.get(name)}
+    opened = psycopg.connect(**named | {"user": role, "password": password} | arguments, autocommit=True)
+    opened.execute("SET statement_timeout = 0")
+    opened.execute("SET default_transaction_read_only = off")
+    return opened
+
+
+@pytest.fixture
+def analyst(role: str) -> Iterator[psycopg.Connection[Any]]:
+    password = uuid4().hex
+    call_command("create_analyst_role", role, password=password)
+    with as_role(role, password) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TEMPORARY TABLE mine AS SELECT 1",
+        "SELECT lo_from_bytea(0, 'kept for ever')",
+        "SELECT lo_create(0)",
+        "SELECT pg_advisory_lock(hashtextextended(gen_random_uuid()::text, 0))",
+        "SELECT pg_try_advisory_xact_lock_shared(1, 2)",
+        "SELECT pg_advisory_xact_lock(hashtext('prompts.activate'), hashtext('system'))",
+        "CREATE FUNCTION public.lower(text) RETURNS text LANGUAGE sql AS 'SELECT $1'",
+    ],
+)
+def test_the_role_may_not(analyst: psycopg.Connection[Any], statement: str) -> None:
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        analyst.execute(statement)
+
+
+def test_the_role_has_five_connections(role: str) -> None:
+    password = uuid4().hex
+    call_command("create_analyst_role", role, password=password)
+    with ExitStack() as opened:
+        for _ in range(analysts.CONNECTIONS):
+            opened.enter_context(as_role(role, password))
+        with pytest.raises(psycopg.OperationalError, match="too many connections"):
+            as_role(role, password)
+
+
+def test_the_role_stays_out_of_other_databases_of_the_embedded_server(role: str) -> None:
+    if rows("SHOW listen_addresses") != [("",)]:
+        pytest.skip("on another server that is for whoever owns the other databases")
+    password = uuid4().hex
+    call_command("create_analyst_role", role, password=password)
+    with pytest.raises(psycopg.OperationalError, match="permission denied for database"):
+        as_role(role, password, dbname="postgres")
+
+
+def test_upkeep_ends_what_an_analyst_holds_too_long_and_nothing_else(
+    analyst: psycopg.Connection[Any],
+) -> None:
+    with transaction.atomic():
+        assert rows("SELECT 1") == [(1,)]  # a transaction of ours, as old as theirs
+        assert run_sync(analysts.end_overlong()) == 0
+        with analyst.transaction():
+            analyst.execute("SELECT FROM analytics_runs")
+            assert run_sync(analysts.end_overlong(longest_s=0)) == 1
+            with pytest.raises(psycopg.OperationalError):
+                analyst.execute("SELECT 1")
+        assert rows("SELECT 1") == [(1,)]
+
+
+@pytest.fixture
+def plain_owner(database: None) -> Iterator[str]:
+    """The application's role where it is no superuser, in a database whose PUBLIC may take locks."""
+    name = f"owner_{uuid4().hex[:12]}"
+    rows_of = "ALL TABLES IN SCHEMA public"
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE ROLE {name} CREATEROLE")
+        cursor.execute(f"GRANT ALL ON {rows_of} TO {name} WITH GRANT OPTION")
+        cursor.execute("GRANT EXECUTE ON FUNCTION pg_advisory_lock(bigint) TO PUBLIC")
+    yield name
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP OWNED BY {name}")
+        cursor.execute(f"DROP ROLE {name}")
+
+
+def test_without_a_superuser_the_command_shows_what_is_left_and_upkeep_ends_who_uses_it(
+    plain_owner: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    role, password = f"analyst_{uuid4().hex[:12]}", uuid4().hex
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET ROLE {plain_owner}")
+    try:
+        call_command("create_analyst_role", role, password=password)
+        shown = capsys.readouterr().out
+        with as_role(role, password) as analyst:
+            analyst.execute("SELECT pg_advisory_lock(20)")
+            with connection.cursor() as cursor:
+                cursor.execute(analysts._END, {"longest_s": analysts.LONGEST_S})
+                ended = cursor.fetchall()
+            with pytest.raises(psycopg.OperationalError):
+                analyst.execute("SELECT 1")
+        call_command("create_analyst_role", role, drop=True)
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("RESET ROLE")
+    assert "advisory locks: ALLOWED (EXECUTE ON FUNCTION pg_advisory_lock(bigint))" in shown
+    assert "large objects: refused" in shown
+    assert "long statements: ended after 300 seconds" in shown
+    assert ended == [(True,)]
+
+
+def test_who_writes_runs_keeps_the_rights_that_public_loses(plain_owner: str) -> None:
+    role = f"analyst_{uuid4().hex[:12]}"
+    call_command("create_analyst_role", role)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL ROLE {plain_owner}")
+        cursor.execute("SELECT pg_advisory_xact_lock(20)")
+        cursor.execute("CREATE TEMPORARY TABLE ours () ON COMMIT DROP")
+    call_command("create_analyst_role", role, drop=True)
 
 
 def test_a_password_is_made_and_shown_once(role: str, capsys: pytest.CaptureFixture[str]) -> None:
