@@ -8,7 +8,7 @@ FAULTS ?= full
 PIP := $(RUN) -m pip --quiet --quiet --disable-pip-version-check install
 
 .DEFAULT_GOAL := help
-.PHONY: help up test faults lint bench pins clean
+.PHONY: help up test faults hostile lint bench pins clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS='	' read -r name words; do printf 'make %-7s %s\n' "$$name" "$$words"; done
@@ -21,6 +21,9 @@ test: $(VENV)/.dev ## Run all tests on all cores (ARGS= goes to pytest: ARGS=-n0
 
 faults: $(VENV)/.dev ## Kill, stop and cut off real processes, in full: about an hour (FAULTS=bounded: minutes)
 	@FAULTS=$(FAULTS) $(RUN) -m pytest -m faults $(ARGS)
+
+hostile: $(VENV)/.dev ## Attack a server with hostile input, in full: about an hour
+	@$(RUN) -m pytest tests/hostile -n0 --hypothesis-profile=hostile $(ARGS)
 
 lint: $(VENV)/.dev ## Check style, format, types and who may import whom
 	@$(VENV)/bin/ruff check .

@@ -35,7 +35,7 @@ from config import embedded
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
-START_S = 60
+START_S = 120
 STOP_S = 15
 
 
@@ -167,7 +167,7 @@ def _database(parts: Parts, opened: ExitStack) -> tuple[str, tuple[int, ...]]:
     """The address of a fresh database, and the server's pid if it is ours."""
     given = os.environ.get("DATABASE_URL", "")
     if given:
-        return _fresh_database(given, opened), ()
+        return fresh_database(given, opened), ()
     if binaries := sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres")):
         return _system_postgres(parts, binaries[-1].parent, opened)
     server = embedded.Server(parts.folder)
@@ -175,7 +175,7 @@ def _database(parts: Parts, opened: ExitStack) -> tuple[str, tuple[int, ...]]:
     return server.start(), _postmaster(parts.folder)
 
 
-def _fresh_database(server_url: str, opened: ExitStack) -> str:
+def fresh_database(server_url: str, opened: ExitStack) -> str:
     name = f"parley_bench_{os.getpid()}"
     _run_sql(server_url, "CREATE DATABASE {}", name)
     opened.callback(_run_sql, server_url, "DROP DATABASE {} WITH (FORCE)", name)
@@ -205,7 +205,7 @@ def _system_postgres(parts: Parts, binaries: Path, opened: ExitStack) -> tuple[s
     process = parts.start("postgres", *command, stop_by=signal.SIGINT, **identity)  # INT: fast shutdown
     url = f"postgresql://bench@127.0.0.1:{port}"
     parts.wait("postgres", lambda: _answers(f"{url}/postgres"))
-    return _fresh_database(f"{url}/postgres", opened), (process.pid,)
+    return fresh_database(f"{url}/postgres", opened), (process.pid,)
 
 
 def _answers(url: str) -> bool:

@@ -30,8 +30,10 @@ from tests.client import Client, ScriptedModel
 from tests.database import start_postgres
 from tests.fake_model import FakeModel
 
-# No deadline: a busy machine is no fault. `make test` asks for all examples, a lone pytest for a few.
+# No deadline: a busy machine is no fault. `make test` asks for all examples, a lone pytest for a few,
+# `make hostile` for twenty times as many.
 hypothesis.settings.register_profile("all", deadline=None)
+hypothesis.settings.register_profile("hostile", deadline=None, max_examples=2_000)
 hypothesis.settings.register_profile("few", deadline=None, max_examples=5)
 hypothesis.settings.load_profile("few")
 structlog.configure(cache_logger_on_first_use=False)  # so that a test can capture any logger's lines
@@ -50,11 +52,16 @@ def pytest_collection_finish() -> None:
     memory.settle()
 
 
+_SHARING = ("tests/browser/", "tests/hostile/")
+
+
 class ByFile(LoadFileScheduling):  # type: ignore[misc]
-    """All tests of a file go to one worker of pytest-xdist, and all that share one browser."""
+    """All tests of a file go to one worker of pytest-xdist, and all that share a browser or a server."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "tests/browser" if nodeid.startswith("tests/browser/") else super()._split_scope(nodeid)
+        return next((shared for shared in _SHARING if nodeid.startswith(shared)), "") or (
+            super()._split_scope(nodeid)
+        )
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile | None:
