@@ -519,6 +519,30 @@ def test_a_password_buys_a_token(web: Client) -> None:
     assert user.last_login is not None
 
 
+def test_a_changed_password_ends_the_tokens_it_bought(authenticate: Authenticate) -> None:
+    user = make_user(password="correct horse")
+    first, _ = issue_token(user)
+    _, kept = create_api_token(user, "ci")
+    assert authenticate(f"Bearer {first}").user_id == user.id
+    user.set_password("battery staple")
+    user.save()
+    assert code_of(authenticate, f"Bearer {first}") == "invalid_token"
+    assert authenticate(f"Bearer {issue_token(user)[0]}").user_id == user.id
+    assert authenticate(f"Bearer {kept}").user_id == user.id
+
+
+@pytest.mark.parametrize("epoch", ["", "other", "\0", "\ud800", 7, [], {}])
+def test_a_strange_epoch_is_refused(authenticate: Authenticate, user: User, epoch: Any) -> None:
+    header = good(iss=settings_issuer(), sub=str(user.pk), epoch=epoch)
+    assert code_of(authenticate, header) == "invalid_token"
+
+
+def settings_issuer() -> str:
+    from django.conf import settings
+
+    return str(settings.JWT_LOCAL_ISSUER)
+
+
 def test_whoever_may_not_sign_in_gets_the_same_answer(web: Client) -> None:
     user = make_user(password="correct horse")
     inactive = make_user(password="correct horse", is_active=False)

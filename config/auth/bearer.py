@@ -29,6 +29,7 @@ from config.errors import Forbidden, Unauthorized, Unavailable
 
 API_TOKEN_PREFIX: Final = "parley_"
 LONGEST_TOKEN: Final = 8 * 1024
+_EPOCH: Final = 16  # characters of the digest of the password's hash, which itself is salted
 _EVERY_SCOPE: Final = frozenset(Scope.values)
 
 
@@ -95,8 +96,9 @@ def authenticate_sync(header: str | None) -> Caller:
 def issue_token(
     user: User, *, scopes: Iterable[str] | None = None, lifetime_s: int | None = None
 ) -> tuple[str, int]:
-    """A JWT for this user, and the seconds it lives. It ends early only with the user."""
-    return claims.issue(str(user.pk), scopes=scopes, lifetime_s=lifetime_s)
+    """A JWT for this user, and the seconds it lives. It ends early with the user and the password."""
+    epoch = hashlib.sha256(user.password.encode()).hexdigest()[:_EPOCH]
+    return claims.issue(str(user.pk), epoch=epoch, scopes=scopes, lifetime_s=lifetime_s)
 
 
 def create_api_token(
@@ -144,8 +146,11 @@ class _Lookup:
     tries: int = 1
 
 
+# A token without an epoch is none of `issue_token`, but of a program that has JWT_SECRET.
 _LOCAL_USER: Final = """
-SELECT id, is_active, is_staff, is_guest FROM accounts_user WHERE id = %(id)s
+SELECT id, is_active, is_staff, is_guest, NULL, coalesce(
+    left(encode(sha256(convert_to(password, 'UTF8')), 'hex'), %(length)s) <> %(epoch)s::text, false)
+FROM accounts_user WHERE id = %(id)s
 """
 
 # Nobody waits for last_used_at: a row that another request is just stamping is skipped.
@@ -195,7 +200,8 @@ def _lookup(token: str) -> _Lookup:
     found = claims.verify(token)
     if found.issuer == settings.JWT_LOCAL_ISSUER:
         judge = functools.partial(_local_caller, scopes=found.scopes)
-        return _Lookup(_LOCAL_USER, {"id": _local_id(found.subject)}, judge)
+        local = {"id": _local_id(found.subject), "epoch": found.epoch, "length": _EPOCH}
+        return _Lookup(_LOCAL_USER, local, judge)
     _refuse_guest(found.is_guest)
     parameters = {
         "issuer": found.issuer,
@@ -248,6 +254,8 @@ def _token_caller(account: _Account | None) -> Caller:
 def _local_caller(account: _Account | None, scopes: frozenset[str] | None) -> Caller:
     if account is None:
         raise Unauthorized("The token's user is gone: sign in again.", code="invalid_token")
+    if account.is_revoked:
+        raise Unauthorized("The password was changed: sign in again.", code="invalid_token")
     return _caller(account, _EVERY_SCOPE if scopes is None else _EVERY_SCOPE & scopes)
 
 

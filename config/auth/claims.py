@@ -34,6 +34,7 @@ class Claims:
     subject: str
     is_guest: bool
     scopes: frozenset[str] | None = None  # None: the token does not say
+    epoch: str | None = None  # which password of a local user the token belongs to
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +131,18 @@ def verify(token: str) -> Claims:
         subject=_subject(claims["sub"]),
         is_guest=claims.get("is_anonymous") is True,
         scopes=_scopes(claims.get("scope")),
+        epoch=_epoch(claims.get("epoch")),
     )
 
 
 def _scopes(claim: object) -> frozenset[str] | None:
     """What a token is limited to (RFC 8693 §4.2); only of our own tokens anybody asks."""
     return frozenset(claim.split()) if isinstance(claim, str) else None
+
+
+def _epoch(claim: object) -> str | None:
+    """The claim as text that PostgreSQL can compare, whatever the token holds there."""
+    return None if claim is None else ascii(claim).strip("'")
 
 
 class _Strict(jwt.PyJWT):
@@ -162,7 +169,7 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def issue(
-    subject: str, *, scopes: Iterable[str] | None = None, lifetime_s: int | None = None
+    subject: str, *, epoch: str, scopes: Iterable[str] | None = None, lifetime_s: int | None = None
 ) -> tuple[str, int]:
     """A JWT for a local user's key, and the seconds it lives; for every scope if none are named."""
     now = int(time.time())
@@ -170,6 +177,7 @@ def issue(
     claims: dict[str, Any] = {
         "iss": settings.JWT_LOCAL_ISSUER,
         "sub": subject,
+        "epoch": epoch,
         "iat": now,
         "exp": now + lifetime,
     }
