@@ -156,8 +156,10 @@ class Acting(_Around):
         return response
 
 
-class PagePolicy(_Around):
-    """What admin's pages may load: our own files only, no script inside a page, no foreign frame.
+class ResponsePolicy(_Around):
+    """What browsers and proxies may do with a response: keep no answer of the API, guess no type.
+
+    Admin's pages load our own files only, with no script inside a page and in no foreign frame.
 
     `unsafe-eval` is Alpine's, with which unfold draws its menus: it runs what stands in a template's
     attributes and nothing that was typed. A page that says its own policy keeps it.
@@ -178,8 +180,17 @@ _ADMIN_POLICY: Final = (
 )
 
 
+_DOCS_POLICY: Final = _ADMIN_POLICY.replace(" 'unsafe-eval'", "")
+
+
 def _with_policy(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-    if request.path.startswith("/admin/"):
+    if request.path.startswith(API_PATHS):
+        response.headers.setdefault("Cache-Control", "no-store")
+        response.headers.setdefault("X-Content-Type-Options", "nosniff")
+    if request.path == "/api/docs/":
+        response.headers.setdefault("Content-Security-Policy", _DOCS_POLICY)
+        response.headers.setdefault("X-Frame-Options", settings.X_FRAME_OPTIONS)
+    elif request.path.startswith("/admin/"):
         response.headers.setdefault("Content-Security-Policy", _ADMIN_POLICY)
         response.headers.setdefault("Referrer-Policy", "same-origin")
     return response

@@ -201,7 +201,7 @@ MIDDLEWARE = [
     "config.middleware.Cors",
     "config.middleware.Security",
     "config.middleware.StaticFiles",
-    "config.middleware.PagePolicy",
+    "config.middleware.ResponsePolicy",
     "config.middleware.Session",
     "config.middleware.Common",
     "config.middleware.Csrf",
@@ -238,6 +238,7 @@ STATIC_ROOT = env.text("STATIC_ROOT") or None
 WHITENOISE_USE_FINDERS = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = BEHIND_TLS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_TLS else None
+SECURE_HSTS_SECONDS = env.integer("HSTS_S", 0, minimum=0, maximum=126_230_400) if BEHIND_TLS else 0
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from django.contrib import admin
 from django.urls import include, path
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 from agents.urls import chat_urlpatterns, foreign_urlpatterns
 from config import pages
 from conversations.prometheus_views import prometheus
 
-_docs = SpectacularSwaggerView.as_view(url_name="schema", http_method_names=["get", "head"])
+_docs = SpectacularSwaggerSplitView.as_view(url_name="schema", http_method_names=["get", "head"])
 
 urlpatterns = [
     path("", pages.home),

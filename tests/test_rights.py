@@ -16,7 +16,9 @@ import httpx
 import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
+from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
+from pytest_django import Settings
 
 from config.auth.bearer import create_api_token
 from tests.conftest import Server
@@ -116,8 +118,10 @@ RIGHTS = {
 }
 ELSEWHERE = ("/admin/", "/chat/")
 """Pages for people: see tests/test_roles.py and tests/test_chat_page.py."""
+KEPT_BY_BROWSERS = {f"GET /api/v1/exercise/library/{what}" for what in ("meta", "full", "updates")}
 BODIES = {"POST /api/v1/admin/exercise/library/publish": {"baseVersion": 2**31 - 1}}
 """What changes nothing where an empty body would."""
+POLICY = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'"
 
 
 def routes(
@@ -185,6 +189,27 @@ def test_a_route_lets_in_whom_the_matrix_says(callers: dict[str, httpx.Client], 
         body = None if method in ("ANY", "GET", "DELETE") else BODIES.get(line, {})
         answer = callers[kind].request("GET" if method == "ANY" else method, path, json=body)
         assert answer.status_code < 500, answer.text
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert answer.headers["Cache-Control"] == "no-store" or line in KEPT_BY_BROWSERS
         assert (answer.status_code == 401) is (kind == "nobody" and RIGHTS[line][0] == "-"), answer.text
         seen += "-" if answer.status_code in (401, 403) else "+"
     assert seen == RIGHTS[line].replace(" ", "")
+
+
+def test_the_page_where_tokens_are_pasted_runs_our_files_alone_in_nobody_s_frame() -> None:
+    page = Client().get("/api/docs/")
+    assert page.headers["Content-Security-Policy"].startswith(POLICY)
+    assert page.headers["X-Frame-Options"] == "DENY"
+    assert set(re.findall(r"<script([^>]*)>(.*?)</script>", page.content.decode(), re.DOTALL)) == {
+        (f' src="{address}"', "")
+        for address in re.findall(r'<script src="([^"]*)"', page.content.decode())
+    }
+    script = Client().get("/api/docs/?script=")
+    assert script.headers["Content-Type"].startswith("application/javascript")
+
+
+def test_browsers_are_bound_to_https_for_as_long_as_the_setting_says(settings: Settings) -> None:
+    assert "Strict-Transport-Security" not in Client().get("/admin/login/", secure=True).headers
+    settings.SECURE_HSTS_SECONDS = 600
+    page = Client().get("/admin/login/", secure=True)
+    assert page.headers["Strict-Transport-Security"] == "max-age=600"
