@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from django.conf import settings
+from django.middleware.clickjacking import XFrameOptionsMiddleware
+from django.middleware.csrf import CsrfViewMiddleware
+from django.middleware.security import SecurityMiddleware
+from django.utils.module_loading import import_string
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -35,6 +41,21 @@ def test_good_settings_start(tmp_path: Path) -> None:
     assert (code, words) == (0, "")
 
 
+def test_the_check_for_deployment_warns_of_plain_http_and_of_nothing_that_is_there(
+    tmp_path: Path,
+) -> None:
+    secure = {"PUBLIC_URL": "https://parley.example"}
+    assert _start(tmp_path, secure, "check --deploy --fail-level WARNING") == (0, "")
+    code, words = _start(tmp_path, {}, "check --deploy --fail-level WARNING")
+    assert (code, re.findall(r"W\d+", words)) == (1, ["W010"])
+
+
+def test_the_checks_that_are_silenced_look_for_classes_of_which_ours_are_made() -> None:
+    classes = [import_string(name) for name in settings.MIDDLEWARE]
+    for wanted in (SecurityMiddleware, XFrameOptionsMiddleware, CsrfViewMiddleware):
+        assert any(issubclass(one, wanted) for one in classes)
+
+
 @pytest.mark.parametrize("command", ["web", "worker", "beat"])
 def test_separate_processes_ask_for_a_broker(tmp_path: Path, command: str) -> None:
     code, words = _start(tmp_path, {}, command)
@@ -49,7 +70,7 @@ def _start(folder: Path, changes: dict[str, str], command: str = "check") -> tup
         "DATABASE_URL": "postgresql://127.0.0.1:1/nowhere",
     }
     done = subprocess.run(
-        [sys.executable, "manage.py", command],
+        [sys.executable, "manage.py", *command.split()],
         cwd=ROOT,
         env=environment | changes,
         capture_output=True,
