@@ -48,6 +48,7 @@ class Link:
         self._speech: Speech | None = None
         self._busy_until = 0.0
         self._look = asyncio.Event()
+        self._passed_over: list[str] = []
         self._told: tuple[str, str, list[str]] | None = None
 
     @property
@@ -104,7 +105,8 @@ class Link:
         while True:
             self._look.clear()
             listed = await channel.ask(speech.list_action, {}, context=speech.context)
-            self.runners = read_runners(speech, listed.get("runners"))
+            self.runners, passed_over = read_runners(speech, listed.get("runners"))
+            self._warn(passed_over)
             await self._tell("connected", "")
             now = asyncio.get_running_loop().time()
             if now - last_ping > _PING_S:
@@ -150,6 +152,12 @@ class Link:
             self.runs.pop(run_id, None)
             channel.drop(run_id)
             await results.aclose()
+
+    def _warn(self, passed_over: list[str]) -> None:
+        """Log the runners that are passed over, once per change."""
+        if passed_over and passed_over != self._passed_over:
+            log.warning("plugin runners passed over", name=self.runtime.name, why=passed_over)
+        self._passed_over = passed_over
 
     async def _tell(self, status: str, problem: str) -> None:
         """Write the status for staff and log what changed; the database may be away."""

@@ -9,14 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
-import structlog
-
 from agents.hosting.manifest import RunnerManifest
 from agents.hosting.run_context import AgentRunContext
 from agents.plugins.channel import Channel
 from agents.plugins.envelopes import Request
-
-log = structlog.get_logger(__name__)
 
 MOST_RUNNERS: Final = 256
 
@@ -61,14 +57,15 @@ class Speech(Protocol):
         ...
 
 
-def read_runners(speech: Speech, listed: Any) -> dict[str, RunnerManifest]:
-    """The valid runners of a list by id; an invalid one is passed over with a warning (H01)."""
+def read_runners(speech: Speech, listed: Any) -> tuple[dict[str, RunnerManifest], list[str]]:
+    """Return the valid runners of a list by id, and what is wrong with those passed over (H01)."""
     found: dict[str, RunnerManifest] = {}
+    passed_over = []
     for entry in (listed if isinstance(listed, list) else [])[:MOST_RUNNERS]:
         try:
             manifest = speech.manifest(entry)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            log.warning("plugin runner passed over", why=f"{type(error).__name__}: {error}"[:300])
+            passed_over.append(f"{type(error).__name__}: {error}"[:300])
             continue
         found.setdefault(manifest.id, manifest)
-    return found
+    return found, passed_over

@@ -89,7 +89,7 @@ async def _listed(speech: Speech, channel: Channel) -> dict[str, RunnerManifest]
     until = asyncio.get_running_loop().time() + _FOR_PLUGINS_S
     while True:
         listed = await channel.ask(speech.list_action, {}, context=speech.context)
-        found = read_runners(speech, listed.get("runners"))
+        found, _ = read_runners(speech, listed.get("runners"))
         if found or asyncio.get_running_loop().time() > until:
             return found
         await asyncio.sleep(_LOOK_S)

@@ -7,14 +7,19 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from itertools import count
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from agents.hosting.runner import HostedRunner
 from agents.models import PluginRuntime
+from agents.plugins import link
+from agents.plugins.speech import read_runners
 from agents.runners.base import RunFailure
 from tests.conftest import Server
+from tests.mcp_host import wait_until
 from tests.plugins.conftest import FAKE, forget, old_runtime_process, wait_for_status
 from tests.plugins.runs import context, heard, on_loop, texts, wait_for
 
@@ -91,6 +96,23 @@ def test_a_runtime_that_dies_fails_its_runs(server: Server, old: HostedRunner) -
     with pytest.raises(RunFailure) as failed:
         on_loop(server, heard(old, context("die")))
     assert failed.value.code == "runner.unavailable"
+
+
+def test_an_invalid_runner_of_a_list_is_logged_once_per_change(
+    server: Server,
+    enter_runtime: Callable[..., PluginRuntime],
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings.PLUGIN_REFRESH_S = 0.05
+    lists = count()
+    monkeypatch.setattr(link, "read_runners", lambda *given: (next(lists), read_runners(*given))[1])
+    with capture_logs() as lines, old_runtime_process() as url:
+        row = enter_runtime(url=url)
+        wait_until(lambda: next(lists) > 20, 60)
+        forget(server, row)
+    warned = [line["why"] for line in lines if line["event"] == "plugin runners passed over"]
+    assert [len(why) for why in warned] == [2]
 
 
 def test_a_program_that_is_not_allowed_is_not_started(
