@@ -159,14 +159,16 @@ def test_a_second_up_says_where_the_first_one_is(ready: Ready) -> None:
 
 
 def test_the_printed_commands_work_when_pasted(ready: Ready) -> None:
-    commands = [
-        line for line in ready.said.splitlines() if line.startswith(("  TOKEN=", "  RUN=", "  curl"))
-    ]
-    pasted = subprocess.run(
-        ["sh", "-c", "\n".join(commands)], capture_output=True, text=True, timeout=30, check=True
-    )
+    assert "event: completed" in paste(ready.said)
+
+
+def paste(said: str) -> str:
+    """What the printed commands print."""
+    commands = [line for line in said.splitlines() if line.startswith(("  TOKEN=", "  RUN=", "  curl"))]
     assert len(commands) == 3
-    assert "event: completed" in pasted.stdout
+    return subprocess.run(
+        ["sh", "-c", "\n".join(commands)], capture_output=True, text=True, timeout=30, check=True
+    ).stdout
 
 
 def test_up_stops_cleanly_and_the_next_start_keeps_everything_even_after_a_kill(place: Place) -> None:
@@ -182,7 +184,10 @@ def test_up_stops_cleanly_and_the_next_start_keeps_everything_even_after_a_kill(
     assert len(place.postgres()) > 0  # it outlives the killed process and is joined by the next
 
     second = place.up()
-    place.wait_until_ready(second)
+    said = place.wait_until_ready(second)
+    secrets = (notes["admin"]["password"], notes["client_token"])
+    assert [secret for secret in secrets if secret in said] == []  # it was printed at the first start
+    assert "event: completed" in paste(said)
     assert {**place.notes, "pid": 0, "started_at": ""} == {**notes, "pid": 0, "started_at": ""}
     answer = httpx.get(
         f"{place.url}/api/v1/agent/runs/{run['run_id']}",

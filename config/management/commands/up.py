@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import shlex
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -33,7 +34,7 @@ Parley is ready at {url} ({seconds:.1f} s).{elsewhere}
 
   Admin    {url}/admin/      user {admin}, password {password}
   API      {url}/api/docs/
-  Token    {token}      (user {client})
+  Token    {shown_token}      (user {client})
   All of this is also in {notes}.
 
 Ask something, then watch the answer being written:
@@ -44,15 +45,21 @@ Ask something, then watch the answer being written:
 
 It answers in the language of the question: 有哪些在家练臀的动作?  Ctrl-C stops everything.
 """  # noqa: E501 - to be pasted
+_FROM_NOTES: Final = """$(sed -n 's/.*"client_token": *"\\([^"]*\\)".*/\\1/p' {})"""
 _QUESTION: Final = "Which exercises train the glutes at home?"
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a person needs to try Parley; the password is "" once somebody has changed it."""
+    """What a person needs to try Parley; the password is "" once somebody has changed it.
+
+    Only what is new is printed, because output often ends up in a journal.
+    """
 
     admin_password: str
     client_token: str
+    is_new_password: bool
+    is_new_token: bool
 
 
 class Command(BaseCommand):
@@ -68,7 +75,7 @@ class Command(BaseCommand):
         with start.step("Prompts, exercises and accounts are there"):
             _seed()
             notes = start.read_notes(claim.notes)
-            credentials = Credentials(_admin_password(notes), _client_token(notes))
+            credentials = _credentials(notes)
         serve.run(lambda stop: _serve(stop, claim, credentials))
         start.write_notes(claim.notes, start.read_notes(claim.notes) | {"pid": None})
         if claim.database is not None:
@@ -92,6 +99,16 @@ def _seed() -> None:
 
     seed()
     seed_exercises()
+
+
+def _credentials(notes: dict[str, Any]) -> Credentials:
+    password, token = _admin_password(notes), _client_token(notes)
+    return Credentials(
+        admin_password=password,
+        client_token=token,
+        is_new_password=password != notes.get("admin", {}).get("password"),
+        is_new_token=token != notes.get("client_token"),
+    )
 
 
 def _admin_password(notes: dict[str, Any]) -> str:
@@ -175,14 +192,26 @@ def _healthy(claim: Claim) -> bool:
 
 
 def _words(claim: Claim, credentials: Credentials) -> str:
+    token, notes = credentials.client_token, claim.notes
+    if not credentials.is_new_token:
+        token = _FROM_NOTES.format(shlex.quote(str(notes)))
     return _READY.format(
         url=claim.address,
         seconds=time.monotonic() - claim.since,
         elsewhere="".join(f"\nFrom other machines: {other}" for other in claim.others),
         admin=_ADMIN,
-        password=credentials.admin_password or "as you changed it",
-        token=credentials.client_token,
+        password=_shown_password(credentials),
+        shown_token=token if credentials.is_new_token else "as first printed",
+        token=token,
         client=_CLIENT,
-        notes=claim.notes,
+        notes=notes,
         question=_QUESTION,
     ).rstrip()
+
+
+def _shown_password(credentials: Credentials) -> str:
+    if not credentials.admin_password:
+        return "as you changed it"
+    if credentials.is_new_password:
+        return credentials.admin_password
+    return f"as first printed (`manage.py changepassword {_ADMIN}` sets another)"
