@@ -16,6 +16,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Iterator
@@ -88,20 +89,26 @@ class Server:
         self._lease: IO[str] | None = None
 
     def start(self) -> str:
-        """Start the server, or join the running one; the address of its database `parley`."""
+        """Start the server or join the running one, and return the address of its database `parley`."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._changing():
             self._lease = (self.folder / "postgres.lock").open("w")
             fcntl.flock(self._lease, fcntl.LOCK_SH)
             if not (self.data / "PG_VERSION").exists():
                 self._create()
-            for _ in range(_LAUNCHES):
-                if not self._running():
-                    self._clear_away()
-                    self._launch()
-                if self._answers():
-                    return self.url(DATABASE)
-        raise DatabaseUnavailable(self._complaint())
+            self._bring_up(threading.Event())
+        return self.url(DATABASE)
+
+    def resume(self, leaving: threading.Event) -> None:
+        """Start a server that died under us; give up when `leaving` is set.
+
+        Raise DatabaseUnavailable if it does not start, and where its data is gone: an empty database
+        in its place would hide the loss.
+        """
+        with self._changing():
+            if not (self.data / "PG_VERSION").exists():
+                raise DatabaseUnavailable(f"The data of the embedded PostgreSQL is gone ({self.data}).")
+            self._bring_up(leaving)
 
     def stop(self) -> None:
         """Give up this process's share; the last one to leave stops the server."""
@@ -114,8 +121,16 @@ class Server:
                 return  # others still use it
             finally:
                 self._lease = None
-            if self._running():
+            if self.runs():
                 self._control("-m", "fast", "-t", "30", "stop")
+
+    def runs(self) -> bool:
+        """Return whether our server runs."""
+        try:
+            server = psutil.Process(int((self.data / "postmaster.pid").read_text().split()[0]))
+            return server.name() == "postgres" and str(self.data) in server.cmdline()
+        except (FileNotFoundError, psutil.NoSuchProcess, IndexError, ValueError):
+            return False
 
     def url(self, database: str) -> str:
         """The address of one of its databases."""
@@ -128,13 +143,16 @@ class Server:
             fcntl.flock(gate, fcntl.LOCK_EX)
             yield
 
-    def _running(self) -> bool:
-        """Whether our server runs."""
-        try:
-            server = psutil.Process(int((self.data / "postmaster.pid").read_text().split()[0]))
-            return server.name() == "postgres" and str(self.data) in server.cmdline()
-        except (FileNotFoundError, psutil.NoSuchProcess, IndexError, ValueError):
-            return False
+    def _bring_up(self, leaving: threading.Event) -> None:
+        for _ in range(_LAUNCHES):
+            if not self.runs():
+                self._clear_away()
+                self._launch()
+            if self._answers(leaving):
+                return
+            if leaving.is_set():
+                break
+        raise DatabaseUnavailable(self._complaint())
 
     def _clear_away(self) -> None:
         """Remove the pid file that a dead server left.
@@ -171,10 +189,10 @@ class Server:
         options = shlex.join(f"--{name}={value}" for name, value in settings.items())
         self._control("--no-wait", "-o", options, "-l", str(self.data / "server.log"), "start")
 
-    def _answers(self) -> bool:
+    def _answers(self, leaving: threading.Event) -> bool:
         """Wait for it (recovery after a crash takes time) and see to our database; False if it died."""
         deadline = time.monotonic() + START_S
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline and not leaving.is_set():
             try:
                 with psycopg.connect(self.url("postgres"), autocommit=True, connect_timeout=5) as opened:
                     _make_database(opened)
@@ -188,7 +206,7 @@ class Server:
     def _running_or_starting(self) -> bool:
         """A fresh server has no pid file for a moment."""
         for _ in range(100):
-            if self._running():
+            if self.runs():
                 return True
             time.sleep(0.02)
         return False

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,6 +70,9 @@ class Place:
                 return said
         raise AssertionError(f"it ended with {process.wait(STOP_S)}: {said}")
 
+    def postmaster(self) -> int:
+        return int((self.folder / "postgres" / "postmaster.pid").read_text().split()[0])
+
     def postgres(self) -> list[int]:
         found = []
         for process in psutil.process_iter(["name", "cmdline"]):
@@ -123,6 +126,16 @@ def fresh() -> Iterator[Place]:
     for pid in made.postgres():
         os.kill(pid, signal.SIGKILL)
     shutil.rmtree(made.folder, ignore_errors=True)
+
+
+def _eventually(holds: Callable[[], bool]) -> bool:
+    """Whether it comes to hold while a start would still be in time."""
+    until = time.monotonic() + READY_S
+    while time.monotonic() < until:
+        if holds():
+            return True
+        time.sleep(0.1)
+    return False
 
 
 def _finish(process: subprocess.Popen[str]) -> tuple[int, str]:
@@ -213,6 +226,30 @@ def test_up_survives_a_crash_of_everything(place: Place) -> None:
     place.wait_until_ready(second)
     assert place.notes["client_token"] == token
     assert _stop(second, signal.SIGTERM)[0] == 0
+
+
+def test_a_killed_database_is_started_again_and_one_that_cannot_be_does_not_hold_up_the_end(
+    place: Place,
+) -> None:
+    process = place.up(DRAIN_S="1")
+    place.wait_until_ready(process)
+    os.kill(place.postmaster(), signal.SIGKILL)
+    assert _eventually(lambda: httpx.get(f"{place.url}/health", timeout=30).status_code == 200)
+    asked = {"model": "demo", "text": "Which exercises train the glutes?"}
+    headers = {"Authorization": f"Bearer {place.notes['client_token']}"}
+    run = httpx.post(f"{place.url}/api/v1/agent/runs", headers=headers, json=asked, timeout=30).json()
+    address = f"{place.url}/api/v1/agent/runs/{run['run_id']}"
+    assert _eventually(
+        lambda: httpx.get(address, headers=headers, timeout=30).json()["status"] == "completed"
+    )
+
+    with (place.folder / "postgres" / "postgresql.conf").open("a") as settings:
+        settings.write("no_such_setting = 1\n")
+    os.kill(place.postmaster(), signal.SIGKILL)
+    assert _eventually(lambda: place.postgres() == [])
+    code, printed = _stop(process, signal.SIGTERM)
+    assert (code, "embedded database runs again" in printed) == (0, True)
+    assert "Traceback" not in printed
 
 
 def test_a_password_that_somebody_changed_is_left_alone(place: Place) -> None:

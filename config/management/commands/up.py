@@ -24,6 +24,7 @@ from config import errors, memory, serve, start
 from config.auth import bearer
 from config.auth.models import User
 from config.start import Claim
+from config.supervising import supervised
 from config.wakeups import Beat, Consumer
 
 _ADMIN: Final = "admin"
@@ -76,7 +77,8 @@ class Command(BaseCommand):
             _seed()
             notes = start.read_notes(claim.notes)
             credentials = _credentials(notes)
-        serve.run(lambda stop: _serve(stop, claim, credentials))
+        with supervised(claim.database):
+            serve.run(lambda stop: _serve(stop, claim, credentials))
         start.write_notes(claim.notes, start.read_notes(claim.notes) | {"pid": None})
         if claim.database is not None:
             claim.database.stop()
