@@ -15,6 +15,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -226,10 +227,10 @@ class Server:
         binaries = _binaries()
         identity: dict[str, Any] = {}
         if os.geteuid() == 0:
-            _let_through(self.folder)
-            _let_through(binaries)
-            _let_read(binaries.parent)
             user = _system_user()
+            let_through(self.folder, user)
+            let_through(binaries, user)
+            _let_read(binaries.parent)
             identity = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
         done = subprocess.run(
             [str(binaries / program), *arguments],
@@ -279,12 +280,18 @@ def _give_away(folder: Path) -> None:
     os.chown(folder, user.pw_uid, user.pw_gid)
 
 
-def _let_through(folder: Path) -> None:
-    """Let other users pass through a folder and those above it (not list them)."""
+def let_through(folder: Path, user: struct_passwd) -> None:
+    """Let others pass (not list) a folder and those above it that stop this user, and name each."""
     for part in (folder, *folder.parents):
-        mode = part.stat().st_mode
-        if not mode & 0o001:
-            part.chmod(mode | 0o001)
+        found = part.stat()
+        theirs = found.st_uid == user.pw_uid or found.st_gid == user.pw_gid
+        if not theirs and not found.st_mode & 0o001:
+            part.chmod(found.st_mode | 0o001)
+            print(
+                f"{part} may now be passed through (not listed) by every user: PostgreSQL, which does "
+                f"not run as root, runs as {user.pw_name}. Another VAR_DIR may need no such thing.",
+                file=sys.stderr,
+            )
 
 
 def _let_read(folder: Path) -> None:
