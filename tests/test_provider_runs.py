@@ -6,10 +6,12 @@ import random
 import socket
 import string
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.db import connection
 from pytest_django import Settings
 
 from tests.client import Client, ScriptedModel, Seen, reply
@@ -126,6 +128,23 @@ def test_a_provider_that_limits_our_rate_ends_the_run_after_three_tries(
     accepted, frames = run(client, scripted(model).name)
     check_failed(client, accepted, frames, "provider_rate_limited", "")
     assert len(provider.requests_for(model)) == 3
+
+
+def test_a_provider_that_repeats_its_key_shows_it_to_nobody(
+    client: Client, scripted: Scripted, provider: FakeModel
+) -> None:
+    key = "sk-test-key-of-the-suite-0123456789"
+    echo = replace(text("Bearer ", key[:9], key[9:], "?"), headers={"x-request-id": f"Bearer {key}"})
+    accepted, frames = run(client, scripted(script(provider, echo)).name)
+    check_completed(client, accepted, frames, "Bearer ***?")
+    assert all(key not in str(frame.data) for frame in frames)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT events::text FROM conversations_eventbatch WHERE run_id = %s", [accepted["run_id"]]
+        )
+        logged = str(cursor.fetchall())
+    assert "Bearer ***" in logged
+    assert key not in logged
 
 
 def test_a_provider_that_is_not_there_ends_the_run(client: Client) -> None:

@@ -123,6 +123,11 @@ def test_a_refusal_is_not_kept(exa: FakeExa) -> None:
     assert run_sync(web_search.search_web({"query": query}))["total"] == 1
 
 
+def test_an_echo_of_the_key_in_a_result_is_masked(exa: FakeExa) -> None:
+    answer = ask(exa, found(PAGE | {"text": f"x-api-key: {KEY}", "title": KEY}))
+    assert (answer["results"][0]["snippet"], answer["results"][0]["title"]) == ("x-api-key: ***", "***")
+
+
 def test_long_texts_are_cut_and_what_is_odd_is_left_out(exa: FakeExa) -> None:
     odd = [
         PAGE | {"title": "t" * 300, "text": "s " * 300, "score": "high", "author": 7},

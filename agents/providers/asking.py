@@ -26,6 +26,7 @@ from agents.providers.base import (
     Target,
 )
 from agents.providers.names import Names
+from agents.providers.redaction import Redactor
 from agents.providers.refusals import invalid_response
 from agents.providers.sse import Cutter, EventTooLarge
 from conversations.events import Usage
@@ -81,18 +82,23 @@ async def _asked(wire: Wire, target: Target, request: ModelRequest) -> AsyncGene
     """One generator and not two: every delta would pay for the hop."""
     names = Names.of(request)
     reader, cutter, heard = wire.reader(names), Cutter(), False
+    redactor = Redactor(target.key)
     forms = _distinct(wire.forms(target.model, request, names))
     response = await _opened(wire, target, forms, _manner(request))
     try:
-        yield Opened(target.endpoint_id, target.provider, target.model, _request_id(response))
+        yield redactor.whole(
+            Opened(target.endpoint_id, target.provider, target.model, _request_id(response))
+        )
         async with aclosing(http.read(response)) as body:
             async for some in body:
                 for data in _cut(cutter, some):
                     heard = True
                     for event in reader.read(data):
-                        yield event
+                        for shown in redactor.redact(event):
+                            yield shown
                     if request.raw and data != DONE:
-                        yield RawChunk(wire.name, data.decode(errors="replace"), reader.kind)
+                        piece = data.decode(errors="replace")
+                        yield redactor.whole(RawChunk(wire.name, piece, reader.kind))
                     if reader.done:
                         break
                 if reader.done:
@@ -100,7 +106,9 @@ async def _asked(wire: Wire, target: Target, request: ModelRequest) -> AsyncGene
                     break
         if not heard:
             raise invalid_response()
-        yield reader.end()
+        for shown in redactor.rest():
+            yield shown
+        yield redactor.whole(reader.end())
     finally:
         response.close()
         if request.counted is not None:

@@ -20,6 +20,7 @@ from django.core.cache import cache
 from msgspec import Meta, Struct
 
 from agents.providers import http
+from agents.providers.redaction import without_key
 from agents.tools.base import ToolFailure
 from agents.tools.exa_results import NoResults, results
 from prompts.secrets import SecretUnreadable
@@ -121,7 +122,7 @@ async def _search(asked: _Arguments, key: str) -> dict[str, Any]:
     if len(body) > _LARGEST_BODY:
         raise _failure("upstream_error")
     try:
-        found = await asyncio.to_thread(results, body, top_k=asked.top_k)
+        found = await asyncio.to_thread(results, without_key(body, key), top_k=asked.top_k)
     except NoResults:
         raise _failure("upstream_invalid_json") from None
     return {"total": len(found), "results": found}

@@ -1,0 +1,90 @@
+"""Redact the key that was sent to a provider wherever the provider repeats it.
+
+A provider, or a proxy before it, may echo the request's headers; what it sends reaches users, logs and
+the history. A streamed echo comes in pieces, so text that may be the key's beginning waits for the next
+piece: at most two characters of the key are shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeVar
+
+import msgspec
+
+from agents.providers.base import ModelEvent, ReasoningText, TextDelta
+
+SHORTEST: Final = 6
+"""A shorter key is none that anybody issues, and may well be a word of the text."""
+_START: Final = 3
+_MASK: Final = "***"
+Event = TypeVar("Event", bound=ModelEvent)
+
+
+def without_key(body: bytes, key: str) -> bytes:
+    """The body with each occurrence of the key masked."""
+    return body.replace(key.encode(), _MASK.encode()) if len(key) >= SHORTEST else body
+
+
+class Redactor:
+    """Redacts the events of one answer, in their order."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self._start = key[:_START]
+        self._applies = len(key) >= SHORTEST
+        self._kind: type[TextDelta | ReasoningText] = TextDelta
+        self._tail = ""  # the last two characters shown, and then what is held back
+        self._held = 0
+
+    def redact(self, event: ModelEvent) -> Sequence[ModelEvent]:
+        """What can be shown of this event now."""
+        if not self._applies:
+            return (event,)
+        match event:
+            case TextDelta() | ReasoningText() if type(event) is not self._kind:
+                before = self.rest()
+                self._kind = type(event)
+                return (*before, *self._piece(event))
+            case TextDelta() | ReasoningText():
+                return self._piece(event)
+        return (self.whole(event),)
+
+    def whole(self, event: Event) -> Event:
+        """The event without the key in any of its texts."""
+        if not self._applies:
+            return event
+        written, key = msgspec.json.encode(event), msgspec.json.encode(self._key)[1:-1]
+        if key not in written:
+            return event
+        return msgspec.json.decode(written.replace(key, _MASK.encode()), type=type(event))
+
+    def rest(self) -> Sequence[ModelEvent]:
+        """What is held back still, at the end of a text; masked if it is half of the key or more."""
+        held = self._tail[len(self._tail) - self._held :]
+        self._tail, self._held = "", 0
+        return (self._kind(_MASK if 2 * len(held) >= len(self._key) else held),) if held else ()
+
+    def _piece(self, event: TextDelta | ReasoningText) -> Sequence[ModelEvent]:
+        text = self._tail + event.text
+        if self._start not in text:
+            self._tail = text[1 - _START :]
+            return (event,)
+        shown = self._masked(text, start=len(self._tail) - self._held)
+        return (self._kind(shown),) if shown else ()
+
+    def _masked(self, text: str, *, start: int) -> str:
+        """What can be shown of the text from `start` on; what is before it is shown already."""
+        found = text.find(self._key)
+        start = start if found < 0 else min(start, found)
+        text = text.replace(self._key, _MASK)
+        end = max(start, len(text) - _overlap(text, self._key))
+        self._held = len(text) - end
+        self._tail = text[max(0, end - _START + 1) :]
+        return text[start:end]
+
+
+def _overlap(text: str, key: str) -> int:
+    """How many characters at the text's end may begin the key; 0 if fewer than `_START`."""
+    sizes = range(min(len(key) - 1, len(text)), _START - 1, -1)
+    return next((size for size in sizes if text.endswith(key[:size])), 0)
