@@ -95,7 +95,7 @@ def may_end(role: str) -> bool:
         cursor.execute(
             "SELECT pg_has_role(%s::name, 'USAGE') OR pg_has_role('pg_signal_backend', 'USAGE')", [role]
         )
-        return cursor.fetchone() == (True,)
+        return bool(cursor.fetchone() == (True,))
 
 
 def rights_of(role: str) -> list[tuple[str, str]]:

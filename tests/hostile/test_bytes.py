@@ -223,6 +223,6 @@ def test_a_document_of_any_text_survives_both_framings(text: str, times: int) ->
     document = json.dumps({"seq_id": 1, "code": 0, "data": {"text": text * times}})
     together, reader = framing.Together(), framing.Lines()
     whole = [found for piece in framing.pieces(document) if (found := together.feed(piece))]
-    marked = [found for line in framing.lines(document) if (found := reader.feed(line.strip()))]
+    marked = [read for line in framing.lines(document) if (read := reader.feed(line.strip()))]
     assert whole == [document]
     assert marked == [document.encode()]
