@@ -54,7 +54,13 @@ class Remembered(Generic[T]):
     def _start(self, loop: asyncio.AbstractEventLoop) -> asyncio.Task[T]:
         reading = self._reading
         task = reading[loop] = loop.create_task(self._refresh(loop))
-        task.add_done_callback(lambda _: reading.pop(loop, None))
+
+        def done(task: asyncio.Task[T]) -> None:
+            reading.pop(loop, None)
+            if not task.cancelled():
+                task.exception()  # whoever waits for it gets it; one that nobody waits for is no news
+
+        task.add_done_callback(done)
         return task
 
     async def _refresh(self, loop: asyncio.AbstractEventLoop) -> T:
