@@ -90,11 +90,15 @@ class Server:
         self._lease: IO[str] | None = None
 
     def start(self) -> str:
-        """Start the server or join the running one, and return the address of its database `parley`."""
+        """Start the server or join the running one, and return the address of its database `parley`.
+
+        Joining again changes nothing.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._changing():
-            self._lease = (self.folder / "postgres.lock").open("w")
-            fcntl.flock(self._lease, fcntl.LOCK_SH)
+            if self._lease is None:
+                self._lease = (self.folder / "postgres.lock").open("w")
+                fcntl.flock(self._lease, fcntl.LOCK_SH)
             if not (self.data / "PG_VERSION").exists():
                 self._create()
             self._bring_up(threading.Event())
