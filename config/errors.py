@@ -165,8 +165,8 @@ def body(error: ParleyError) -> dict[str, Any]:
 
 
 def headers(error: ParleyError) -> dict[str, str]:
-    """The response headers that belong to this error."""
-    found: dict[str, str] = {}
+    """The response headers that belong to this error, which nobody keeps or takes for a page."""
+    found = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
     if error.retry_after is not None:
         found["Retry-After"] = str(error.retry_after)
     if isinstance(error, Unauthorized):

@@ -7,6 +7,7 @@ from typing import Any
 
 import structlog
 from django.core.exceptions import SuspiciousOperation
+from django.db import DataError, OperationalError
 from django.http import Http404
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework import exceptions
@@ -19,6 +20,7 @@ from rest_framework.throttling import BaseThrottle
 from config import depth, errors, limits, values
 from config.auth import bearer
 from config.auth.models import User
+from config.http import refusal_of
 
 log = structlog.get_logger(__name__)
 
@@ -103,8 +105,15 @@ def _ours(error: Exception) -> errors.ParleyError:
             return errors.InvalidRequest(errors=error.get_full_details())
         case exceptions.ParseError():
             return errors.InvalidRequest("The body is not valid JSON.", code="invalid_json")
+        case OperationalError() | DataError():
+            return _refused(error)
         case exceptions.APIException():
             made = errors.InvalidRequest(str(error.detail), code=str(error.get_codes()))
             made.status = error.status_code  # type: ignore[misc]
             return made
     return errors.ParleyError()
+
+
+def _refused(error: Exception) -> errors.ParleyError:
+    """Django's errors of the database as `config.http` answers psycopg's, of which they are made."""
+    return refusal_of(error.__cause__ if isinstance(error.__cause__, Exception) else error)

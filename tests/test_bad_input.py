@@ -31,6 +31,8 @@ def check_error(response: httpx.Response, status: int, code: str) -> dict[str, A
     assert body["detail"]
     assert body["request_id"] == response.headers["x-request-id"]
     assert "Traceback" not in response.text
+    assert response.headers["cache-control"] == "no-store"
+    assert response.headers["x-content-type-options"] == "nosniff"
     return body
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 _SECRET: Final = re.compile(r"secret|token|passw|api.?key|credential|private.?key", re.IGNORECASE)
+_LONGEST_NAME: Final = 128
 I18n = dict[str, str]
 """A text by language, `{"en_US": …, "zh_Hans": …}`."""
 
@@ -59,7 +60,10 @@ class ContextPolicy(Struct, frozen=True):
 
 
 class FormItem(Struct, frozen=True):
-    """One field of the binding's config form (`DynamicFormItemSchema`)."""
+    """One field of the binding's config form (`DynamicFormItemSchema`); a key is stored under its name.
+
+    ValueError for a name that is empty or longer than 128 characters.
+    """
 
     type: str
     name: str
@@ -68,6 +72,10 @@ class FormItem(Struct, frozen=True):
     required: bool = False
     default: Any = None
     options: list[dict[str, Any]] | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.name) <= _LONGEST_NAME:
+            raise ValueError(f"a name in config_schema has 1 to {_LONGEST_NAME} characters")
 
     @property
     def is_secret(self) -> bool:

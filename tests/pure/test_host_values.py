@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from unittest import mock
 
+import msgspec
 import pytest
 
 from agents.hostcalls import catalogue, context_of, grants
@@ -64,6 +65,14 @@ def test_a_runner_whose_manifest_is_wrong_is_left_out_and_spoils_no_other() -> N
         False,
         False,
     )
+
+
+@pytest.mark.parametrize("name", ["", "n" * 129])
+def test_a_config_item_without_a_usable_name_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="1 to 128 characters"):
+        FormItem("secret", name)
+    with pytest.raises(msgspec.ValidationError, match="1 to 128 characters"):
+        msgspec.convert({"type": "secret", "name": name}, FormItem)
 
 
 def test_a_source_that_breaks_takes_no_other_down() -> None:
