@@ -25,7 +25,8 @@ from agents.dialects.base import Dialect, Frame
 from agents.guards import Lease
 from agents.views import check_conversation, position, reading_dialect
 from config import errors, limits
-from config.http import REFUSALS, admitted, refusal_of
+from config.http import admitted
+from config.refusals import REFUSALS, refusal_of
 from conversations import reads
 from conversations.metrics.reconnects import came_back
 from conversations.reads import RunRow

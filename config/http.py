@@ -14,37 +14,20 @@ from typing import Any, Concatenate, Final, ParamSpec
 import msgspec
 import structlog
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from psycopg import DataError, OperationalError
-from psycopg_pool import PoolTimeout, TooManyRequests
 
-from config import database, depth, errors, limits, values
+from config import depth, errors, limits, values
 from config.auth import bearer
 from config.auth.access import Access, Needs, method_asked
 from config.auth.bearer import Caller
 from config.parsing import parsed
+from config.refusals import REFUSALS, refusal_of
 
 log = structlog.get_logger(__name__)
 
 P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, Caller, P], Coroutine[Any, Any, HttpResponseBase]]
 JSON: Final = "application/json"
-REFUSALS: Final = (OperationalError, DataError, PoolTimeout, TooManyRequests)
 _LOOKED_UP: Final = "parley.caller"
-
-
-def refusal_of(error: Exception) -> errors.ParleyError:
-    """What a client gets for one of the database's REFUSALS.
-
-    If the database is away: come back in two seconds. Else a value of the request is none that a row or
-    an index can hold, and would not be the next time either.
-    """
-    if isinstance(error, DataError) or not database.passes(error):
-        log.exception("the database refused a value", exc_info=error)
-        return errors.InvalidRequest(
-            "The request holds a value that cannot be stored.", code="value_not_storable"
-        )
-    log.warning("the database is away")
-    return errors.Unavailable(retry_after=2)
 
 
 def api(**needs: Access) -> Callable[[View[P]], Callable[..., Any]]:

@@ -20,7 +20,7 @@ from rest_framework.throttling import BaseThrottle
 from config import depth, errors, limits, values
 from config.auth import bearer
 from config.auth.models import User
-from config.http import refusal_of
+from config.refusals import refusal_of
 
 log = structlog.get_logger(__name__)
 
@@ -115,5 +115,5 @@ def _ours(error: Exception) -> errors.ParleyError:
 
 
 def _refused(error: Exception) -> errors.ParleyError:
-    """Django's errors of the database as `config.http` answers psycopg's, of which they are made."""
+    """Django's errors of the database as `config.refusals` answers psycopg's, of which they are made."""
     return refusal_of(error.__cause__ if isinstance(error.__cause__, Exception) else error)

@@ -16,6 +16,7 @@ from config.audit.recording import record
 from config.finding import users_named
 from config.listing import ModelAdmin
 from config.slow_readers import patiently
+from conversations.account_admin import AccountAdmin as AccountAdmin
 from conversations.exporting import FORMATS, export
 from conversations.filters_admin import NEWEST, OF_RUNS, PAGINATOR, ListOfThreads, owned_by
 from conversations.metrics_admin import MetricsAdmin as MetricsAdmin
