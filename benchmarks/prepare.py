@@ -11,7 +11,7 @@ import sys
 import django
 
 
-def prepare(base_url: str) -> str:
+def prepare(base_url: str, username: str = "bench") -> str:
     """Create endpoint, mapping and user; the text of a new API token."""
     from config.auth.bearer import create_api_token
     from config.auth.models import Scope, User
@@ -25,7 +25,7 @@ def prepare(base_url: str) -> str:
     mapping, _ = ModelMapping.objects.get_or_create(key="bench", defaults={"label": "Benchmark"})
     mapping.candidates.all().delete()
     ModelCandidate.objects.create(mapping=mapping, endpoint=endpoint, model="bench")
-    user, _ = User.objects.get_or_create(username="bench")
+    user, _ = User.objects.get_or_create(username=username)
     _, text = create_api_token(user, "bench", scopes=[Scope.RUN, Scope.READ])
     return text
 
@@ -36,4 +36,4 @@ if __name__ == "__main__":
 
     embedded.provide_database(["prepare"])
     django.setup()
-    print(prepare(sys.argv[1]))
+    print(prepare(*sys.argv[1:]))
