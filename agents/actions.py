@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from typing import Any, Final
-from uuid import UUID, uuid4, uuid5
+from uuid import UUID
 
 import msgspec
 from django.conf import settings
@@ -30,7 +30,7 @@ from agents.settling import Due
 from config import database, ring
 from config.errors import Conflict, NotFound
 from conversations import copies
-from conversations.identifiers import thread_of_session, uuid7
+from conversations.identifiers import uuid7
 from prompts import app_settings, quotas
 from prompts.routing import check_model, default_model
 
@@ -90,21 +90,24 @@ FROM conversations_run WHERE owner_id = %s AND thread_id = %s AND client_run_id 
 """
 
 
-async def start_run(request: RunRequest, *, owner_id: UUID, copied_from: UUID | None = None) -> Accepted:
+async def start_run(
+    request: RunRequest, *, owner_id: UUID, thread_id: UUID, copied_from: UUID | None = None
+) -> Accepted:
     """Accept a run: thread, messages, run and `run.queued` in one transaction, then wake a worker.
 
-    `copied_from` is the thread whose messages the request repeats in a new one. With a `client_run_id`
-    the same request gives the run that it gave before (promise P5). Raises InvalidRequest for a model
-    that is not served, a file that is not the caller's or an answer's form that cannot be used,
-    NotFound for another user's thread, Conflict for a `client_run_id` that was used with another
-    request or for a busy thread (`on_busy` reject), TooManyRequests or Unavailable when too much is
-    waiting, and TooManyRequests `model_daily_quota_exceeded` when the account's runs of the day are
-    used up, or `budget_exceeded` when its money, or everybody's, is.
+    `thread_id` is the thread that the request means, or a new one's; `copied_from` the thread whose
+    messages the request repeats in a new one. With a `client_run_id` the same request gives the run
+    that it gave before (promise P5). Raises InvalidRequest for a model that is not served, a file that
+    is not the caller's or an answer's form that cannot be used, NotFound for another user's thread,
+    Conflict for a `client_run_id` that was used with another request or for a busy thread (`on_busy`
+    reject), TooManyRequests or Unavailable when too much is waiting, and TooManyRequests
+    `model_daily_quota_exceeded` when the account's runs of the day are used up, or `budget_exceeded`
+    when its money, or everybody's, is.
     """
-    thread_id, digest = _thread_of(request, owner_id), _digest(request)
+    digest = _digest(request)
     if request.client_run_id and (repeated := await _repeated(request, owner_id, thread_id, digest)):
         return repeated
-    prepared = await prepare(request, owner_id=owner_id)
+    prepared = await prepare(request, owner_id=owner_id, thread_id=thread_id)
     async with database.connection() as connection:
         try:
             created_at_ms, in_the_way = await _write(connection, prepared, copied_from)
@@ -133,13 +136,15 @@ class Prepared:
         return found
 
 
-async def prepare(request: RunRequest, *, owner_id: UUID, counts: bool = True) -> Prepared:
+async def prepare(
+    request: RunRequest, *, owner_id: UUID, thread_id: UUID, counts: bool = True
+) -> Prepared:
     """Check and complete a request; raises what `start_run` does.
 
     One that only goes on with an interrupted run does not count towards the runs of the day, and the
     budget is asked before its first model call only.
     """
-    thread_id, digest = _thread_of(request, owner_id), _digest(request)
+    digest = _digest(request)
     served = await check_model(request.model or await default_model(), user_id=owner_id)
     if request.generation.json_schema is not None:
         await answer_form.check(request.generation.json_schema)
@@ -189,6 +194,10 @@ async def _accept(
 
 
 async def _insert(connection: AsyncConnection[Any], arguments: dict[str, Any]) -> int:
+    """When the run was created. NotFound for another user's thread, in the words for one that is gone.
+
+    Clients name new threads by UUID, so an id that somebody has is refused and a free one is taken.
+    """
     row = await (await connection.execute(_START, arguments)).fetchone()
     if row is None:
         raise NotFound("There is no such conversation.", code="conversation_not_found")
@@ -209,15 +218,6 @@ async def _insert_alone(
             raise Conflict("The conversation is busy with another run.", code="thread_busy")
         created_at_ms = await _insert(connection, arguments)
     return created_at_ms, [live_id for (live_id,) in live]
-
-
-def _thread_of(request: RunRequest, owner_id: UUID) -> UUID:
-    """The thread asked for, or a new one; for a repeatable request always the same new one."""
-    if request.thread_id:
-        return UUID(request.thread_id)
-    if request.session:
-        return thread_of_session(owner_id, request.session)
-    return uuid5(owner_id, request.client_run_id) if request.client_run_id else uuid4()
 
 
 async def _with_defaults(request: RunRequest, *, model: str) -> RunRequest:

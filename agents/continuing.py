@@ -37,7 +37,9 @@ async def decide(
     prepared = None
     if found.status in ("pending", "expired"):
         asked = await _continuation(found)
-        prepared = await actions.prepare(asked, owner_id=found.owner_id, counts=False)
+        prepared = await actions.prepare(
+            asked, owner_id=found.owner_id, thread_id=found.thread_id, counts=False
+        )
     started = False
     try:
         async with database.connection() as connection, connection.transaction():

@@ -8,7 +8,7 @@ of the old one, and goes when that does, or whose it is (`conversations.retentio
 from __future__ import annotations
 
 from typing import Any, Final
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import msgspec
 from django.conf import settings
@@ -41,7 +41,7 @@ async def rerun(run_id: UUID, *, by: UUID, version_id: int | None) -> Accepted:
     request = _anew(requests.load(asked), run_id, earlier)
     if version_id is not None:
         request = await with_prompt(request, version_id)
-    return await start_run(request, owner_id=by, copied_from=thread_id)
+    return await start_run(request, owner_id=by, thread_id=uuid4(), copied_from=thread_id)
 
 
 def _anew(asked: RunRequest, run_id: UUID, earlier: context.SoFar) -> RunRequest:

@@ -11,7 +11,7 @@ from agents.views import headers_of_stream, sent
 from config.auth.access import READ, RUN
 from config.auth.bearer import Caller
 from config.http import api, json_response
-from conversations import feedback, reads, said, threads
+from conversations import feedback, naming, reads, said, threads
 from conversations.reads import RunRow
 from conversations.views import change_thread
 
@@ -22,7 +22,7 @@ async def thread(request: HttpRequest, caller: Caller, thread_id: str) -> HttpRe
 
     With `?reasoning=true` also what models thought, as far as the events of those runs are kept.
     """
-    found = reads.thread_id_of(thread_id, owner_id=caller.user_id)
+    found = await naming.thread_of(thread_id, caller=caller)
     if request.method in ("PATCH", "DELETE"):
         return await change_thread(request, caller, str(found))
     detail = await threads.thread_detail(caller.user_id, str(found))
@@ -41,7 +41,7 @@ async def connect(request: HttpRequest, caller: Caller, thread_id: str) -> HttpR
 
     `?protocolVersion=` says which generation reads; by default the one that began the run.
     """
-    found = reads.thread_id_of(thread_id, owner_id=caller.user_id)
+    found = await naming.thread_of(thread_id, caller=caller)
     head = await said.thread_head(found, owner_id=caller.user_id)
     if request.method == "HEAD":
         return headers_of_stream()

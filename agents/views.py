@@ -6,7 +6,7 @@ import functools
 import re
 from collections.abc import AsyncGenerator
 from typing import Any, Final, NamedTuple
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import msgspec
 from django.conf import settings
@@ -32,7 +32,7 @@ from config.auth.bearer import Caller
 from config.errors import InvalidRequest, NotFound, current_request_id
 from config.http import JSON, api, json_object, json_response
 from config.parsing import parsed
-from conversations import reads
+from conversations import naming, reads
 from conversations.metrics.reconnects import came_back
 from conversations.reads import RunRow
 
@@ -109,7 +109,7 @@ def _asked(request: HttpRequest, dialect: Dialect, body: dict[str, Any]) -> RunR
 async def accepted(caller: Caller, dialect: Dialect, asked: RunRequest) -> dict[str, Any]:
     """Start the run; the body that says so."""
     asked = await _placed(caller, asked)
-    return dialect.accepted(_head(await actions.start_run(asked, owner_id=caller.user_id), asked))
+    return dialect.accepted(_head(await _start_run(caller, asked), asked))
 
 
 async def streamed(caller: Caller, dialect: Dialect, asked: RunRequest) -> HttpResponseBase:
@@ -159,7 +159,7 @@ async def _started(
     thread_id = UUID(asked.thread_id) if asked.thread_id else None
     lease = await guards.admit(caller.user_id, thread_id, resumed=resumed)
     with lease.or_released():
-        started = await actions.start_run(asked, owner_id=caller.user_id)
+        started = await _start_run(caller, asked)
         try:
             row = await reads.run_row(started.run_id.hex, user_id=caller.user_id)
         except NotFound:
@@ -181,6 +181,22 @@ async def _placed(caller: Caller, asked: RunRequest) -> RunRequest:
     return msgspec.structs.replace(
         asked, thread_id=str(parent.thread_id), parent_run_id=parent.run_id.hex
     )
+
+
+async def _start_run(caller: Caller, asked: RunRequest) -> Accepted:
+    thread_id = await _thread_of(caller, asked)
+    return await actions.start_run(asked, owner_id=caller.user_id, thread_id=thread_id)
+
+
+async def _thread_of(caller: Caller, asked: RunRequest) -> UUID:
+    """The thread asked for, or a new one; for a repeatable request always the same new one."""
+    if asked.thread_id:
+        return UUID(asked.thread_id)
+    if asked.session:
+        return await naming.thread_of_session(asked.session, caller=caller)
+    if asked.client_run_id:
+        return await naming.thread_of_run(asked.client_run_id, caller=caller)
+    return uuid4()
 
 
 def _head(accepted: Accepted, asked: RunRequest) -> RunHead:

@@ -14,7 +14,7 @@ import asyncio
 import sys
 from collections.abc import Iterator
 from typing import Any, Final
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.db import connection as sync_connection
 
@@ -46,7 +46,7 @@ async def write(count: int, owner_id: UUID) -> list[UUID]:
             asked = RunRequest(
                 "text", "demo", (InputMessage("user", f"question {number}"),), f"request-{number}"
             )
-            await actions.start_run(asked, owner_id=owner_id)
+            await actions.start_run(asked, owner_id=owner_id, thread_id=uuid4())
         taken = await claims.claim(worker="bench", limit=AT_ONCE, lease_s=300, prompt_versions="[]")
         assert len(taken) == AT_ONCE
         logs = [writer.open(one.run_id, fence=one.fence, last_seq=one.last_seq) for one in taken]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from datetime import datetime
-from uuid import UUID, uuid5
+from uuid import UUID
 
 
 def uuid7(at_ms: int | None = None) -> UUID:
@@ -25,8 +25,3 @@ def uuid7(at_ms: int | None = None) -> UUID:
 def lowest_uuid7(at: datetime) -> UUID:
     """The bound below which lie all ids made before `at`."""
     return UUID(int=int(at.timestamp() * 1000) << 80)
-
-
-def thread_of_session(owner_id: UUID, session: str) -> UUID:
-    """The thread that a client of this user means by a name of its own that is no UUID."""
-    return uuid5(owner_id, f"session:{session}")

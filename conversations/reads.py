@@ -11,7 +11,7 @@ from msgspec import Struct
 from config import database
 from config.errors import Gone, NotFound
 from conversations import interrupts
-from conversations.identifiers import lowest_uuid7, thread_of_session
+from conversations.identifiers import lowest_uuid7
 from conversations.interrupts import Interrupt
 from conversations.models import LIVE
 from conversations.usage import usd
@@ -64,11 +64,6 @@ async def run_row(given: str, *, user_id: UUID) -> RunRow:
     if row is None:
         raise run_not_found()
     return RunRow(*row)
-
-
-def thread_id_of(given: str, *, owner_id: UUID) -> UUID:
-    """The thread that the user means: by its id, or by the client's own name for it."""
-    return _uuid(given) or thread_of_session(owner_id, given)
 
 
 def _uuid(given: str) -> UUID | None:

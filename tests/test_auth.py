@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -61,6 +62,12 @@ def make_user(**fields: Any) -> User:
     return User.objects.create_user(username=f"someone-{uuid4().hex}", **fields)
 
 
+def caller_of(user: User, **more: Any) -> Caller:
+    """The caller that this user is, with every scope unless told otherwise."""
+    fields: dict[str, Any] = {"is_staff": False, "is_guest": False, "scopes": EVERY_SCOPE} | more
+    return Caller(user.id, namespace=user.namespace, named_by_id=user.named_by_id, **fields)
+
+
 def claims(**changed: Any) -> dict[str, Any]:
     """Good claims of a new person, changed; a change to `...` leaves the claim out."""
     now = int(time.time())
@@ -102,7 +109,7 @@ def test_a_good_token_makes_its_user_once(authenticate: Authenticate) -> None:
     header = good(sub="first-" + uuid4().hex)
     caller = authenticate(header)
     made = User.objects.get(pk=caller.user_id)
-    assert caller == Caller(made.id, is_staff=False, is_guest=False, scopes=EVERY_SCOPE)
+    assert caller == caller_of(made)
     assert (made.issuer, made.is_active, made.is_superuser) == (ISSUER, True, False)
     assert not made.has_usable_password()
     made.full_clean()
@@ -254,19 +261,19 @@ def test_a_guest_stops_being_one_by_signing_up(authenticate: Authenticate) -> No
     assert refused.value.error_code == "ANONYMOUS_ACCESS_DENIED"
 
     member = authenticate(good(sub=subject, is_anonymous=False))
-    assert member == Caller(guest.user_id, is_staff=False, is_guest=False, scopes=EVERY_SCOPE)
+    assert member == replace(guest, is_guest=False)
     assert not User.objects.get(pk=guest.user_id).is_guest
     bearer.require_not_guest(member)
     assert authenticate(good(sub=subject, is_anonymous=True)).is_guest  # the old token stays a guest's
 
 
 def test_staff_surfaces_need_staff_with_the_scope(user: User) -> None:
-    staff = Caller(user.id, is_staff=True, is_guest=False, scopes=EVERY_SCOPE)
+    staff = caller_of(user, is_staff=True)
     bearer.require_staff(staff)
     refused = [
-        (Caller(user.id, is_staff=True, is_guest=True, scopes=EVERY_SCOPE), "ANONYMOUS_ACCESS_DENIED"),
-        (Caller(user.id, is_staff=False, is_guest=False, scopes=EVERY_SCOPE), "forbidden"),
-        (Caller(user.id, is_staff=True, is_guest=False, scopes=frozenset({"run"})), "scope_missing"),
+        (caller_of(user, is_staff=True, is_guest=True), "ANONYMOUS_ACCESS_DENIED"),
+        (caller_of(user), "forbidden"),
+        (caller_of(user, is_staff=True, scopes=frozenset({"run"})), "scope_missing"),
     ]
     for caller, code in refused:
         with pytest.raises(Forbidden) as error:
@@ -278,9 +285,7 @@ def test_a_local_token_is_its_user_until_that_is_switched_off(authenticate: Auth
     staff = make_user(is_staff=True)
     token, lifetime = issue_token(staff)
     assert lifetime == 86_400
-    assert authenticate(f"bearer  {token} ") == Caller(
-        staff.id, is_staff=True, is_guest=False, scopes=EVERY_SCOPE
-    )
+    assert authenticate(f"bearer  {token} ") == caller_of(staff, is_staff=True)
     User.objects.filter(pk=staff.pk).update(is_active=False)
     assert code_of(authenticate, f"Bearer {token}") == "unauthorized"
     staff.delete()
@@ -383,7 +388,7 @@ def test_an_api_token_has_its_scopes_and_only_its_hash_is_stored(
 ) -> None:
     token, text = create_api_token(user, "ci", scopes=["read"])
     caller = authenticate(f"Bearer {text}")
-    assert caller == Caller(user.id, is_staff=False, is_guest=False, scopes=frozenset({"read"}))
+    assert caller == caller_of(user, scopes=frozenset({"read"}))
     caller.require("read")
     with pytest.raises(Forbidden) as refused:
         caller.require("run")

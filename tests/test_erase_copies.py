@@ -181,7 +181,11 @@ def test_what_is_erased_meanwhile_is_not_copied(client: Client, staff: Client) -
     )
     erase_user(client.user.pk)
     with pytest.raises(NotFound):
-        run_sync(actions.start_run(asked, owner_id=staff.user.pk, copied_from=run.thread_id))
+        run_sync(
+            actions.start_run(
+                asked, owner_id=staff.user.pk, thread_id=uuid4(), copied_from=run.thread_id
+            )
+        )
     assert not Thread.objects.filter(owner=staff.user).exists()
 
 

@@ -291,7 +291,9 @@ def test_the_guests_of_an_address_are_one_account() -> None:
     places = bodies._Places()
 
     def guest() -> bearer.Caller:
-        return bearer.Caller(uuid4(), is_staff=False, is_guest=True, scopes=frozenset())
+        return bearer.Caller(
+            uuid4(), False, True, scopes=frozenset(), namespace=uuid4(), named_by_id=False
+        )
 
     leaves = [places.take(guest(), "10.0.0.1") for _ in range(bodies.LARGE_PER_ACCOUNT)]
     with pytest.raises(TooManyRequests):

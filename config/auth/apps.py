@@ -18,7 +18,7 @@ class AccountsConfig(AppConfig):
         post_migrate.connect(keep_roles_of, dispatch_uid="roles")
         watch(
             User,
-            ignored=("last_login", "date_joined"),
+            ignored=("last_login", "date_joined", "namespace", "named_by_id"),
             personal=("username", "first_name", "last_name", "email", "issuer", "subject"),
             name=lambda user: user.get_username() if user.is_staff else str(user.pk),
         )

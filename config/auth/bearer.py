@@ -12,7 +12,7 @@ import functools
 import hashlib
 import secrets
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -35,12 +35,17 @@ _EVERY_SCOPE: Final = frozenset(Scope.values)
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The account behind a request, and what its token may be used for."""
+    """The account behind a request, and what its token may be used for.
+
+    `namespace` and `named_by_id` are what `conversations.naming` makes the ids of threads of.
+    """
 
     user_id: UUID
     is_staff: bool
     is_guest: bool
     scopes: frozenset[str]
+    namespace: UUID = field(repr=False)
+    named_by_id: bool
 
     def require(self, scope: str) -> None:
         """Raise Forbidden (`scope_missing`) unless the token has this scope."""
@@ -131,6 +136,8 @@ class _Account(NamedTuple):
     is_active: bool
     is_staff: bool
     is_guest: bool
+    namespace: UUID
+    named_by_id: bool
     scopes: list[str] | None = None
     is_revoked: bool = False
     is_expired: bool = False
@@ -148,7 +155,7 @@ class _Lookup:
 
 # A token without an epoch is none of `issue_token`, but of a program that has JWT_SECRET.
 _LOCAL_USER: Final = """
-SELECT id, is_active, is_staff, is_guest, NULL, coalesce(
+SELECT id, is_active, is_staff, is_guest, namespace, named_by_id, NULL, coalesce(
     left(encode(sha256(convert_to(password, 'UTF8')), 'hex'), %(length)s) <> %(epoch)s::text, false)
 FROM accounts_user WHERE id = %(id)s
 """
@@ -165,8 +172,9 @@ WITH stamped AS (
         FOR NO KEY UPDATE SKIP LOCKED
     )
 )
-SELECT account.id, account.is_active, account.is_staff, account.is_guest, token.scopes,
-    token.revoked_at IS NOT NULL, coalesce(token.expires_at <= now(), false)
+SELECT account.id, account.is_active, account.is_staff, account.is_guest, account.namespace,
+    account.named_by_id, token.scopes, token.revoked_at IS NOT NULL,
+    coalesce(token.expires_at <= now(), false)
 FROM accounts_apitoken token JOIN accounts_user account ON account.id = token.user_id
 WHERE token.digest = %(digest)s
 """
@@ -175,7 +183,7 @@ WHERE token.digest = %(digest)s
 # Of two first sights at once one inserts; the other waits, gets no row, and finds it at the second try.
 _IDENTITY: Final = """
 WITH known AS (
-    SELECT id, is_active, is_staff, is_guest FROM accounts_user
+    SELECT id, is_active, is_staff, is_guest, namespace, named_by_id FROM accounts_user
     WHERE issuer = %(issuer)s AND subject = %(subject)s
 ), signed_up AS (
     UPDATE accounts_user SET is_guest = false
@@ -187,10 +195,10 @@ WITH known AS (
         %(is_guest)s, true, false, false, '', '', '', now()
     WHERE NOT EXISTS (SELECT FROM known)
     ON CONFLICT DO NOTHING
-    RETURNING id, is_active, is_staff, is_guest
+    RETURNING id, is_active, is_staff, is_guest, namespace, named_by_id
 )
-SELECT id, is_active, is_staff, %(is_guest)s FROM known
-UNION ALL SELECT id, is_active, is_staff, is_guest FROM made
+SELECT id, is_active, is_staff, %(is_guest)s, namespace, named_by_id FROM known
+UNION ALL SELECT id, is_active, is_staff, is_guest, namespace, named_by_id FROM made
 """
 
 
@@ -269,7 +277,14 @@ def _caller(account: _Account, scopes: frozenset[str]) -> Caller:
     if not account.is_active:
         raise Unauthorized("This account is switched off: ask staff.", code="unauthorized")
     _refuse_guest(account.is_guest)
-    return Caller(account.user_id, account.is_staff, account.is_guest, scopes)
+    return Caller(
+        account.user_id,
+        account.is_staff,
+        account.is_guest,
+        scopes,
+        namespace=account.namespace,
+        named_by_id=account.named_by_id,
+    )
 
 
 def _refuse_guest(is_guest: bool) -> None:

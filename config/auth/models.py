@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from django.contrib.auth.models import AbstractUser
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.functions import RandomUUID
 from django.contrib.postgres.indexes import OpClass
 from django.db import models
 from django.db.models import Q
@@ -24,6 +25,16 @@ class User(AbstractUser):
     issuer = models.CharField(max_length=500, null=True, blank=True, editable=False)
     subject = models.CharField(max_length=500, null=True, blank=True, editable=False)
     is_guest = models.BooleanField(default=False, help_text="An anonymous visitor of the client app.")
+    namespace = models.UUIDField(
+        db_default=RandomUUID(),
+        editable=False,
+        help_text="What the ids of the threads it names are made of; a secret, unlike its own id.",
+    )
+    named_by_id = models.BooleanField(
+        db_default=False,
+        editable=False,
+        help_text="Threads that it named are made of its own id: it is older than its namespace.",
+    )
 
     class Meta:
         constraints: ClassVar = [

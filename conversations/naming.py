@@ -1,0 +1,44 @@
+"""Threads that clients name: by a session's name, or by the id of the run that begins them.
+
+Their ids are made of the account's namespace, which nobody is told. Clients name threads by id too, and
+others know an account's id: whoever could make such an id would take it before its owner does.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID, uuid5
+
+from config import database
+from config.auth.bearer import Caller
+
+_OWN: Final = "SELECT FROM conversations_thread WHERE id = %s AND owner_id = %s"
+
+
+async def thread_of(given: str, *, caller: Caller) -> UUID:
+    """The thread that the caller means: by its id, or by a session's name."""
+    try:
+        return UUID(given)
+    except ValueError:
+        return await thread_of_session(given, caller=caller)
+
+
+async def thread_of_session(name: str, *, caller: Caller) -> UUID:
+    """The caller's thread of this name, which is no UUID; it need not be there yet."""
+    return await _named(f"session:{name}", caller)
+
+
+async def thread_of_run(client_run_id: str, *, caller: Caller) -> UUID:
+    """The thread that the run begins to which the caller gave this id, however often it is asked for."""
+    return await _named(client_run_id, caller)
+
+
+async def _named(name: str, caller: Caller) -> UUID:
+    """The id; of an account that is older than its namespace, that of the thread it has already."""
+    if caller.named_by_id:
+        older = uuid5(caller.user_id, name)
+        async with database.connection() as connection:
+            found = await (await connection.execute(_OWN, (older, caller.user_id))).fetchone()
+        if found is not None:
+            return older
+    return uuid5(caller.namespace, name)
