@@ -1,8 +1,8 @@
 """Artifacts for runners: files that runs of this conversation made, and images that its user sent (seed
 §7.6).
 
-In scope is what this run made and what stands in its conversation, of its user; anything else is
-refused alike. An artifact past its time is not found. No path, bucket or address of ours is told.
+In scope is what this run made and what stands in its conversation, of its user; anything else does
+not exist, nor does an artifact past its time. No path, bucket or address of ours is told.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from agents import rows
 from agents.cleaning import clean_text, clean_value
 from agents.hostcalls.session import Scene, Session
 from agents.hosting import asks, records
-from agents.hosting.errors import invalid, not_found, too_large, unauthorized
+from agents.hosting.errors import invalid, not_found, too_large
 from agents.hosting.results import ArtifactSaid
 from conversations import attachments
 from conversations.events import ArtifactCreated
@@ -63,7 +63,7 @@ class _Held(NamedTuple):
 
 async def metadata(session: Session, ask: asks.GetArtifact) -> records.ArtifactMetadata:
     """What is known of an artifact; nothing of where we keep it."""
-    return (await _held(session.scene, ask.artifact_id, "metadata")).metadata
+    return (await _held(session.scene, ask.artifact_id)).metadata
 
 
 async def read(session: Session, ask: asks.ReadArtifact) -> records.ArtifactRead:
@@ -72,13 +72,13 @@ async def read(session: Session, ask: asks.ReadArtifact) -> records.ArtifactRead
         raise invalid("offset must be >= 0")
     if ask.limit is not None and ask.limit < 1:
         raise invalid("limit must be > 0")
-    held = await _held(session.scene, ask.artifact_id, "read")
+    held = await _held(session.scene, ask.artifact_id)
     return await _range(held, ask.offset, min(ask.limit or _USUAL, _MOST_READ))
 
 
 async def stream(session: Session, ask: asks.GetArtifact) -> AsyncGenerator[records.ArtifactRead]:
     """All of its bytes, a piece at a time."""
-    held = await _held(session.scene, ask.artifact_id, "read")
+    held = await _held(session.scene, ask.artifact_id)
     offset, more = 0, True
     while more:
         piece = await _range(held, offset, _PIECE * 16)
@@ -127,26 +127,23 @@ def _expiry() -> datetime | None:
     return datetime.now(UTC) + timedelta(days=days) if days else None
 
 
-async def _held(scene: Scene, artifact_id: str, doing: str) -> _Held:
+async def _held(scene: Scene, artifact_id: str) -> _Held:
+    """The artifact in scope; refused alike are one that is out of it and one that nobody has (P10)."""
     found = await (_sent if artifact_id.startswith(_FILE) else _made)(scene, artifact_id)
     if found is None:
         raise not_found(f"Artifact {artifact_id} not found")
-    held, in_scope = found
-    if not in_scope:
-        raise unauthorized(
-            f"Artifact {doing} access denied: artifact not in session conversation and not created by "
-            "this run"
-        )
-    return held
+    return found
 
 
-async def _made(scene: Scene, artifact_id: str) -> tuple[_Held, bool] | None:
+async def _made(scene: Scene, artifact_id: str) -> _Held | None:
     ours = _uuid(artifact_id)
     row = await rows.one(_OURS, (ours,)) if ours else None
     if row is None:
         return None
     owner_id, thread_id, run_id, runner_id, kind, mime, name, size, digest, more, made, ends = row
     same = thread_id is not None and thread_id == scene.thread_id
+    if owner_id != scene.user_id or not (run_id == scene.run_id or same):
+        return None
     told = records.ArtifactMetadata(
         artifact_id=artifact_id,
         artifact_type=kind,
@@ -162,10 +159,10 @@ async def _made(scene: Scene, artifact_id: str) -> tuple[_Held, bool] | None:
         expires_at=_ms(ends) if ends else None,
         metadata=more,
     )
-    return _Held(told), owner_id == scene.user_id and (run_id == scene.run_id or same)
+    return _Held(told)
 
 
-async def _sent(scene: Scene, artifact_id: str) -> tuple[_Held, bool] | None:
+async def _sent(scene: Scene, artifact_id: str) -> _Held | None:
     """An image of the user's, if a message of this conversation names it."""
     file_id = _uuid(artifact_id.removeprefix(_FILE))
     if file_id is None or scene.thread_id is None:
@@ -174,6 +171,8 @@ async def _sent(scene: Scene, artifact_id: str) -> tuple[_Held, bool] | None:
     if row is None:
         return None
     owner_id, bucket, path, made, named = row
+    if owner_id != scene.user_id or not named:
+        return None
     told = records.ArtifactMetadata(
         artifact_id=artifact_id,
         artifact_type="image",
@@ -183,7 +182,7 @@ async def _sent(scene: Scene, artifact_id: str) -> tuple[_Held, bool] | None:
         conversation_id=scene.thread_id.hex,
         created_at=_ms(made),
     )
-    return _Held(told, (bucket, path)), owner_id == scene.user_id and bool(named)
+    return _Held(told, (bucket, path))
 
 
 async def _range(held: _Held, offset: int, length: int) -> records.ArtifactRead:

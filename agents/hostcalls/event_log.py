@@ -15,7 +15,7 @@ from agents import rows
 from agents.hostcalls.history import check_conversation
 from agents.hostcalls.session import Scene, Session
 from agents.hosting import asks, records
-from agents.hosting.errors import invalid, not_found, unauthorized
+from agents.hosting.errors import invalid, not_found
 from conversations import events
 from conversations.events import RunEvent
 
@@ -48,15 +48,12 @@ WHERE run_id = %s AND first_seq < %s ORDER BY first_seq DESC LIMIT 500
 
 
 async def get(session: Session, ask: asks.GetEvent) -> records.EventRecord:
-    """One event of the run's conversation."""
+    """One event of the run's conversation; another conversation's does not exist (promise P10)."""
     scene = session.scene
     run_id, seq = _parts(ask.event_id)
     found = await rows.one(_RUN, (run_id,))
-    if found is None:
-        raise not_found(f"Event {ask.event_id} not found")
-    if (found[0], found[1]) != (scene.thread_id, scene.user_id):
-        raise unauthorized(f"Event {ask.event_id} is not accessible by this run")
-    batch = await rows.one(_BATCH, (run_id, seq, seq))
+    ours = found is not None and (found[0], found[1]) == (scene.thread_id, scene.user_id)
+    batch = await rows.one(_BATCH, (run_id, seq, seq)) if ours else None
     held = events.decode(batch[0], batch[1]) if batch else []
     event = next((one for one in held if one.seq == seq), None)
     if event is None:

@@ -83,10 +83,13 @@ def test_an_event_of_another_conversation_is_refused(make_stage: Make) -> None:
     log(other.run.pk, events.RunQueued(0))
     session = stage.session()
     theirs = f"{other.run.pk.hex}-1"
-    assert refused(session, "event_get", asks.GetEvent(theirs)) == (
-        f"Event {theirs} is not accessible by this run"
-    )
-    for odd in (f"{uuid4().hex}-1", "rubbish", f"{stage.run.pk.hex}-99", f"{stage.run.pk.hex}--1"):
+    for odd in (
+        theirs,
+        f"{uuid4().hex}-1",
+        "rubbish",
+        f"{stage.run.pk.hex}-99",
+        f"{stage.run.pk.hex}--1",
+    ):
         assert refused(session, "event_get", asks.GetEvent(odd)) == f"Event {odd} not found"
     cursor = asks.PageEvents(before_cursor=theirs)
     assert refused(session, "event_page", cursor) == "A cursor must be one that this API gave."
@@ -126,18 +129,15 @@ def test_artifacts_are_in_scope_by_run_or_conversation_and_user(make_stage: Make
     stage, other = make_stage(), make_stage()
     mine, theirs = made(stage), made(other)
     session = stage.session()
-    words = "access denied: artifact not in session conversation and not created by this run"
-    assert words in refused(session, "artifact_read", asks.ReadArtifact(artifact_id=theirs))
-    assert words in refused(session, "artifact_metadata", asks.GetArtifact(theirs))
+    for nobodys in (theirs, uuid4().hex):
+        words = f"Artifact {nobodys} not found"
+        assert refused(session, "artifact_read", asks.ReadArtifact(artifact_id=nobodys)) == words
+        assert refused(session, "artifact_metadata", asks.GetArtifact(nobodys)) == words
     nowhere = stage.session(thread_id=None)
     assert run(nowhere.call("artifact_metadata", asks.GetArtifact(mine))).artifact_id == mine
     HostArtifact.objects.filter(pk=mine).update(run_id=uuid4())
-    assert words in refused(nowhere, "artifact_metadata", asks.GetArtifact(mine))
+    assert "not found" in refused(nowhere, "artifact_metadata", asks.GetArtifact(mine))
     assert run(session.call("artifact_metadata", asks.GetArtifact(mine))).artifact_id == mine
-    unknown = uuid4().hex
-    assert refused(session, "artifact_read", asks.ReadArtifact(artifact_id=unknown)) == (
-        f"Artifact {unknown} not found"
-    )
 
 
 def test_an_artifact_past_its_time_is_gone(make_stage: Make) -> None:
