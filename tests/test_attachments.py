@@ -50,9 +50,9 @@ def upload(client: Client, data: bytes, **fields: str) -> dict[str, str]:
 
 def fetch(client: Client, url: str, method: str = "GET", **headers: str) -> httpx.Response:
     """As a browser would, without a token of its own; PUBLIC_URL is not this server's in tests."""
-    address = httpx.URL(url)
-    raw = address.raw_path.decode()
-    return httpx.request(method, client.url + raw, headers=headers, trust_env=False)
+    raw = httpx.URL(url).raw_path.decode()
+    address = client.url + raw
+    return httpx.request(method, address, headers=headers, trust_env=False, timeout=client.http.timeout)
 
 
 def left_over() -> list[Path]:

@@ -24,7 +24,7 @@ from agents import consumers, guards
 from config import database
 from conversations.models import Run
 from tests.client import Client, ScriptedModel
-from tests.test_limits import fresh, redis_url  # noqa: F401
+from tests.test_limits import fresh, patient, redis_url  # noqa: F401
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -275,7 +275,7 @@ def test_streams_of_other_processes_count_until_their_lease_ends(
     run: dict[str, Any],
     settings: Settings,
     redis_url: str,  # noqa: F811
-    fresh: None,  # noqa: F811
+    patient: None,  # noqa: F811
 ) -> None:
     settings.REDIS_URL, settings.STREAMS_PER_USER = redis_url, 2
     key = guards._user_key(client.user.pk)
