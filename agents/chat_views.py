@@ -19,9 +19,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from agents.trying import PERMISSION
-from config import errors, limits
+from config import errors
 from config.auth.bearer import issue_token
 from config.auth.models import Scope, User
+from config.auth.sign_in_pages import SignInForm, answered
 from config.database import run_sync
 from config.http import error_response, json_response
 from prompts.models import PromptVersion
@@ -63,22 +64,17 @@ def _tried(request: HttpRequest, asked: str) -> PromptVersion:
 
 
 _login = auth_views.LoginView.as_view(
-    template_name="chat/login.html", next_page="/chat/", redirect_authenticated_user=True
+    template_name="chat/login.html",
+    authentication_form=SignInForm,
+    next_page="/chat/",
+    redirect_authenticated_user=True,
 )
 _logout = auth_views.LogoutView.as_view(next_page="/chat/")
 
 
 def sign_in(request: HttpRequest) -> HttpResponseBase:
-    """`/chat/login/`: for every local account, with the limit on guessing that admin has."""
-    if request.method == "POST":
-        try:
-            limits.admit_sign_in(request.META)
-        except errors.TooManyRequests as error:
-            said = f"Too many attempts to sign in. Try again in {error.retry_after} seconds."
-            shown = {"refusal": said, "next": request.POST.get("next", "")}
-            refused = render(request, "chat/login.html", shown, status=429)
-            return _strict(refused, errors.headers(error))
-    return _strict(_login(request))
+    """`/chat/login/`: for every local account, with the limits on guessing that admin has."""
+    return _strict(answered(request, _login(request)))
 
 
 def sign_out(request: HttpRequest) -> HttpResponseBase:
@@ -107,9 +103,7 @@ def _policy() -> str:
     )
 
 
-def _strict(response: HttpResponseBase, headers: dict[str, str] | None = None) -> HttpResponseBase:
-    for name, value in (headers or {}).items():
-        response[name] = value
+def _strict(response: HttpResponseBase) -> HttpResponseBase:
     response["Content-Security-Policy"] = _policy()
     response["Referrer-Policy"] = "same-origin"  # without any, forms are refused as forged
     response["Cache-Control"] = "no-store"

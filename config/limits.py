@@ -3,7 +3,8 @@
 Every decision is made in this process, in microseconds. A few times a second the processes tell each
 other through Redis what they have counted, so together they may let through a little more than the
 limit: what arrives within EVERY_S. With Redis gone each counts for itself and nobody waits (P11).
-A limit is so many in any minute, by a sliding window over two counted ones; 0 is no limit.
+A limit is so many in any minute (of wrong passwords: in any ten), by a sliding window over two counted
+ones; 0 is no limit.
 """
 
 from __future__ import annotations
@@ -25,18 +26,19 @@ from config import shared
 from config.errors import TooManyRequests
 
 WINDOW_S: Final = 60
+PASSWORD_WINDOW_S: Final = 600
 EVERY_S: Final = 0.2
 _MOST: Final = 100_000
 _AT_ONCE: Final = 1_000
-_KEPT_S: Final = 2 * WINDOW_S + 10
 Meta = Mapping[str, Any]
 
 
 @dataclass(slots=True)
 class _Count:
-    """What one name has used in this minute and in the one before."""
+    """What one name has used in this window (a minute, say) and in the one before."""
 
-    minute: int
+    window_s: int
+    number: int
     before: int = 0
     told: int = 0  # by all processes, as far as they have told each other
     untold: int = 0
@@ -45,14 +47,14 @@ class _Count:
     def used(self) -> int:
         return self.told + self.untold
 
-    def turn(self, minute: int) -> None:
-        if minute != self.minute:
-            self.before = self.used if minute == self.minute + 1 else 0
-            self.minute, self.told, self.untold = minute, 0, 0
+    def turn(self, number: int) -> None:
+        if number != self.number:
+            self.before = self.used if number == self.number + 1 else 0
+            self.number, self.told, self.untold = number, 0, 0
 
 
 class Limiter:
-    """Counts by name; safe from any thread."""
+    """Counts by name, each name in windows of one length; safe from any thread."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -61,46 +63,64 @@ class Limiter:
         self._swept = 0
         self._lock = threading.Lock()
 
-    def take(self, name: str, limit: int) -> int:
-        """Use one of `limit` a minute: 0 if there was one, else the seconds until there will be."""
-        minute, elapsed = divmod(self._clock(), WINDOW_S)
+    def take(self, name: str, limit: int, window_s: int = WINDOW_S) -> int:
+        """Use one of `limit` a window: 0 if there was one, else the seconds until there will be."""
         with self._lock:
-            count = self._counts.get(name)
-            if count is None:
-                count = self._counts[name] = self._new(int(minute))
-            count.turn(int(minute))
-            self._news.add(name)
-            if count.before * (1 - elapsed / WINDOW_S) + count.used < limit:
+            count, elapsed = self._count(name, window_s)
+            if count.before * (1 - elapsed / window_s) + count.used < limit:
                 count.untold += 1
                 return 0
             return _wait(count, limit, elapsed)
 
-    def _new(self, minute: int) -> _Count:
+    def give_back(self, name: str, window_s: int = WINDOW_S) -> None:
+        """Undo a `take` that got one."""
+        with self._lock:
+            count, _ = self._count(name, window_s)
+            if count.used > 0:
+                count.untold -= 1
+            elif count.before > 0:  # it was taken in the window before
+                count.before -= 1
+
+    def _count(self, name: str, window_s: int) -> tuple[_Count, float]:
+        """The count of the present window, and how many seconds of it are over."""
+        number, elapsed = divmod(self._clock(), window_s)
+        count = self._counts.get(name)
+        if count is None:
+            count = self._counts[name] = self._new(window_s, int(number))
+        count.turn(int(number))
+        self._news.add(name)
+        return count, elapsed
+
+    def _new(self, window_s: int, number: int) -> _Count:
         if len(self._counts) >= _MOST:  # somebody has very many addresses: the oldest names go
             for name in list(self._counts)[: _MOST // 10]:
                 del self._counts[name]
-        return _Count(minute)
+        return _Count(window_s, number)
 
-    def untold(self) -> dict[tuple[str, int], int]:
-        """By name and minute what the others do not know yet, of some of those who asked."""
-        minute = int(self._clock() // WINDOW_S)
+    def untold(self) -> dict[tuple[str, int, int], int]:
+        """By name, window's length and number what the others do not know yet, of some who asked."""
+        now = self._clock()
         with self._lock:
-            self._sweep(minute)
+            self._sweep(now)
             names = [self._news.pop() for _ in range(min(len(self._news), _AT_ONCE))]
             counts = [(name, self._counts[name]) for name in names if name in self._counts]
-            return {(name, count.minute): count.untold for name, count in counts}
+            return {(name, count.window_s, count.number): count.untold for name, count in counts}
 
-    def _sweep(self, minute: int) -> None:
-        """Once a minute forget who has not asked for two."""
-        if self._swept != minute:
+    def _sweep(self, now: float) -> None:
+        """Once a minute forget who has not asked for two windows."""
+        if self._swept != (minute := int(now // WINDOW_S)):
             self._swept = minute
-            self._counts = {n: count for n, count in self._counts.items() if count.minute >= minute - 1}
+            self._counts = {
+                name: count
+                for name, count in self._counts.items()
+                if count.number >= now // count.window_s - 1
+            }
 
-    def told(self, name: str, minute: int, *, mine: int, all_: int) -> None:
-        """`mine` were told for this name and minute, which makes `all_` by everybody."""
+    def told(self, name: str, number: int, *, mine: int, all_: int) -> None:
+        """`mine` were told for this name and window, which makes `all_` by everybody."""
         with self._lock:
             count = self._counts.get(name)
-            if count is not None and count.minute == minute:
+            if count is not None and count.number == number:
                 count.untold -= mine
                 count.told = all_
 
@@ -108,9 +128,9 @@ class Limiter:
 def _wait(count: _Count, limit: int, elapsed: float) -> int:
     """Whole seconds until the sliding count is below the limit again."""
     if count.used < limit:
-        until = WINDOW_S * (1 - (limit - count.used) / count.before)
+        until = count.window_s * (1 - (limit - count.used) / count.before)
     else:
-        until = WINDOW_S + WINDOW_S * (1 - limit / count.used)
+        until = count.window_s * (2 - limit / count.used)
     return max(1, math.ceil(until - elapsed))
 
 
@@ -137,12 +157,35 @@ def admit_stranger(meta: Meta) -> None:
 
 def admit_sign_in(meta: Meta) -> None:
     """Count an attempt to sign in; TooManyRequests when its address is guessing."""
-    _take(f"sign-in:{client_address(meta)}", settings.RATE_SIGN_IN_PER_MINUTE)
+    limit = settings.RATE_SIGN_IN_PER_MINUTE
+    _take(f"sign-in:{client_address(meta)}", limit, "Too many attempts to sign in.")
 
 
-def _take(name: str, limit: int) -> None:
-    if limit and (wait_s := limiter.take(name, limit)):
-        raise TooManyRequests(retry_after=wait_s)
+def admit_password(name: str) -> None:
+    """Count a password for this name as wrong; TooManyRequests when there were too many.
+
+    It is counted before it is checked: a thousand guesses at once would all find room otherwise.
+    """
+    limit = settings.RATE_WRONG_PASSWORDS_PER_10_MINUTES
+    said = "Too many wrong passwords for this username."
+    _take(f"password:{name}", limit, said, PASSWORD_WINDOW_S)
+
+
+def forgive_password(name: str) -> None:
+    """What `admit_password` has counted was not wrong."""
+    if settings.RATE_WRONG_PASSWORDS_PER_10_MINUTES:
+        limiter.give_back(f"password:{name}", PASSWORD_WINDOW_S)
+
+
+def _take(name: str, limit: int, told: str = "", window_s: int = WINDOW_S) -> None:
+    if limit and (wait_s := limiter.take(name, limit, window_s)):
+        raise TooManyRequests(told and f"{told} Try again in {_in_words(wait_s)}.", retry_after=wait_s)
+
+
+def _in_words(seconds: int) -> str:
+    if seconds >= 120:
+        return f"{math.ceil(seconds / 60)} minutes"
+    return "1 second" if seconds == 1 else f"{seconds} seconds"
 
 
 def client_address(meta: Meta) -> str:
@@ -223,11 +266,11 @@ async def tell() -> None:
 
     async def exchange(redis: Redis) -> list[Any]:
         pipe = redis.pipeline(transaction=False)
-        for (name, minute), mine in untold.items():
-            pipe.incrby(key := f"parley:rate:{name}:{minute}", mine)
-            pipe.expire(key, _KEPT_S)
+        for (name, window_s, number), mine in untold.items():
+            pipe.incrby(key := f"parley:rate:{name}:{number}", mine)
+            pipe.expire(key, 2 * window_s + 10)
         return await pipe.execute()
 
     answers = await shared.ask(exchange)
-    for ((name, minute), mine), total in zip(untold.items(), (answers or [])[::2], strict=False):
-        limiter.told(name, minute, mine=mine, all_=int(total))
+    for ((name, _, number), mine), total in zip(untold.items(), (answers or [])[::2], strict=False):
+        limiter.told(name, number, mine=mine, all_=int(total))

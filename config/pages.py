@@ -14,7 +14,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.views import defaults
 
-from config import database, errors, limits
+from config import database, errors
+from config.auth.sign_in_pages import answered
 from config.http import allow, error_response, json_response
 from config.middleware import API_PATHS
 
@@ -27,16 +28,8 @@ def home(request: HttpRequest) -> HttpResponseBase:
 
 
 def admin_login(request: HttpRequest) -> HttpResponseBase:
-    """Admin's own login, with a limit on guessing (RATE_SIGN_IN_PER_MINUTE)."""
-    if request.method == "POST":
-        try:
-            limits.admit_sign_in(request.META)
-        except errors.TooManyRequests as error:
-            said = f"Too many attempts to sign in. Try again in {error.retry_after} seconds."
-            return HttpResponse(
-                said, status=429, headers=errors.headers(error), content_type="text/plain"
-            )
-    return admin.site.login(request)
+    """Admin's own login, with the limits on guessing."""
+    return answered(request, admin.site.login(request))
 
 
 async def health(request: HttpRequest) -> HttpResponse:

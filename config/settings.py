@@ -104,6 +104,9 @@ RATE_USER_PER_MINUTE = env.integer("RATE_USER_PER_MINUTE", 60_000, minimum=0, ma
 RATE_GUEST_PER_MINUTE = env.integer("RATE_GUEST_PER_MINUTE", 120, minimum=0, maximum=100_000_000)
 RATE_IP_PER_MINUTE = env.integer("RATE_IP_PER_MINUTE", 1_200, minimum=0, maximum=100_000_000)
 RATE_SIGN_IN_PER_MINUTE = env.integer("RATE_SIGN_IN_PER_MINUTE", 30, minimum=0, maximum=1_000_000)
+RATE_WRONG_PASSWORDS_PER_10_MINUTES = env.integer(
+    "RATE_WRONG_PASSWORDS_PER_10_MINUTES", 10, minimum=0, maximum=1_000_000
+)
 CONNECTIONS_PER_ADDRESS = env.integer("CONNECTIONS_PER_ADDRESS", 10_000, minimum=0, maximum=10_000_000)
 STREAMS_PER_USER = env.integer("STREAMS_PER_USER", 20, minimum=0, maximum=1_000_000)
 METRICS_TOKEN = env.text("METRICS_TOKEN")
@@ -225,6 +228,7 @@ TEMPLATES = [
         },
     }
 ]
+AUTHENTICATION_BACKENDS = ["config.auth.passwords.PasswordBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("MinimumLengthValidator", "CommonPasswordValidator", "NumericPasswordValidator")
@@ -274,6 +278,7 @@ UNFOLD = {
     "SITE_SUBHEADER": "Agent runs you can trust",
     "SITE_SYMBOL": "forum",
     "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": "/static/config/favicon.svg"}],
+    "LOGIN": {"form": "config.auth.sign_in_pages.AdminSignInForm"},
     "SHOW_VIEW_ON_SITE": False,
     "SHOW_BACK_BUTTON": True,
     "BORDER_RADIUS": "8px",

@@ -121,6 +121,36 @@ def test_after_a_silence_everything_is_free_again(clock: Clock) -> None:
     assert limiter.take("a", 1) == 0
 
 
+def test_ten_minutes_hold_so_many_and_say_when_there_is_one_again(clock: Clock) -> None:
+    limiter = Limiter(clock)
+    assert [limiter.take("a", 3, 600) for _ in range(3)] == [0, 0, 0]
+    clock.now += 120
+    limiter.untold()  # forgets who has not asked for two windows
+    wait_s = limiter.take("a", 3, 600)
+    clock.now += wait_s - 1
+    limiter.untold()
+    assert limiter.take("a", 3, 600) > 0
+    clock.now += 1.001
+    assert limiter.take("a", 3, 600) == 0
+    clock.now += 1_800
+    limiter.untold()
+    assert limiter._counts == {}
+
+
+def test_what_is_given_back_can_be_taken_again(clock: Clock) -> None:
+    limiter = Limiter(clock)
+    assert limiter.take("a", 1) == 0
+    limiter.give_back("a")
+    assert limiter.take("a", 1) == 0
+    clock.now += 60  # it was taken in one minute and is given back in the next
+    assert limiter.take("a", 1) > 0
+    limiter.give_back("a")
+    assert limiter.take("a", 1) == 0
+    for _ in range(3):  # more than was taken gives no more than there is
+        limiter.give_back("a")
+    assert [limiter.take("a", 1) == 0 for _ in range(2)] == [True, False]
+
+
 def test_very_many_addresses_take_bounded_memory(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "_MOST", 100)
     limiter = Limiter(clock)
@@ -129,8 +159,14 @@ def test_very_many_addresses_take_bounded_memory(clock: Clock, monkeypatch: pyte
     assert len(limiter._counts) <= 100
 
 
+@pytest.mark.parametrize("window_s", [60, 600])
 def test_two_processes_count_together(
-    redis_url: str, settings: Settings, patient: None, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    redis_url: str,
+    settings: Settings,
+    patient: None,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    window_s: int,
 ) -> None:
     settings.REDIS_URL = redis_url
     one, other, name = Limiter(clock), Limiter(clock), f"user:{uuid4().hex}"
@@ -138,15 +174,15 @@ def test_two_processes_count_together(
     async def meet() -> None:
         for limiter in (one, other, one):
             monkeypatch.setattr(limits, "limiter", limiter)
-            limiter.take(name, 0)
+            limiter.take(name, 0, window_s)
             await limits.tell()
         await shared.close()
 
-    assert [one.take(name, 10) for _ in range(6)] == [0] * 6
-    assert [other.take(name, 10) for _ in range(4)] == [0] * 4
+    assert [one.take(name, 10, window_s) for _ in range(6)] == [0] * 6
+    assert [other.take(name, 10, window_s) for _ in range(4)] == [0] * 4
     asyncio.run(meet())
-    assert one.take(name, 10) > 0
-    assert other.take(name, 10) > 0
+    assert one.take(name, 10, window_s) > 0
+    assert other.take(name, 10, window_s) > 0
     assert other.take(name, 12) == 0
 
 

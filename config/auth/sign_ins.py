@@ -16,7 +16,7 @@ from config import limits
 from config.audit.recording import acting_as, record
 
 log = structlog.get_logger(__name__)
-_REFUSALS_A_MINUTE = 1  # entries about one account from one address
+_REFUSALS_A_MINUTE = 1  # entries about one account from one address; unchecked ones from all of them
 
 
 def watch_sign_ins() -> None:
@@ -30,12 +30,17 @@ def _signed_in(user: Any, request: Any = None, **_: Any) -> None:
         _record("signed in", user, _address(request))
 
 
-def _refused(credentials: dict[str, Any], request: Any = None, **_: Any) -> None:
+def _refused(
+    credentials: dict[str, Any], request: Any = None, unchecked: bool = False, **_: Any
+) -> None:
+    """A wrong password, or one that was not looked at because too many were wrong."""
     address = _address(request)
     users = get_user_model()
     account = users.objects.filter(**{users.USERNAME_FIELD: credentials.get("username")}).first()
-    log.warning("sign-in refused", address=address, account=str(account.pk) if account else None)
-    if account and not limits.limiter.take(f"refused:{address}:{account.pk.hex}", _REFUSALS_A_MINUTE):
+    whose = str(account.pk) if account else None
+    log.warning("sign-in refused", address=address, account=whose, unchecked=unchecked)
+    place = f"refused:{'' if unchecked else address}:{whose}"
+    if account and not limits.limiter.take(place, _REFUSALS_A_MINUTE):
         with acting_as(None):
             _record("sign-in refused", account, address)
 

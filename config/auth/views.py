@@ -18,6 +18,7 @@ from rest_framework.views import APIView
 from config import limits
 from config.auth.bearer import issue_token
 from config.auth.models import User
+from config.auth.passwords import remember_browser
 from config.errors import PayloadTooLarge, Unauthorized
 
 LONGEST_BODY: Final = 8 * 1024
@@ -71,11 +72,14 @@ class SignIn(APIView):
         _refuse_large(request)
         credentials = Credentials(data=request.data)
         credentials.is_valid(raise_exception=True)
-        token, lifetime = issue_token(_signed_in(request._request, **credentials.validated_data))
-        return Response(
+        user = _signed_in(request._request, **credentials.validated_data)
+        token, lifetime = issue_token(user)
+        response = Response(
             {"access_token": token, "token_type": "Bearer", "expires_in": lifetime},
             headers={"Cache-Control": "no-store"},
         )
+        remember_browser(request._request, response, user)
+        return response
 
 
 def _refuse_large(request: Request) -> None:
@@ -89,7 +93,10 @@ def _refuse_large(request: Request) -> None:
 
 
 def _signed_in(request: HttpRequest, *, username: str, password: str) -> User:
-    """The active user with this password. Django spends a hash's time on unknown names as well."""
+    """The active user with this password. Django spends a hash's time on unknown names as well.
+
+    TooManyRequests, without a look at the password, after too many that were wrong.
+    """
     user = authenticate(request, username=username, password=password)
     if not isinstance(user, User):
         raise Unauthorized("The username or the password is wrong.", code="invalid_credentials")
