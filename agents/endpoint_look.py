@@ -1,23 +1,20 @@
 """Ask an endpoint whether it answers: its list of models, or if it has none the smallest request.
 
 Whatever comes back, staff read our words and names of models, never a body, a header or the key. It
-follows no redirect, waits for seconds only, takes little, and asks no link-local address: what
-answers there is a cloud's own metadata and no model provider.
+follows no redirect, waits for seconds only, and takes little.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import json
-import socket
 from contextlib import aclosing
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
 
+from agents import egress
 from agents.providers import (
     anthropic_messages,
     gemini_generate_content,
@@ -27,6 +24,7 @@ from agents.providers import (
 )
 from agents.providers.base import ChatMessage, ModelRequest, ProviderError
 from prompts import secrets
+from prompts.addresses import REFUSED, is_refused_url
 from prompts.models import Endpoint, ProviderDialect
 from prompts.routing import Candidate
 
@@ -75,8 +73,7 @@ async def _look(endpoint: Endpoint, key: str, model: str) -> Found:
 
 async def _ask(endpoint: Endpoint, key: str) -> tuple[int, bytes]:
     url, wire = models_url(endpoint.dialect, endpoint.base_url), _WIRES[endpoint.dialect]
-    _refuse(urlsplit(url).hostname or "")
-    connector = aiohttp.TCPConnector(resolver=_Resolver(), force_close=True)
+    connector = aiohttp.TCPConnector(socket_factory=egress.open_socket, force_close=True)
     headers = (wire.headers(key) if key else {}) | {"Accept": "application/json"}
     async with (
         aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as web,
@@ -154,43 +151,11 @@ def _name(item: dict[str, Any]) -> str:
     return name if isinstance(name, str) and len(name) <= 200 and name.isprintable() else ""
 
 
-class LinkLocal(Exception):
-    """An address that only this machine's own network answers."""
-
-
-class _Resolver(AbstractResolver):
-    """Resolves names, and refuses those that lead to a link-local address."""
-
-    def __init__(self) -> None:
-        self._inner = aiohttp.ThreadedResolver()
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        found = await self._inner.resolve(host, port, family)
-        for place in found:
-            _refuse(place["host"])
-        return found
-
-    async def close(self) -> None:
-        await self._inner.close()
-
-
-def _refuse(host: str) -> None:
-    try:
-        address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return
-    address = getattr(address, "ipv4_mapped", None) or address
-    if address.is_link_local or address.is_multicast or address.is_unspecified:
-        raise LinkLocal
-
-
 def _explained(error: BaseException, base_url: str) -> str:
     host = urlsplit(base_url).netloc
     match error:
-        case LinkLocal():
-            return "This is a link-local address, where no model provider is: it is not asked."
+        case _ if egress.was_refused(error) or is_refused_url(base_url):
+            return REFUSED
         case TimeoutError():
             return f"No answer from {host} within {PATIENCE_S:g} seconds."
         case aiohttp.ClientConnectorDNSError():

@@ -12,6 +12,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from prompts.addresses import REFUSED, is_refused_url
+
 
 class PluginTransport(models.TextChoices):
     """How a runtime is reached."""
@@ -37,12 +39,14 @@ class PluginStatus(models.TextChoices):
 
 
 def websocket_address(value: str) -> None:
-    """ValidationError unless the value is a ws:// or wss:// address without a password in it."""
+    """ValidationError unless it is a ws:// or wss:// address that may be asked, without a password."""
     RegexValidator(
         r"^wss?://[^\s/@?#]+(?:/[^\s@]*)?\Z", "Enter an address such as ws://127.0.0.1:5400/control/ws"
     )(value)
     if len(value) > 500:
         raise ValidationError("At most 500 characters.")
+    if is_refused_url(value):
+        raise ValidationError(REFUSED)
 
 
 class PluginRuntime(models.Model):

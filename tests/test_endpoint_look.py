@@ -169,15 +169,6 @@ def test_a_link_local_address_is_not_asked(base_url: str) -> None:
     assert "link-local" in said
 
 
-def test_a_name_that_leads_to_a_link_local_address_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def found(*_: Any) -> list[Any]:
-        place = {"hostname": "x", "host": "169.254.169.254", "port": 80, "family": 2, "proto": 0}
-        return [place | {"flags": 0}]
-
-    monkeypatch.setattr("aiohttp.ThreadedResolver.resolve", found)
-    assert "link-local" in look_at(endpoint("http://metadata.example/v1"))[1]
-
-
 def test_a_server_without_a_list_is_asked_for_a_word(address: str) -> None:
     made = endpoint(f"{address}/404")
     assert look_at(made)[1].startswith("It answers 404")  # no model is known to ask

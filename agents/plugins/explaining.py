@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from django.conf import settings
 
+from agents import egress
 from agents.plugins.channel import Refused
 from agents.plugins.pipes import PipeClosed, ProgramRefused
 from agents.plugins.rows import Runtime
+from prompts.addresses import REFUSED
 from prompts.secrets import SecretUnreadable
 
 
@@ -14,6 +16,8 @@ def explain(error: BaseException, runtime: Runtime) -> str:
     """One sentence on a connection's failure."""
     status = getattr(getattr(error, "response", None), "status_code", None)
     match error:
+        case egress.AddressRefused():
+            return REFUSED
         case ProgramRefused() | PipeClosed():
             return str(error)
         case SecretUnreadable():

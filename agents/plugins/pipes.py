@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from django.conf import settings
 
-from agents import programs
+from agents import egress, programs
 from agents.plugins.envelopes import LARGEST
 from agents.plugins.framing import Broken, Lines, Together, lines, pieces
 
@@ -148,18 +148,7 @@ async def opened(runtime: Runtime) -> AsyncIterator[Pipe]:
 
 @asynccontextmanager
 async def _socket(runtime: Runtime) -> AsyncIterator[Pipe]:
-    from websockets.asyncio.client import connect
-
-    token = runtime.token()
-    opened_socket = await connect(
-        runtime.url,
-        additional_headers={TOKEN_HEADER: token} if token else None,
-        open_timeout=settings.PLUGIN_CONNECT_S,
-        close_timeout=_GOODBYE_S,
-        max_size=LARGEST,
-        compression=None,
-        proxy=None,
-    )
+    opened_socket = await _connected(runtime)
     try:
         yield WebSocketPipe(opened_socket)
     finally:
@@ -167,6 +156,29 @@ async def _socket(runtime: Runtime) -> AsyncIterator[Pipe]:
             await opened_socket.close()
         finally:  # the goodbye may be cut short; one that was said leaves nothing to abort
             opened_socket.transport.abort()
+
+
+async def _connected(runtime: Runtime) -> Any:
+    """The WebSocket, open. A redirect is not followed: it would carry the token elsewhere."""
+    from websockets.asyncio.client import connect
+    from websockets.uri import parse_uri
+
+    token, at = runtime.token(), parse_uri(runtime.url)
+    async with asyncio.timeout(settings.PLUGIN_CONNECT_S):
+        connected = await egress.connect(at.host, at.port)
+        try:
+            return await connect(
+                runtime.url,
+                sock=connected,
+                additional_headers={TOKEN_HEADER: token} if token else None,
+                open_timeout=None,
+                close_timeout=_GOODBYE_S,
+                max_size=LARGEST,
+                compression=None,
+                proxy=None,
+            )
+        except ValueError as refused:
+            raise refused.__cause__ or refused from None
 
 
 @asynccontextmanager

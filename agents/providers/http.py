@@ -14,8 +14,10 @@ from weakref import WeakKeyDictionary
 import aiohttp
 from django.conf import settings
 
+from agents import egress
 from agents.providers.base import ProviderError
 from agents.providers.refusals import interrupted, refusal
+from prompts.addresses import is_refused_url
 
 _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
 _LARGEST_REFUSAL: Final = 64 * 1024
@@ -28,7 +30,9 @@ def client() -> aiohttp.ClientSession:
     found = _clients.get(loop)
     if found is None:
         found = _clients[loop] = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
+            connector=aiohttp.TCPConnector(
+                limit=0, keepalive_timeout=30, socket_factory=egress.open_socket
+            ),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=settings.PROVIDER_CONNECT_S),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"Accept-Encoding": "identity", "User-Agent": "parley"},
@@ -77,10 +81,20 @@ async def _send(url: str, headers: dict[str, str], body: bytes) -> aiohttp.Clien
         raise ProviderError(
             "provider_timeout", "The model provider did not answer.", retryable=True
         ) from None
-    except (aiohttp.ClientError, OSError, ValueError):  # ValueError: an address or key that is none
-        raise ProviderError(
-            "provider_unreachable", "The model provider cannot be reached.", retryable=True
-        ) from None
+    except (
+        aiohttp.ClientError,
+        OSError,
+        ValueError,
+    ) as error:  # ValueError: an address or key that is none
+        raise _unreachable(error, url) from None
+
+
+def _unreachable(error: Exception, url: str) -> ProviderError:
+    if egress.was_refused(error) or is_refused_url(url):  # aiohttp itself refuses odd spellings
+        return ProviderError(
+            "provider_address_refused", "The model provider's address is one that is never asked."
+        )
+    return ProviderError("provider_unreachable", "The model provider cannot be reached.", retryable=True)
 
 
 async def read(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:

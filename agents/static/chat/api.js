@@ -147,6 +147,7 @@ const ADVICE = {
   provider_context_exceeded: "Begin a new conversation, or say it shorter.",
   provider_content_filtered: "The provider refused this; say it in other words.",
   provider_model_not_found: "Staff must check the model's mapping in admin.",
+  provider_address_refused: "Staff must enter another address for this model's endpoint in admin.",
   provider_unreachable: "Staff must check the endpoint's address; another model may answer.",
   provider_timeout: "Try again; a shorter question may help.",
   deadline_exceeded: "It took too long. Try again, or ask for less at once.",

@@ -1,13 +1,21 @@
-"""The HTTP of MCP connections: bounded bodies, no proxies of the environment, no redirects elsewhere.
+"""The HTTP of MCP connections: bounded bodies, no proxies of the environment, no redirects elsewhere,
+no refused address.
 
 Imported with the SDK only, whose HTTP client this is.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
+import httpcore2
 import httpx2
+from anyio.abc import SocketStream
+from httpcore2._backends.anyio import AnyIOStream
+
+from agents import egress
 
 _CONNECT_S = 5.0
 _READ_S = 900.0  # a call's own time-out ends it long before
@@ -44,6 +52,7 @@ class _Bounded(httpx2.AsyncHTTPTransport):
 
     def __init__(self, largest: int) -> None:
         super().__init__(trust_env=False)
+        self._pool._network_backend = _Network()  # httpx2 has no option for it
         self._largest = largest
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -56,6 +65,27 @@ class _Bounded(httpx2.AsyncHTTPTransport):
         if "text/event-stream" not in response.headers.get("content-type", ""):
             response.stream = _Counted(stream, self._largest)
         return response
+
+
+class _Network(httpcore2.AnyIOBackend):
+    """Opens connections where that is allowed."""
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109 (httpcore's)
+        *_: Any,
+        **__: Any,
+    ) -> httpcore2.AsyncNetworkStream:
+        try:
+            async with asyncio.timeout(timeout):
+                connected = await egress.connect(host, port)
+                return AnyIOStream(await SocketStream.from_socket(connected))
+        except TimeoutError as error:
+            raise httpcore2.ConnectTimeout(str(error)) from error
+        except OSError as error:
+            raise httpcore2.ConnectError(str(error)) from error
 
 
 class _Counted(httpx2.AsyncByteStream):

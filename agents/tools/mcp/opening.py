@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from django.conf import settings
 
+from agents import egress
 from agents.tools.mcp.servers import Server, StdioRefused, check_stdio
+from prompts.addresses import REFUSED
 from prompts.secrets import SecretUnreadable
 
 if TYPE_CHECKING:
@@ -161,6 +163,8 @@ async def look_once(server: Server, trail: Trail) -> list[McpTool] | str:
 def explain(error: BaseException, trail: Trail) -> str:
     """Why a connection failed, in words that staff can act on and without any secret."""
     match _cause(error):
+        case cause if egress.was_refused(cause):
+            return REFUSED
         case StdioRefused() as refused:
             return str(refused)
         case SecretUnreadable():
