@@ -12,9 +12,9 @@ said, and its thread is free.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
+from time import monotonic
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -83,7 +83,7 @@ class Settler:
         await asyncio.gather(*(settle_one(due) for due in runs if self._is_time(due.run_id)))
 
     def _is_time(self, run_id: UUID) -> bool:
-        return time.monotonic() >= self._failures.get(run_id, (0, 0.0))[1]
+        return monotonic() >= self._failures.get(run_id, (0, 0.0))[1]
 
     async def _try(self, due: Due) -> None:
         failures = self._failures.get(due.run_id, (0, 0.0))[0]
@@ -101,7 +101,7 @@ class Settler:
 
     def _failed(self, due: Due, failures: int) -> None:
         pause_s = 0.0 if failures == _PATIENCE else min(_LONGEST_PAUSE_S, 0.5 * 2**failures)
-        self._failures[due.run_id] = (failures, time.monotonic() + pause_s)
+        self._failures[due.run_id] = (failures, monotonic() + pause_s)
         logger.exception("settling failed", run_id=due.run_id.hex, reason=due.reason, failures=failures)
 
 

@@ -225,7 +225,7 @@ def test_settling_that_failed_waits_longer_each_time(
 
     now = [100.0]
     monkeypatch.setattr(settling, "settle", refuse)
-    monkeypatch.setattr("agents.settling.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("agents.settling.monotonic", lambda: now[0])
     settler, due = Settler(), Due(uuid7(), 1, "cancelled")
     for _ in range(40):
         run_sync(settler.settle_all([due]))
