@@ -31,7 +31,7 @@ def test_an_endpoint_and_a_model_are_entered_and_the_next_run_streams_from_them(
     page.locator("[name=provider]").fill("fake")
     page.locator("[name=base_url]").fill(provider.base_url)
     page.locator("[name=key]").fill(KEY)
-    page.screenshot(path=visit.folder / "endpoint-filled.png")
+    visit.picture("endpoint-filled")
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("was added successfully")).to_be_visible()
     visit.picture("endpoints")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -12,12 +11,12 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
 from django.utils import timezone
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
 from conversations.models import Spend
 from prompts import actions, releases
 from prompts.models import Budget, Endpoint, Prompt, PromptKind
-from tests.browser.visits import KEY, PASSWORD, WAIT_MS, Visit
+from tests.browser.visits import KEY, PASSWORD, WAIT_MS, Visit, keep
 from tests.client import Client
 from tests.conftest import Server
 from tests.fake_model import FakeModel
@@ -128,14 +127,12 @@ def test_the_audit_log_shows_who_changed_what(visit: Visit, prompt: Prompt, staf
     visit.picture("settings")
 
 
-def test_an_analyst_sees_no_page_of_staff(chromium: Browser, server: Server, tmp_path: Path) -> None:
+def test_an_analyst_sees_no_page_of_staff(tab: Page, server: Server) -> None:
     user = get_user_model().objects.create_user(
         f"analyst-{uuid4().hex[:8]}", password=PASSWORD, is_staff=True
     )
     user.groups.add(Group.objects.get(name="analyst"))
-    context = chromium.new_context(viewport={"width": 1280, "height": 800})
-    context.set_default_timeout(WAIT_MS)
-    seen = Visit(context.new_page(), server.url, tmp_path)
+    seen = Visit(tab, server.url)
     seen.watch()
     page = seen.go("/admin/")
     page.get_by_label("Username").fill(user.username)
@@ -145,12 +142,12 @@ def test_an_analyst_sees_no_page_of_staff(chromium: Browser, server: Server, tmp
     for name in ("Prompts", "Endpoints", "API tokens", "Users"):
         expect(page.get_by_role("link", name=name, exact=True)).to_have_count(0)
     seen.picture("analyst")
-    context.close()
+    tab.close()
     assert seen.wrongs == []
 
 
 def test_without_javascript_a_prompt_is_edited_and_activated(
-    chromium: Browser, server: Server, staff: Any, prompt: Prompt, tmp_path: Path
+    chromium: Browser, server: Server, staff: Any, prompt: Prompt
 ) -> None:
     context = chromium.new_context(java_script_enabled=False, viewport={"width": 1280, "height": 800})
     context.set_default_timeout(WAIT_MS)
@@ -160,7 +157,7 @@ def test_without_javascript_a_prompt_is_edited_and_activated(
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Log in").click()
     page.goto(f"{server.url}/admin/prompts/prompt/{prompt.pk}/change/")
-    page.screenshot(path=tmp_path / "no-javascript.png")
+    keep(page, "no-javascript")
     page.locator("[name=content]").fill("Edited without a script.")
     page.get_by_role("button", name="Save and continue editing").click()
     expect(page.locator("#prompt-preview [data-part=message]")).to_contain_text(

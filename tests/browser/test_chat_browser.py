@@ -5,10 +5,8 @@ Nothing may stand on the console, so nothing on the page breaks its own content 
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -34,19 +32,16 @@ def person(chromium: Browser) -> Any:
 
 
 @pytest.fixture
-def visit(chromium: Browser, server: Server, person: Any, tmp_path: Path) -> Iterator[Visit]:
-    """A browser in which somebody is signed in on the chat page; nothing may go wrong in it."""
-    folder = Path(os.environ.get("PICTURES_DIR", tmp_path))
-    context = chromium.new_context(viewport={"width": 1280, "height": 800})
-    context.set_default_timeout(WAIT_MS)
+def visit(tab: Page, server: Server, person: Any) -> Iterator[Visit]:
+    """The chat page in which somebody has signed in; nothing may go wrong in it."""
     expect.set_options(timeout=WAIT_MS)
-    sign_in(context, server.url, person)
-    seen = Visit(context.new_page(), server.url, folder)
+    sign_in(tab.context, server.url, person)
+    seen = Visit(tab, server.url)
     seen.watch()
     page = seen.go("/chat/")
     expect(page.get_by_role("combobox", name="Model")).to_have_count(1)
     yield seen
-    context.close()
+    tab.close()  # what it still had to say is heard
     assert seen.wrongs == []
 
 
@@ -344,10 +339,8 @@ def test_signing_in_again_loses_neither_the_place_nor_the_words(visit: Visit, pe
     expect(page.get_by_label("Message")).to_have_value("And my back?")
 
 
-def test_with_a_token_instead_of_an_account(chromium: Browser, server: Server, client: Client) -> None:
-    context = chromium.new_context()
-    context.set_default_timeout(WAIT_MS)
-    page = context.new_page()
+def test_with_a_token_instead_of_an_account(tab: Page, server: Server, client: Client) -> None:
+    page = tab
     page.goto(f"{server.url}/chat/")
     page.get_by_label("Token").fill("parley_wrong")
     page.get_by_role("button", name="Use it").click()
@@ -361,4 +354,3 @@ def test_with_a_token_instead_of_an_account(chromium: Browser, server: Server, c
     assert page.evaluate("localStorage.getItem('parley-token')") is None
     page.get_by_role("button", name="Forget it").click()
     expect(page.get_by_label("Token")).to_be_visible()
-    context.close()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -16,12 +14,6 @@ from prompts.models import Prompt, PromptKind
 from tests.browser.visits import Visit
 from tests.client import Client
 from tests.pictures import picture
-
-
-def kept(visit: Visit) -> Visit:
-    """The visit, with its pictures where somebody wants to look at them."""
-    visit.folder = Path(os.environ.get("PICTURES_DIR", visit.folder))
-    return visit
 
 
 def say(client: Client, thread_id: str, content: Any) -> Run:
@@ -39,7 +31,6 @@ def say(client: Client, thread_id: str, content: Any) -> Run:
 
 
 def test_a_conversation_is_read_filtered_drawn_and_run_again(visit: Visit, client: Client) -> None:
-    kept(visit)
     thread_id = str(uuid4())
     file = {"file": ("a.png", picture("PNG"), "image/png")}
     url = client.http.post("/api/v1/agent/attachments", files=file).json()["url"]
@@ -76,7 +67,6 @@ def test_a_conversation_is_read_filtered_drawn_and_run_again(visit: Visit, clien
 
 
 def test_a_prompt_version_is_tried_from_its_page(visit: Visit, staff: Any) -> None:
-    kept(visit)
     prompt = Prompt.objects.create(name=f"Tried {uuid4().hex[:8]}", kind=PromptKind.AGENT_SYSTEM)
     version = actions.publish_version(prompt, f"Speak like {uuid4().hex}.", author=None)
     page = visit.go(f"/admin/prompts/prompt/{prompt.pk}/change/")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,6 @@ class Visit:
 
     page: Page
     url: str
-    folder: Path
     wrongs: list[str] = field(default_factory=list)
 
     def watch(self) -> None:
@@ -56,11 +56,17 @@ class Visit:
         return self.page
 
     def picture(self, name: str) -> None:
-        """Keep what is seen, and see that nothing sticks out on the right and no key is shown."""
-        self.page.screenshot(path=self.folder / f"{name}.png")
+        """See that nothing sticks out on the right and no key is shown, and keep what is seen."""
+        keep(self.page, name)
         assert KEY not in self.page.content()
         width = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
         assert self.page.evaluate(width) <= 0, f"{name} is wider than the window"
+
+
+def keep(page: Page, name: str) -> None:
+    """Keep a picture of the page in the folder PICTURES_DIR, where somebody wants to look at it."""
+    if folder := os.environ.get("PICTURES_DIR"):
+        page.screenshot(path=Path(folder) / f"{name}.png")
 
 
 def sign_in(context: BrowserContext, url: str, user: Any) -> None:
