@@ -28,7 +28,7 @@ from agents.json_schemas.evaluation import Question, evaluate
 from tests.deep_schemas import doubling
 from tests.mcp_host import wait_until
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 TREE: dict[str, Any] = {"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["b"]}
 ENDLESS = doubling(60)
 

@@ -18,6 +18,7 @@ from agents.dialects.base import Frame, RunHead
 from conversations import events
 from conversations.events import RunEvent
 from tests import strategies
+from tests.ag_ui.conftest import clients as clients
 from tests.ag_ui.node import GENERATIONS, Clients
 from tests.effort import examples
 
