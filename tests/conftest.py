@@ -53,15 +53,25 @@ def pytest_collection_finish() -> None:
 
 
 _SHARING = ("tests/browser/", "tests/hostile/")
+_LONG = (*_SHARING, "tests/processes/", "tests/plugins/", "tests/harness/", "tests/test_exports.py")
 
 
 class ByFile(LoadFileScheduling):  # type: ignore[misc]
-    """All tests of a file go to one worker of pytest-xdist, and all that share a browser or a server."""
+    """All tests of a file go to one worker of pytest-xdist, and all that share a browser or a server.
+
+    What has more tests begins earlier, but first of all what is long for its few tests: at the end no
+    worker is left alone with it.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         return next((shared for shared in _SHARING if nodeid.startswith(shared)), "") or (
             super()._split_scope(nodeid)
         )
+
+    def _assign_work_unit(self, node: Any) -> None:
+        if long := next((scope for scope in self.workqueue if scope.startswith(_LONG)), None):
+            self.workqueue.move_to_end(long, last=False)
+        super()._assign_work_unit(node)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile | None:
