@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import structlog
 
-from agents.plugins.envelopes import Reply, Request, TooLarge, read_soon, write_soon
+from agents.plugins.envelopes import Reply, Request, TooLarge, TooManyValues, read_soon, write_soon
 from agents.plugins.framing import Broken
 from agents.plugins.pipes import Pipe, PipeClosed
 from agents.plugins.serving import Serving
@@ -76,6 +76,9 @@ class Channel:
             raise
         except Broken as why:
             closed = PipeClosed(f"The runtime does not keep to the framing: {why}.")
+            raise closed from None
+        except TooManyValues:
+            closed = PipeClosed("A document of the runtime holds too many values.")
             raise closed from None
         finally:
             self._closed = closed

@@ -13,14 +13,21 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from config import values
+
 LARGEST: Final = 16 * 1024 * 1024
 _OFF_THE_LOOP: Final = 128 * 1024
+_MOST_VALUES: Final = 200_000  # decoded in one call into C, which nothing interrupts
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
 
 
 class TooLarge(Exception):
     """A document is beyond the 16 MiB that every runtime accepts."""
+
+
+class TooManyValues(Exception):
+    """A document would take many times its size in memory, and hold the process while it is decoded."""
 
 
 class Request(Struct, frozen=True):
@@ -66,10 +73,17 @@ def read(document: str | bytes) -> Request | Reply | None:
 
 
 async def read_soon(document: str | bytes) -> Request | Reply | None:
-    """The same; a large document is read in a thread, so that the loop is never held."""
+    """The same; a large document is read in a thread, so that the loop is never held. TooManyValues."""
     if len(document) < _OFF_THE_LOOP:
         return read(document)
-    return await asyncio.to_thread(read, document)
+    return await asyncio.to_thread(_read_large, document)
+
+
+def _read_large(document: str | bytes) -> Request | Reply | None:
+    encoded = document.encode(errors="replace") if isinstance(document, str) else document
+    if values.count(encoded) > _MOST_VALUES:
+        raise TooManyValues
+    return read(document)
 
 
 def write(document: dict[str, Any]) -> str:

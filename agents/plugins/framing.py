@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from io import StringIO
 from typing import Any, Final
 
 import msgspec
@@ -57,28 +58,51 @@ class Together:
     """Puts the pieces of WebSocket messages together.
 
     Only the whole of what has begun is ever read as a document: a plugin that gets a piece of its
-    own to look like one does not thereby speak for the runtime.
+    own to look like one does not thereby speak for the runtime. What is whole is seen by its brackets,
+    each piece once: whoever parsed to find out would do so again for every piece.
     """
 
     def __init__(self) -> None:
-        self._held: list[str] = []
-        self._size = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._held = StringIO()
+        self._brackets = _Brackets()
 
     def feed(self, message: str) -> str | None:
         """The document that this message completes, if it does. Broken beyond 16 MiB."""
-        if not self._held and not message.lstrip().startswith("{"):
+        if not self._held.tell() and not message.lstrip().startswith("{"):
             return None
-        self._held.append(message)
-        self._size += len(message)
-        if self._size > LARGEST:
+        self._held.write(message)
+        if self._held.tell() > LARGEST:
             raise Broken("a document is larger than 16 MiB")
-        if not message.rstrip().endswith("}"):
+        for start in range(0, len(message), PIECE):
+            self._brackets.add(message[start : start + PIECE])
+        if self._brackets.are_open:
             return None
-        whole = "".join(self._held)
-        if parsed(whole) is None:
-            return None
-        self._held, self._size = [], 0
+        whole = self._held.getvalue()
+        self._begin()
         return whole
+
+
+class _Brackets:
+    """Whether those of a JSON text in pieces are closed; what is in its strings does not count."""
+
+    def __init__(self) -> None:
+        self.are_open = True
+        self._depth = 0
+        self._in_string = False
+        self._escape = ""
+
+    def add(self, piece: str) -> None:
+        """Go on with a piece, in time that grows with its length alone."""
+        text = (self._escape + piece).replace("\\\\", "").replace('\\"', "")
+        self._escape = "\\" if text.endswith("\\") else ""
+        parts = text.removesuffix("\\").split('"')
+        outside = "".join(parts[self._in_string :: 2])
+        self._in_string ^= len(parts) % 2 == 0
+        self._depth += sum(map(outside.count, "{[")) - sum(map(outside.count, "}]"))
+        self.are_open = self._in_string or self._depth > 0
 
 
 class Lines:

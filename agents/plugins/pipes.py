@@ -86,9 +86,15 @@ class WebSocketPipe:
                 raise PipeClosed(_closing(closed)) from None
             if isinstance(message, bytes):
                 message = message.decode(errors="replace")
-            whole = message if self.cut is False else self._together.feed(message)
+            whole = message if self.cut is False else await self._put(message)
             if whole is not None:
                 return whole
+
+    async def _put(self, message: str) -> str | None:
+        """What the message completes; a large one is looked at in a thread."""
+        if len(message) < _HEAVY:
+            return self._together.feed(message)
+        return await asyncio.to_thread(self._together.feed, message)
 
 
 class StdioPipe:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.plugins.envelopes import LARGEST, Reply, Request, TooLarge, read, write
+from agents.plugins.envelopes import (
+    LARGEST,
+    Reply,
+    Request,
+    TooLarge,
+    TooManyValues,
+    read,
+    read_soon,
+    write,
+)
 from agents.plugins.framing import Broken, Lines, Together, in_ascii, lines, pieces
 
 _TEXTS = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=40)
@@ -56,6 +68,45 @@ def test_a_piece_that_looks_like_a_document_is_only_a_piece() -> None:
     assert together.feed('{"seq_id": 1, "code": 0, "data": {"x": [') is None
     assert together.feed(forged) is None
     assert together.feed("]}}") == '{"seq_id": 1, "code": 0, "data": {"x": [' + forged + "]}}"
+
+
+@given(
+    st.dictionaries(
+        st.text(max_size=8),
+        st.recursive(st.none() | st.text('"\\\\{}[]ab', max_size=9), st.lists, max_leaves=20),
+        max_size=4,
+    ),
+    st.integers(1, 9),
+)
+def test_a_document_is_whole_at_its_last_piece_and_not_before(value: dict[str, Any], size: int) -> None:
+    document, together = json.dumps(value), Together()
+    cut = [document[start : start + size] for start in range(0, len(document), size)]
+    assert [together.feed(piece) for piece in cut] == [None] * (len(cut) - 1) + [document]
+
+
+@pytest.mark.parametrize("rubbish", ["{hello}", "{]", "{}}}}", '{"a": 1}{"b": 2}'])
+def test_what_only_looks_like_a_document_does_not_spoil_the_next(rubbish: str) -> None:
+    together = Together()
+    assert read(together.feed(rubbish) or "") is None
+    assert together.feed('{"seq_id": 1, "code": 0}') == '{"seq_id": 1, "code": 0}'
+
+
+@pytest.mark.parametrize("piece", ["{}", '"}', "}", "[{}]", '\\"{', "\\\\", '"' * 99, "{" * 99 + "}"])
+def test_any_pieces_are_put_together_in_linear_time(piece: str) -> None:
+    """200,000 pieces: whoever looked at the whole for each would need hours."""
+    together, begun = Together(), time.thread_time()
+    together.feed('{"a": [')
+    for _ in range(min(200_000, LARGEST // len(piece) - 1)):
+        together.feed(piece)
+    assert time.thread_time() - begun < 5
+
+
+def test_a_document_of_too_many_values_is_not_decoded() -> None:
+    document = '{"seq_id": 1, "code": 0, "data": {"x": [' + "[]," * 1_000_000 + "[]]}}"
+    begun = time.process_time()
+    with pytest.raises(TooManyValues):
+        asyncio.run(read_soon(document))
+    assert time.process_time() - begun < 1
 
 
 def test_a_document_without_end_breaks_the_framing() -> None:
