@@ -65,8 +65,8 @@ WITH thread AS (
         metadata)
     SELECT m.id, %(owner_id)s, thread.id, run.id, thread.base + m.place, m.role, m.content, m.client_id,
         m.metadata::jsonb
-    FROM thread, run, unnest(%(ids)s::uuid[], %(roles)s::text[], %(contents)s::text[],
-        %(client_ids)s::text[], %(metadata)s::text[])
+    FROM thread, run, unnest(%(ids)s::uuid[], %(roles)b::text[], %(contents)b::text[],
+        %(client_ids)b::text[], %(metadata)b::text[])
         WITH ORDINALITY AS m(id, role, content, client_id, metadata, place)
 ), queued AS (
     INSERT INTO conversations_eventbatch (run_id, first_seq, last_seq, events)

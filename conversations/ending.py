@@ -93,8 +93,8 @@ WITH place AS (
     SELECT m.id, thread.owner_id, thread.id, %(run_id)s,
         CASE WHEN m.place <= %(count)s THEN thread.base + m.place END, m.role, m.content,
         m.client_id, m.metadata::jsonb
-    FROM thread, unnest(%(ids)s::uuid[], %(roles)s::text[], %(contents)s::text[],
-        %(client_ids)s::text[], %(metadata)s::text[])
+    FROM thread, unnest(%(ids)s::uuid[], %(roles)b::text[], %(contents)b::text[],
+        %(client_ids)b::text[], %(metadata)b::text[])
         WITH ORDINALITY AS m(id, role, content, client_id, metadata, place)
 ), spend AS (
     INSERT INTO conversations_spend AS spent (owner_id, day, shard, runs, input_tokens, output_tokens,
@@ -111,8 +111,8 @@ WITH place AS (
         tool_name, arguments, message, expires_at)
     SELECT i.id, thread.owner_id, thread.id, %(run_id)s, i.place, i.tool_call_id, i.tool_name,
         i.arguments::jsonb, i.message, i.expires_at
-    FROM thread, unnest(%(interrupt_ids)s::uuid[], %(call_ids)s::text[], %(tools)s::text[],
-        %(arguments)s::text[], %(asking)s::text[], %(expiries)s::timestamptz[])
+    FROM thread, unnest(%(interrupt_ids)s::uuid[], %(call_ids)b::text[], %(tools)b::text[],
+        %(arguments)b::text[], %(asking)b::text[], %(expiries)s::timestamptz[])
         WITH ORDINALITY AS i(id, tool_call_id, tool_name, arguments, message, expires_at, place)
 )
 SELECT thread.base > ended.thread_seq OR EXISTS (

@@ -76,7 +76,7 @@ WHERE batch.run_id = ANY(%(run_ids)s) AND batch.run_id = new.run_id
 _INSERT: Final = """
 INSERT INTO conversations_eventbatch (run_id, first_seq, last_seq, events)
 SELECT new.run_id, new.first_seq, new.last_seq, new.events::json
-FROM unnest(%(run_ids)s::uuid[], %(firsts)s::int[], %(lasts)s::int[], %(events)s::text[])
+FROM unnest(%(run_ids)s::uuid[], %(firsts)s::int[], %(lasts)s::int[], %(events)b::text[])
     AS new(run_id, first_seq, last_seq, events)
 """
 
