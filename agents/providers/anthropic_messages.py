@@ -88,7 +88,7 @@ class _Thought(Struct, gc=False):
     """A thinking block so far; with `data` it is a redacted one."""
 
     words: list[str]
-    signature: str = ""
+    signed: list[str]
     data: str = ""
 
     @property
@@ -96,8 +96,8 @@ class _Thought(Struct, gc=False):
         """As the provider wants it back; {} for one that it did not sign."""
         if self.data:
             return {"type": "redacted_thinking", "data": self.data}
-        told = {"thinking": "".join(self.words), "signature": self.signature}
-        return {"type": "thinking"} | told if self.signature else {}
+        told = {"thinking": "".join(self.words), "signature": "".join(self.signed)}
+        return {"type": "thinking"} | told if told["signature"] else {}
 
 
 _decode: Final = decoder(_Event)
@@ -153,7 +153,7 @@ class MessagesReader:
             case "thinking":
                 return self._think(place, block.thinking or "", block.signature or "")
             case "redacted_thinking":
-                self._thoughts[place] = _Thought([], data=block.data or "")
+                self._thoughts[place] = _Thought([], [], data=block.data or "")
             case "tool_use" if self._answer_tool and block.name == self._answer_tool:
                 self._answers.add(place)
             case "tool_use":
@@ -163,9 +163,9 @@ class MessagesReader:
         return _NOTHING
 
     def _think(self, place: int, words: str, signature: str) -> list[ModelEvent]:
-        thought = self._thoughts.setdefault(place, _Thought([]))
+        thought = self._thoughts.setdefault(place, _Thought([], []))
         thought.words.append(words)
-        thought.signature += signature
+        thought.signed.append(signature)
         return [ReasoningText(words)] if words else _NOTHING
 
     def _count(self, counts: _Usage | None) -> None:

@@ -34,6 +34,7 @@ from conversations.events import Usage
 DONE: Final = b"[DONE]"
 _MOMENT_S: Final = 0.1
 _MOST_REMEMBERED: Final = 1024
+_MOST_UNSAID: Final = 32 * 1024 * 1024  # bytes of calls, seals and comments between two words
 
 Body = dict[str, Any]
 
@@ -81,7 +82,7 @@ class Wire(Struct, frozen=True):
 async def _asked(wire: Wire, target: Target, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
     """One generator and not two: every delta would pay for the hop."""
     names = Names.of(request)
-    reader, cutter, heard = wire.reader(names), Cutter(), False
+    reader, cutter, heard, unsaid = wire.reader(names), Cutter(), False, 0
     redactor = Redactor(target.key)
     forms = _distinct(wire.forms(target.model, request, names))
     response = await _opened(wire, target, forms, _manner(request))
@@ -91,9 +92,11 @@ async def _asked(wire: Wire, target: Target, request: ModelRequest) -> AsyncGene
         )
         async with aclosing(http.read(response)) as body:
             async for some in body:
+                unsaid += len(some)
                 for data in _cut(cutter, some):
                     heard = True
                     for event in reader.read(data):
+                        unsaid = 0
                         for shown in redactor.redact(event):
                             yield shown
                     if request.raw and data != DONE:
@@ -104,6 +107,8 @@ async def _asked(wire: Wire, target: Target, request: ModelRequest) -> AsyncGene
                 if reader.done:
                     await _let_end(body)
                     break
+                if unsaid > _MOST_UNSAID:
+                    raise invalid_response()
         if not heard:
             raise invalid_response()
         for shown in redactor.rest():
