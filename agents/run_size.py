@@ -1,4 +1,4 @@
-"""How much one run may write: its answer, its log and its thread's state have limits.
+"""How much one run may write: its answer, thoughts included, its log and its thread's state.
 
 A run that passes one fails with a code of its own and keeps what it has said. Without limits a runaway
 provider or plugin would fill the memory of whoever reads, folds or settles the run.
@@ -33,7 +33,7 @@ class RunSize:
         Raise RunFailure `answer_too_large`, `log_too_large` or `state_too_large`.
         """
         size = events.size_of(fact)
-        if isinstance(fact, events.MessageDelta):
+        if isinstance(fact, events.MessageDelta | events.ReasoningDelta):
             self._answer += size
             _check("answer", self._answer, settings.RUN_ANSWER_KB)
         elif isinstance(fact, events.StateUpdated) and fact.scope == "thread":
