@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 from types import TracebackType
 from typing import Any, Self
 
@@ -176,7 +177,7 @@ def _database(parts: Parts, opened: ExitStack) -> tuple[str, tuple[int, ...]]:
 
 
 def fresh_database(server_url: str, opened: ExitStack) -> str:
-    name = f"parley_bench_{os.getpid()}"
+    name = f"parley_bench_{os.getpid()}_{token_hex(4)}"
     _run_sql(server_url, "CREATE DATABASE {}", name)
     opened.callback(_run_sql, server_url, "DROP DATABASE {} WITH (FORCE)", name)
     address, _, query = server_url.partition("?")

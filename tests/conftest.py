@@ -54,6 +54,8 @@ def pytest_collection_finish() -> None:
 
 _SHARING = ("tests/browser/", "tests/hostile/")
 _LONG = (*_SHARING, "tests/processes/", "tests/plugins/", "tests/harness/", "tests/test_exports.py")
+_ALONE = tuple(f"tests/hostile/test_{name}.py" for name in ("bytes", "gate", "patterns"))
+"""Those beside them that do not share."""
 
 
 class ByFile(LoadFileScheduling):  # type: ignore[misc]
@@ -64,9 +66,8 @@ class ByFile(LoadFileScheduling):  # type: ignore[misc]
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return next((shared for shared in _SHARING if nodeid.startswith(shared)), "") or (
-            super()._split_scope(nodeid)
-        )
+        shared = next((shared for shared in _SHARING if nodeid.startswith(shared)), "")
+        return shared if shared and not nodeid.startswith(_ALONE) else super()._split_scope(nodeid)
 
     def _assign_work_unit(self, node: Any) -> None:
         if long := next((scope for scope in self.workqueue if scope.startswith(_LONG)), None):

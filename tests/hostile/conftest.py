@@ -9,22 +9,31 @@ import sys
 import tempfile
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from benchmarks.stack import Parts, free_port, fresh_database
 from tests.database import start_postgres
-from tests.hostile.gate import Gate
+from tests.hostile import mcp, providers, runs, runtimes
+from tests.hostile.bodies import WIRES
+from tests.hostile.gate import Gate, wait
+from tests.hostile.loopback import Loopback
 
 _ENVIRONMENT = {
     "REDIS_URL": "",
     "HOST": "127.0.0.1",
     "DEMO_TOKEN_S": "0",
     "DRAIN_S": "1",
+    "RUN_ANSWER_KB": "2048",
+    "RUN_LOG_KB": "16384",
+    "TOOL_STEPS": "4",
     "LOG_LEVEL": "WARNING",
     "MCP_CONNECT_S": "2",
+    "PLUGIN_CONNECT_S": "2",
+    "PLUGIN_WAIT_S": "2",
+    "PROVIDER_CONNECT_S": "1",
     "PROVIDER_FIRST_TOKEN_S": "3",
     "PROVIDER_IDLE_S": "3",
 }
@@ -44,8 +53,15 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def gate(folder: Path, attackers: dict[str, object]) -> Iterator[Gate]:
+    with served(folder, attackers) as made:
+        yield made
+
+
+@contextmanager
+def served(folder: Path, attackers: dict[str, object], **more: str) -> Iterator[Gate]:
+    """A server of its own with `more` in its environment, and a database that is dropped with it."""
     start_postgres()
-    port, env = free_port(), _ENVIRONMENT | {"VAR_DIR": str(folder / "var")}
+    port, env = free_port(), _ENVIRONMENT | {"VAR_DIR": str(folder / "var")} | more
     with ExitStack() as opened:
         database_url = fresh_database(os.environ["DATABASE_URL"], opened)
         env |= {"DATABASE_URL": database_url, "PORT": str(port)}
@@ -68,5 +84,38 @@ def _answers(port: int) -> bool:
 
 
 @pytest.fixture(scope="session")
-def attackers() -> dict[str, object]:
-    return {"base_url": "http://127.0.0.1:9/v1", "models": [], "mcp": {}, "runtimes": {}}
+def attackers() -> Iterator[dict[str, object]]:
+    """The misbehaving ones that the server is told of; see `tests.hostile.prepare`."""
+    with ExitStack() as opened:
+        yield started(opened)
+
+
+def started(opened: ExitStack) -> dict[str, object]:
+    """Start providers, MCP servers and plugin runtimes; what `tests.hostile.prepare` needs of them."""
+    provider = opened.enter_context(Loopback(providers.answer))
+    server = opened.enter_context(Loopback(mcp.answer))
+    runtime = opened.enter_context(runtimes.Runtimes())
+    return {
+        "base_url": f"http://127.0.0.1:{provider.port}",
+        "models": providers.models(),
+        "mcp": mcp.servers(server.port),
+        "runtimes": runtime.urls,
+    }
+
+
+@pytest.fixture(scope="session")
+def warm(gate: Gate) -> Gate:
+    """The server once it has met the largest of everything: what it keeps for that, it keeps once."""
+    for _ in range(3):
+        for wire in WIRES.values():
+            for body in (wire.valid(), wire.valid() | {"state": "x" * 300_000}):
+                gate.http.post(wire.path, content=json.dumps(body))
+    for _ in range(4):  # each connection to the database keeps room for the longest that it carried
+        run = runs.start(gate, "chat-never_stops_talking")
+        gate.wait_for_ends()
+        runs.said(gate, run)
+    largest = "a-document-of-too-many-values"
+    with gate.switched_on("agents_pluginruntime", "name", largest):
+        assert wait(lambda: runtimes.asked.get(largest, 0) > 1, 20)
+    gate.settle()
+    return gate

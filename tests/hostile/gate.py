@@ -20,6 +20,7 @@ from typing import Any, Final
 import httpx
 import psutil
 import psycopg
+from psycopg import sql
 
 from tests.hostile.prepare import KEY
 
@@ -29,6 +30,8 @@ GROWTH: Final = 32 * 1024 * 1024
 ENDED_WITHIN_S: Final = 60.0
 _PATIENCE_S: Final = 60.0
 _RETURNED_WITHIN_S: Final = 20.0
+_NEWEST: Final = "SELECT id, thread_id FROM conversations_run ORDER BY created_at DESC LIMIT 1"
+_TABLES: Final = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
 _LIVE: Final = "SELECT count(*) FROM conversations_run WHERE status IN ('queued', 'running')"
 
 
@@ -118,7 +121,7 @@ class Gate:
         yield
         asked = self.health.asked
         self.wait_for_ends()
-        _wait(lambda: self.health.asked > asked + 1, _PATIENCE_S)
+        wait(lambda: self.health.asked > asked + 1, _PATIENCE_S)
         held = [f"{line['frame']} {line['cpu_seconds']} s" for line in self._new_holds()]
         late, self.health.late = self.health.late, []
         assert not late, f"{what}: {late}; the loop was held by {held}"
@@ -136,10 +139,38 @@ class Gate:
             check(answer, text)
         return answer.status_code
 
+    @contextmanager
+    def switched_on(self, table: str, column: str, name: str) -> Iterator[None]:
+        """Inside the block the server is connected to this MCP server or plugin runtime."""
+        switch = f"UPDATE {table} SET is_active = %s WHERE {column} = %s"
+        self._rows.execute(switch, (True, name))
+        try:
+            yield
+        finally:
+            self._rows.execute(switch, (False, name))
+
+    def written(self, text: str) -> list[str]:
+        """The tables in which the text stands somewhere, and `log` if it is in the server's log."""
+        tables = [name for (name,) in self._rows.execute(_TABLES).fetchall()]
+        found = "SELECT EXISTS (SELECT FROM {} AS row WHERE row::text LIKE %s)"
+        pattern = (f"%{text}%",)
+        asked = {name: sql.SQL(found).format(sql.Identifier(name)) for name in tables}
+        held = [
+            name
+            for name, query in asked.items()
+            if (self._rows.execute(query, pattern).fetchone() or [0])[0]
+        ]
+        return held + ["log"] * (text.encode() in self.log.read_bytes())
+
     def wait_for_ends(self) -> None:
         """Return when no run is under way any more."""
-        ended = _wait(lambda: self._live() == 0, ENDED_WITHIN_S)
+        ended = wait(lambda: self._live() == 0, ENDED_WITHIN_S)
         assert ended, f"{self._live()} runs stay"
+
+    def newest(self) -> tuple[str, str]:
+        """The ids of the newest run and of its thread."""
+        run_id, thread_id = self._rows.execute(_NEWEST).fetchone() or ("", "")
+        return str(run_id), str(thread_id)
 
     def _live(self) -> int:
         (count,) = self._rows.execute(_LIVE).fetchone() or (0,)
@@ -149,7 +180,7 @@ class Gate:
         return int(self.process.memory_info().rss)
 
     def _returned(self) -> bool:
-        return _wait(lambda: self._memory() <= self.level + GROWTH, _RETURNED_WITHIN_S)
+        return wait(lambda: self._memory() <= self.level + GROWTH, _RETURNED_WITHIN_S)
 
     def _new_holds(self) -> list[dict[str, Any]]:
         """The watchdog's lines since the last look, of which a processor was in use long enough."""
@@ -162,7 +193,7 @@ class Gate:
 
 def check(answer: httpx.Response, text: bytes) -> None:
     """An answer of ours: success, or an error in our shape that a client can act on."""
-    assert KEY.encode() not in text
+    assert KEY.encode() not in text, "the key is in the answer"
     if answer.status_code < 400:
         return
     body = json.loads(text)
@@ -187,7 +218,7 @@ def _every(seconds: float, times: int, read: Callable[[], int]) -> Iterator[int]
         time.sleep(seconds)
 
 
-def _wait(done: Callable[[], bool], seconds: float) -> bool:
+def wait(done: Callable[[], bool], seconds: float) -> bool:
     """Whether it became true in time."""
     until = time.monotonic() + seconds
     while not done():

@@ -1,7 +1,8 @@
 """Make what the hostile gate needs in its server's database: `python -m tests.hostile.prepare JSON`.
 
-The JSON names the base URL of the misbehaving provider, its models, and the addresses of MCP servers and
-plugin runtimes. The last line printed is the token of a superuser, whose requests reach every route.
+The JSON names the base URL of the misbehaving provider, the wire of each of its models, and the
+addresses of MCP servers and plugin runtimes. The last line printed is the token of a superuser, whose
+requests reach every route.
 """
 
 from __future__ import annotations
@@ -14,28 +15,32 @@ from typing import Any
 import django
 
 
-def prepare(base_url: str, models: list[str], mcp: dict[str, str], runtimes: dict[str, str]) -> str:
-    """Create the rows and return the token."""
+def prepare(base_url: str, models: dict[str, str], mcp: dict[str, str], runtimes: dict[str, str]) -> str:
+    """Create the rows, the servers and runtimes switched off, and return the token."""
     from agents.models import McpServer, PluginRuntime
+    from agents.tools.mcp.entering import store_pairs
     from config.auth.bearer import create_api_token
     from config.auth.models import Scope, User
 
-    for model in models:
-        _map(model, base_url)
+    for model, wire in models.items():
+        _map(model, wire, f"{base_url}/{model}")
     for label, url in mcp.items():
-        McpServer.objects.create(label=label, url=url, all_tools=True, timeout_s=5)
+        server = {"label": label, "url": url, "all_tools": True, "timeout_s": 3}
+        row = McpServer.objects.create(**server, is_active=False)
+        store_pairs(row, "headers", {"x-key": KEY}, by=None)
     for name, url in runtimes.items():
-        PluginRuntime.objects.create(name=name, url=url)
+        PluginRuntime.objects.create(name=name, url=url, profile="v1", is_active=False)
     user = User.objects.create(username="hostile", is_staff=True, is_superuser=True)
     _, token = create_api_token(user, "hostile", scopes=[Scope.RUN, Scope.READ, Scope.ADMIN])
     return token
 
 
-def _map(model: str, base_url: str) -> None:
+def _map(model: str, wire: str, base_url: str) -> None:
     from prompts.actions import rotate_secret
     from prompts.models import Endpoint, ModelCandidate, ModelMapping
 
-    endpoint = Endpoint.objects.create(name=model, provider="hostile", base_url=base_url)
+    told = {"provider": "hostile", "dialect": wire, "base_url": base_url}
+    endpoint = Endpoint.objects.create(name=model, **told)
     rotate_secret(endpoint, KEY)
     mapping = ModelMapping.objects.create(key=model)
     ModelCandidate.objects.create(mapping=mapping, endpoint=endpoint, model=model)

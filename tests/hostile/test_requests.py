@@ -14,17 +14,6 @@ from tests.hostile.gate import Gate
 pytestmark = pytest.mark.timeout(0)
 
 
-@pytest.fixture(scope="module")
-def warm(gate: Gate) -> Gate:
-    """The server once it has served every wire, small and large."""
-    for _ in range(3):
-        for wire in WIRES.values():
-            for body in (wire.valid(), wire.valid() | {"state": "x" * 300_000}):
-                gate.http.post(wire.path, content=json.dumps(body))
-    gate.settle()
-    return gate
-
-
 @pytest.mark.parametrize("name", WIRES)
 def test_the_valid_body_is_taken(warm: Gate, name: str) -> None:
     wire = WIRES[name]
@@ -46,3 +35,18 @@ def test_no_body_stops_the_server(warm: Gate, name: str) -> None:
         warm.send(wire.path, body)
 
     attack()
+
+
+LARGE = ("ag-ui", "agent-api", "responses")
+UNITS = ('"\\\\', "[],", "data:", "a ", "\ud800", "{" * 99)
+
+
+@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("unit", UNITS)
+def test_no_large_text_stops_the_server(warm: Gate, name: str, unit: str) -> None:
+    """Of 3 MiB and more as JSON, on the wires that take so much."""
+    wire = WIRES[name]
+    body = wire.valid()
+    said = body["messages" if name == "ag-ui" else "input"][-1]
+    said["content"] = unit * (3 * 2**20 // len(json.dumps(unit)))
+    warm.send(wire.path, json.dumps(body).encode())

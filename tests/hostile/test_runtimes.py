@@ -1,0 +1,40 @@
+"""Whatever a plugin runtime does: its runs end, and the others are served."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.hostile import runs, runtimes
+from tests.hostile.gate import Gate, wait
+from tests.hostile.runtimes import BEHAVIOURS, NONE
+
+pytestmark = pytest.mark.timeout(0)
+_MET_WITHIN_S = 20.0
+
+
+@pytest.mark.parametrize("name", BEHAVIOURS)
+def test_no_runtime_stops_the_server(warm: Gate, name: str) -> None:
+    behaviour, runner = BEHAVIOURS[name], f"plugin:evil/{name}/default"
+    with warm.held_to_limits(name), warm.switched_on("agents_pluginruntime", "name", name):
+        if behaviour.ends == NONE:
+            assert wait(lambda: runtimes.asked.get(name, 0) > 0, _MET_WITHIN_S)
+            assert (
+                warm.http.post(f"/api/v1/agent/runners/{runner}/run", json=_ENVELOPE).status_code == 404
+            )
+        else:
+            assert wait(lambda: _ended(warm, runner) == behaviour.ends, _MET_WITHIN_S)
+    assert runtimes.asked[name] > 0
+
+
+_ENVELOPE = {"input": {"text": "hello"}}
+
+
+def _ended(gate: Gate, runner: str) -> str:
+    """How a run of the runner ends; empty while it is not known."""
+    answer = gate.http.post(f"/api/v1/agent/runners/{runner}/run", json=_ENVELOPE)
+    if answer.status_code == 404:
+        return ""
+    run = runs.latest(gate)
+    gate.wait_for_ends()
+    runs.said(gate, run)
+    return runs.outcome(gate, run)
