@@ -334,8 +334,8 @@ def test_an_address_where_nobody_listens_costs_one_line(url: str) -> None:
         exchange = RedisExchange(url)
         with exchange.listening("group", lambda _: None):
             exchange.ring("group", {"wake": True})
-            async with asyncio.timeout(10):
-                while len(lines) < 2:
+            for _ in range(500):
+                if len(lines) < 2:
                     await asyncio.sleep(0.02)
             await asyncio.sleep(0.7)  # in which there is another attempt, and no line
 
