@@ -240,7 +240,7 @@ async def a_deep_result(to: To) -> None:
 
 @_when("tools/call")
 async def many_texts(to: To) -> None:
-    await to.raw(b'{"content":[' + b",".join([b'{"type":"text","text":""}'] * 5_000) + b"]}")
+    await to.raw(b'{"content":[' + b",".join([b'{"type":"text","text":""}'] * 100_000) + b"]}")
 
 
 @_when("tools/call")

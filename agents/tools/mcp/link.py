@@ -19,7 +19,7 @@ from django.conf import settings
 from agents.tools.base import Tool, ToolFailure
 from agents.tools.mcp.naming import described, model_name, usable_schema
 from agents.tools.mcp.opening import Trail, explain, list_tools, opened, watch_changes
-from agents.tools.mcp.results import as_json
+from agents.tools.mcp.results import as_json, result_type
 from agents.tools.mcp.servers import Server
 
 if TYPE_CHECKING:
@@ -127,11 +127,11 @@ class Link:
     async def _ask(self, client: Client, name: str, arguments: dict[str, Any]) -> CallToolResult:
         """Ask without the SDK's check of the answer's schema: the server's patterns run nowhere here."""
         from mcp import MCPError
-        from mcp.types import CallToolRequest, CallToolRequestParams, CallToolResult
+        from mcp.types import CallToolRequest, CallToolRequestParams
 
         asked = CallToolRequest(params=CallToolRequestParams(name=name, arguments=arguments))
         try:
-            return await client.session.send_request(asked, CallToolResult)
+            return await client.session.send_request(asked, result_type())
         except MCPError as error:
             self._look.set()
             if error.code in _GONE:

@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from pydantic import model_validator
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult
 
 LONGEST: Final = 8_000_000  # what is beyond a model goes to an artifact
+MOST_PARTS: Final = 1_000
+
+
+@cache
+def result_type() -> type[CallToolResult]:
+    """The SDK's type of a result, of at most MOST_PARTS parts: a hundred thousand take it a second."""
+    from mcp.types import CallToolResult
+
+    class Bounded(CallToolResult):
+        @model_validator(mode="before")
+        @classmethod
+        def has_few_parts(cls, said: Any) -> Any:
+            parts = said.get("content") if isinstance(said, dict) else None
+            if isinstance(parts, list) and len(parts) > MOST_PARTS:
+                raise ValueError(f"more than {MOST_PARTS:,} parts")
+            return said
+
+    return Bounded
 
 
 def as_json(result: CallToolResult) -> dict[str, Any]:
