@@ -255,12 +255,12 @@ async def tell_for_ever() -> None:
     while True:
         await asyncio.sleep(EVERY_S)
         if settings.REDIS_URL:
-            await tell()
+            await tell(limiter)
 
 
-async def tell() -> None:
+async def tell(counts: Limiter) -> None:
     """Tell and learn once; what Redis did not take is told next time."""
-    untold = limiter.untold()
+    untold = counts.untold()
     if not untold:
         return
 
@@ -273,4 +273,4 @@ async def tell() -> None:
 
     answers = await shared.ask(exchange)
     for ((name, _, number), mine), total in zip(untold.items(), (answers or [])[::2], strict=False):
-        limiter.told(name, number, mine=mine, all_=int(total))
+        counts.told(name, number, mine=mine, all_=int(total))

@@ -165,7 +165,6 @@ def test_two_processes_count_together(
     settings: Settings,
     patient: None,
     clock: Clock,
-    monkeypatch: pytest.MonkeyPatch,
     window_s: int,
 ) -> None:
     settings.REDIS_URL = redis_url
@@ -173,9 +172,8 @@ def test_two_processes_count_together(
 
     async def meet() -> None:
         for limiter in (one, other, one):
-            monkeypatch.setattr(limits, "limiter", limiter)
             limiter.take(name, 0, window_s)
-            await limits.tell()
+            await limits.tell(limiter)
         await shared.close()
 
     assert [one.take(name, 10, window_s) for _ in range(6)] == [0] * 6
@@ -239,12 +237,10 @@ def test_guests_count_for_themselves_and_for_their_address(
     issuer: object,  # noqa: F811
     server: Server,
     settings: Settings,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limits, "limiter", Limiter())
     settings.RATE_GUEST_PER_MINUTE, settings.RATE_IP_PER_MINUTE = 2, 5
     settings.TRUSTED_PROXIES = [ip_network("127.0.0.0/8")]
-    address = f"2001:db8:{uuid4().hex[:4]}:{uuid4().hex[:4]}::1"  # Redis remembers what other tests used
+    address = f"2001:db8:{uuid4().hex[:4]}:{uuid4().hex[:4]}::1"
 
     def ask(header: str) -> int:
         headers = {"Authorization": header, "X-Forwarded-For": address}

@@ -216,11 +216,8 @@ def test_a_refusal_is_one_entry_a_minute_and_a_line_each(
     assert entries.count() == before + 1
 
 
-def test_what_is_typed_is_kept_in_no_name_of_a_count(
-    browser: Callable[[], Browser], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    limiter = limits.Limiter()
-    monkeypatch.setattr(limits, "limiter", limiter)
+def test_what_is_typed_is_kept_in_no_name_of_a_count(browser: Callable[[], Browser]) -> None:
+    limiter = limits.limiter
     typed = f"my-password-{uuid4().hex}"
     guess(browser, typed, MOST + 1)
     names = [name for name in limiter._counts if name.startswith("password:")]
