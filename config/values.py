@@ -30,19 +30,25 @@ def count(raw: bytes) -> int:
 
     A piece at a time, each without Python's loop over its bytes: linear, and no piece takes long.
     """
-    found, at, in_string = 0, 0, False
-    while at < len(raw):
-        piece = _piece(raw, at)
-        at += len(piece)
-        parts = piece.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
-        outside = b"".join(parts[in_string::2])
-        found += sum(map(outside.count, _MARKS))
-        in_string ^= len(parts) % 2 == 0
-    return found
+    counter = Counter()
+    for at in range(0, len(raw), _PIECE):
+        counter.add(raw[at : at + _PIECE])
+    return counter.found
 
 
-def _piece(raw: bytes, at: int) -> bytes:
-    """The bytes from a place on; no escape is cut in two."""
-    piece = raw[at : at + _PIECE]
-    backslashes = len(piece) - len(piece.rstrip(b"\\"))
-    return raw[at : at + _PIECE + 1] if backslashes % 2 else piece
+class Counter:
+    """Counts as `count` does, of JSON that comes in pieces."""
+
+    def __init__(self) -> None:
+        self.found = 0
+        self._in_string = False
+        self._escape = b""
+
+    def add(self, piece: bytes) -> None:
+        """Go on with a piece, in time that grows with its length alone."""
+        text = (self._escape + piece).replace(b"\\\\", b"").replace(b'\\"', b"")
+        self._escape = b"\\" if text.endswith(b"\\") else b""
+        parts = text.removesuffix(b"\\").split(b'"')
+        outside = b"".join(parts[self._in_string :: 2])
+        self.found += sum(map(outside.count, _MARKS))
+        self._in_string ^= len(parts) % 2 == 0

@@ -59,9 +59,23 @@ class Channel:
 
     async def run(self) -> None:
         """Read until the connection ends. Raises PipeClosed, which every question under way gets too."""
-        closed, rubbish = PipeClosed("The connection to the plugin runtime broke."), 0
+        closed = PipeClosed("The connection to the plugin runtime broke.")
         try:
-            while True:
+            closed = await self._read()
+        finally:
+            self._closed = closed
+            for box in self._boxes.values():
+                box.put(closed, 0)
+            await self._serving.end()
+            for task in self._telling:
+                task.cancel()
+        raise closed
+
+    async def _read(self) -> PipeClosed:
+        """Why the connection ended; an error made here holds on to nothing that was read."""
+        rubbish = 0
+        try:
+            while rubbish <= _RUBBISH:
                 match await read_soon(await self._pipe.receive()):
                     case Reply() as reply:
                         self._take(reply)
@@ -69,24 +83,13 @@ class Channel:
                         self._serving.take(request)
                     case None:
                         rubbish += 1
-                        if rubbish > _RUBBISH:
-                            raise PipeClosed("The runtime sends nothing but rubbish.")
         except PipeClosed as why:
-            closed = why
-            raise
+            return PipeClosed(*why.args)
         except Broken as why:
-            closed = PipeClosed(f"The runtime does not keep to the framing: {why}.")
-            raise closed from None
+            return PipeClosed(f"The runtime does not keep to the framing: {why}.")
         except TooManyValues:
-            closed = PipeClosed("A document of the runtime holds too many values.")
-            raise closed from None
-        finally:
-            self._closed = closed
-            for box in self._boxes.values():
-                box.put(self._closed, 0)
-            await self._serving.end()
-            for task in self._telling:
-                task.cancel()
+            return PipeClosed("A document of the runtime holds too many values.")
+        return PipeClosed("The runtime sends nothing but rubbish.")
 
     async def ask(
         self,

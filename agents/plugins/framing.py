@@ -75,6 +75,7 @@ class Together:
             return None
         self._held.write(message)
         if self._held.tell() > LARGEST:
+            self._begin()
             raise Broken("a document is larger than 16 MiB")
         for start in range(0, len(message), PIECE):
             self._brackets.add(message[start : start + PIECE])

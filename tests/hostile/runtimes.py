@@ -244,7 +244,7 @@ async def talks_without_end(to: To) -> None:
     """A chunk holds all that was said before it, too."""
     said = ""
     while True:
-        said += "word " * 20_000
+        said += "word " * 20_000 * (len(said) < 4 * MIB)
         await to.said("message.delta", chunk={"role": "assistant", "content": said, "is_final": False})
 
 
@@ -266,7 +266,7 @@ async def one_document_without_end(to: To) -> None:
         await to.raw('\\"}' * 10_000)
 
 
-@_when(_running, "completed")
+@_when(_running, "runner.protocol_error")
 async def odd_results(to: To) -> None:
     deep: Any = "x"
     for _ in range(300):

@@ -20,7 +20,7 @@ def test_no_provider_stops_the_server(warm: Gate, name: str) -> None:
         with warm.held_to_limits(model):
             run = runs.start(warm, model)
             warm.wait_for_ends()
-            assert runs.outcome(warm, run) == behaviour.ends
+            assert runs.outcome(warm, run) in behaviour.ends.split()
             runs.said(warm, run)
 
 

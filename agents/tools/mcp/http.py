@@ -13,9 +13,11 @@ from typing import Any
 import httpcore2
 import httpx2
 from anyio.abc import SocketStream
+from django.conf import settings
 from httpcore2._backends.anyio import AnyIOStream
 
 from agents import egress
+from config import values
 
 _CONNECT_S = 5.0
 _READ_S = 900.0  # a call's own time-out ends it long before
@@ -48,7 +50,7 @@ def make_client(
 
 
 class _Bounded(httpx2.AsyncHTTPTransport):
-    """Breaks off a body past so many bytes; an event stream's events are bounded by the SDK."""
+    """Breaks off a body past so many bytes or values; the SDK bounds an event stream's events."""
 
     def __init__(self, largest: int) -> None:
         super().__init__(trust_env=False)
@@ -92,11 +94,13 @@ class _Counted(httpx2.AsyncByteStream):
     def __init__(self, stream: httpx2.AsyncByteStream, largest: int) -> None:
         self._stream = stream
         self._left = largest
+        self._values = values.Counter()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for chunk in self._stream:
             self._left -= len(chunk)
-            if self._left < 0:
+            self._values.add(chunk)
+            if self._left < 0 or self._values.found > settings.VALUES_PER_BODY:
                 raise httpx2.StreamError("the answer is too large")
             yield chunk
 
