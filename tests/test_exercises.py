@@ -20,6 +20,7 @@ from agents.tools import exercises, registry
 from agents.tools.base import ToolFailure
 from agents.tools.exercise_library import dto
 from config import database
+from tests.client import Client
 from tests.pure.test_exercise_search import named
 
 # --- the tool -----------------------------------------------------------------------------------
@@ -70,6 +71,22 @@ def test_the_tool_answers_with_dtos_of_the_table() -> None:
             }
         ],
     }
+
+
+@pytest.mark.parametrize("top_k", [1, 3])
+def test_the_total_of_a_frame_and_the_stored_words_count_the_results_of_the_event(
+    client: Client, top_k: int
+) -> None:
+    """Seed 002: one `total` of `tool_result`, for every tool, however many matched."""
+    accepted = client.start("练胸有什么动作？", exercise_top_k=top_k, enable_web_search=False)
+    (told,) = (frame.data for frame in client.watch(accepted["run_id"]) if frame.event == "tool_result")
+    result = told["result"]
+    assert result == {"total": top_k, "results": result["results"]}
+    assert len(result["results"]) == top_k
+    stored = client.history(accepted["conversation_id"])["messages"]
+    assert [one["content"] for one in stored if one["role"] == "tool"] == [
+        f"gymbro.exercise.search: {top_k} found"
+    ]
 
 
 def test_the_library_is_read_once_and_looked_after_every_two_seconds() -> None:

@@ -97,8 +97,8 @@ class Library:
                 postings[word].append((position, weight))
         return cls(exercises, {word: tuple(found) for word, found in postings.items()})
 
-    def search(self, query: str, top_k: int) -> tuple[int, tuple[Exercise, ...]]:
-        """How many exercises match, and the best `top_k` of them."""
+    def search(self, query: str, top_k: int) -> tuple[Exercise, ...]:
+        """The best `top_k` of the exercises that match."""
         asked = read_query(query)
         scores: defaultdict[int, int] = defaultdict(int)
         for word in self._known(asked.words):
@@ -106,7 +106,7 @@ class Library:
                 scores[position] += weight
         ranked: Iterable[int] = (at for _, at in sorted((-score, at) for at, score in scores.items()))
         best = islice(self._dealt(ranked) if asked.wants_split else ranked, top_k)
-        return len(scores), tuple(self.exercises[at] for at in best)
+        return tuple(self.exercises[at] for at in best)
 
     def _known(self, asked: Iterable[str]) -> tuple[str, ...]:
         """The asked words that occur, and of the others what was meant, as far as can be told."""

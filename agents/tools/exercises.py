@@ -104,7 +104,7 @@ async def current_library() -> Library:
 
 
 async def search_exercises(arguments: dict[str, Any]) -> dict[str, Any]:
-    """`{query, top_k}` to `{total, results}`, the results being ExerciseDtos.
+    """`{query, top_k}` to `{total, results}`: ExerciseDtos, and their number (seed 002).
 
     Raises ToolFailure with `invalid_arguments` or `exercise_search_failed`.
     """
@@ -118,8 +118,8 @@ async def search_exercises(arguments: dict[str, Any]) -> dict[str, Any]:
         raise ToolFailure(
             "exercise_search_failed", "The exercise library cannot be read now."
         ) from problem
-    total, found = library.search(asked.query, asked.top_k)
-    return {"total": total, "results": [dto(exercise) for exercise in found]}
+    found = library.search(asked.query, asked.top_k)
+    return {"total": len(found), "results": [dto(exercise) for exercise in found]}
 
 
 async def _state(connection: psycopg.AsyncConnection[Any]) -> tuple[Any, ...]:
