@@ -338,8 +338,15 @@ def reading_dialect(row: RunRow, asked: str | None) -> Dialect:
 
 
 def check_conversation(row: RunRow, given: str | None) -> None:
-    """A `conversation_id` that is not the run's hides the run (specs/text-run.md §2)."""
-    if given and given.replace("-", "").lower() != row.thread_id.hex:
+    """The id of another thread hides the run; what is no id is taken as when the run was created.
+
+    A client that created with a malformed `conversation_id` watches with the same (seed 002).
+    """
+    try:
+        named = UUID(given) if given else row.thread_id
+    except ValueError:
+        return
+    if named != row.thread_id:
         raise NotFound("There is no such run in this conversation.", code="run_not_found")
 
 

@@ -84,7 +84,10 @@ def _watch(operation_id: str) -> Operation:
             {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}},
             query("after", "The id of the last event that you have.", "integer"),
             query("wait", "Long-poll: seconds to wait for the first new event.", "number"),
-            query("conversation_id", "Must be the run's, if given."),
+            query(
+                "conversation_id",
+                "The id of another conversation is refused; what is no id does nothing.",
+            ),
             query("dialect", "Read the run in another dialect."),
         ],
     )

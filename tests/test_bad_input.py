@@ -6,12 +6,12 @@ import json
 import socket
 from collections.abc import Callable
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import httpx
 import pytest
 
-from tests.client import Client
+from tests.client import Client, read_sse
 from tests.conftest import Server
 
 RUNS = "/api/v1/agent/runs"
@@ -55,7 +55,6 @@ def check_error(response: httpx.Response, status: int, code: str) -> dict[str, A
         ({"model": "demo", "text": "hi", "exercise_top_k": "5"}, 422, "invalid_request"),
         ({"model": "demo", "text": "hi", "enable_exercise_search": "yes"}, 422, "invalid_request"),
         ({"model": "demo", "text": "hi", "result_mode": "html"}, 422, "invalid_request"),
-        ({"model": "demo", "text": "hi", "conversation_id": 5}, 422, "invalid_request"),
         ({"model": "demo", "text": "hi", "metadata": []}, 422, "invalid_request"),
         ({"model": "demo", "text": "a\x00b"}, 422, "invalid_characters"),
         ({"model": "demo", "text": "hi", "metadata": {"a": {"b": ["\x00"]}}}, 422, "invalid_characters"),
@@ -88,10 +87,18 @@ def test_a_literal_backslash_u0000_in_the_text_is_no_nul(client: Client) -> None
     assert post(client, {"model": "demo", "text": "what is \\u0000 in JSON?"}).status_code == 202
 
 
-def test_a_malformed_conversation_id_makes_a_new_conversation(client: Client) -> None:
-    response = post(client, {"model": "demo", "text": "hi", "conversation_id": "not-a-uuid"})
+@pytest.mark.parametrize("given", ["not-a-uuid", "abc", "", 123, [], {}, True])
+def test_a_malformed_conversation_id_makes_a_new_conversation(client: Client, given: Any) -> None:
+    response = post(client, {"model": "demo", "text": "hi", "conversation_id": given})
     assert response.status_code == 202
-    assert response.json()["conversation_id"] != "not-a-uuid"
+    accepted = response.json()
+    run = client.run(accepted["run_id"])
+    assert UUID(accepted["conversation_id"]).version == 4
+    assert accepted == {
+        "run_id": run["run_id"],
+        "message_id": run["run_id"],
+        "conversation_id": run["conversation_id"],
+    }
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH"])
@@ -120,10 +127,21 @@ def test_another_users_run_does_not_exist(make_client: Callable[..., Client]) ->
     assert owner.watch(accepted["run_id"])[-1].event == "completed"
 
 
-def test_a_mismatching_conversation_id_hides_the_run(client: Client) -> None:
+@pytest.mark.parametrize("given", ["5B7F1C9E-9A64-4C63-9A57-0F6F4C1F7F10", UNKNOWN])
+def test_the_id_of_another_conversation_hides_the_run(client: Client, given: str) -> None:
     run_id = client.start()["run_id"]
-    response = client.http.get(f"{RUNS}/{run_id}/events", params={"conversation_id": str(uuid4())})
+    response = client.http.get(f"{RUNS}/{run_id}/events", params={"conversation_id": given})
     check_error(response, 404, "run_not_found")
+
+
+def test_who_created_with_a_malformed_conversation_id_watches_with_it(client: Client) -> None:
+    accepted = client.start("hi", conversation_id="abc")
+    whole = client.watch(accepted["run_id"])
+    place = f"{RUNS}/{accepted['run_id']}/events"
+    for given in ("abc", "", "123", accepted["conversation_id"], accepted["conversation_id"].upper()):
+        with client.http.stream("GET", place, params={"conversation_id": given}) as response:
+            assert response.status_code == 200
+            assert list(read_sse(response)) == whole
 
 
 @pytest.mark.parametrize("given", ["abc", "-1", "1.5", "９", "9" * 40])

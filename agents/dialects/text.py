@@ -44,7 +44,7 @@ class TextRunBody(BaseModel):
 
     model: Annotated[str, StringConstraints(min_length=1, max_length=200)]
     text: Annotated[str, StringConstraints(min_length=1)]
-    conversation_id: str | None = None
+    conversation_id: Any = None
     metadata: dict[str, Any] = Field(default_factory=dict)
     result_mode: Literal["xml_plaintext", "raw_passthrough", "auto"] | None = None
     enable_exercise_search: bool = True
@@ -64,7 +64,7 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
     if _blank(body.get("text")):
         raise InvalidRequest("text is required: it is what the user says.", code="text_required")
     try:
-        asked = TextRunBody.model_validate(body)
+        asked = TextRunBody.model_validate(_without_nulls(body))
     except ValidationError as error:
         raise InvalidRequest("The body is not a valid text run.", errors=field_errors(error)) from None
     return RunRequest(
@@ -102,10 +102,16 @@ def _blank(given: object) -> bool:
     return given is None or (isinstance(given, str) and not given.strip())
 
 
-def _uuid_or_new(given: str | None) -> str | None:
-    """A malformed conversation id makes a new conversation, as the seed says."""
+def _without_nulls(body: dict[str, Any]) -> dict[str, Any]:
+    """An optional that is null is as if left out, as the seed's own example has it."""
+    optional = TextRunBody.model_fields
+    return {key: value for key, value in body.items() if value is not None or key not in optional}
+
+
+def _uuid_or_new(given: object) -> str | None:
+    """A malformed conversation id, of any JSON type, makes a new conversation, as the seed says."""
     try:
-        return str(UUID(given)) if given else None
+        return str(UUID(given)) if isinstance(given, str) else None
     except ValueError:
         return None
 
