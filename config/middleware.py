@@ -50,8 +50,9 @@ _REQUEST_ID: Final = re.compile(rb"[\x21-\x7e]{1,128}")
 class RequestId:
     """Give every request an id: the caller's `X-Request-Id` if it is a sane one, or a new one.
 
-    The id is bound to the log context and sent back; an id that is no 1 to 128 visible ASCII
-    characters is replaced rather than refused, since it serves only to find things again.
+    The id is bound to the log context and sent back; an id that is not 1 to 128 visible ASCII
+    characters is replaced rather than refused, since it serves only to find things again. The answer
+    then carries `X-Request-Id-Replaced: true`.
     """
 
     def __init__(self, app: ASGI3Application) -> None:
@@ -62,13 +63,17 @@ class RequestId:
             await self.app(scope, receive, send)
             return
         given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
-        request_id = given if _REQUEST_ID.fullmatch(given) else uuid4().hex.encode()
+        kept = _REQUEST_ID.fullmatch(given) is not None
+        request_id = given if kept else uuid4().hex.encode()
+        said = [(b"x-request-id", request_id)]
+        if given and not kept:
+            said.append((b"x-request-id-replaced", b"true"))
         structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(request_id=request_id.decode())
 
         async def send_with_id(event: ASGISendEvent) -> None:
             if event["type"] in ("http.response.start", "websocket.accept"):
-                event["headers"] = [*event.get("headers", ()), (b"x-request-id", request_id)]
+                event["headers"] = [*event.get("headers", ()), *said]
             await send(event)
 
         await self.app(scope, receive, send_with_id)
