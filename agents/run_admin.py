@@ -31,6 +31,7 @@ from config.listing import ModelAdmin
 from conversations import events
 from conversations.admin import FoundById, ReadOnly, id_in, record_about, without_bulk
 from conversations.filters_admin import OF_RUNS, PAGINATOR, DialectFilter, newest_runs
+from conversations.metadata_search import METADATA_MOST, with_metadata
 from conversations.models import LIVE, Run, RunStatus
 from conversations.usage import usd
 from prompts import wording
@@ -83,7 +84,7 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):
     list_filter: ClassVar = [*OF_RUNS, DialectFilter]
     list_filter_submit = True
     search_fields: ClassVar = ["=id"]
-    search_help_text = "An id of run, conversation, request or user"
+    search_help_text = "An id of run, conversation, request or user, or a value of a run's metadata"
     list_after_template = "admin/conversations/window.html"
     ordering = ("-created_at",)
     paginator = PAGINATOR
@@ -340,7 +341,7 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """By an id of ours, or of the newest runs by the client's; words are for conversations."""
+        """By an id of ours or a value of `metadata`, or of the newest runs by the client's ids."""
         term = search_term.replace("\x00", "").strip()[:200]
         if not term:
             return queryset, False
@@ -348,8 +349,11 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):
             of_id = queryset.filter(Q(pk=wanted) | Q(thread_id=wanted) | Q(owner_id=wanted))
             if of_id.exists():
                 return of_id, False
-        named = newest_runs(request, queryset)
-        return named.filter(Q(client_run_id=term) | Q(request_id=term)), False
+        named = newest_runs(request, queryset).filter(Q(client_run_id=term) | Q(request_id=term))
+        if not (found := with_metadata(term)):
+            return named, False
+        found += named.values_list("pk", flat=True)[:METADATA_MOST]
+        return queryset.filter(pk__in=found), False
 
     def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
         """Offer to cancel only what still runs."""

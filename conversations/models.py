@@ -189,6 +189,11 @@ class Run(models.Model):
                 condition=Q(folded=False, finished_at__isnull=False),
                 name="run_unfolded",
             ),
+            GinIndex(  # most runs have none, and then no entry
+                KeyTransform("metadata", "request"),
+                condition=Q(request__has_key="metadata"),
+                name="run_by_metadata",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -96,7 +96,7 @@ SELECT id, thread_id, dialect, model, status, attempt, created_at, started_at, f
     finished_at, deadline_at, cancel_requested_at, provider, resolved_model, endpoint_id,
     finish_reason, error_code, error_message, input_tokens, output_tokens, cached_tokens,
     reasoning_tokens, cache_write_tokens, unpriced_tokens, cost_usd, model_usage,
-    prompt_versions, request_id, client_run_id
+    prompt_versions, request_id, client_run_id, request->'metadata' AS metadata
 FROM conversations_run WHERE id = %s
 """
 
@@ -159,6 +159,7 @@ def _detail(row: dict[str, Any]) -> dict[str, Any]:
         "prompt_versions": row["prompt_versions"],
         "cancel_requested": row["cancel_requested_at"] is not None,
         "request_id": row["request_id"],
+        "metadata": row["metadata"] or {},
     }
 
 

@@ -60,7 +60,7 @@ def seed() -> Seeded:
             thread_seq=next(places[thread.pk]),
             request_id="seeded",
             model=model,
-            request={},
+            request={"metadata": {"order": 7}},
             status=status,
             deadline_at=datetime(2100, 1, 1, tzinfo=UTC),
             deadline_s=600,

@@ -253,6 +253,7 @@ def test_runs_and_messages_are_listed_without_a_word_that_was_said(
     oldest = rows[-1]
     names = ("status", "queue_wait_ms", "first_token_ms", "duration_ms", "feedback_score")
     assert picked(oldest, *names) == ["completed", 100.0, 500.0, 2500.0, 1]
+    assert {row["metadata"] for row in rows} == {'{"order": 7}'}
     messages = ask(analyst, "messages", user=seeded.ada.pk)["rows"]
     tools = [picked(row, "tool", "ok", "latency_ms", "characters") for row in messages if row["tool"]]
     assert tools == [["gym.search", True, 120, 4], ["gym.search", False, 480, 4]]

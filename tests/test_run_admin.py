@@ -8,14 +8,17 @@ from uuid import UUID, uuid4
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.db import connection, transaction
 from django.test import Client as Browser
 from django.utils.html import escape
 
+from conversations import metadata_search
 from conversations.models import Run
 from prompts import actions
 from prompts.models import Prompt
 from tests.client import Client, ScriptedModel, reply
 from tests.fake_model import FakeModel
+from tests.test_conversation_admin import cookie
 
 
 @pytest.fixture
@@ -90,6 +93,42 @@ def test_a_run_page_shows_the_system_message_as_the_model_received_it(
     Run.objects.filter(pk=run_id).update(prompt_values=None)
     page = staff.get(f"/admin/conversations/run/{run_id}/change/").content.decode()
     assert "did not record what stood for the variables" in page
+
+
+def test_metadata_is_told_by_the_run_found_by_staff_and_exported(client: Client, staff: Browser) -> None:
+    """Seed 002: `metadata` is for reconciliation."""
+    order, number, quoted = f"client-run {uuid4()}", uuid4().int % 10**12, f'"{uuid4().hex}\\'
+    metadata = {"client": "app", "client_run_id": order, "at": {"deep": [number]}, "三": quoted}
+    accepted = client.start("深蹲", metadata=metadata)
+    client.watch(accepted["run_id"])
+    assert client.run(accepted["run_id"])["metadata"] == metadata
+    plain = client.start("深蹲", metadata=None)
+    assert client.run(plain["run_id"])["metadata"] == {}
+    for term in (order, str(number), quoted):
+        listed = staff.get("/admin/conversations/run/", {"q": f" {term} "}).context["cl"].result_list
+        assert [run.pk.hex for run in listed] == [accepted["run_id"]]
+    for term in (order[:-1], "client_run_id", "$.**", f"{number}0"):
+        assert not staff.get("/admin/conversations/run/", {"q": term}).context["cl"].result_list
+    page = f"/admin/conversations/thread/{accepted['conversation_id']}/export-json/"
+    exported = client.http.get(page, headers=cookie(staff))
+    assert [one["run"]["metadata"] for one in exported.json()["messages"]] == [metadata] * 3
+
+
+def test_a_search_by_metadata_and_by_the_clients_ids_finds_both(client: Client, staff: Browser) -> None:
+    term = f"order-{uuid4()}"
+    told = client.start("深蹲", metadata={"order": term})
+    body = {"model": "demo", "text": "深蹲"}
+    named = client.http.post("/api/v1/agent/runs", json=body, headers={"X-Request-Id": term})
+    listed = staff.get("/admin/conversations/run/", {"q": term}).context["cl"].result_list
+    assert [run.pk.hex for run in listed] == [named.json()["run_id"], told["run_id"]]
+
+
+def test_the_search_by_metadata_reads_its_index() -> None:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(f"EXPLAIN {metadata_search._WITH}", (metadata_search._path("x"),))
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert "Bitmap Index Scan on run_by_metadata" in plan, plan
 
 
 def test_a_thread_page_shows_its_messages(client: Client, staff: Browser) -> None:

@@ -1,5 +1,7 @@
 """Rows one by one, as many as there are: users, runs and messages, without a word of what was said.
 
+A run has its client's `metadata` as JSON text, by which its owner's books and ours are compared.
+
 All come in pages by key, so a slow reader holds neither a transaction nor a connection, and the process
 holds one page. Users are put in order first, as ids alone, and added up a page at a time.
 """
@@ -63,6 +65,7 @@ RUN_COLUMNS: Final = (
     "reasoning_tokens",
     "cost_usd",
     "feedback_score",
+    "metadata",
 )
 MESSAGE_COLUMNS: Final = (
     "message_id",
@@ -198,7 +201,8 @@ SELECT run.created_at, replace(run.id::text, '-', ''), run.thread_id::text, run.
     array_to_string({rollup_sql.VERSIONS}, '+'), run.status, run.error_code, run.finish_reason,
     {rollup_sql.MS.format("run.started_at")}, {rollup_sql.MS.format("run.first_token_at")},
     {rollup_sql.MS.format("run.finished_at")}, run.input_tokens, run.output_tokens, run.cached_tokens,
-    run.reasoning_tokens, run.cost_usd::float8, judged.score
+    run.reasoning_tokens, run.cost_usd::float8, judged.score,
+    coalesce(run.request->'metadata', jsonb_build_object())::text
 FROM conversations_run run
 LEFT JOIN conversations_feedback judged ON judged.run_id = run.id AND judged.user_id = run.owner_id
 WHERE run.created_at >= %(begin)s AND run.created_at <= %(at)s

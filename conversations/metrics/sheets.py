@@ -91,7 +91,7 @@ _TEXTS: Final = frozenset(
             "role",
         ),
         *("stage", "tool", "user_id", "username", "run_id", "message_id", "conversation_id", "errors"),
-        *("status", "error_code", "finish_reason", "prompt_versions"),
+        *("status", "error_code", "finish_reason", "prompt_versions", "metadata"),
     )
 )
 _NUMBERS: Final = frozenset(
