@@ -34,13 +34,22 @@ _SHOWN: Final = {
     "url": {"type": ["string", "null"], "description": "Users' messages: the first file."},
     "uiSchema": {"type": ["object", "null"], "description": "The others: UiSchemaRenderer 2.0."},
 }
-_SNAPSHOT: Final = _object(
+_DAY: Final = _object(
     scope={"const": "history_day"},
     threadId=_maybe(_UUID),
     day={"type": ["string", "null"], "format": "date"},
     hasMore={"type": "boolean"},
     messages=_list(_MESSAGE | {"properties": _MESSAGE["properties"] | _SHOWN}),
 )
+_SNAPSHOT: Final = _DAY | {
+    "properties": _DAY["properties"]
+    | {
+        "nextBefore": {
+            "type": "string",
+            "description": "Only where the day has more messages than came: `before` for the next part.",
+        }
+    }
+}
 _FOUND: Final = _object(
     id=_TEXT,
     threadId=_UUID,
@@ -83,8 +92,8 @@ def _history() -> Operation:
         {"200": answer("The newest day with messages (before the one given).", _SNAPSHOT)},
         (401, 404, 405, 422),
         parameters=[
-            query("threadId", "Default: the newest thread."),
-            query("before", "YYYY-MM-DD: the newest day before this one."),
+            query("threadId", "An id, or the client's own name. Default: the newest thread."),
+            query("before", "YYYY-MM-DD: the newest day before this one; or a nextBefore."),
             query("content", "text (default), or blocks: users' messages as text and binary blocks."),
         ],
     )
@@ -98,7 +107,7 @@ def _search() -> Operation:
         (401, 404, 405, 422),
         parameters=[
             query("q", "1 to 200 characters.") | {"required": True},
-            query("threadId", "Only in this thread."),
+            query("threadId", "Only in this thread, by its id or the client's own name."),
             *_PAGING,
         ],
     )

@@ -1,7 +1,8 @@
 """History: one whole day of a thread, newest day first (specs/run-agent-input.md §4).
 
 Two statements a page, both on the index (thread, created_at): which day, then its messages and whether
-there is an older one. Nothing in them grows with the thread or the database.
+there is an older one. Nothing in them grows with the thread or the database. A day of more than
+DAY_LIMIT messages comes in parts: `nextBefore` is where the part before begins.
 """
 
 from __future__ import annotations
@@ -18,18 +19,20 @@ from psycopg import AsyncConnection
 from config import database
 from config.errors import InvalidRequest
 from conversations import showing
-from conversations.access import thread_id_of, thread_not_found
+from conversations.access import thread_not_found
+from conversations.cursors import Place, microseconds, read_cursor, write_cursor
 from conversations.showing import Content, Stored
 
 DAY_LIMIT: Final = 500
 _AT_ONCE: Final = 25  # messages shown before other work of the loop has its turn
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _SHOWN: Final = "role IN ('user', 'assistant', 'tool')"
+_BELOW: Final = "created_at <= %(until)s AND (created_at, seq) < (%(until)s, %(seq)s)"
 
 _NEWEST: Final = f"""
 SELECT thread.id, (
     SELECT created_at FROM conversations_message WHERE thread_id = thread.id AND {_SHOWN}
-    AND created_at < %(until)s ORDER BY created_at DESC LIMIT 1)
+    AND {_BELOW} ORDER BY created_at DESC LIMIT 1)
 FROM conversations_thread thread WHERE owner_id = %(owner_id)s
 """
 _OF_THREAD: Final = f"{_NEWEST} AND id = %(thread_id)s"
@@ -39,17 +42,24 @@ SELECT id, client_id, seq, role, content, created_at, ({showing.RELEVANT})::text
     SELECT 1 FROM conversations_message WHERE thread_id = %(thread_id)s AND {_SHOWN}
     AND created_at < %(begin)s)
 FROM conversations_message WHERE thread_id = %(thread_id)s AND {_SHOWN}
-AND created_at >= %(begin)s AND created_at < %(end)s
+AND created_at >= %(begin)s AND created_at < %(end)s AND {_BELOW}
 ORDER BY created_at DESC, seq DESC LIMIT {DAY_LIMIT + 1}
 """
 
 
+class _Place(Place, frozen=True, array_like=True):
+    """Where a part of a day begins."""
+
+    seq: int
+
+
 async def history_day(
-    user_id: UUID, *, thread_id: str | None, before: str | None, content: Content = "text"
+    user_id: UUID, *, thread_id: UUID | None, before: str | None, content: Content = "text"
 ) -> dict[str, Any]:
     """The `HistorySnapshotResponse` for the newest day with messages before `before` (or at all).
 
-    Raises NotFound for a thread that is not the user's, InvalidRequest for a bad date.
+    `before` is a day, or the `nextBefore` of a day that came in part. Raises NotFound for a thread that
+    is not the user's, InvalidRequest for a bad date.
     """
     until = _until(before)
     async with database.connection() as connection:
@@ -58,22 +68,28 @@ async def history_day(
             return _snapshot(thread, None, [], has_more=False)
         day = timezone.localtime(newest).date()
         of_day = {"begin": _midnight(day), "end": _midnight(day + timedelta(days=1))}
-        cursor = await connection.execute(_MESSAGES, {"thread_id": thread} | of_day)
+        cursor = await connection.execute(_MESSAGES, {"thread_id": thread} | of_day | until)
         rows = await cursor.fetchall()
-    has_more = len(rows) > DAY_LIMIT or any(row[-1] for row in rows)
-    stored = sorted((Stored(*row[:-1]) for row in rows[:DAY_LIMIT]), key=lambda message: message.seq)
-    return _snapshot(thread, day, await _shown(stored, content), has_more=has_more)
+    cut = len(rows) > DAY_LIMIT
+    stored = [Stored(*row[:-1]) for row in rows[:DAY_LIMIT]]
+    more = {"nextBefore": _place(stored[-1])} if cut else {}
+    has_more = cut or any(row[-1] for row in rows)
+    shown = await _shown(sorted(stored, key=lambda message: message.seq), content)
+    return _snapshot(thread, day, shown, has_more=has_more) | more
+
+
+def _place(oldest: Stored) -> str:
+    return write_cursor(_Place(microseconds(oldest.created_at), oldest.seq))
 
 
 async def _newest(
-    connection: AsyncConnection[Any], user_id: UUID, thread_id: str | None, until: datetime | None
+    connection: AsyncConnection[Any], user_id: UUID, thread_id: UUID | None, until: dict[str, Any]
 ) -> tuple[UUID | None, datetime | None]:
     """The thread, and when the newest of its messages before `until` was written."""
-    arguments = {"owner_id": user_id, "until": until or "infinity"}
-    if not thread_id:
+    arguments = {"owner_id": user_id, "thread_id": thread_id} | until
+    if thread_id is None:
         row = await (await connection.execute(_OF_NEWEST_THREAD, arguments)).fetchone()
         return row or (None, None)
-    arguments["thread_id"] = thread_id_of(thread_id)
     row = await (await connection.execute(_OF_THREAD, arguments)).fetchone()
     if row is None:
         raise thread_not_found()
@@ -90,15 +106,17 @@ def content_form(given: str | None) -> Content:
     raise InvalidRequest("content must be text or blocks.", code="invalid_content")
 
 
-def _until(before: str | None) -> datetime | None:
+def _until(before: str | None) -> dict[str, Any]:
+    """The time and seq below which to look."""
     if not before:
-        return None
+        return {"until": "infinity", "seq": 0}
     try:
         if _DAY.fullmatch(before):
-            return _midnight(date.fromisoformat(before))
-    except ValueError:
-        pass
-    raise InvalidRequest("before must be YYYY-MM-DD", code="invalid_before")
+            return {"until": _midnight(date.fromisoformat(before)), "seq": 0}
+        place = read_cursor(before, _Place)
+    except (ValueError, InvalidRequest):
+        raise InvalidRequest("before must be YYYY-MM-DD", code="invalid_before") from None
+    return {"until": place.at, "seq": place.seq}
 
 
 def _midnight(day: date) -> datetime:

@@ -20,7 +20,7 @@ from psycopg import AsyncClientCursor, AsyncConnection
 
 from config import database
 from config.errors import InvalidRequest
-from conversations.access import thread_id_of, thread_not_found
+from conversations.access import thread_not_found
 from conversations.cursors import Place, microseconds, read_cursor, read_limit, write_cursor
 from conversations.showing import timestamp
 from conversations.terms import Terms, terms_of
@@ -63,8 +63,8 @@ class Asked:
     after: _Place | None
 
 
-def asked(query: str | None, *, thread_id: str | None, limit: str | None, cursor: str | None) -> Asked:
-    """The search that a request asks for; InvalidRequest or NotFound where it is none."""
+def asked(query: str | None, *, thread_id: UUID | None, limit: str | None, cursor: str | None) -> Asked:
+    """The search that a request asks for; InvalidRequest where it is none."""
     text = (query or "").strip()
     if not 1 <= len(text) <= LONGEST:
         raise InvalidRequest(f"q must have 1 to {LONGEST} characters.", code="invalid_query")
@@ -72,7 +72,7 @@ def asked(query: str | None, *, thread_id: str | None, limit: str | None, cursor
         raise InvalidRequest("q holds a NUL character.", code="invalid_characters")
     return Asked(
         query=text,
-        thread_id=thread_id_of(thread_id) if thread_id else None,
+        thread_id=thread_id,
         limit=read_limit(limit, default=_DEFAULT),
         after=read_cursor(cursor, _Place) if cursor else None,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from uuid import UUID
 
 import msgspec
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -12,7 +13,7 @@ from config.auth.access import READ
 from config.auth.bearer import Caller
 from config.errors import InvalidRequest
 from config.http import api, json_body, json_response
-from conversations import history, search, threads
+from conversations import history, naming, search, threads
 from conversations.threads import Changes
 
 
@@ -22,7 +23,10 @@ async def history_day(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     asked = request.GET
     content = history.content_form(asked.get("content"))
     day = await history.history_day(
-        caller.user_id, thread_id=asked.get("threadId"), before=asked.get("before"), content=content
+        caller.user_id,
+        thread_id=await _thread(request, caller),
+        before=asked.get("before"),
+        content=content,
     )
     return json_response(day)
 
@@ -33,11 +37,17 @@ async def history_search(request: HttpRequest, caller: Caller) -> HttpResponseBa
     given = request.GET
     asked = search.asked(
         given.get("q"),
-        thread_id=given.get("threadId"),
+        thread_id=await _thread(request, caller),
         limit=given.get("limit"),
         cursor=given.get("cursor"),
     )
     return json_response(await search.search(caller.user_id, asked))
+
+
+async def _thread(request: HttpRequest, caller: Caller) -> UUID | None:
+    """The thread that `threadId` means, by its id or by the client's own name."""
+    given = request.GET.get("threadId")
+    return await naming.thread_of(given, caller=caller) if given else None
 
 
 @api(GET=READ)

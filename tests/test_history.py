@@ -165,6 +165,26 @@ def test_of_a_day_the_newest_500_are_kept(client: Client) -> None:
     assert day["hasMore"]
 
 
+def test_a_day_of_more_than_500_messages_is_read_whole(client: Client) -> None:
+    said = Conversation(client.user)
+    said.say("the day before", at=NOON - timedelta(days=1))
+    for number in range(1_203):  # many at one time, and times that are not in the order of seq
+        said.say(str(number), at=NOON + timedelta(seconds=number // 700 if number != 40 else 900))
+    parts = [client.history(said.id)]
+    while "nextBefore" in parts[-1]:
+        assert parts[-1]["hasMore"]
+        parts.append(client.history(said.id, before=parts[-1]["nextBefore"]))
+    assert [(part["day"], len(part["messages"])) for part in parts] == [
+        ("2026-03-15", 500),
+        ("2026-03-15", 500),
+        ("2026-03-15", 203),
+    ]
+    seen = [int(content) for part in parts for content in contents(part)]
+    assert sorted(seen) == list(range(1_203))
+    assert parts[-1]["hasMore"]
+    assert contents(client.history(said.id, before=parts[-1]["day"])) == ["the day before"]
+
+
 def test_messages_are_in_the_order_of_seq_even_if_their_times_are_not(client: Client) -> None:
     said = Conversation(client.user)
     for minutes in (2, 1, 3):
@@ -207,7 +227,17 @@ def test_a_day_whose_midnight_does_not_exist_is_whole(client: Client, settings: 
 
 @pytest.mark.parametrize(
     "before",
-    ["2026-1-1", "20260101", "2026-W01-1", "2026-02-30", "0000-01-01", "10000-01-01", "٢٠٢٦-٠١-٠١"],
+    [
+        "2026-1-1",
+        "MTIzNA",
+        "WzEyMzQ1Njc4OTBd",
+        "20260101",
+        "2026-W01-1",
+        "2026-02-30",
+        "0000-01-01",
+        "10000-01-01",
+        "٢٠٢٦-٠١-٠١",
+    ],
 )
 def test_only_a_whole_date_is_one(client: Client, before: str) -> None:
     refused = client.http.get(PATH, params={"before": before})

@@ -229,3 +229,28 @@ def _inserted_as_before(cursor: Any) -> Any:
         "false, '', '', '', false, true, now(), false) RETURNING id"
     )
     return cursor.fetchone()[0]
+
+
+@by_session
+def test_history_and_search_find_a_thread_by_the_clients_own_name(
+    make_client: Callable[..., Client], post: Post
+) -> None:
+    owner, other, name = make_client(), make_client(), f"thread-{uuid4().hex}"
+    assert post(owner, name).status_code in (200, 202)
+    (thread,) = Thread.objects.filter(owner_id=owner.user.pk)
+    (run,) = Run.objects.filter(thread=thread)
+    owner.wait_for(run.pk.hex, "completed")
+    by_id = owner.history(str(thread.pk))
+    assert by_id["messages"]
+    assert owner.history(name) == by_id
+    search = "/api/v1/agent/history/search"
+    found = [
+        owner.http.get(search, params={"q": "legs", "threadId": asked}).json()
+        for asked in (name, str(thread.pk))
+    ]
+    assert found[0]["results"]
+    assert found[0] == found[1]
+    for path, params in (("/api/v1/agent/history", {}), (search, {"q": "legs"})):
+        for client, asked in ((other, name), (owner, new_name())):
+            refused = client.http.get(path, params=params | {"threadId": asked})
+            assert (refused.status_code, refused.json()["code"]) == (404, "thread_not_found")
