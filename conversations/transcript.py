@@ -279,7 +279,7 @@ class Transcript:
         metadata = {
             "run_id": self.run_id.hex,
             "stage": "tool_execution",
-            "message_id": f"tool_execution-{self.run_id.hex}",
+            "message_id": message_id,
             "tool_name": started.tool_name,
             "tool_arguments": started.parameters,
             "latency_ms": done.elapsed_ms if done else 0,

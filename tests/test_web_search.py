@@ -23,6 +23,7 @@ from agents.tools import web_search
 from agents.tools.base import ToolFailure
 from agents.tools.exa_results import NoResults, results
 from config.database import run_sync
+from conversations.models import Message
 from prompts import app_settings
 from prompts import web_search as web_search_key
 from prompts.models import AppSetting, Secret
@@ -284,6 +285,20 @@ def test_a_run_searches_the_web_after_the_library_when_staff_allow_it(
     assert said["args"] == {"query": query, "top_k": 2}
     assert told["ok"] is True
     assert told["result"] == {"provider": "exa", "total": 1, "results": [RESULT]}
+
+
+def test_the_message_id_of_each_tool_row_identifies_it(exa: FakeExa, client: Client) -> None:
+    query = f"卧推 {uuid4().hex}"
+    exa.answers[query] = found(PAGE)
+    accepted = client.start(query)
+    client.watch(accepted["run_id"])
+    rows = Message.objects.filter(run_id=accepted["run_id"], role="tool").order_by("seq")
+    assert [(row.client_id, row.metadata["message_id"]) for row in rows] == [
+        (f"tool-{accepted['run_id']}-prefetch-{number}",) * 2 for number in (1, 2)
+    ]
+    assert [one["id"] for one in client.history(accepted["conversation_id"])["messages"][1:3]] == [
+        row.metadata["message_id"] for row in rows
+    ]
 
 
 def test_a_request_can_only_switch_the_search_off(exa: FakeExa, client: Client) -> None:

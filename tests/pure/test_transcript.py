@@ -76,7 +76,7 @@ def test_a_whole_run_is_stored_as_these_messages() -> None:
             {
                 "run_id": HEX,
                 "stage": "tool_execution",
-                "message_id": f"tool_execution-{HEX}",
+                "message_id": f"tool-{HEX}-prefetch-1",
                 "tool_name": SEARCH,
                 "tool_arguments": {"query": "卧推", "top_k": 5},
                 "latency_ms": 12,
@@ -163,7 +163,7 @@ def test_metadata_and_hints_that_a_runner_gives_are_kept_beside_ours() -> None:
             {
                 "run_id": HEX,
                 "stage": "tool_execution",
-                "message_id": f"tool_execution-{HEX}",
+                "message_id": f"tool-{HEX}-c",
                 "tool_name": "plan",
                 "tool_arguments": {},
                 "latency_ms": 3,
@@ -194,7 +194,7 @@ def test_a_failed_tool_is_stored_with_its_problem() -> None:
             {
                 "run_id": HEX,
                 "stage": "tool_execution",
-                "message_id": f"tool_execution-{HEX}",
+                "message_id": f"tool-{HEX}-c",
                 "tool_name": SEARCH,
                 "tool_arguments": {},
                 "latency_ms": 7,
