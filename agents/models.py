@@ -16,6 +16,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from agents.binding_models import HostCall as HostCall
 from agents.binding_models import RunnerBinding as RunnerBinding
@@ -161,7 +162,8 @@ class Exercise(models.Model):
     source = models.CharField(max_length=64, choices=Source, default=Source.OFFICIAL)
     is_custom = models.BooleanField(default=False)
     is_official = models.BooleanField(default=True)
-    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    # By the clock of updated_at, and before it: no exercise was changed before it was made.
+    created_at = models.DateTimeField(default=timezone.now, db_default=Now(), editable=False)
     updated_at = models.DateTimeField(auto_now=True)
 
     class Meta:

@@ -16,6 +16,8 @@ from django.db import transaction
 from django.test import Client as Browser
 
 from agents.models import Exercise, LibraryVersion, official_id
+from agents.tools.exercise_seed import starter_items
+from agents.tools.exercise_store import store
 from agents.tools.library_versions import publish
 from tests.client import Client
 from tests.test_exercise_import import DATA
@@ -74,6 +76,15 @@ def test_the_newest_version_says_what_and_where_it_is(client: Client) -> None:
     assert f"sha256:{hashlib.sha256(body.content).hexdigest()}" == found["checksum"]
     assert len(body.json()) == found["totalCount"]
     assert found["lastUpdated"] == pytest.approx(time.time() * 1000, abs=3_600_000)
+
+
+def test_no_exercise_was_changed_before_it_was_made(client: Client, library: None) -> None:
+    Exercise.objects.all().delete()
+    assert store(starter_items()).created == 103
+    publish(by=None)
+    dates = [(one["createdAt"], one["updatedAt"]) for one in get(client, "full").json()]
+    assert len(dates) == 103
+    assert [date for date in dates if date[1] < date[0]] == []
 
 
 @pytest.mark.parametrize("path", ["meta", "full"])
