@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from django.conf import settings
 
+from agents.dialects.run_agent_input import LONGEST_RUN_ID, MOST_MESSAGES, RunAgentInputBody
 from config.openapi_ag_ui import ag_ui_operations
 from config.openapi_approvals import approval_operations
 from config.openapi_attachments import attachment_operations
@@ -39,30 +40,107 @@ _RUN_ID: Final = {
 }
 
 
+_ACCEPTED: Final = {
+    "type": "object",
+    "description": "Of a RunAgentInput: TaskAcceptedResponse.",
+    "additionalProperties": False,
+    "required": ["taskId", "threadId", "runId", "created"],
+    "properties": {
+        "taskId": {"type": "string", "description": "The run's id here, 32 hex digits."},
+        "threadId": {"type": "string"},
+        "runId": {"type": "string"},
+        "created": {"type": "string", "format": "date-time"},
+    },
+}
+_AGENT_INPUT: Final = {
+    "type": "object",
+    "required": ["input"],
+    "properties": {
+        "input": {
+            "type": "array",
+            "items": {"type": "object", "description": "A Message of the Agent API."},
+        },
+        "stream": {"type": "boolean", "default": True},
+        "session_id": {"type": "string", "description": "A conversation, by any name of the caller's."},
+        "model": {"type": "string"},
+    },
+}
+
+
+def _header(name: str, description: str, **schema: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "in": "header",
+        "schema": {"type": "string"} | schema,
+        "description": description,
+    }
+
+
+_START_PARAMETERS: Final = [
+    query("dialect", "Force a dialect instead of recognising it."),
+    query("on_busy", "While the conversation has a live run: enqueue (default), reject or interrupt."),
+    query("on_disconnect", "When the stream of this answer breaks: continue (default) or cancel."),
+    _header("X-On-Disconnect", "The same."),
+    _header(
+        "Idempotency-Key",
+        "The same key and body start one run.",
+        pattern=r"^[\x21-\x7e]{1,128}$",
+    ),
+    _header("X-Run-Deadline", "Seconds from the run's start.", pattern="^[0-9]{1,9}$"),
+    _header(
+        "X-Request-Id",
+        "1 to 128 visible ASCII characters are kept; anything else is replaced, and the answer carries "
+        "`X-Request-Id-Replaced: true`.",
+    ),
+    _header(
+        "X-Prompt-Version",
+        "Staff who see prompts: run with the version of this id, or with those that carry this label, "
+        "instead of the active ones.",
+        pattern="^([1-9][0-9]{0,8}|label:[a-z0-9][a-z0-9_-]{0,31})$",
+    ),
+]
+
+
 def _start() -> Operation:
+    bodies = [
+        _schema("agent_run_create_request"),
+        {"$ref": "#/components/schemas/RunAgentInput"},
+        _AGENT_INPUT,
+    ]
+    taken = [_schema("agent_run_create_response"), _ACCEPTED]
     return operation(
         "agent_runs_create",
-        "Start a run",
-        {"202": answer("The run is durably accepted.", _schema("agent_run_create_response"))},
-        (401, 403, 404, 405, 413, 422, 429),
-        parameters=[
-            query("dialect", "Force a dialect instead of recognising it."),
-            {
-                "name": "X-Prompt-Version",
-                "in": "header",
-                "schema": {
-                    "type": "string",
-                    "pattern": "^([1-9][0-9]{0,8}|label:[a-z0-9][a-z0-9_-]{0,31})$",
+        "Start a run: a text run, a RunAgentInput, or a request of the Agent API",
+        {
+            "200": {
+                "description": "The run's stream, where the client accepts one; the Agent API's answer.",
+                "content": {
+                    "text/event-stream": {},
+                    "application/json": {"schema": {"type": "object"}},
                 },
-                "description": "Staff who see prompts: run with the version of this id, or with those "
-                "that carry this label, instead of the active ones.",
             },
-        ],
+            "202": answer("The run is durably accepted.", {"anyOf": taken}),
+        },
+        (401, 403, 404, 405, 409, 413, 422, 429),
+        parameters=_START_PARAMETERS,
         requestBody={
             "required": True,
-            "content": {"application/json": {"schema": _schema("agent_run_create_request")}},
+            "content": {"application/json": {"schema": {"anyOf": bodies}}},
         },
     )
+
+
+def _run_agent_input() -> dict[str, Any]:
+    """The schemas of a RunAgentInput, as it is read (seed 000)."""
+    whole = RunAgentInputBody.model_json_schema(
+        ref_template="#/components/schemas/RunAgentInput.{model}"
+    )
+    parts = {f"RunAgentInput.{name}": part for name, part in whole.pop("$defs").items()}
+    whole |= {"title": "RunAgentInput", "description": "The run of seed 000: one question."}
+    whole["properties"]["threadId"]["format"] = "uuid"
+    whole["properties"]["runId"]["maxLength"] = LONGEST_RUN_ID
+    whole["properties"]["messages"] |= {"minItems": 1, "maxItems": MOST_MESSAGES}
+    return parts | {"RunAgentInput": whole}
 
 
 def _watch(operation_id: str) -> Operation:
@@ -94,13 +172,6 @@ def _watch(operation_id: str) -> Operation:
 
 
 def _process() -> Operation:
-    message = {"type": "object", "description": "A Message of the Agent API."}
-    fields = {
-        "input": {"type": "array", "items": message},
-        "stream": {"type": "boolean", "default": True},
-        "session_id": {"type": "string", "description": "A conversation, by any name of the caller's."},
-        "model": {"type": "string"},
-    }
     return operation(
         "agent_process",
         "Start a run over the Agent API; POST /process is the same",
@@ -116,11 +187,7 @@ def _process() -> Operation:
         (401, 404, 405, 413, 422, 429),
         requestBody={
             "required": True,
-            "content": {
-                "application/json": {
-                    "schema": {"type": "object", "required": ["input"], "properties": fields}
-                }
-            },
+            "content": {"application/json": {"schema": _AGENT_INPUT}},
         },
     )
 
@@ -196,6 +263,8 @@ def add_async_operations(result: dict[str, Any], **_: Any) -> dict[str, Any]:
             "/api/v1/schemas/{name}": {"get": _contract()},
         }
     )
-    schemes = result.setdefault("components", {}).setdefault("securitySchemes", {})
+    components = result.setdefault("components", {})
+    components["schemas"] = components.get("schemas", {}) | _run_agent_input()
+    schemes = components.setdefault("securitySchemes", {})
     schemes["bearer"] = {"type": "http", "scheme": "bearer", "description": "JWT or API token"}
     return result

@@ -20,6 +20,7 @@ _REFUSALS: Final = {
     403: "Not staff, or a guest (`ANONYMOUS_ACCESS_DENIED`).",
     404: "No such thing of this user.",
     405: "Wrong method.",
+    409: "The runId or key has another body already, or the thread is busy (`on_busy=reject`).",
     413: "Body over 256 KiB; over 10 MiB for an attachment.",
     415: "The file is no sound JPEG, PNG, WebP or GIF.",
     422: "The request is not valid.",

@@ -263,6 +263,7 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "Parley",
     "DESCRIPTION": "Start agent runs, watch them, find them again.",
     "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],

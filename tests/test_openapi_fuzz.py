@@ -7,9 +7,12 @@ never a 500, never a traceback (issue 2). The operations are a literal, so that 
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
 from typing import Any
+from uuid import uuid4
 
 import httpx
+import jsonschema
 import pytest
 import requests
 import schemathesis
@@ -23,6 +26,7 @@ from schemathesis.checks import (
 )
 from schemathesis.core.result import Ok
 from schemathesis.schemas import BaseSchema
+from schemathesis.specs.openapi.definitions import OPENAPI_31
 
 from config import bodies
 from tests.client import Client
@@ -105,6 +109,64 @@ def document(server: Server) -> BaseSchema:
 def test_every_operation_of_the_document_is_fuzzed(document: BaseSchema) -> None:
     found = [result.ok().label for result in document.get_all_operations() if isinstance(result, Ok)]
     assert tuple(sorted(found)) == OPERATIONS
+
+
+def test_the_document_is_valid_as_the_version_that_it_declares(server: Server) -> None:
+    with _session() as session:
+        raw = session.get(f"{server.url}/api/schema/?format=json", timeout=LONGEST_S).json()
+    assert raw["openapi"] == "3.1.0"
+    jsonschema.Draft202012Validator(OPENAPI_31).validate(raw)
+    for schema in _schemas(raw):
+        jsonschema.Draft202012Validator.check_schema(schema)
+
+
+def _schemas(node: Any) -> Iterator[Any]:
+    """Every schema of the document, and those of its components."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if key == "schema":
+                yield value
+            elif key == "schemas":
+                yield from value.values()
+            else:
+                yield from _schemas(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _schemas(value)
+
+
+@pytest.mark.parametrize("path", ["/api/v1/agent/runs", "/api/v1/agent/run"])
+def test_both_bodies_of_a_run_and_their_answers_are_in_the_document(client: Client, path: str) -> None:
+    with _session() as session:
+        raw = session.get(f"{client.url}/api/schema/?format=json", timeout=LONGEST_S).json()
+    started = raw["paths"][path]["post"]
+    schemas = [started["requestBody"], started["responses"]["202"]]
+    asked, answered = (one["content"]["application/json"]["schema"] for one in schemas)
+    text_run: dict[str, Any] = {"model": "demo", "text": "squat", "metadata": None, "result_mode": None}
+    tool = {"name": "get_weather", "description": "Weather", "parameters": {"type": "object"}}
+    run_agent_input: dict[str, Any] = {
+        "threadId": str(uuid4()),
+        "runId": "run-1",
+        "messages": [{"id": "msg-001", "role": "user", "content": "squat"}],
+        "tools": [tool],
+        "context": [],
+        "state": {},
+        "forwardedProps": {"model": "demo"},
+    }
+    for body in (text_run, run_agent_input):
+        _check(raw, asked, body)
+        response = client.http.post(path, json=body)
+        assert response.status_code == 202, response.text
+        _check(raw, answered, response.json())
+    for body in ({"model": "demo"}, run_agent_input | {"messages": [{"role": "user"}]}, {}):
+        with pytest.raises(jsonschema.ValidationError):
+            _check(raw, asked, body)
+        assert client.http.post(path, json=body).status_code == 422
+
+
+def _check(document: Any, schema: Any, body: Any) -> None:
+    whole = schema | {"components": document["components"]}
+    jsonschema.Draft202012Validator(whole).validate(body)
 
 
 @pytest.mark.parametrize("label", OPERATIONS)
