@@ -143,7 +143,7 @@ def test_both_bodies_of_a_run_and_their_answers_are_in_the_document(client: Clie
     schemas = [started["requestBody"], started["responses"]["202"]]
     asked, answered = (one["content"]["application/json"]["schema"] for one in schemas)
     text_run: dict[str, Any] = {"model": "demo", "text": "squat", "metadata": None, "result_mode": None}
-    tool = {"name": "get_weather", "description": "Weather", "parameters": {"type": "object"}}
+    tool = {"name": "查天气", "description": "Weather", "parameters": {"type": "object"}}
     run_agent_input: dict[str, Any] = {
         "threadId": str(uuid4()),
         "runId": "run-1",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
@@ -12,6 +13,7 @@ import pytest
 from pytest_django import Settings
 
 from agents.json_schemas import helpers
+from agents.providers.names import Names
 from agents.tools import registry
 from agents.tools.base import Tool, ToolFailure, tool_context
 from conversations.models import Message, Run
@@ -194,6 +196,50 @@ def test_ours_are_run_and_the_clients_are_left_when_both_are_called(
     assert results(seen) == [{"said": "hi"}]
     started = [event["toolCallName"] for event in seen if event["type"] == "TOOL_CALL_START"]
     assert started == ["test.echo", "get_weather"]
+
+
+@pytest.mark.parametrize("name", ["查天气", "get weather", "a" * 65, "7", "weather/now?", "x" * 200])
+def test_a_clients_tool_of_any_name_is_called_and_answered_by_it(
+    talk: Callable[..., Any], name: str
+) -> None:
+    """Providers take 64 letters, digits, _ and -; seed 000 has no rule for a tool's name."""
+    names = Names([name, "get_weather"])
+    tools = [WEATHER, WEATHER | {"name": name}]
+    called = tool_calls(("c1", names.sent(name), "{}"))
+    run, seen, (asked,) = talk(called, tools=tools)
+    offered = [tool["function"]["name"] for tool in asked["tools"]]
+    assert {"get_weather", names.sent(name)} <= set(offered)
+    assert all(re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", one) for one in offered)
+    assert run.finish_reason == "tool_calls"
+    assert [event["toolCallName"] for event in seen if event["type"] == "TOOL_CALL_START"] == [name]
+    asking = {"id": "c1", "type": "function", "function": {"name": name, "arguments": "{}"}}
+    again = [
+        {"id": "1", "role": "user", "content": "go"},
+        {"id": "2", "role": "assistant", "toolCalls": [asking]},
+        {"id": "3", "role": "tool", "toolCallId": "c1", "content": "sunny"},
+    ]
+    _, seen, (asked,) = talk(text("It is sunny."), tools=tools, messages=again)
+    (call,) = next(said["tool_calls"] for said in asked["messages"] if said.get("tool_calls"))
+    assert call["function"] == {"name": names.sent(name), "arguments": "{}"}
+    assert "It is sunny." in "".join(event.get("delta", "") for event in seen)
+
+
+def test_as_many_tools_as_a_body_holds_are_taken_and_a_limit_is_named(client: Client) -> None:
+    def refused(**more: Any) -> dict[str, Any]:
+        message = {"id": "1", "role": "user", "content": "go"}
+        given = {"threadId": str(uuid4()), "runId": "r", "messages": [message]}
+        response = client.http.post("/api/v1/agent/runs", json=given | more)
+        answer: dict[str, Any] = response.json()
+        return {} if response.status_code == 202 else answer
+
+    many = [{"name": f"tool {place}"} for place in range(1_001)]
+    assert refused(tools=many[:1_000], forwardedProps={"model": "demo"}) == {}
+    assert refused(tools=many)["errors"] == [
+        {"loc": ["body", "tools"], "msg": "may have at most 1,000 items", "type": "too_long"}
+    ]
+    assert refused(tools=[{"name": "x" * 201}])["detail"] == (
+        "tools[0].name has 201 characters: at most 200 are taken."
+    )
 
 
 def test_a_model_that_takes_no_tools_is_offered_none(

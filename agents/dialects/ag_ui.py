@@ -18,6 +18,7 @@ from agents.dialects.agui import names
 from agents.dialects.agui.body import BinaryPart, Body, ImagePart, Message, Part, TextPart, tidied
 from agents.dialects.agui.encoder import AgUiEncoder
 from agents.dialects.base import RunHead, accepts, refuses_stream, wants_stream
+from agents.dialects.field_errors import invalid_body
 from agents.dialects.generation import forwarded
 from agents.dialects.given import inline
 from agents.requests import (
@@ -36,19 +37,19 @@ OPENING: Final = b""
 LONGEST_TEXT: Final = 10_000
 MOST_IMAGES: Final = 8
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
-_TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
     """The canonical request; InvalidRequest in words that a person can read, since they are shown."""
     messages, left_out = tidied(body.get("messages"))
+    whole = body | {"messages": messages}
     try:
-        asked = Body.model_validate(body | {"messages": messages})
+        asked = Body.model_validate(whole)
     except ValidationError as error:
-        raise _invalid(error) from None
+        raise invalid_body("RunAgentInput", error, whole) from None
     own = [message for message in asked.messages if not _is_ours(message)]
     _check_newest(own)
-    tools = _tools(asked, left_out)
+    tools = _tools(asked)
     props = asked.forwarded_props if isinstance(asked.forwarded_props, dict) else {}
     is_uuid = _UUID.fullmatch(asked.thread_id) is not None
     return RunRequest(
@@ -75,21 +76,6 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
 def _wire(asked: Body, left_out: list[str]) -> dict[str, Any]:
     wire: dict[str, Any] = {"threadId": asked.thread_id, "protocolVersion": asked.protocol_version}
     return wire | ({"leftOut": sorted(set(left_out))} if left_out else {})
-
-
-def _invalid(error: ValidationError) -> InvalidRequest:
-    """What is wrong and where; nothing of what was sent."""
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    places = [
-        {"loc": ["body", *item["loc"]], "msg": item["msg"], "type": item["type"]} for item in found
-    ]
-    worst = max(found, key=lambda item: len(item["loc"]))
-    place = ".".join(
-        str(step) for step in worst["loc"] if str(step).isidentifier() or step.__class__ is int
-    )
-    return InvalidRequest(
-        f"The body is not a valid RunAgentInput: {place}: {worst['msg']}.", errors=places[:20]
-    )
 
 
 def _is_ours(message: Message) -> bool:
@@ -178,13 +164,10 @@ def _at(url: str | None, mime_type: str) -> Upload:
     return Upload(mime_type or found[0], data=found[1]) if found else Upload(mime_type, url)
 
 
-def _tools(asked: Body, left_out: list[str]) -> tuple[ClientTool, ...]:
-    """The client's tools by name; one that no model could call is left out."""
+def _tools(asked: Body) -> tuple[ClientTool, ...]:
+    """The client's tools by name, which may be any (`providers.names`)."""
     tools: dict[str, ClientTool] = {}
     for tool in asked.tools or ():
-        if not _TOOL_NAME.fullmatch(tool.name):
-            left_out.append("a tool whose name is not 1 to 64 letters, digits, _ . or -")
-            continue
         parameters = tool.parameters if isinstance(tool.parameters, dict) else {}
         tools[tool.name] = ClientTool(tool.name, tool.description or "", parameters)
     return tuple(tools.values())

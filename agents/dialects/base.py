@@ -7,7 +7,6 @@ from typing import Any, Final, Protocol
 from uuid import UUID
 
 from msgspec import Struct
-from pydantic import ValidationError
 
 from agents.requests import RunRequest
 from conversations.events import RunEvent
@@ -96,6 +95,9 @@ class AnsweringDialect(Dialect, Protocol):
 
 
 STREAM: Final = "text/event-stream"
+MOST_TOOLS: Final = 1_000
+MOST_CONTEXT: Final = 1_000
+LONGEST_DESCRIPTION: Final = 100_000
 
 
 def wants_stream(accept: str) -> bool:
@@ -121,9 +123,3 @@ def _is_nothing(parameters: list[str]) -> bool:
         value.strip("0") for name, _, value in (p.partition("=") for p in parameters) if name == "q"
     ]
     return bool(weights) and weights[-1] in ("", ".")
-
-
-def field_errors(error: ValidationError) -> list[dict[str, Any]]:
-    """What is wrong with a body and where; nothing of what it said."""
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    return [{"loc": ["body", *item["loc"]], "msg": item["msg"], "type": item["type"]} for item in found]

@@ -12,9 +12,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 from pydantic.alias_generators import to_camel
 
 from agents.answer_form import ANY_OBJECT, checked, invalid_form
-from agents.dialects.base import field_errors
+from agents.dialects.field_errors import invalid_body
 from agents.requests import Effort, Generation
-from config.errors import InvalidRequest
 
 
 def whole(given: object) -> object:
@@ -75,11 +74,8 @@ def forwarded(props: dict[str, Any]) -> Generation:
     try:
         asked = None if given is None else GenerationBody.model_validate(given)
     except ValidationError as error:
-        found = field_errors(error)
-        places = [
-            one | {"loc": ["body", "forwardedProps", "generation", *one["loc"][1:]]} for one in found
-        ]
-        raise InvalidRequest("forwardedProps.generation is not valid.", errors=places) from None
+        place = ("forwardedProps", "generation")
+        raise invalid_body("RunAgentInput", error, given, at=place) from None
     return generation(asked, props.get("responseFormat", props.get("response_format")))
 
 

@@ -16,7 +16,15 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from agents.dialects.agui.encoder import AgUiEncoder
-from agents.dialects.base import Encoder, RunHead, field_errors, wants_stream
+from agents.dialects.base import (
+    LONGEST_DESCRIPTION,
+    MOST_CONTEXT,
+    MOST_TOOLS,
+    Encoder,
+    RunHead,
+    wants_stream,
+)
+from agents.dialects.field_errors import invalid_body
 from agents.dialects.generation import forwarded
 from agents.requests import (
     AskedCall,
@@ -37,7 +45,6 @@ MOST_IMAGES: Final = 8
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
 
 _Id = Annotated[str, StringConstraints(min_length=1, max_length=200)]
-_ToolName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 
 
 class _Part(BaseModel):
@@ -119,8 +126,10 @@ Message = UserMessage | AssistantMessage | SaidMessage | ToolMessage | ActivityM
 
 
 class Tool(_Part):
-    name: _ToolName
-    description: Annotated[str, StringConstraints(max_length=8_000)] = ""
+    """Any name is taken: `providers.names` makes of it what a provider allows, and back."""
+
+    name: Annotated[str, StringConstraints(min_length=1)]
+    description: Annotated[str, StringConstraints(max_length=LONGEST_DESCRIPTION)] = ""
     parameters: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -137,8 +146,8 @@ class RunAgentInputBody(_Part):
     parentRunId: Annotated[str, StringConstraints(max_length=LONGEST_RUN_ID)] | None = None  # noqa: N815
     state: Any = None
     messages: list[Annotated[Message, Field(discriminator="role")]]
-    tools: Annotated[list[Tool], Field(max_length=128)] | None = None
-    context: Annotated[list[Context], Field(max_length=100)] | None = None
+    tools: Annotated[list[Tool], Field(max_length=MOST_TOOLS)] | None = None
+    context: Annotated[list[Context], Field(max_length=MOST_CONTEXT)] | None = None
     forwardedProps: Any = None  # noqa: N815
     protocolVersion: Annotated[str, StringConstraints(max_length=32)] | None = None  # noqa: N815
 
@@ -153,9 +162,7 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
     try:
         asked = RunAgentInputBody.model_validate(body)
     except ValidationError as error:
-        raise InvalidRequest(
-            "The body is not a valid RunAgentInput.", errors=field_errors(error)
-        ) from None
+        raise invalid_body("RunAgentInput", error, body) from None
     _check_messages(asked.messages)
     _check_tools(asked.tools or [])
     props = asked.forwardedProps if isinstance(asked.forwardedProps, dict) else {}

@@ -15,7 +15,8 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from agents.answer_form import invalid_form
-from agents.dialects.base import Frame, RunHead, field_errors, wants_stream
+from agents.dialects.base import Frame, RunHead, wants_stream
+from agents.dialects.field_errors import invalid_body
 from agents.dialects.generation import GenerationBody, Whole, generation
 from agents.requests import InputMessage, ResultMode, RunRequest, ToolUse
 from config.errors import InvalidRequest
@@ -66,7 +67,7 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
     try:
         asked = TextRunBody.model_validate(_without_nulls(body))
     except ValidationError as error:
-        raise InvalidRequest("The body is not a valid text run.", errors=field_errors(error)) from None
+        raise invalid_body("text run", error, body) from None
     return RunRequest(
         dialect=NAME,
         model=asked.model,

@@ -44,7 +44,7 @@ class Calls:
             call = self._open[place] = _Call(id or f"{MADE}{self.mark}_{len(self._all)}", "", [])
             self._all.append(call)
         if name:
-            call.name = self._names.ours(name)[:LONGEST_NAME]
+            call.name = self._names.ours(name[:LONGEST_NAME])
 
     def add(self, place: int, arguments: str) -> None:
         """A piece of the arguments of the call open at this place."""

@@ -39,6 +39,7 @@ SHARED = (
     "agents.dialects.openai",
     "agents.dialects.given",
     "agents.dialects.generation",
+    "agents.dialects.field_errors",
 )
 VALUE_LIBRARIES = {"msgspec", "pydantic", "structlog"}
 

@@ -22,7 +22,7 @@ from agents.dialects.agentapi.models import (
     Tool,
     VideoContent,
 )
-from agents.dialects.base import field_errors
+from agents.dialects.field_errors import invalid_body
 from agents.requests import (
     AskedCall,
     ClientTool,
@@ -53,9 +53,7 @@ def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
     try:
         asked = AgentRequest.model_validate(body)
     except ValidationError as error:
-        raise InvalidRequest(
-            "The body is not a valid AgentRequest.", errors=field_errors(error)
-        ) from None
+        raise invalid_body("AgentRequest", error, body) from None
     _check(asked)
     thread: dict[str, Any] = given.thread_of(asked.session_id)
     return RunRequest(

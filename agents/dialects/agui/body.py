@@ -11,6 +11,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
+from agents.dialects.base import LONGEST_DESCRIPTION, MOST_CONTEXT, MOST_TOOLS
+
 LONGEST_RUN_ID: Final = 128
 LONGEST_ID: Final = 200
 MOST_MESSAGES: Final = 10_000
@@ -84,7 +86,7 @@ class Message(_Shape):
 
 class Tool(_Shape):
     name: Annotated[str, StringConstraints(min_length=1, max_length=200)]
-    description: Annotated[str, StringConstraints(max_length=8_000)] | None = None
+    description: Annotated[str, StringConstraints(max_length=LONGEST_DESCRIPTION)] | None = None
     parameters: Any = None
 
 
@@ -108,8 +110,8 @@ class Body(_Shape):
     protocol_version: Annotated[str, StringConstraints(max_length=32)] | None = None
     parent_run_id: Annotated[str, StringConstraints(max_length=LONGEST_RUN_ID)] | None = None
     state: Any = None
-    tools: Annotated[list[Tool], Field(max_length=128)] | None = None
-    context: Annotated[list[Context], Field(max_length=100)] | None = None
+    tools: Annotated[list[Tool], Field(max_length=MOST_TOOLS)] | None = None
+    context: Annotated[list[Context], Field(max_length=MOST_CONTEXT)] | None = None
     forwarded_props: Any = None
     resume: Annotated[list[Resume], Field(max_length=100)] | None = None
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from agents.dialects import given
-from agents.dialects.base import field_errors
+from agents.dialects.field_errors import invalid_body
 from agents.dialects.generation import schema_of
 from agents.dialects.openai import items, shape
 from agents.requests import ClientTool, ContextItem, Effort, Generation, RunRequest
@@ -76,9 +76,7 @@ def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
     try:
         asked = ResponsesBody.model_validate(body)
     except ValidationError as error:
-        raise InvalidRequest(
-            "The body is not a valid Responses request.", errors=field_errors(error)
-        ) from None
+        raise invalid_body("Responses request", error, body) from None
     if asked.previous_response_id and asked.conversation:
         raise InvalidRequest(
             "Send previous_response_id or conversation, not both.", code="conversation_ambiguous"

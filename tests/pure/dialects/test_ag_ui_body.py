@@ -158,15 +158,15 @@ def test_what_cannot_be_used_is_left_out_and_the_client_is_told(part: Any, what:
     assert asked.wire["leftOut"] == [f"a part of type {what}"]
 
 
-def test_unknown_roles_and_tools_that_no_model_can_call_are_left_out() -> None:
+def test_unknown_roles_are_left_out_and_tools_of_any_name_are_kept() -> None:
     tools = [
         {"name": "two words", "description": ""},
         {"name": "ok", "description": "x", "parameters": 1},
     ]
     asked = parsed({"id": "x", "role": "oracle", "content": "?"}, USER, tools=tools)
     assert [said.client_id for said in asked.messages] == ["u1"]
-    assert asked.tools == (ClientTool("ok", "x", {}),)
-    assert len(asked.wire["leftOut"]) == 2
+    assert asked.tools == (ClientTool("two words", "", {}), ClientTool("ok", "x", {}))
+    assert asked.wire["leftOut"] == ["a message of an unknown role"]
 
 
 def test_what_we_have_said_ourselves_does_not_come_in_again() -> None:
@@ -203,7 +203,7 @@ def test_what_we_have_said_ourselves_does_not_come_in_again() -> None:
         ({"messages": [{"id": "t", "role": "tool", "content": "secret-words"}]}, "toolCallId"),
         ({"messages": [USER | {"content": "secret-words" * 900}]}, "too long"),
         ({"resume": [{"interruptId": "i", "status": "secret-words"}]}, "status"),
-        ({"tools": [{"name": "x"}] * 129}, "tools"),
+        ({"tools": [{"name": "x"}] * 1_001}, "tools"),
     ],
 )
 def test_a_wrong_body_is_refused_in_words_and_without_an_echo(wrong: dict[str, Any], said: str) -> None:

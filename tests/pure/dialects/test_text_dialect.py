@@ -188,14 +188,14 @@ def test_a_run_without_text_is_told_so(said: dict[str, Any]) -> None:
     }
 
 
-_STRING = ("Input should be a valid string", "string_type")
-_INTEGER = ("Input should be a valid integer", "int_type")
-_BOOLEAN = ("Input should be a valid boolean", "bool_type")
-_OBJECT = ("Input should be a valid dictionary", "dict_type")
-_MODE = ("Input should be 'xml_plaintext', 'raw_passthrough' or 'auto'", "literal_error")
-_LEAST = ("Input should be greater than or equal to 1", "greater_than_equal")
-_MOST = ("Input should be less than or equal to 10", "less_than_equal")
-_EXTRA = ("Extra inputs are not permitted", "extra_forbidden")
+_STRING = ("must be a string", "string_type")
+_INTEGER = ("must be a whole number", "int_type")
+_BOOLEAN = ("must be true or false", "bool_type")
+_OBJECT = ("must be an object", "dict_type")
+_MODE = ("must be 'xml_plaintext', 'raw_passthrough' or 'auto'", "literal_error")
+_LEAST = ("must be at least 1", "greater_than_equal")
+_MOST = ("must be at most 10", "less_than_equal")
+_EXTRA = ("is not known here", "extra_forbidden")
 BAD: list[tuple[str, Any, tuple[str, str]]] = [
     ("model", 7, _STRING),
     ("model", [ECHO], _STRING),
@@ -241,7 +241,7 @@ def test_a_wrong_field_is_named_and_its_value_is_not_repeated(
     body = {"model": "demo", "text": "squat", key: value}
     assert not BODY.is_valid(body)
     assert refusal(body) == {
-        "detail": "The body is not a valid text run.",
+        "detail": f"The body is not a valid text run: {key} {why[0]}.",
         "code": "invalid_request",
         "errors": [{"loc": ["body", key], "msg": why[0], "type": why[1]}],
     }
@@ -257,7 +257,7 @@ def test_a_model_name_longer_than_any_is_refused() -> None:
     assert refusal({"model": "m" * 201, "text": "squat"})["errors"] == [
         {
             "loc": ["body", "model"],
-            "msg": "String should have at most 200 characters",
+            "msg": "may have at most 200 characters",
             "type": "string_too_long",
         }
     ]

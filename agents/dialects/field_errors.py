@@ -1,0 +1,131 @@
+"""What is wrong with a body, as its sender reads it: the place by the body's keys, and our words.
+
+Pydantic tells both in its own terms: its places hold names of our classes and of the branches of a
+union, one error for each, and its sentences may hold what was sent. None of that is passed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from pydantic import ValidationError
+from pydantic.alias_generators import to_camel
+
+from config.errors import InvalidRequest
+
+MOST: Final = 20
+_LONGEST_KEY: Final = 64
+_Path = tuple[str | int, ...]
+
+_KINDS: Final[dict[str, str]] = {
+    "string_type": "a string",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+    "list_type": "an array",
+}
+_WORDS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
+    "missing": lambda _: "is required",
+    "extra_forbidden": lambda _: "is not known here",
+    "literal_error": lambda told: f"must be {told['expected']}",
+    "enum": lambda told: f"must be {told['expected']}",
+    "union_tag_invalid": lambda told: f"must be one of {told['expected_tags']}",
+    "union_tag_not_found": lambda _: "is required",
+    "string_too_long": lambda told: f"may have at most {told['max_length']:,} characters",
+    "string_too_short": lambda told: f"must have at least {told['min_length']:,} characters",
+    "too_long": lambda told: f"may have at most {told['max_length']:,} items",
+    "too_short": lambda told: f"must have at least {told['min_length']:,} items",
+    "greater_than": lambda told: f"must be more than {told['gt']}",
+    "greater_than_equal": lambda told: f"must be at least {told['ge']}",
+    "less_than": lambda told: f"must be less than {told['lt']}",
+    "less_than_equal": lambda told: f"must be at most {told['le']}",
+}
+
+
+def invalid_body(
+    what: str, error: ValidationError, body: Any, *, at: Sequence[str | int] = ()
+) -> InvalidRequest:
+    """The refusal of a body that is no valid `what`; `at` is where in the whole body it stands."""
+    found = field_errors(error, body, at=at)
+    first = found[0]
+    where = "".join(
+        f"[{key}]" if isinstance(key, int) else f".{key}" for key in first["loc"][1:]
+    ).removeprefix(".")
+    said = f"{where} {first['msg']}" if where else f"it {first['msg']}"
+    return InvalidRequest(f"The body is not a valid {what}: {said}.", errors=found)
+
+
+def field_errors(
+    error: ValidationError, body: Any, *, at: Sequence[str | int] = ()
+) -> list[dict[str, Any]]:
+    """Each wrong place of `body`, at most 20: `loc` its path from `body`, `msg` ours, `type` a code."""
+    found: dict[_Path, dict[str, list[str]]] = {}
+    branches: set[_Path] = set()
+    for item in error.errors(include_url=False, include_input=False):
+        path, whole = _path(item["loc"], body, missing=item["type"] == "missing")
+        if item["type"].startswith("union_tag"):
+            path = (*path, item["ctx"]["discriminator"].strip("'"))
+        if not whole:
+            branches.add(path)
+        words = found.setdefault(path, {})
+        words.setdefault(_words(item["type"], item.get("ctx", {})), []).append(item["type"])
+    told = [path for path in found if not (path in branches and _is_within(path, found))]
+    return [
+        {
+            "loc": ["body", *at, *path],
+            "msg": _together(list(found[path])),
+            "type": next(iter(found[path].values()))[0],
+        }
+        for path in told[:MOST]
+    ]
+
+
+def _path(loc: tuple[int | str, ...], body: Any, *, missing: bool) -> tuple[_Path, bool]:
+    """The place by the body's own keys, and whether it is all that pydantic names."""
+    path: list[str | int] = []
+    node, last = body, len(loc) - 1
+    for place, step in enumerate(loc):
+        if isinstance(step, int) and isinstance(node, list) and step < len(node):
+            key: str | int = step
+        elif isinstance(step, str) and isinstance(node, dict) and (own := _key(step, node)) is not None:
+            key = own
+        elif missing and place == last:
+            return (*path, step), True
+        else:
+            continue
+        path.append(key[:_LONGEST_KEY] if isinstance(key, str) else key)
+        node = node[key]
+    return tuple(path), len(path) == len(loc)
+
+
+def _key(step: str, node: dict[str, Any]) -> str | None:
+    """The key of the body that is meant, which may be written in snake_case."""
+    if step in node:
+        return step
+    return next((key for key in node if to_camel(key) == step), None)
+
+
+def _is_within(path: _Path, found: dict[_Path, Any]) -> bool:
+    """Whether another error says more exactly what is wrong there, in the branch that was meant."""
+    return any(len(other) > len(path) and other[: len(path)] == path for other in found)
+
+
+def _words(kind: str, told: dict[str, Any]) -> str:
+    if kind in _KINDS:
+        return f"must be {_KINDS[kind]}"
+    return _WORDS[kind](told) if kind in _WORDS else "is not valid"
+
+
+def _together(words: list[str]) -> str:
+    """One sentence of what each branch of a union wants."""
+    kinds = [one.removeprefix("must be ") for one in words if one.startswith("must be ")]
+    return f"must be {' or '.join(kinds)}" if len(kinds) == len(words) else words[0]
