@@ -17,6 +17,7 @@ from django.db.models import Field, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.decorators import method_decorator
+from django.utils.html import format_html_join
 from django.views.decorators.debug import sensitive_post_parameters
 from unfold.decorators import action, display
 from unfold.widgets import (
@@ -111,7 +112,15 @@ class PluginRuntimeAdmin(ModelAdmin):
     )
     list_filter = ("is_active", "transport", "status")
     search_fields = ("name", "url", "command")
-    readonly_fields = ("shown_token", "shown_status", "problem", "spoken", "listed_runners", "seen_at")
+    readonly_fields = (
+        "shown_token",
+        "shown_status",
+        "problem",
+        "spoken",
+        "listed_runners",
+        "left_out",
+        "seen_at",
+    )
     actions_detail = ("test_connection",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[PluginRuntime]:
@@ -121,7 +130,7 @@ class PluginRuntimeAdmin(ModelAdmin):
     def get_fieldsets(self, request: HttpRequest, obj: PluginRuntime | None = None) -> list[Any]:
         kept = ("remove_token",) if obj and obj.token_id else ()
         facts = ("name", "transport", "url", "command", "args", "directory", "profile", "is_active")
-        told = ("shown_status", "problem", "spoken", "listed_runners", "seen_at")
+        told = ("shown_status", "problem", "spoken", "listed_runners", "left_out", "seen_at")
         return [
             (None, {"fields": facts}),
             ("Token", {"fields": ("shown_token", "new_token", *kept)}),
@@ -158,12 +167,17 @@ class PluginRuntimeAdmin(ModelAdmin):
         return row.status
 
     @admin.display(description="Runners")
-    def shown_runners(self, row: PluginRuntime) -> int:
-        return len(row.runners)
+    def shown_runners(self, row: PluginRuntime) -> str:
+        passed_over = f" ({len(row.passed_over)} passed over)" if row.passed_over else ""
+        return f"{len(row.runners)}{passed_over}"
 
     @admin.display(description="Runners")
     def listed_runners(self, row: PluginRuntime) -> str:
         return ", ".join(one["id"] for one in row.runners) or "–"
+
+    @admin.display(description="Passed over")
+    def left_out(self, row: PluginRuntime) -> str:
+        return format_html_join("", "<p>{}</p>", ((why,) for why in row.passed_over)) or "–"
 
     @admin.display(description="Present token")
     def shown_token(self, row: PluginRuntime) -> str:

@@ -101,6 +101,9 @@ class PluginRuntime(models.Model):
     problem = models.CharField(max_length=500, blank=True, default="", editable=False)
     spoken = models.CharField(max_length=16, blank=True, default="", editable=False)
     runners = models.JSONField(default=list, editable=False)
+    passed_over = models.JSONField(
+        default=list, db_default=models.Value([], models.JSONField()), editable=False
+    )
     seen_at = models.DateTimeField(null=True, editable=False)
     held_by = models.CharField(max_length=200, blank=True, default="", editable=False)
     held_until = models.DateTimeField(null=True, editable=False)

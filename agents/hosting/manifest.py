@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args, get_type_hints
 
 from msgspec import Struct
 
@@ -43,6 +43,25 @@ class Permissions(Struct, frozen=True):
     files: tuple[Literal["config", "knowledge"], ...] = ()
     platform_api: tuple[str, ...] = ()
     interactions: tuple[Literal["request"], ...] = ()
+
+
+_OPERATIONS: Final[dict[str, tuple[str, ...]]] = {
+    group: get_args(get_args(hint)[0])
+    for group, hint in get_type_hints(Permissions).items()
+    if group != "platform_api"
+}
+
+
+def known_permissions(given: dict[str, Any]) -> dict[str, Any]:
+    """The permissions without the operations that this Host lacks: nobody is granted those."""
+    return {group: _known(group, operations) for group, operations in given.items()}
+
+
+def _known(group: str, operations: Any) -> Any:
+    known = _OPERATIONS.get(group)
+    if known is None or not isinstance(operations, list):
+        return operations
+    return [one for one in operations if one in known]
 
 
 class ContextPolicy(Struct, frozen=True):

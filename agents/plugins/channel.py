@@ -45,6 +45,7 @@ class Channel:
         self, pipe: Pipe, answer: Callable[[Request], Awaitable[dict[str, Any]] | AsyncGenerator[Any]]
     ) -> None:
         self.paced = False
+        self.cancels = False
         self._pipe = pipe
         self._serving = Serving(self._send, answer)
         self._last = random.randrange(100_000)
@@ -117,7 +118,7 @@ class Channel:
         idle_s: float,
         heavy: bool = False,
     ) -> AsyncGenerator[dict[str, Any]]:
-        """Ask, and give the parts of the answer as they come; left early, the other side is told.
+        """Ask, and give the parts of the answer as they come; left early, a side that cancels is told.
 
         Refused, TimeoutError after `idle_s` without a part, PipeClosed, Overrun or TooLarge.
         """
@@ -142,7 +143,7 @@ class Channel:
             raise
         finally:
             self._boxes.pop(number, None)
-            if not ended:
+            if self.cancels and not ended:
                 self.tell("__cancel_action", {"seq_id": number}, context)
 
     def drop(self, run_id: str) -> None:

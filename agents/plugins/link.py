@@ -49,7 +49,7 @@ class Link:
         self._busy_until = 0.0
         self._look = asyncio.Event()
         self._passed_over: list[str] = []
-        self._told: tuple[str, str, list[str]] | None = None
+        self._told: tuple[str, str, list[str], list[str]] | None = None
 
     @property
     def is_lenient(self) -> bool:
@@ -84,7 +84,7 @@ class Link:
 
     async def _talk(self, pipe: Any, channel: Channel, reading: asyncio.Task[None]) -> None:
         speech = await met(self.runtime, channel)
-        pipe.cut, channel.paced = speech.cut, speech.paced
+        pipe.cut, channel.paced, channel.cancels = speech.cut, speech.paced, speech.cancels
         self._speech = speech
         await speech.greet(channel)
         self._channel = channel
@@ -161,7 +161,7 @@ class Link:
 
     async def _tell(self, status: str, problem: str) -> None:
         """Write the status for staff and log what changed; the database may be away."""
-        told = (status, problem, sorted(self.runners))
+        told = (status, problem, sorted(self.runners), self._passed_over)
         if told != self._told:
             say = log.warning if status == "failed" else log.info
             say("plugin runtime", name=self.runtime.name, status=status, why=problem, has=told[2])
@@ -174,7 +174,13 @@ class Link:
         spoken = self._speech.name if self._speech else ""
         with suppress(Exception):
             await tell_status(
-                self.runtime.id, status, problem=problem, spoken=spoken, runners=listed, seen=seen
+                self.runtime.id,
+                status,
+                problem=problem,
+                spoken=spoken,
+                runners=listed,
+                passed_over=self._passed_over,
+                seen=seen,
             )
 
 

@@ -17,7 +17,13 @@ from agents.hosting.manifest import RunnerManifest
 from agents.hosting.run_context import AgentRunContext
 from agents.plugins.channel import Channel
 from agents.plugins.envelopes import Request
-from agents.plugins.v1 import plugin_settings, read_manifest
+from agents.plugins.v1 import (
+    attachment,
+    plugin_settings,
+    raw_ref,
+    read_manifest,
+    with_attachment_refs,
+)
 
 _POLICY: Final = {
     "max_cpus": 2.0,
@@ -36,6 +42,7 @@ class Released:
     paced = True
     cut = False
     lenient = True
+    cancels = True
     list_action = "list_runners"
     run_action = "run_runner"
 
@@ -79,13 +86,10 @@ class Released:
         told: dict[str, Any] = msgspec.to_builtins(context)
         if told["trigger"]["source"] == "pipeline_adapter":
             told["trigger"]["source"] = "host_adapter"
-        told["input"]["attachments"] = [_attachment(ref) for ref in told["input"]["attachments"]]
-        raw = told["event"].get("raw_ref")
-        if raw:
-            told["event"]["raw_ref"] = {
-                "ref_id": raw.get("artifact_id") or raw.get("ref_id"),
-                "storage_key": raw.get("storage_key"),
-            }
+        told["input"]["attachments"] = [
+            {"ref": ref["artifact_id"], **attachment(ref)} for ref in told["input"]["attachments"]
+        ]
+        told["event"]["raw_ref"] = raw_ref(told["event"]["raw_ref"])
         return told
 
     def settings(self, payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,19 +109,4 @@ class Released:
         return self._plugins.get(str(request.context.get("installation_uuid")))
 
     def answer(self, action: str, payload: dict[str, Any]) -> dict[str, Any]:
-        if action not in ("history_page", "history_search"):
-            return payload
-        return payload | {"items": [_transcript_item(item) for item in payload.get("items") or ()]}
-
-
-def _attachment(ref: dict[str, Any]) -> dict[str, Any]:
-    """A file of the input, whose entity allows no other keys."""
-    kept = {key: ref.get(key) for key in ("mime_type", "size", "name", "source", "url", "content", "id")}
-    return {"ref": ref.get("artifact_id"), "type": ref.get("artifact_type"), **kept}
-
-
-def _transcript_item(item: dict[str, Any]) -> dict[str, Any]:
-    refs = item.get("artifact_refs") or []
-    return {key: value for key, value in item.items() if key != "artifact_refs"} | {
-        "attachment_refs": refs
-    }
+        return with_attachment_refs(action, payload)

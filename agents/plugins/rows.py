@@ -63,6 +63,7 @@ WHERE id = ANY(%s) AND held_by = %s
 _STATUS: Final = """
 UPDATE agents_pluginruntime
 SET status = %s, problem = %s, spoken = %s, runners = coalesce(%s::jsonb, runners),
+    passed_over = coalesce(%s::jsonb, passed_over),
     seen_at = coalesce(%s, seen_at)
 WHERE id = %s
 """
@@ -93,12 +94,18 @@ async def tell_status(
     problem: str = "",
     spoken: str = "",
     runners: list[Any] | None,
+    passed_over: list[str],
     seen: Any,
 ) -> None:
     """Write what staff see of a connection; without `runners` those that it had last stay."""
-    told = None if runners is None else msgspec.json.encode(runners).decode()
+    told = None if runners is None else _json(runners)
+    left_out = None if runners is None else _json(passed_over)
     async with connection() as held:
-        await held.execute(_STATUS, (status, problem[:500], spoken, told, seen, runtime_id))
+        await held.execute(_STATUS, (status, problem[:500], spoken, told, left_out, seen, runtime_id))
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def _runtime(row: Any) -> Runtime:

@@ -24,6 +24,7 @@ class Speech(Protocol):
     paced: bool
     cut: bool
     lenient: bool
+    cancels: bool
     run_action: str
     list_action: str
 
@@ -58,14 +59,26 @@ class Speech(Protocol):
 
 
 def read_runners(speech: Speech, listed: Any) -> tuple[dict[str, RunnerManifest], list[str]]:
-    """Return the valid runners of a list by id, and what is wrong with those passed over (H01)."""
+    """Return the valid runners of a list by id, and those passed over, named with the reason (H01)."""
     found: dict[str, RunnerManifest] = {}
     passed_over = []
     for entry in (listed if isinstance(listed, list) else [])[:MOST_RUNNERS]:
         try:
             manifest = speech.manifest(entry)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            passed_over.append(f"{type(error).__name__}: {error}"[:300])
+            passed_over.append(f"{_name(entry)}: {_why(error)}"[:300])
             continue
         found.setdefault(manifest.id, manifest)
     return found, passed_over
+
+
+def _name(entry: Any) -> str:
+    """What a listed runner calls itself, valid or not."""
+    if not isinstance(entry, Mapping):
+        return "an entry that is no object"
+    parts = ("plugin_author", "plugin_name", "runner_name")
+    return "/".join(str(entry.get(part, "?"))[:60] for part in parts)
+
+
+def _why(error: Exception) -> str:
+    return f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)

@@ -33,6 +33,7 @@ class Look(Struct, frozen=True):
 
     spoken: str
     runners: list[dict[str, Any]]
+    passed_over: list[str]
     live: bool = False
 
 
@@ -63,7 +64,7 @@ def is_live(row: PluginRuntime) -> bool:
 async def look_once(row: PluginRuntime) -> Look | str:
     """What a test finds, or in words for staff why it fails."""
     if is_live(row):
-        return Look(row.spoken, row.runners, live=True)
+        return Look(row.spoken, row.runners, row.passed_over, live=True)
     runtime = as_runtime(row)
     try:
         async with asyncio.timeout(settings.PLUGIN_CONNECT_S + _FOR_PLUGINS_S), opened(runtime) as pipe:
@@ -75,8 +76,8 @@ async def look_once(row: PluginRuntime) -> Look | str:
                 met_as.append(speech)
                 pipe.cut = speech.cut
                 await speech.greet(channel)
-                found = await _listed(speech, channel)
-                return Look(speech.name, [shown(one) for one in found.values()])
+                found, passed_over = await _listed(speech, channel)
+                return Look(speech.name, [shown(one) for one in found.values()], passed_over)
             finally:
                 reading.cancel()
                 await asyncio.gather(reading, return_exceptions=True)
@@ -84,12 +85,12 @@ async def look_once(row: PluginRuntime) -> Look | str:
         return explain(error, runtime)
 
 
-async def _listed(speech: Speech, channel: Channel) -> dict[str, RunnerManifest]:
-    """The runners, once there are some; plugins take a moment to start."""
+async def _listed(speech: Speech, channel: Channel) -> tuple[dict[str, RunnerManifest], list[str]]:
+    """The runners, once there are some, and those passed over; plugins take a moment to start."""
     until = asyncio.get_running_loop().time() + _FOR_PLUGINS_S
     while True:
         listed = await channel.ask(speech.list_action, {}, context=speech.context)
-        found, _ = read_runners(speech, listed.get("runners"))
+        found, passed_over = read_runners(speech, listed.get("runners"))
         if found or asyncio.get_running_loop().time() > until:
-            return found
+            return found, passed_over
         await asyncio.sleep(_LOOK_S)

@@ -59,10 +59,10 @@ def commands_allowed(settings: Any) -> None:
 
 
 @contextmanager
-def old_runtime_process() -> Iterator[str]:
+def old_runtime_process(*more: str) -> Iterator[str]:
     """A runtime of the first generation; its address."""
     port = free_port()
-    process = subprocess.Popen([sys.executable, str(FAKE), "ws", str(port)])
+    process = subprocess.Popen([sys.executable, str(FAKE), "ws", str(port), *more])
     try:
         wait_until(lambda: _listens(port), 30)
         yield f"ws://127.0.0.1:{port}"

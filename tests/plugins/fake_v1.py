@@ -1,7 +1,10 @@
-"""A plugin runtime of the first generation, after specs/runner-host.md: `fake_v1.py ws PORT | stdio`.
+"""A plugin runtime of the first generation (specs/runner-host.md): `fake_v1.py ws PORT [june] | stdio`.
 
-Its one runner `plugin:old/probe/default` does what the run's text says: `length`, `say …`, `sleep`,
-`call ACTION JSON`, `rubbish`, `die`, `big N`, `flood N`.
+It lists what the SDK's own runtime does (git ba12a8b, 30 May 2026): every text with its nulls, keys
+that nobody asked for, and runners that are none; with `june` as the SDK of June 2026 (git b6a9677).
+Its one runner `plugin:old/probe/default` (`…/june`) does what the run's text says: `length`, `say …`,
+`sleep`, `call ACTION JSON`, `rubbish`, `die`, `big N`, `flood N`, `unknown` (the actions it was asked
+for and does not have).
 """
 
 from __future__ import annotations
@@ -16,26 +19,108 @@ from typing import Any
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 PIECE = 64 * 1024
+
+
+def texts(english: str, chinese: str | None = None) -> dict[str, str | None]:
+    """A text as the SDK's I18nObject is written: every language, null where there is none."""
+    rest = dict.fromkeys(("zh_Hant", "ja_JP", "th_TH", "vi_VN", "es_ES"))
+    return {"en_US": english, "zh_Hans": chinese, **rest}
+
+
+CAPABILITIES = {
+    "streaming": True,
+    "tool_calling": False,
+    "knowledge_retrieval": False,
+    "multimodal_input": False,
+    "event_context": True,
+    "platform_api": False,
+    "interrupt": False,
+    "stateful_session": False,
+    "self_managed_context": True,
+}
+PERMISSIONS = {
+    "models": ["invoke", "stream"],
+    "tools": [],
+    "knowledge_bases": [],
+    "history": ["page"],
+    "events": [],
+    "artifacts": ["metadata", "read"],
+    "storage": ["plugin"],
+    "files": [],
+    "platform_api": [],
+}
+CONFIG = [
+    {
+        "name": "tone",
+        "type": "string",
+        "label": texts("Tone"),
+        "description": texts("How it speaks."),
+        "required": None,
+        "default": "calm",
+        "options": None,
+        "show_if": {"field": "tone", "operator": "eq", "value": None},
+    }
+]
 RUNNER = {
     "plugin_author": "old",
     "plugin_name": "probe",
     "runner_name": "default",
-    "runner_description": {"en_US": "Does what it is told."},
+    "runner_description": texts("Does what it is told.", "听话"),
     "manifest": {
         "apiVersion": "v1",
         "kind": "AgentRunner",
-        "metadata": {"name": "default", "label": {"en_US": "Old probe"}},
-        "spec": {"context": {"ownership": "self_managed"}},
+        "metadata": {
+            "name": "default",
+            "label": texts("Old probe", "旧探针"),
+            "description": texts("Does what it is told.", "听话"),
+            "icon": None,
+        },
+        "spec": {
+            "context": {"ownership": "self_managed", "bootstrap": None, "max_inline_turns": 3},
+            "protocol_version": "1",
+        },
+        "execution": {"python": {"path": "default.py", "attr": "DefaultAgentRunner"}},
     },
     "protocol_version": "1",
-    "capabilities": {"streaming": True, "event_context": True},
-    "permissions": {
-        "models": ["invoke", "stream"],
-        "history": ["page"],
-        "artifacts": ["metadata", "read"],
-        "storage": ["plugin"],
+    "capabilities": CAPABILITIES,
+    "permissions": PERMISSIONS,
+    "config": CONFIG,
+}
+TYPED = {
+    "streaming": True,
+    "tool_calling": False,
+    "knowledge_retrieval": False,
+    "multimodal_input": True,
+    "skill_authoring": False,
+    "interrupt": False,
+    "steering": False,
+}
+ASKS = {
+    "models": ["invoke", "stream"],
+    "tools": [],
+    "knowledge_bases": [],
+    "history": ["page", "search"],
+    "events": [],
+    "storage": ["plugin"],
+}
+JUNE = {
+    "plugin_author": "old",
+    "plugin_name": "probe",
+    "runner_name": "june",
+    "runner_description": texts("As the SDK of June 2026 lists it."),
+    "manifest": {
+        "id": "plugin:old/probe/june",
+        "name": "june",
+        "label": texts("June probe"),
+        "description": texts("As the SDK of June 2026 lists it."),
+        "capabilities": TYPED,
+        "permissions": ASKS,
+        "config_schema": CONFIG,
+        "metadata": {"plugin_author": "old", "plugin_name": "probe", "runner_name": "june"},
     },
-    "config": [{"name": "tone", "type": "string", "label": {"en_US": "Tone"}, "default": "calm"}],
+    "capabilities": TYPED,
+    "permissions": ASKS,
+    "config": CONFIG,
 }
 INVALID = {"plugin_author": "old", "plugin_name": "bad/name", "runner_name": "x"}
 
@@ -45,6 +130,7 @@ class Session:
 
     def __init__(self, send: Send) -> None:
         self.send = send
+        self.unknown: list[str] = []
         self.last = random.randrange(100_000)
         self.waiting: dict[int, asyncio.Queue[dict[str, Any]]] = {}
         self.tasks: set[asyncio.Task[None]] = set()
@@ -66,10 +152,12 @@ class Session:
             case "__ping":
                 await self.reply(asked, {"message": "pong"})
             case "list_agent_runners":
-                await self.reply(asked, {"runners": [INVALID, RUNNER, {"rubbish": True}]})
+                listed = [INVALID, JUNE if "june" in sys.argv else RUNNER, {"rubbish": True}]
+                await self.reply(asked, {"runners": listed})
             case "run_agent":
                 await self.run(asked)
             case name:
+                self.unknown.append(name)
                 told = f"ValueError: Action {name} not found"
                 await self.reply(asked, {}, code=1, message=told)
 
@@ -107,6 +195,8 @@ class Session:
             case "flood":
                 for _ in range(int(rest)):
                     await tell("f" * PIECE)
+            case "unknown":
+                await tell(json.dumps(self.unknown))
             case "context":
                 await tell(json.dumps(context))
             case _:

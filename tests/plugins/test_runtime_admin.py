@@ -51,10 +51,13 @@ def test_staff_enter_a_runtime_and_see_it_live(staff: Any, server: Server, old_r
         wait_for_status(row, "connected")
         page = staff.get(f"/admin/agents/pluginruntime/{row.pk}/change/").content.decode()
         assert "plugin:old/probe/default" in page
+        assert "<p>old/bad/name/x: A plugin runner&#x27;s id is plugin:author/name/runner.</p>" in page
+        assert "1 (2 passed over)" in staff.get("/admin/agents/pluginruntime/").content.decode()
         assert TOKEN not in page
         assert f"{TOKEN[:4]}***{TOKEN[-4:]}" in page
         tested = staff.post(f"/admin/agents/pluginruntime/{row.pk}/test/").content.decode()
         assert "A worker is connected: 1 runner, profile v1." in tested
+        assert "Passed over: ?/?/?: plugin_author is missing" in tested
     finally:
         staff.post(f"/admin/agents/pluginruntime/{row.pk}/delete/", {"post": "yes"})
     assert not PluginRuntime.objects.filter(pk=row.pk).exists()
@@ -67,6 +70,7 @@ def test_the_test_button_connects_where_no_worker_is(staff: Any, old_runtime: st
     assert "Connect to" in asked
     tested = staff.post(f"/admin/agents/pluginruntime/{row.pk}/test/").content.decode()
     assert "Connected: 1 runner, profile v1." in tested
+    assert "Passed over: ?/?/?: plugin_author is missing" in tested
     row.url = "ws://127.0.0.1:1/"
     row.save()
     failed = staff.post(f"/admin/agents/pluginruntime/{row.pk}/test/").content.decode()

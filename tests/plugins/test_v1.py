@@ -6,24 +6,37 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import aclosing, nullcontext
 from itertools import count
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
+from agents.hosting.api import HostApi
+from agents.hosting.manifest import Capabilities, ContextPolicy, FormItem, Permissions
+from agents.hosting.results import RunResult
+from agents.hosting.run_context import AgentInput, ArtifactRef
 from agents.hosting.runner import HostedRunner
 from agents.models import PluginRuntime
 from agents.plugins import link
 from agents.plugins.speech import read_runners
+from agents.plugins.v1 import V1
 from agents.runners.base import RunFailure
+from tests.client import Client
 from tests.conftest import Server
 from tests.mcp_host import wait_until
+from tests.plugins.bound import bound, said
 from tests.plugins.conftest import FAKE, forget, old_runtime_process, wait_for_status
+from tests.plugins.fake_v1 import RUNNER
 from tests.plugins.runs import context, heard, on_loop, texts, wait_for
 
 OLD = "plugin:old/probe/default"
+JUNE = "plugin:old/probe/june"
+PASSED_OVER = [
+    "old/bad/name/x: A plugin runner's id is plugin:author/name/runner.",
+    "?/?/?: plugin_author is missing",
+]
 
 
 @pytest.fixture(params=["ws", "stdio"])
@@ -45,9 +58,12 @@ def old(
 
 def test_everything_of_the_first_generation(server: Server, old: HostedRunner) -> None:
     """One test for each way, because each starts a runtime."""
-    assert old.manifest.label == {"en_US": "Old probe"}
+    assert old.manifest.label == {"en_US": "Old probe", "zh_Hans": "旧探针"}
+    assert old.manifest.description == {"en_US": "Does what it is told.", "zh_Hans": "听话"}
+    assert old.manifest.context == ContextPolicy(ownership="self_managed")
     assert old.manifest.permissions.artifacts == ("metadata", "read")
-    assert [item.name for item in old.manifest.config_schema] == ["tone"]
+    tone = FormItem("string", "tone", {"en_US": "Tone"}, {"en_US": "How it speaks."}, default="calm")
+    assert old.manifest.config_schema == (tone,)
 
     assert texts(on_loop(server, heard(old, context("say 你|好")))) == ["你", "你好"]
     assert texts(on_loop(server, heard(old, context("x" * 3_000_000)))) == ["3000000 characters"]
@@ -69,6 +85,17 @@ def test_everything_of_the_first_generation(server: Server, old: HostedRunner) -
     assert json.loads(answer)[0]["data"]["code"] == "invalid_argument"
 
     assert texts(on_loop(server, heard(old, context("rubbish")))) == ["after the rubbish"]
+    assert texts(on_loop(server, broken_off(old))) == ["…"]
+    unknown = json.loads(texts(on_loop(server, heard(old, context("unknown"))))[0])
+    assert unknown == []  # nothing is asked that this generation has no word for
+
+
+async def broken_off(runner: HostedRunner) -> list[RunResult]:
+    """A run that nobody waits for the end of."""
+    async with aclosing(runner.run(context("sleep"), HostApi(None))) as results:  # type: ignore[arg-type]
+        first = await anext(results)
+    assert isinstance(first, RunResult)
+    return [first]
 
 
 def test_a_slow_taker_fails_alone(server: Server, old: HostedRunner) -> None:
@@ -112,7 +139,56 @@ def test_an_invalid_runner_of_a_list_is_logged_once_per_change(
         wait_until(lambda: next(lists) > 20, 60)
         forget(server, row)
     warned = [line["why"] for line in lines if line["event"] == "plugin runners passed over"]
-    assert [len(why) for why in warned] == [2]
+    assert warned == [PASSED_OVER]
+
+
+def test_what_this_host_does_not_know_of_a_runner_does_not_spoil_it() -> None:
+    listed = RUNNER | {
+        "permissions": {"models": ["invoke", "dream"], "skills": ["run"], "tools": None},
+        "capabilities": {"streaming": True, "telepathy": True, "interrupt": None},
+    }
+    found, passed_over = read_runners(V1(), [listed])
+    manifest = found[OLD]
+    assert (passed_over, manifest.permissions) == ([], Permissions(models=("invoke",)))
+    assert manifest.capabilities == Capabilities(streaming=True)
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        (None, "an entry that is no object: "),
+        ({"plugin_author": 1}, "1/?/?: plugin_name is missing"),
+        (RUNNER | {"permissions": {"models": "all"}}, "old/probe/default: Expected `array`, got `str`"),
+        (RUNNER | {"config": [{"type": "string"}]}, "old/probe/default: Object missing required field"),
+    ],
+)
+def test_a_runner_that_is_passed_over_is_named_with_the_reason(entry: Any, why: str) -> None:
+    found, passed_over = read_runners(V1(), [entry])
+    assert (found, len(passed_over)) == ({}, 1)
+    assert passed_over[0].startswith(why)
+
+
+def test_the_sdk_of_june_is_told_what_its_entities_allow(
+    server: Server, enter_runtime: Callable[..., PluginRuntime], make_client: Callable[..., Client]
+) -> None:
+    """Its HistoryPage and its AgentInput forbid every key but their own."""
+    client = make_client()
+    with old_runtime_process("june") as url:
+        row = enter_runtime(url=url)
+        june = wait_for(server, JUNE)
+        assert june.manifest.title == "June probe"
+        file = ArtifactRef(artifact_id="file-1", artifact_type="image", mime_type="image/png")
+        asked = context("context", input=AgentInput(text="context", attachments=(file,)))
+        told = json.loads(texts(on_loop(server, heard(june, asked)))[0])
+        with bound(client, JUNE):
+            talk = client.start("first")["conversation_id"]
+            page = said(client, "call history_page", conversation_id=talk)[1]
+        forget(server, row)
+    keys = ["type", "mime_type", "size", "name", "source", "url", "content", "id"]
+    assert [list(one) for one in told["input"]["attachments"]] == [keys]
+    newest = json.loads(page)[0]["data"]["items"][0]
+    assert (newest["content"], newest["attachment_refs"]) == ("5 characters", [])
+    assert "artifact_refs" not in newest
 
 
 def test_a_program_that_is_not_allowed_is_not_started(

@@ -1,0 +1,19 @@
+"""Staff see which runners of a plugin runtime are passed over, and why."""
+
+from typing import ClassVar
+
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies: ClassVar = [("agents", "0008_binding_prompt")]
+
+    operations: ClassVar = [
+        migrations.AddField(
+            "pluginruntime",
+            "passed_over",
+            models.JSONField(
+                db_default=models.Value([], models.JSONField()), default=list, editable=False
+            ),
+        ),
+    ]
