@@ -130,7 +130,7 @@ class RunnerEncoder:
             data=payload,
             usage=usage,
             sequence=self._sequence,
-            timestamp=event.at,
+            timestamp=event.at // 1000,
         )
         return (Frame(kind, _encode(result), event.seq),)
 

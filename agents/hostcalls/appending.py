@@ -48,6 +48,6 @@ async def append(session: Session, ask: asks.AppendResult) -> records.RunEventRe
         sequence=session.appended,
         type=said.type,
         data=said.data,
-        created_at=round(time.time() * 1000),
+        created_at=int(time.time()),
         source="runner",
     )

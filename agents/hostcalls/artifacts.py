@@ -155,8 +155,8 @@ async def _made(scene: Scene, artifact_id: str) -> _Held | None:
         conversation_id=thread_id.hex if thread_id else None,
         run_id=run_id.hex,
         runner_id=runner_id,
-        created_at=_ms(made),
-        expires_at=_ms(ends) if ends else None,
+        created_at=_seconds(made),
+        expires_at=_seconds(ends) if ends else None,
         metadata=more,
     )
     return _Held(told)
@@ -180,7 +180,7 @@ async def _sent(scene: Scene, artifact_id: str) -> _Held | None:
         name=path.rpartition("/")[2],
         source="upload",
         conversation_id=scene.thread_id.hex,
-        created_at=_ms(made),
+        created_at=_seconds(made),
     )
     return _Held(told, (bucket, path))
 
@@ -230,8 +230,8 @@ def _mime(content: bytes, said: str | None) -> str:
     return given if given.isascii() and "/" in given else "application/octet-stream"
 
 
-def _ms(at: datetime) -> int:
-    return round(at.timestamp() * 1000)
+def _seconds(at: datetime) -> int:
+    return int(at.timestamp())
 
 
 def _uuid(given: str) -> UUID | None:

@@ -44,14 +44,14 @@ async def agent_context(context: RunContext, scene: Scene) -> AgentRunContext:
     """The context of one run, for the runner of its scene."""
     asked = _asked(context)
     event_type = MESSAGE if asked is not None else DECIDED
-    now_ms = round(time.time() * 1000)
+    now = int(time.time())
     return AgentRunContext(
         run_id=scene.run_id.hex,
-        trigger=told.Trigger(event_type, "api", now_ms),
+        trigger=told.Trigger(event_type, "api", now),
         event=told.EventContext(
             event_id=f"{scene.run_id.hex}-1",
             event_type=event_type,
-            event_time=now_ms,
+            event_time=now,
             source="api",
             source_event_type=context.request.dialect,
             data={} if asked is not None else {"outcomes": _outcomes(context)},

@@ -132,7 +132,7 @@ async def _record(scene: Scene, run_id: UUID, event: RunEvent) -> records.EventR
     return records.EventRecord(
         event_id=event_id,
         event_type=_type(event),
-        event_time=event.at,
+        event_time=event.at // 1000,
         source="api" if received else "runner",
         conversation_id=conversation,
         thread_id=conversation,
@@ -143,7 +143,7 @@ async def _record(scene: Scene, run_id: UUID, event: RunEvent) -> records.EventR
         input_summary=summary,
         seq=event.seq,
         cursor=event_id,
-        created_at=event.at,
+        created_at=event.at // 1000,
         metadata={"run_id": run_id.hex},
     )
 

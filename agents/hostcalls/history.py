@@ -22,7 +22,7 @@ _ROLES: Final = ("user", "assistant", "tool")
 _COLUMNS: Final = """
 SELECT m.id, m.run_id, m.role, left(m.content, 4000), m.tool_name,
     m.metadata->'tool_agent_output'->>'tool_call_id', m.metadata->'user_message_attachments',
-    floor(extract(epoch FROM m.created_at) * 1000)::bigint, run.thread_seq, m.seq
+    floor(extract(epoch FROM m.created_at))::bigint, run.thread_seq, m.seq
 FROM conversations_message m JOIN conversations_run run ON run.id = m.run_id
 WHERE m.thread_id = %(thread_id)s AND m.owner_id = %(user_id)s AND m.seq IS NOT NULL
     AND m.role = ANY(%(roles)s) AND (run.thread_seq, run.id) < (%(now)s, %(run_id)s)
@@ -130,7 +130,7 @@ def _place(cursor: str | None, otherwise: int) -> tuple[int, int]:
 
 
 def _item(scene: Scene, row: Any, *, files: bool) -> records.TranscriptItem:
-    message_id, run_id, role, content, tool, call_id, attached, at_ms, run_seq, seq = row
+    message_id, run_id, role, content, tool, call_id, attached, at, run_seq, seq = row
     conversation = scene.thread_id.hex if scene.thread_id else None
     return records.TranscriptItem(
         transcript_id=message_id.hex,
@@ -144,7 +144,7 @@ def _item(scene: Scene, row: Any, *, files: bool) -> records.TranscriptItem:
         artifact_refs=_refs(attached) if files else [],
         seq=seq,
         cursor=f"{run_seq}.{seq}",
-        created_at=at_ms,
+        created_at=at,
     )
 
 

@@ -1,4 +1,7 @@
-"""What Host calls answer with, under the keys that the SDK reads (specs/runner-host.md)."""
+"""What Host calls answer with, under the keys that the SDK reads (specs/runner-host.md).
+
+Times (`event_time`, `created_at`, `expires_at`) are epoch seconds.
+"""
 
 from __future__ import annotations
 

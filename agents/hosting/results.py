@@ -28,7 +28,10 @@ TYPES: Final = frozenset(
 
 
 class RunResult(Struct, frozen=True, kw_only=True):
-    """`AgentRunResult`, as runners say it and as the `runner` dialect gives it out."""
+    """`AgentRunResult`, as runners say it and as the `runner` dialect gives it out.
+
+    `timestamp`: epoch seconds.
+    """
 
     run_id: str
     type: str

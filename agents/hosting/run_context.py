@@ -1,4 +1,7 @@
-"""What a runner is told of its run: the event first, handles for the rest (seed §4)."""
+"""What a runner is told of its run: the event first, handles for the rest (seed §4).
+
+Times (`timestamp`, `event_time`, `deadline_at`) are epoch seconds.
+"""
 
 from __future__ import annotations
 

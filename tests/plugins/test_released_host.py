@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
@@ -65,6 +67,26 @@ def test_a_run_streams_into_the_log_and_the_history(client: Client) -> None:
     assert answer.startswith("Hello 世界")
     stored = Message.objects.filter(run_id=run_id, role="assistant").values_list("content", flat=True)
     assert "".join(stored) == answer
+
+
+def test_the_real_sdk_reads_our_times(client: Client) -> None:
+    """`datetime.fromtimestamp(ctx.event.event_time)` is what a plugin does with them."""
+    with bound(client, PROBE):
+        earlier = client.start("before")
+        client.wait_for(earlier["run_id"], "completed")
+        _, (told, history, events) = done(
+            client,
+            ["context"],
+            ["api", "history_page", []],
+            ["api", "event_page", []],
+            conversation_id=earlier["conversation_id"],
+        )
+    times = [told["ok"]["trigger"]["timestamp"], told["ok"]["event"]["event_time"]]
+    times += [one["created_at"] for one in history["ok"]["items"]]
+    times += [one["event_time"] for one in events["ok"]["items"]]
+    ages = [time.time() - datetime.fromtimestamp(one, UTC).timestamp() for one in times]
+    assert len(ages) > 4
+    assert -1 < min(ages) <= max(ages) < 60
 
 
 def test_models_are_asked_whole_and_streamed(
