@@ -2,7 +2,8 @@
 
 A runner is somebody's code: it may complete a message that it did not stream, stream on after that,
 answer a call that it never made. What goes to the log has each thing begun before it goes on and
-closed once, and a message's words are those that were streamed; so no dialect has to mend it.
+closed once, and a message's words are those that were streamed or, where its completion `replaces`
+them, the completion's; so no dialect has to mend it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class InOrder:
                 if message_id in self._whole or not text:
                     return ()
             case events.MessageCompleted(body):
-                return self._complete(body)
+                return self._complete(body, replaces=fact.replaces)
             case events.ToolCallStarted(call_id, kind=kind):
                 if call_id in self._called:
                     return ()
@@ -49,8 +50,9 @@ class InOrder:
                 self._stages.discard(stage)
         return (fact,)
 
-    def _complete(self, body: events.MessageBody) -> Iterable[Fact]:
-        """A whole message: words that were not streamed are, and streamed ones win over others."""
+    def _complete(self, body: events.MessageBody, *, replaces: bool) -> Iterable[Fact]:
+        """A whole message: words that were not streamed are, and streamed ones win over others, unless
+        the runner's contract says that the whole replaces them."""
         if body.role == "reasoning":  # which may have the id of its answer, and is not held to its words
             if f"reasoning:{body.message_id}" not in self._whole:
                 self._whole.add(f"reasoning:{body.message_id}")
@@ -60,11 +62,13 @@ class InOrder:
             return
         self._whole.add(body.message_id)
         streamed = self._said(body.message_id)
-        if not body.content.startswith(streamed):
+        if body.content.startswith(streamed):
+            replaces = False
+        elif not replaces:
             body = msgspec.structs.replace(body, content=streamed)
-        elif body.role == "assistant" and len(body.content) > len(streamed):
+        if not replaces and body.role == "assistant" and len(body.content) > len(streamed):
             yield events.MessageDelta(body.message_id, body.content[len(streamed) :])
-        yield events.MessageCompleted(body)
+        yield events.MessageCompleted(body, replaces)
 
     def _answer(self, completed: events.ToolCallCompleted) -> Iterable[Fact]:
         """An outcome: its call is begun before it if the runner did not say so.

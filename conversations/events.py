@@ -130,8 +130,11 @@ class MessageDelta(Struct, frozen=True, tag="message.delta"):
     text: str
 
 
-class MessageCompleted(Struct, frozen=True, tag="message.completed"):
+class MessageCompleted(Struct, frozen=True, tag="message.completed", omit_defaults=True):
+    """A whole message; with `replaces` its words stand in place of the pieces that were streamed."""
+
     message: MessageBody
+    replaces: bool = False
 
 
 class ToolCallStarted(Struct, frozen=True, tag="tool.call.started", omit_defaults=True):

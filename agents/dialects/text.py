@@ -152,6 +152,8 @@ class TextEncoder:
         match event.fact:
             case events.MessageDelta(_, text):
                 return self._deltas(event.seq, text)
+            case events.MessageCompleted(body, replaces=True):
+                return self._deltas(event.seq, f"\n\n{body.content}")  # what was said stays said
             case events.RunQueued():
                 return self._frame(event, "status", {"state": "queued"})
             case events.RunStarted():

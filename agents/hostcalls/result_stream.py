@@ -1,8 +1,11 @@
 """A runner's results as canonical facts: increments, checks, and one ending whatever it says (seed §6).
 
-`message.delta` holds all of the text so far, and becomes what is new of it. State and artifacts are
-written when they are said; an action goes through the same door as a Host call. A result that breaks
-the contract ends the run with `runner.protocol_error`; one of an unknown type is ignored and logged.
+A `message.delta` is a piece of its message (seed §6.3). It is all of the text so far where it says so
+(`all_content`), and where its runner's generation has it so (`snapshots`: a plugin runtime's Host puts
+each in the place of the one before); then it becomes what is new of it. Nothing is guessed. State and
+artifacts are written when they are said; an action goes through the same door as a Host call. A result
+that breaks the contract ends the run with `runner.protocol_error`; one of an unknown type is ignored and
+logged.
 """
 
 from __future__ import annotations
@@ -33,13 +36,19 @@ _LONGEST_WORDS: Final = 2_000
 
 
 class ResultStream:
-    """One run's results on their way to the log. With `whole` only whole messages are delivered."""
+    """One run's results on their way to the log.
 
-    def __init__(self, session: Session, message_id: str, *, whole: bool) -> None:
+    With `whole` only whole messages are delivered; with `snapshots` each delta is all the text so far.
+    """
+
+    def __init__(
+        self, session: Session, message_id: str, *, whole: bool, snapshots: bool = False
+    ) -> None:
         self.ended = False
         self._session = session
         self._first_id = message_id
         self._whole = whole
+        self._snapshots = snapshots
         self._spoken = 0
         self._open: str | None = None
         self._text = ""
@@ -123,26 +132,26 @@ class ResultStream:
         return []
 
     def _delta(self, chunk: MessageChunk) -> Iterator[Fact]:
-        """What is new of the text so far; a runner that says increments is understood too."""
+        """What is new of the message."""
         text = text_in(chunk.content) if chunk.all_content is None else chunk.all_content
+        is_whole = self._snapshots or chunk.all_content is not None
         if chunk.resp_message_id and self._text and chunk.resp_message_id != self._open:
             yield from self._close()
         if not self._text:
             self._open = chunk.resp_message_id
-        if not text.startswith(self._text):
-            if self._text.startswith(text):
-                return
-            if chunk.all_content is not None:  # it thought again: what was said stays a message
-                yield from self._close()
-            else:
-                text = self._text + text
+        if not is_whole:
+            text = self._text + text
+        elif self._text.startswith(text):
+            return  # one that was overtaken
+        elif not text.startswith(self._text):  # it thought again: what was said stays a message
+            yield from self._close()
         self._text = text
         if not self._whole and len(text) > len(self._said):
             yield events.MessageDelta(self._message_id, text[len(self._said) :])
             self._said = text
 
     def _message(self, message: Message) -> Iterator[Fact]:
-        """A whole message; its words win over its snapshots only where those were not delivered."""
+        """A whole message; its words replace those of its deltas, delivered or not (seed §6.4)."""
         text = text_in(message.content)
         if message.role not in ("assistant", "tool"):
             return
@@ -157,7 +166,9 @@ class ResultStream:
         """Finish the message that is open, with the files that were made for it."""
         text, message_id = self._text, self._message_id
         metadata = {"artifact_refs": self._files} if self._files else {}
-        yield events.MessageCompleted(events.MessageBody(message_id, "assistant", text, metadata))
+        body = events.MessageBody(message_id, "assistant", text, metadata)
+        differs = not text.startswith(self._said) and text.strip() != self._said.strip()
+        yield events.MessageCompleted(body, replaces=differs)
         self._spoken, self._last = self._spoken + 1, text
         self._open, self._text, self._said, self._files = None, "", "", []
 

@@ -77,7 +77,12 @@ class Hosted:
         desk.register(session)
         try:
             whole = self._binding.delivery == "whole"
-            stream = ResultStream(session, context.message_id, whole=whole)
+            stream = ResultStream(
+                session,
+                context.message_id,
+                whole=whole,
+                snapshots=getattr(self._runner, "snapshots", False),
+            )
             session.take = stream.take
             session.late_s = getattr(self._runner, "late_s", 0.0)
             told = await agent_context(context, session.scene)

@@ -20,8 +20,8 @@ base64 on the wire (`value` is `value_base64` there) and bytes in process.
 | `api` | `HostApi`: what a runner is handed; `runner`: the contract of a runner |
 
 A runner has a `manifest` and `run(context, host) -> AsyncGenerator[RunResult | Fact]`. It may say
-results of the seed (`message.delta` holds all of the text so far) or our canonical facts (true
-increments).
+results of the seed or our canonical facts. A `message.delta` is a piece (`results.piece`) or, with
+`all_content`, all of the text so far (`results.delta`); a `message.completed` replaces its pieces.
 
 **One door.** `HostApi` only makes asks; each goes to `Calls.call(action, ask)` or
 `Calls.stream(action, ask)`. In process that is `agents.hostcalls.session.Session`, made for one run

@@ -1,8 +1,8 @@
 """Messages as runners and the Host exchange them (specs/runner-host.md, shared message entities).
 
-A chunk from the Host's model stream is a true increment and the last has `is_final`; a chunk in a
-runner's `message.delta` holds all of the text so far. Two conventions on one class; the seed has them
-so.
+A chunk from the Host's model stream is a true increment and the last has `is_final`. A chunk in a
+runner's `message.delta` is a piece too, but all of the text so far from a plugin runtime (the Host of
+its SDK puts each in the place of the one before) and wherever it stands in `all_content`.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class RunResult(Struct, frozen=True, kw_only=True):
 
 
 class Said(Struct, frozen=True):
-    """What a `message.delta` holds: all of the text so far."""
+    """What a `message.delta` holds: a piece, and all of the text so far where `all_content` says it."""
 
     chunk: MessageChunk
 
@@ -107,7 +107,15 @@ class Failed(Struct, frozen=True):
 
 def delta(run_id: str, text_so_far: str, *, message_id: str | None = None) -> RunResult:
     """All of a message's text so far."""
-    chunk = MessageChunk(role="assistant", content=text_so_far, resp_message_id=message_id)
+    chunk = MessageChunk(
+        role="assistant", content=text_so_far, all_content=text_so_far, resp_message_id=message_id
+    )
+    return _result(run_id, MESSAGE_DELTA, Said(chunk))
+
+
+def piece(run_id: str, text: str, *, message_id: str | None = None) -> RunResult:
+    """The next piece of a message's text."""
+    chunk = MessageChunk(role="assistant", content=text, resp_message_id=message_id)
     return _result(run_id, MESSAGE_DELTA, Said(chunk))
 
 

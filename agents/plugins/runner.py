@@ -31,6 +31,7 @@ _MOST_INVALID: Final = 100
 class PluginRunner:
     """One discovered runner, on the connection where it was found."""
 
+    snapshots = True  # LangBot's Host puts each delta in the place of the one before
     late_s = 1.0  # the released runtime writes documents in threads, which change places
 
     def __init__(self, manifest: RunnerManifest, link: Link) -> None:

@@ -72,6 +72,8 @@ class Mended:
         match fact:
             case MessageDelta(message_id, text):
                 return self._say(message_id, text)
+            case events.MessageCompleted(body) if body.role == "assistant" and fact.replaces:
+                return self._replace(body)
             case events.MessageCompleted(body) if body.role == "assistant":
                 return self._complete(body)
             case UpstreamRaw():
@@ -99,6 +101,15 @@ class Mended:
         message, rest = self._message, self._close()
         whole = msgspec.structs.replace(body, content=message.delivered)
         return (*said, *rest, events.MessageCompleted(whole))
+
+    def _replace(self, body: MessageBody) -> Iterable[Fact]:
+        """A message whose words stand in place of those that were streamed, mended as a whole."""
+        self._message = _Message(body.message_id)
+        self._message.add(body.content)
+        final = self._message
+        self._close()
+        whole = msgspec.structs.replace(body, content=final.delivered)
+        return (events.MessageCompleted(whole, replaces=True),)
 
     def _close(self) -> Sequence[Fact]:
         message, self._message = self._message, _Message("")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator
 from typing import Any
 from uuid import UUID
@@ -47,6 +48,78 @@ def test_streaming_replaces_the_chunk_before_and_keeps_one_message_id(client: Cl
     assert stored(run["run_id"]) == ["abc", "more"]
     first, second = f"execution-{run['run_id']}", f"execution-{run['run_id']}-2"
     assert message_ids(run["run_id"]) == [first, second]
+
+
+def test_pieces_are_never_taken_for_snapshots(client: Client) -> None:
+    """Seed §6.3: a delta is a piece; one that says all_content has all of the text so far there."""
+
+    async def says(context: AgentRunContext, host: HostApi) -> AsyncGenerator[RunResult]:
+        for content in ("ha", "ha", "ha", " very", " funny"):
+            chunk: dict[str, Any] = {"role": "assistant", "content": content, "all_content": None}
+            yield RunResult(run_id=context.run_id, type="message.delta", data={"chunk": chunk})
+        chunk = {"role": "assistant", "content": "!", "all_content": "hahaha very funny!"}
+        yield RunResult(run_id=context.run_id, type="message.delta", data={"chunk": chunk})
+
+    with bound(client.user, says):
+        run, frames = finished(client)
+    deltas = [frame.data["delta"] for frame in frames if frame.event == "content_delta"]
+    assert deltas == ["ha", "ha", "ha", " very", " funny", "!"]
+    assert stored(run["run_id"]) == ["hahaha very funny!"]
+
+
+WHOLE = "FINAL ANSWER with citations"
+
+
+@pytest.mark.parametrize(
+    ("dialect", "told"),
+    [
+        ("text", ["draft", " answer", f"\n\n{WHOLE}"]),
+        ("ag-ui", ["draft", " answer", f"\n\n{WHOLE}"]),
+        ("runner", ["draft", "draft answer", WHOLE]),
+        ("responses", ["draft", " answer", WHOLE]),
+        ("agent-api", ["draft", " answer", WHOLE]),
+    ],
+)
+def test_a_whole_message_replaces_what_its_deltas_said(
+    client: Client, dialect: str, told: list[str]
+) -> None:
+    """Seed §6.4: as each wire allows; one that can only add says the whole as a paragraph of its own."""
+
+    async def says(context: AgentRunContext, host: HostApi) -> AsyncGenerator[RunResult]:
+        yield results.piece(context.run_id, "draft")
+        yield results.piece(context.run_id, " answer")
+        yield results.message(context.run_id, WHOLE)
+
+    with bound(client.user, says):
+        run, _ = finished(client)
+    path = f"/api/v1/agent/runs/{run['run_id']}/events"
+    stream = client.http.get(
+        path, params={"dialect": dialect}, headers={"Accept": "text/event-stream"}
+    ).text
+    spoken = [text for line in stream.splitlines() if (text := _words(dialect, line))]
+    assert spoken == told
+    assert stored(run["run_id"]) == [WHOLE]
+
+
+def _words(dialect: str, line: str) -> str:
+    """The words of a frame's line, where it has some."""
+    if not line.startswith(("data: {", "{")):
+        return ""
+    frame = json.loads(line.removeprefix("data: "))
+    match dialect, frame:
+        case "text", {"delta": text}:
+            return str(text)
+        case "ag-ui", {"type": "TEXT_MESSAGE_CONTENT", "delta": text}:
+            return str(text)
+        case "runner", {"data": {"chunk": {"content": text}} | {"message": {"content": text}}}:
+            return str(text)
+        case "responses", {"type": "response.output_text.delta", "delta": text}:
+            return str(text)
+        case "responses", {"type": "response.output_text.done", "text": text}:
+            return str(text)
+        case "agent-api", {"object": "content", "text": text}:
+            return str(text)
+    return ""
 
 
 def test_what_is_not_streamed_is_all_kept(client: Client) -> None:

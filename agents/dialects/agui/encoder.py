@@ -109,7 +109,7 @@ class AgUiEncoder:
             case events.ReasoningDelta(message_id, text):
                 self._say(self._reason(message_id), text)
             case events.MessageCompleted(body):
-                self._complete(body)
+                self._complete(body, replaces=event.fact.replaces)
             case events.ToolCallStarted() as started:
                 self._call(started)
             case events.ToolCallCompleted() as completed:
@@ -195,7 +195,7 @@ class AgUiEncoder:
             return ()
         return (Frame("", said.delta(text, at=event.at, seq=event.seq), event.seq),)
 
-    def _complete(self, body: events.MessageBody) -> None:
+    def _complete(self, body: events.MessageBody, *, replaces: bool) -> None:
         if body.role == "reasoning":
             said = self._reason(body.message_id)
         elif body.message_id in self._said or body.content or body.ui_hints:
@@ -204,7 +204,7 @@ class AgUiEncoder:
             return
         if not said.open:
             return
-        self._say(said, body.content[said.length :])
+        self._say(said, f"\n\n{body.content}" if replaces else body.content[said.length :])
         shown = compile_ui_schema(body.ui_hints)
         said.completed = True
         self._close(said, shown)
