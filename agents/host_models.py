@@ -33,6 +33,7 @@ class StateScope(models.TextChoices):
     ACTOR = "actor"
     SUBJECT = "subject"
     RUNNER = "runner"
+    BINDING = "binding"
 
 
 class HostState(models.Model):

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from agents.hostcalls.session import Session
 from agents.hosting import asks, records
-from agents.hosting.errors import HostRefusal, not_found, too_large
+from agents.hosting.errors import HostRefusal, invalid, not_found, too_large
 from agents.hosting.messages import (
     Content,
     ContentElement,
@@ -146,8 +146,11 @@ def _image(part: ContentElement) -> ImagePart | None:
 
 
 def _generation(extra: dict[str, Any]) -> Generation:
-    """The sampling that the runner asks for; what we have no word for is left out."""
-    known = {name: value for name, value in extra.items() if name in Generation.__struct_fields__}
+    """The sampling that the runner asks for. HostRefusal for what we have no word for."""
+    known = {name: value for name, value in extra.items() if value is not None}
+    if unknown := [name for name in known if name not in Generation.__struct_fields__]:
+        words = ", ".join(Generation.__struct_fields__)
+        raise invalid(f"extra_args: {unknown[0]:.100} is none of {words}.")
     if isinstance(known.get("stop"), str):
         known["stop"] = (known["stop"],)
     try:

@@ -78,6 +78,8 @@ class Scene(Struct, frozen=True, kw_only=True):
                 return self.user_id.hex
             case "subject":
                 return self.subject_id
+            case "binding":
+                return str(self.binding.id) if self.binding.id else ""
         return self.runner_id[:100]
 
 

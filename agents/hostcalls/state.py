@@ -9,14 +9,15 @@ import msgspec
 from psycopg.types.json import Jsonb
 
 from agents import rows
-from agents.cleaning import clean_value
+from agents.cleaning import clean_text, clean_value
 from agents.hostcalls.session import Scene, Session
 from agents.hosting import asks, records
 from agents.hosting.errors import invalid, too_large, unauthorized
-from agents.hosting.run_context import SCOPES, RunState, Scope
+from agents.hosting.run_context import INLINED, SCOPES, RunState, Scope
 
 LARGEST: Final = 256 * 1024
 MOST_KEYS: Final = 1_000
+LONGEST_KEY: Final = 200
 _MOST_LISTED: Final = 100
 _INLINED: Final = 200
 _INLINED_BYTES: Final = 256 * 1024
@@ -64,7 +65,7 @@ async def put(session: Session, ask: asks.SetState) -> records.Done:
     asked = _of(scene, ask.scope) | {
         "key": _key(ask.key),
         "value": Jsonb(_storable(ask.value)),
-        "owner_id": None if ask.scope == "runner" else scene.user_id,
+        "owner_id": scene.user_id if ask.scope in ("conversation", "actor", "subject") else None,
         "thread_id": scene.thread_id if ask.scope == "conversation" else None,
         "most": MOST_KEYS,
     }
@@ -84,14 +85,17 @@ async def keys(session: Session, ask: asks.ListState) -> records.StateKeys:
     if ask.limit < 1:
         raise invalid("limit must be > 0")
     limit = min(ask.limit, _MOST_LISTED)
-    asked = _of(session.scene, ask.scope) | {"prefix": ask.prefix or "", "limit": limit + 1}
+    asked = _of(session.scene, ask.scope) | {
+        "prefix": checked_key(ask.prefix or "", LONGEST_KEY, name="prefix"),
+        "limit": limit + 1,
+    }
     found = [key for (key,) in await rows.every(_LIST, asked)]
     return records.StateKeys(tuple(found[:limit]), len(found) > limit)
 
 
 async def snapshot(scene: Scene) -> RunState:
     """What the run begins with, of the scopes that it may use: the newest values, as far as they fit."""
-    held = [(scope, key) for scope in SCOPES if (key := _scope_key(scene, scope))]
+    held = [(scope, key) for scope in INLINED if (key := _scope_key(scene, scope))]
     if not held:
         return RunState()
     asked: dict[str, Any] = {
@@ -102,7 +106,7 @@ async def snapshot(scene: Scene) -> RunState:
         "limit": _INLINED,
         "bytes": _INLINED_BYTES // 4,
     }
-    found: dict[str, dict[str, Any]] = {scope: {} for scope in SCOPES}
+    found: dict[str, dict[str, Any]] = {scope: {} for scope in INLINED}
     room = _INLINED_BYTES
     for scope, key, value in await rows.every(_SNAPSHOT, asked):
         room -= len(msgspec.json.encode(value))
@@ -136,9 +140,18 @@ def _scope_key(scene: Scene, scope: Scope) -> str:
 
 def _key(given: str) -> str:
     """The key as it is stored; the seed's own runners know one by an older name."""
-    if "\x00" in given:
-        raise invalid("key holds a NUL character")
-    return _ALIASES.get(given, given)
+    if not given:
+        raise invalid("key is empty")
+    return _ALIASES.get(given, checked_key(given, LONGEST_KEY))
+
+
+def checked_key(given: str, longest: int, *, name: str = "key") -> str:
+    """A key that the database can hold. HostRefusal for one that is too long, or that no text is."""
+    if len(given) > longest:
+        raise invalid(f"{name} has {len(given)} characters; at most {longest} are kept", limit=longest)
+    if "\x00" in given or clean_text(given) != given:
+        raise invalid(f"{name} holds a NUL character or half of a surrogate pair")
+    return given
 
 
 def _storable(value: Any) -> Any:

@@ -6,11 +6,13 @@ from typing import Any, Final
 
 from agents import rows
 from agents.hostcalls.session import Scene, Session
+from agents.hostcalls.state import checked_key
 from agents.hosting import asks, records
 from agents.hosting.errors import invalid, not_found, too_large
 
 LARGEST: Final = 10 * 1024 * 1024
 MOST_KEYS: Final = 1_000
+LONGEST_KEY: Final = 500
 _OF: Final = "area = %(area)s::text AND holder = %(holder)s::text"
 _GET: Final = f"SELECT content FROM agents_hostblob WHERE {_OF} AND key = %(key)s::text"
 _SET: Final = f"""
@@ -59,7 +61,10 @@ async def delete(session: Session, ask: asks.DeleteStored) -> records.Nothing:
 
 async def keys(session: Session, ask: asks.ListStored) -> records.StorageKeys:
     """The keys in order."""
-    asked = _of(session.scene, ask.area) | {"prefix": _key(ask.prefix or ""), "most": MOST_KEYS}
+    asked = _of(session.scene, ask.area) | {
+        "prefix": checked_key(ask.prefix or "", LONGEST_KEY, name="prefix"),
+        "most": MOST_KEYS,
+    }
     return records.StorageKeys(tuple(key for (key,) in await rows.every(_LIST, asked)))
 
 
@@ -76,6 +81,6 @@ def _of(scene: Scene, area: str) -> dict[str, Any]:
 
 
 def _key(given: str) -> str:
-    if "\x00" in given:
-        raise invalid("key holds a NUL character")
-    return given
+    if not given:
+        raise invalid("key is empty")
+    return checked_key(given, LONGEST_KEY)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
 from agents.hosting import asks, records
+from agents.hosting.errors import invalid
 from agents.hosting.messages import LLMTool, Message, MessageChunk, RetrievalEntry
 
 
@@ -49,25 +50,33 @@ class Models(_Group):
     """`model_id` is one of `context.resources.models`."""
 
     async def invoke(
-        self, model_id: str, messages: Sequence[Message], *, tools: Sequence[LLMTool] = (), **extra: Any
+        self,
+        model_id: str,
+        messages: Sequence[Message],
+        tools: Sequence[LLMTool] | None = None,
+        extra_args: dict[str, Any] | None = None,
     ) -> Message:
-        """One whole answer."""
+        """One whole answer. `extra_args` go to the provider; one that we have no word for is refused."""
         found: records.Invoked = await self._calls.call(
-            "invoke_llm", _invoke(model_id, messages, tools, extra)
+            "invoke_llm", _invoke(model_id, messages, tools, extra_args)
         )
         return found.message
 
     async def stream(
-        self, model_id: str, messages: Sequence[Message], *, tools: Sequence[LLMTool] = (), **extra: Any
+        self,
+        model_id: str,
+        messages: Sequence[Message],
+        tools: Sequence[LLMTool] | None = None,
+        extra_args: dict[str, Any] | None = None,
     ) -> AsyncGenerator[MessageChunk]:
-        """Increments; the last `is_final` and holds the tool calls."""
-        said = self._calls.stream("invoke_llm_stream", _invoke(model_id, messages, tools, extra))
+        """Increments; the last `is_final` and holds the tool calls. `extra_args` as in `invoke`."""
+        said = self._calls.stream("invoke_llm_stream", _invoke(model_id, messages, tools, extra_args))
         async with aclosing(said) as chunks:
             async for one in chunks:
                 yield one.chunk
 
     async def rerank(
-        self, model_id: str, query: str, documents: Sequence[str], *, top_k: int | None = None
+        self, model_id: str, query: str, documents: Sequence[str], top_k: int | None = None
     ) -> Sequence[records.Ranked]:
         """Which documents fit best, the best first."""
         ask = asks.Rerank(
@@ -84,10 +93,16 @@ class Models(_Group):
 
 
 def _invoke(
-    model_id: str, messages: Sequence[Message], tools: Sequence[LLMTool], extra: dict[str, Any]
+    model_id: str,
+    messages: Sequence[Message],
+    tools: Sequence[LLMTool] | None,
+    extra: dict[str, Any] | None,
 ) -> asks.InvokeModel:
     return asks.InvokeModel(
-        llm_model_uuid=model_id, messages=list(messages), funcs=list(tools), extra_args=extra
+        llm_model_uuid=model_id,
+        messages=list(messages),
+        funcs=list(tools or ()),
+        extra_args=extra or {},
     )
 
 
@@ -114,7 +129,7 @@ class Tools(_Group):
 
 class Knowledge(_Group):
     async def retrieve(
-        self, kb_id: str, query_text: str, *, top_k: int = 5, filters: dict[str, Any] | None = None
+        self, kb_id: str, query_text: str, top_k: int = 5, filters: dict[str, Any] | None = None
     ) -> Sequence[RetrievalEntry]:
         """The pieces that fit best, the best first."""
         ask = asks.Retrieve(kb_id=kb_id, query_text=query_text, top_k=top_k, filters=filters)
@@ -123,13 +138,29 @@ class Knowledge(_Group):
 
 
 class History(_Group):
-    async def page(self, **asked: Any) -> records.HistoryPage:
-        """`conversation_id, before_cursor, after_cursor, limit, direction, include_artifacts`."""
-        found: records.HistoryPage = await self._calls.call("history_page", asks.PageHistory(**asked))
+    async def page(
+        self,
+        conversation_id: str | None = None,
+        before_cursor: str | None = None,
+        after_cursor: str | None = None,
+        limit: int = 50,
+        direction: Literal["backward", "forward"] = "backward",
+        include_artifacts: bool = False,
+    ) -> records.HistoryPage:
+        """A page of what was said before this run: backward the newest first, forward the oldest."""
+        ask = asks.PageHistory(
+            conversation_id=conversation_id,
+            before_cursor=before_cursor,
+            after_cursor=after_cursor,
+            limit=limit,
+            direction=direction,
+            include_artifacts=include_artifacts,
+        )
+        found: records.HistoryPage = await self._calls.call("history_page", ask)
         return found
 
     async def search(
-        self, query: str, *, filters: dict[str, Any] | None = None, top_k: int = 10
+        self, query: str, filters: dict[str, Any] | None = None, top_k: int = 10
     ) -> records.HistoryFound:
         """`filters`: roles, item_types, conversation_id."""
         ask = asks.SearchHistory(query=query, filters=filters, top_k=top_k)
@@ -142,9 +173,22 @@ class Events(_Group):
         found: records.EventRecord = await self._calls.call("event_get", asks.GetEvent(event_id))
         return found
 
-    async def page(self, **asked: Any) -> records.EventPage:
-        """`conversation_id, event_types, before_cursor, limit`; the newest first."""
-        found: records.EventPage = await self._calls.call("event_page", asks.PageEvents(**asked))
+    async def page(
+        self,
+        before_cursor: str | None = None,
+        limit: int = 50,
+        *,
+        conversation_id: str | None = None,
+        event_types: list[str] | None = None,
+    ) -> records.EventPage:
+        """A page of the conversation's events, the newest first."""
+        ask = asks.PageEvents(
+            conversation_id=conversation_id,
+            event_types=event_types,
+            before_cursor=before_cursor,
+            limit=limit,
+        )
+        found: records.EventPage = await self._calls.call("event_page", ask)
         return found
 
 
@@ -156,7 +200,7 @@ class Artifacts(_Group):
         return found
 
     async def read_range(
-        self, artifact_id: str, *, offset: int = 0, length: int | None = 65_536
+        self, artifact_id: str, offset: int = 0, length: int | None = 65_536
     ) -> records.ArtifactRead:
         ask = asks.ReadArtifact(artifact_id=artifact_id, offset=offset, limit=length)
         found: records.ArtifactRead = await self._calls.call("artifact_read", ask)
@@ -171,7 +215,7 @@ class Artifacts(_Group):
 
 
 class State(_Group):
-    """Small JSON values by scope (conversation, actor, subject, runner) and key."""
+    """Small JSON values by scope (conversation, actor, subject, runner, binding) and key."""
 
     async def get(self, scope: str, key: str) -> Any:
         found: records.StateValue = await self._calls.call("state_get", asks.GetState(scope, key))
@@ -185,9 +229,7 @@ class State(_Group):
         found: records.Done = await self._calls.call("state_delete", asks.DeleteState(scope, key))
         return found.success
 
-    async def list(
-        self, scope: str, *, prefix: str | None = None, limit: int = 100
-    ) -> records.StateKeys:
+    async def list(self, scope: str, prefix: str | None = None, limit: int = 100) -> records.StateKeys:
         ask = asks.ListState(scope=scope, prefix=prefix, limit=limit)
         found: records.StateKeys = await self._calls.call("state_list", ask)
         return found
@@ -203,12 +245,16 @@ class Storage(_Group):
         return found.value
 
     async def set(self, area: str, key: str, value: bytes) -> None:
+        """Keep the bytes. HostRefusal `invalid_argument` for a value that is no bytes."""
+        if not isinstance(value, bytes | bytearray | memoryview):
+            raise invalid("A stored value is bytes.")
+        value = bytes(value)
         await self._calls.call("set_binary_storage", asks.SetStored(key=key, value=value, area=area))
 
     async def delete(self, area: str, key: str) -> None:
         await self._calls.call("delete_binary_storage", asks.DeleteStored(key=key, area=area))
 
-    async def list(self, area: str, *, prefix: str | None = None) -> Sequence[str]:
+    async def list(self, area: str, prefix: str | None = None) -> Sequence[str]:
         found: records.StorageKeys = await self._calls.call(
             "get_binary_storage_keys", asks.ListStored(prefix=prefix, area=area)
         )
@@ -219,7 +265,6 @@ class Platform(_Group):
     async def request_action(
         self,
         action: str,
-        *,
         target: dict[str, Any] | None = None,
         payload: dict[str, Any] | None = None,
     ) -> records.ActionTaken:

@@ -103,18 +103,18 @@ class ReadArtifact(Struct, frozen=True, kw_only=True):
 
 class GetState(Struct, frozen=True):
     scope: Text
-    key: Text
+    key: str
 
 
 class SetState(Struct, frozen=True):
     scope: Text
-    key: Text
+    key: str
     value: Any
 
 
 class DeleteState(Struct, frozen=True):
     scope: Text
-    key: Text
+    key: str
 
 
 class ListState(Struct, frozen=True, kw_only=True):
@@ -124,18 +124,18 @@ class ListState(Struct, frozen=True, kw_only=True):
 
 
 class GetStored(Struct, frozen=True, kw_only=True):
-    key: Annotated[str, Meta(min_length=1, max_length=500)]
+    key: str
     area: str = field(default="plugin", name="owner_type")
 
 
 class SetStored(Struct, frozen=True, kw_only=True):
-    key: Annotated[str, Meta(min_length=1, max_length=500)]
+    key: str
     value: bytes = field(name="value_base64")
     area: str = field(default="plugin", name="owner_type")
 
 
 class DeleteStored(Struct, frozen=True, kw_only=True):
-    key: Annotated[str, Meta(min_length=1, max_length=500)]
+    key: str
     area: str = field(default="plugin", name="owner_type")
 
 

@@ -12,8 +12,10 @@ from msgspec import Struct
 from agents.hosting.messages import ContentElement, Message
 from agents.hosting.resources import AgentResources
 
-Scope = Literal["conversation", "actor", "subject", "runner"]
-SCOPES: tuple[Scope, ...] = ("conversation", "actor", "subject", "runner")
+Scope = Literal["conversation", "actor", "subject", "runner", "binding"]
+SCOPES: tuple[Scope, ...] = ("conversation", "actor", "subject", "runner", "binding")
+INLINED: tuple[Scope, ...] = SCOPES[:4]
+"""The scopes of which a run begins with a snapshot (seed §4.11); `binding` is asked for (§7.7)."""
 
 
 class Trigger(Struct, frozen=True):
