@@ -6,7 +6,7 @@ here: which plugin the runtime vouches for, and which runs are on this connectio
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -17,21 +17,31 @@ from agents.plugins.envelopes import Request
 from agents.plugins.speech import Speech
 
 STARTING: Final = frozenset(("get_plugin_settings", "initialize_plugin_settings"))
+CaughtUp = Callable[[str], Awaitable[None]]
+_AFTER_RESULTS: Final = ("state_", "artifact_")
 _UNNAMED: Final = "an unnamed plugin"
 
 
 def answer(
-    request: Request, speech: Speech | None, runs: Mapping[str, str]
+    request: Request, speech: Speech | None, runs: Mapping[str, str], caught_up: CaughtUp
 ) -> Awaitable[dict[str, Any]] | AsyncGenerator[dict[str, Any]]:
-    """The answer to a plugin's request, whole or in parts; HostRefusal when it is taken."""
+    """The answer to a plugin's request, whole or in parts; HostRefusal when it is taken.
+
+    What reads state or artifacts waits until the results that the run has said before are done
+    (`caught_up`), so that a runner reads what it wrote.
+    """
     action = ACTIONS.get(request.action)
     if action is not None and action.streams:
         return _stream(request, speech, runs)
-    return _call(request, speech, runs)
+    return _call(request, speech, runs, caught_up)
 
 
-async def _call(request: Request, speech: Speech | None, runs: Mapping[str, str]) -> dict[str, Any]:
+async def _call(
+    request: Request, speech: Speech | None, runs: Mapping[str, str], caught_up: CaughtUp
+) -> dict[str, Any]:
     run_id, identity = _who(request, speech, runs)
+    if run_id and run_id in runs and request.action.startswith(_AFTER_RESULTS):
+        await caught_up(run_id)
     found = await desk.call(request.action, request.payload, run_id=run_id, identity=identity)
     return speech.answer(request.action, found) if speech else found
 

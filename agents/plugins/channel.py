@@ -50,6 +50,7 @@ class Channel:
         self._serving = Serving(self._send, answer)
         self._last = random.randrange(100_000)
         self._boxes: dict[int, _Box] = {}
+        self._named: dict[str, _Box] = {}
         self._closed: PipeClosed | None = None
         self._telling: set[asyncio.Task[None]] = set()
 
@@ -117,12 +118,15 @@ class Channel:
         context: dict[str, Any] | None = None,
         idle_s: float,
         heavy: bool = False,
+        name: str = "",
     ) -> AsyncGenerator[dict[str, Any]]:
         """Ask, and give the parts of the answer as they come; left early, a side that cancels is told.
 
+        `name` is what `caught_up` knows it by.
         Refused, TimeoutError after `idle_s` without a part, PipeClosed, Overrun or TooLarge.
         """
         number, box = self._open()
+        self._named[name] = box
         taken, ended = 0, False
         try:
             await self._ask(number, action, payload, context, paced=self.paced, heavy=heavy)
@@ -136,6 +140,7 @@ class Channel:
                 if part.index not in (None, taken):
                     raise Overrun("out of order")
                 yield part.payload
+                box.took_one()
                 if part.index is not None and taken % _ACKNOWLEDGE_EVERY == 0:
                     self.tell("__stream_ack", {"seq_id": number, "index": taken}, context)
         except Refused:
@@ -143,8 +148,15 @@ class Channel:
             raise
         finally:
             self._boxes.pop(number, None)
+            self._named.pop(name, None)
+            box.end()
             if self.cancels and not ended:
                 self.tell("__cancel_action", {"seq_id": number}, context)
+
+    async def caught_up(self, name: str) -> None:
+        """Wait until what came of this stream by now is taken and done with, or the stream is over."""
+        if box := self._named.get(name):
+            await box.caught_up()
 
     def drop(self, run_id: str) -> None:
         """Leave unanswered what is still asked for a run: it is over."""
@@ -201,6 +213,23 @@ class _Box:
         self._queue: asyncio.Queue[tuple[Reply | Exception, int]] = asyncio.Queue()
         self._size = 0
         self._full = False
+        self._came = self._taken = 0
+        self._ended = False
+        self._moved = asyncio.Event()
+
+    async def caught_up(self) -> None:
+        came = self._came
+        while self._taken < came and not self._ended:
+            self._moved.clear()
+            await self._moved.wait()
+
+    def took_one(self) -> None:
+        self._taken += 1
+        self._moved.set()
+
+    def end(self) -> None:
+        self._ended = True
+        self._moved.set()
 
     def put(self, came: Reply | Exception, size: int) -> None:
         if self._full:
@@ -208,6 +237,7 @@ class _Box:
         self._size += size
         if self._size > _LARGEST_BOX:
             self._full, came, size = True, Overrun("not taken in time"), 0
+        self._came += 1
         self._queue.put_nowait((came, size))
 
     async def get(self) -> Reply:

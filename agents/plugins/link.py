@@ -126,7 +126,11 @@ class Link:
         if request.action in asked.STARTING:
             self._expect_news()
             return asked.greeted(request, self._speech)
-        return asked.answer(request, self._speech, self.runs)
+        return asked.answer(request, self._speech, self.runs, self._caught_up)
+
+    async def _caught_up(self, run_id: str) -> None:
+        if self._channel is not None:
+            await self._channel.caught_up(run_id)
 
     async def run(
         self, runner_id: Any, run_id: str, context: Any, *, idle_s: float
@@ -143,7 +147,12 @@ class Link:
         }
         self.runs[run_id] = runner_id.identity
         results = channel.stream(
-            speech.run_action, payload, context=speech.context, idle_s=idle_s, heavy=_is_heavy(context)
+            speech.run_action,
+            payload,
+            context=speech.context,
+            idle_s=idle_s,
+            heavy=_is_heavy(context),
+            name=run_id,
         )
         try:
             async for result in results:

@@ -3,8 +3,8 @@
 It lists what the SDK's own runtime does (git ba12a8b, 30 May 2026): every text with its nulls, keys
 that nobody asked for, and runners that are none; with `june` as the SDK of June 2026 (git b6a9677).
 Its one runner `plugin:old/probe/default` (`…/june`) does what the run's text says: `length`, `say …`,
-`sleep`, `call ACTION JSON`, `rubbish`, `die`, `big N`, `flood N`, `unknown` (the actions it was asked
-for and does not have).
+`snapshots …`, `final DRAFT|WHOLE`, `state KEY VALUE` (said, then read), `sleep`, `call ACTION JSON`,
+`rubbish`, `die`, `big N`, `flood N`, `unknown` (the actions it was asked for and does not have).
 """
 
 from __future__ import annotations
@@ -122,6 +122,9 @@ JUNE = {
     "permissions": ASKS,
     "config": CONFIG,
 }
+NULLS = dict.fromkeys(
+    ("resp_message_id", "name", "tool_calls", "tool_call_id", "provider_specific_fields")
+)
 INVALID = {"plugin_author": "old", "plugin_name": "bad/name", "runner_name": "x"}
 
 
@@ -169,7 +172,8 @@ class Session:
             await self.reply(asked, result | {"sequence": None, "timestamp": None})
 
         async def tell(text: str) -> None:
-            await say("message.delta", chunk={"role": "assistant", "content": text, "is_final": False})
+            more = {"all_content": None, "is_final": False, "msg_sequence": 0}
+            await say("message.delta", chunk=NULLS | more | {"role": "assistant", "content": text})
 
         command, _, rest = context["input"]["text"].partition(" ")
         match command:
@@ -178,13 +182,27 @@ class Session:
                 for piece in rest.split("|"):
                     said += piece
                     await tell(said)
+            case "snapshots":
+                for text in rest.split("|"):
+                    await tell(text)
+            case "final":
+                draft, _, whole = rest.partition("|")
+                await tell(draft)
+                await say("message.completed", message=NULLS | {"role": "assistant", "content": whole})
+            case "state":
+                key, _, value = rest.partition(" ")
+                for number in range(20):
+                    found = {"scope": "conversation", "key": key, "value": f"{value}{number}"}
+                    await say("state.updated", **found)
+                await tell(
+                    json.dumps(await self.call("state_get", context, scope="conversation", key=key))
+                )
             case "sleep":
                 await tell("…")
                 await asyncio.sleep(600)
             case "call":
                 action, _, data = rest.partition(" ")
-                payload = {"run_id": context["run_id"], "caller_plugin_identity": "old/probe"}
-                await tell(json.dumps(await self.ask(action, payload | json.loads(data or "{}"))))
+                await tell(json.dumps(await self.call(action, context, **json.loads(data or "{}"))))
             case "rubbish":
                 await self.send_text("this is no JSON")
                 await tell("after the rubbish")
@@ -203,6 +221,11 @@ class Session:
                 await tell(f"{len(context['input']['text'])} characters")
         await say("run.completed", finish_reason="stop")
         await self.reply(asked, {}, chunk_status="end")
+
+    async def call(self, action: str, context: dict[str, Any], **data: Any) -> list[dict[str, Any]]:
+        """What the Host answers a call of the run's."""
+        payload = {"run_id": context["run_id"], "caller_plugin_identity": "old/probe"}
+        return await self.ask(action, payload | data)
 
     async def send_text(self, text: str) -> None:
         raise NotImplementedError

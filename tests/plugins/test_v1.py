@@ -23,6 +23,7 @@ from agents.plugins import link
 from agents.plugins.speech import read_runners
 from agents.plugins.v1 import V1
 from agents.runners.base import RunFailure
+from conversations.models import Message
 from tests.client import Client
 from tests.conftest import Server
 from tests.mcp_host import wait_until
@@ -151,6 +152,35 @@ def test_what_this_host_does_not_know_of_a_runner_does_not_spoil_it() -> None:
     manifest = found[OLD]
     assert (passed_over, manifest.permissions) == ([], Permissions(models=("invoke",)))
     assert manifest.capabilities == Capabilities(streaming=True)
+
+
+def test_each_delta_of_a_runtime_stands_for_all_before_and_the_whole_for_all_deltas(
+    server: Server, enter_runtime: Callable[..., PluginRuntime], make_client: Callable[..., Client]
+) -> None:
+    """As its own Host has it, which puts each in the place of the one before; nothing is guessed."""
+    client = make_client()
+    with old_runtime_process() as url:
+        row = enter_runtime(url=url)
+        wait_for(server, OLD)
+        with bound(client, OLD):
+            told = [said(client, text) for text in ("snapshots ha|ha|haha|h", "final draft|FINAL")]
+        forget(server, row)
+    assert [answer for _, answer, _ in told] == ["haha", "draft\n\nFINAL"]
+    rows = Message.objects.filter(run_id__in=[run_id for run_id, _, _ in told], role="assistant")
+    assert sorted(row.content for row in rows) == ["FINAL", "haha"]
+
+
+def test_a_runner_reads_the_state_that_it_has_just_said(
+    server: Server, enter_runtime: Callable[..., PluginRuntime], make_client: Callable[..., Client]
+) -> None:
+    client = make_client()
+    with old_runtime_process() as url:
+        row = enter_runtime(url=url)
+        wait_for(server, OLD)
+        with bound(client, OLD):
+            answers = [json.loads(said(client, f"state k{n} v")[1]) for n in range(5)]
+        forget(server, row)
+    assert [one[0]["data"] for one in answers] == [{"value": "v19"}] * 5
 
 
 @pytest.mark.parametrize(
