@@ -1,7 +1,7 @@
 """Build what a hosted runner is told of its run: the event first, handles for the rest (seed §4).
 
-No history is inlined unless the manifest's context policy asks for a recent tail, and then only as
-much as it bounds. What a client sent beside its messages is given as `metadata.params`, without what
+No history is inlined unless the manifest's context policy asks for a tail, and then only as much as it
+bounds. What a client sent beside its messages is given as `metadata.params`, without what
 looks secret.
 """
 
@@ -21,7 +21,7 @@ from agents.hostcalls import history, sealed_config, state
 from agents.hostcalls.grants import Binding
 from agents.hostcalls.session import Scene
 from agents.hosting import run_context as told
-from agents.hosting.manifest import RunnerManifest
+from agents.hosting.manifest import ContextPolicy, RunnerManifest
 from agents.hosting.messages import ContentElement, FunctionCall, Message, ToolCall
 from agents.hosting.run_context import AgentRunContext
 from agents.providers.base import ChatMessage
@@ -38,11 +38,15 @@ _SECRET: Final = re.compile(
 _encode: Final = msgspec.json.Encoder().encode
 _LARGEST_PARAMS: Final = 64 * 1024
 _LONGEST_OUTCOME: Final = 64 * 1024
+_MOST_COUNTED: Final = 10_000
+_USUAL_MESSAGES: Final = 50
+_USUAL_BYTES: Final = 64 * 1024
 
 
 async def agent_context(context: RunContext, scene: Scene) -> AgentRunContext:
     """The context of one run, for the runner of its scene."""
     asked = _asked(context)
+    tail = _tail(context, scene.manifest)
     event_type = MESSAGE if asked is not None else DECIDED
     now = int(time.time())
     return AgentRunContext(
@@ -68,7 +72,7 @@ async def agent_context(context: RunContext, scene: Scene) -> AgentRunContext:
             platform_capabilities=scene.resources.platform_capabilities,
         ),
         resources=scene.resources,
-        context=await _access(scene),
+        context=await _access(context, scene, tail),
         state=await state.snapshot(scene),
         runtime=told.RuntimeContext(
             trace_id=context.request.request_id,
@@ -77,7 +81,7 @@ async def agent_context(context: RunContext, scene: Scene) -> AgentRunContext:
             static_refs=_static_refs(scene),
         ),
         config=await sealed_config.opened(scene.binding, scene.manifest),
-        bootstrap=_bootstrap(context, scene.manifest),
+        bootstrap=None if tail is None else told.Bootstrap(messages=tail),
         metadata={"params": params(context.request.forwarded_props), "model": scene.model},
     )
 
@@ -147,57 +151,91 @@ def _conversation(scene: Scene) -> told.ConversationContext | None:
     )
 
 
-async def _access(scene: Scene) -> told.ContextAccess:
-    may, thread = scene.manifest.permissions, scene.thread_id
-    here = thread is not None
-    apis = told.AvailableApis(
-        history_page=here and "page" in may.history,
-        history_search=here and "search" in may.history,
+async def _access(
+    context: RunContext, scene: Scene, tail: tuple[Message, ...] | None
+) -> told.ContextAccess:
+    apis, thread = _apis(scene), scene.thread_id
+    stored = await history.count_before(scene, _MOST_COUNTED if tail is not None else 1)
+    total = max(stored, _question_at(context))
+    left_out = total - len(tail or ())
+    return told.ContextAccess(
+        conversation_id=thread.hex if thread else None,
+        thread_id=thread.hex if thread else None,
+        latest_cursor=history.latest_cursor(scene),
+        event_seq=1,
+        transcript_seq=scene.thread_seq,
+        has_history_before=left_out > 0,
+        inline_policy=_inline_policy(scene.manifest.context, tail, total=total),
+        available_apis=apis,
+    )
+
+
+def _apis(scene: Scene) -> told.AvailableApis:
+    """What the run may call, of what its manifest says that the runner does call."""
+    may, policy = scene.manifest.permissions, scene.manifest.context
+    here = scene.thread_id is not None
+    files = policy.supports_artifact_pull
+    return told.AvailableApis(
+        history_page=here and policy.supports_history_pull and "page" in may.history,
+        history_search=(
+            here and policy.supports_history_search is not False and "search" in may.history
+        ),
         event_get=here and "get" in may.events,
         event_page=here and "page" in may.events,
-        artifact_metadata="metadata" in may.artifacts,
-        artifact_read="read" in may.artifacts,
+        artifact_metadata=files and "metadata" in may.artifacts,
+        artifact_read=files and "read" in may.artifacts,
         state=any(scene.scope_key(scope) for scope in told.SCOPES if scope in scene.binding.scopes),
         storage=bool(frozenset(may.storage) & frozenset(scene.binding.storage)),
         prompt_get=True,
         run_append_result=True,
     )
-    before = await history.has_before(scene) if apis.history_page or apis.history_search else False
-    return told.ContextAccess(
-        conversation_id=thread.hex if thread else None,
-        thread_id=thread.hex if thread else None,
-        event_seq=1,
-        transcript_seq=scene.thread_seq,
-        has_history_before=before,
-        inline_policy=told.InlinePolicy(mode=_inlines(scene.manifest), delivered_count=1),
-        available_apis=apis,
+
+
+def _inline_policy(
+    policy: ContextPolicy, tail: tuple[Message, ...] | None, *, total: int
+) -> told.InlinePolicy:
+    """What was inlined: nothing but the event, or a tail of the conversation and how much of it."""
+    if tail is None and policy.bootstrap == "none":
+        return told.InlinePolicy(mode="none", reason="bootstrap_none")
+    if tail is None:
+        return told.InlinePolicy(delivered_count=1, reason=policy.ownership)
+    complete = len(tail) == total
+    reason = None if complete else "inline_bounds"
+    if policy.bootstrap == "summary_tail":
+        reason = "host_keeps_no_summary"
+    return told.InlinePolicy(
+        mode="recent_tail",
+        delivered_count=len(tail),
+        source_total_count=total if total < _MOST_COUNTED else None,
+        messages_complete=complete,
+        reason=reason,
     )
 
 
-def _inlines(manifest: RunnerManifest) -> Any:
+def _tail(context: RunContext, manifest: RunnerManifest) -> tuple[Message, ...] | None:
+    """The newest of what was said before, within the runner's bounds; None where it wants none."""
     policy = manifest.context
-    tail = policy.bootstrap == "recent_tail" and policy.max_inline_events > 0
-    return "recent_tail" if tail else "current_event"
-
-
-def _bootstrap(context: RunContext, manifest: RunnerManifest) -> told.Bootstrap | None:
-    """Some of what was said before, for a runner that declares that it wants it, within its bounds."""
-    if _inlines(manifest) != "recent_tail":
+    is_wanted = policy.bootstrap in ("recent_tail", "summary_tail")
+    if policy.bootstrap == "none" or not (is_wanted or policy.ownership != "self_managed"):
         return None
-    policy = manifest.context
-    room = policy.max_inline_bytes or 64 * 1024
+    room = policy.max_inline_bytes or _USUAL_BYTES
+    most = policy.max_inline_events or _USUAL_MESSAGES
     tail: list[Message] = []
-    for said in reversed(context.conversation[: _questions_place(context)]):
+    for said in reversed(context.conversation[: _question_at(context)]):
         room -= len(said.content.encode())
-        if room < 0 or len(tail) == policy.max_inline_events:
+        if room < 0 or len(tail) == most:
             break
         tail.append(_message(said))
-    return told.Bootstrap(messages=tuple(reversed(tail)))
+    return tuple(reversed(tail))
 
 
-def _questions_place(context: RunContext) -> int:
-    """Where the request's own messages begin in the conversation."""
-    return max(0, len(context.conversation) - len(context.request.messages))
+def _question_at(context: RunContext) -> int:
+    """Where the user's newest message stands in the conversation, else where that ends."""
+    said = context.conversation
+    places = (place for place in reversed(range(len(said))) if said[place].role == "user")
+    if _asked(context) is None:
+        return len(said)
+    return next(places, len(said))
 
 
 def _message(said: ChatMessage) -> Message:

@@ -37,10 +37,13 @@ _SEARCH: Final = f"""
 {_COLUMNS} AND conversations_folded(m.content) LIKE conversations_folded(%(like)s)
 ORDER BY run.thread_seq DESC, m.seq DESC LIMIT %(limit)s
 """
-_ANY_BEFORE: Final = """
-SELECT EXISTS (SELECT FROM conversations_message m JOIN conversations_run run ON run.id = m.run_id
-    WHERE m.thread_id = %(thread_id)s AND (run.thread_seq, run.id) < (%(now)s, %(run_id)s))
+_BEFORE: Final = """
+SELECT count(*) FROM (SELECT FROM conversations_message m JOIN conversations_run run ON run.id = m.run_id
+    WHERE m.thread_id = %(thread_id)s AND m.owner_id = %(user_id)s AND m.seq IS NOT NULL
+        AND m.role = ANY(%(roles)s) AND (run.thread_seq, run.id) < (%(now)s, %(run_id)s)
+    LIMIT %(most)s) AS before
 """
+_LAST: Final = 999_999_999
 
 
 async def page(session: Session, ask: asks.PageHistory) -> records.HistoryPage:
@@ -89,12 +92,17 @@ async def search(session: Session, ask: asks.SearchHistory) -> records.HistoryFo
     return records.HistoryFound(items=items, total_count=len(items), query=ask.query)
 
 
-async def has_before(scene: Scene) -> bool:
-    """Whether anything was said in the conversation before the run."""
+async def count_before(scene: Scene, most: int) -> int:
+    """How many messages user and agent said before the run, counted up to `most`."""
     if scene.thread_id is None or scene.thread_seq <= 1:
-        return False
-    found = await rows.one(_ANY_BEFORE, _asked(scene, _ROLES))
-    return bool(found and found[0])
+        return 0
+    found = await rows.one(_BEFORE, _asked(scene, _ROLES[:2]) | {"most": most})
+    return found[0] if found else 0
+
+
+def latest_cursor(scene: Scene) -> str | None:
+    """The cursor before which stands all that a page may show: that of the run itself."""
+    return f"{scene.thread_seq}.{_LAST}" if scene.thread_id else None
 
 
 def check_conversation(scene: Scene, given: object, api: str) -> UUID:

@@ -65,14 +65,19 @@ def _known(group: str, operations: Any) -> Any:
 
 
 class ContextPolicy(Struct, frozen=True):
-    """Who keeps the working context; the Host inlines no history unless `bootstrap` asks for some."""
+    """Who keeps the working context; the Host inlines no history unless this asks for some.
+
+    A tail is inlined for `recent_tail` and `summary_tail`, and for an `ownership` other than
+    `self_managed`; a bound of 0 leaves it to the Host. `owns_compaction` changes nothing: the Host never
+    sums up. What is not said of `supports_…` is as the permissions have it.
+    """
 
     ownership: Literal["self_managed", "host_bootstrap", "hybrid"] = "self_managed"
     bootstrap: Literal["none", "current_event", "recent_tail", "summary_tail"] = "current_event"
     max_inline_events: int = 0
     max_inline_bytes: int = 0
     supports_history_pull: bool = True
-    supports_history_search: bool = False
+    supports_history_search: bool | None = None
     supports_artifact_pull: bool = True
     owns_compaction: bool = True
     wants_static_context_refs: bool = True
