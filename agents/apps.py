@@ -8,15 +8,27 @@ class AgentsConfig(AppConfig):
 
     def ready(self) -> None:
         from agents import host_models, mcp_models, models
+        from agents.hostcalls.artifacts import find_own
         from config.audit.watching import watch, watch_pages
+        from conversations.artifacts import add_source
         from conversations.holdings import add_content
 
         add_content(host_models.HostState, "owner_id")
         add_content(host_models.HostArtifact, "owner_id")
+        add_source(find_own)
 
         watch(mcp_models.McpServer, ignored=("headers", "env", "created_at"))
         watch(models.ToolPolicy)
-        told = ("status", "problem", "spoken", "runners", "seen_at", "held_by", "held_until")
+        told = (
+            "status",
+            "problem",
+            "spoken",
+            "runners",
+            "passed_over",
+            "seen_at",
+            "held_by",
+            "held_until",
+        )
         watch(models.PluginRuntime, ignored=("token", "identity", "created_at", *told))
         watch(models.Exercise, ignored=("created_at",))
         watch(models.LibraryVersion, ignored=("content", "added", "updated", "deleted", "published_at"))

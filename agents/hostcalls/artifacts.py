@@ -8,6 +8,7 @@ not exist, nor does an artifact past its time. No path, bucket or address of our
 from __future__ import annotations
 
 import hashlib
+from base64 import b64encode
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
@@ -23,6 +24,7 @@ from agents.hosting import asks, records
 from agents.hosting.errors import invalid, not_found, too_large
 from agents.hosting.results import ArtifactSaid
 from conversations import attachments
+from conversations.artifacts import Artifact
 from conversations.events import ArtifactCreated
 
 LARGEST: Final = 1024 * 1024
@@ -34,6 +36,10 @@ _OURS: Final = """
 SELECT owner_id, thread_id, run_id, runner_id, artifact_type, mime_type, name, size, sha256,
     metadata, created_at, expires_at
 FROM agents_hostartifact WHERE id = %s AND (expires_at IS NULL OR expires_at > now())
+"""
+_OWN: Final = """
+SELECT mime_type, size, content FROM agents_hostartifact
+WHERE id = %s AND owner_id = %s AND (expires_at IS NULL OR expires_at > now())
 """
 _BYTES: Final = "SELECT substring(content FROM %s FOR %s) FROM agents_hostartifact WHERE id = %s"
 _SENT: Final = """
@@ -120,6 +126,15 @@ async def store(scene: Scene, said: ArtifactSaid) -> ArtifactCreated:
         },
     )
     return made
+
+
+async def find_own(artifact_id: UUID, owner_id: UUID) -> Artifact | None:
+    """A runner's file for its owner, with its bytes (at most 1 MiB) in a `data:` URL."""
+    row = await rows.one(_OWN, (artifact_id, owner_id))
+    if row is None:
+        return None
+    mime_type, size, content = row
+    return Artifact(mime_type, size, f"data:{mime_type};base64,{b64encode(content).decode()}")
 
 
 def _expiry() -> datetime | None:

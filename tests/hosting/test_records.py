@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from base64 import b64encode
+from collections.abc import AsyncGenerator, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -11,15 +13,19 @@ import pytest
 
 from agents.hostcalls import artifacts
 from agents.hostcalls.forgetting import forget_old
-from agents.hosting import asks
+from agents.hosting import asks, results
 from agents.hosting.api import HostApi
 from agents.hosting.errors import HostRefusal
-from agents.hosting.results import ArtifactSaid
+from agents.hosting.results import ArtifactSaid, RunResult
+from agents.hosting.run_context import AgentRunContext
 from agents.models import HostArtifact, HostCall
 from conversations import events
 from conversations.events import RunEvent
 from conversations.models import EventBatch
+from tests.client import Client
 from tests.hosting.stage import Stage, run
+from tests.hosting.test_hosted_runs import bound, finished
+from tests.mcp_host import wait_until
 
 Make = Callable[..., Stage]
 
@@ -138,6 +144,39 @@ def test_artifacts_are_in_scope_by_run_or_conversation_and_user(make_stage: Make
     HostArtifact.objects.filter(pk=mine).update(run_id=uuid4())
     assert "not found" in refused(nowhere, "artifact_metadata", asks.GetArtifact(mine))
     assert run(session.call("artifact_metadata", asks.GetArtifact(mine))).artifact_id == mine
+
+
+def test_a_runners_file_is_its_owners_to_download_until_the_thread_is_erased(
+    make_client: Callable[..., Client],
+) -> None:
+    """Seed §6.2 `artifact.created`, on the wire that announces it and by the id that it tells."""
+    client, other = make_client(), make_client()
+
+    async def says(context: AgentRunContext, host: HostApi) -> AsyncGenerator[RunResult]:
+        yield results.artifact(context.run_id, b"%PDF-1.7 plan", name="plan.pdf", metadata={"page": 1})
+        yield results.message(context.run_id, "Here it is.")
+
+    with bound(client.user, says):
+        first, _ = finished(client)
+    path = f"/api/v1/agent/runs/{first['run_id']}/events"
+    stream = client.http.get(path, params={"dialect": "ag-ui"}).text
+    artifact_id = re.findall(r'"artifact_id":"([0-9a-f]{32})"', stream)[0]
+    address = f"/api/v1/agent/artifacts/{artifact_id}"
+    assert client.http.get(address).json() == {
+        "artifact_id": artifact_id,
+        "mime_type": "application/pdf",
+        "size_bytes": 13,
+        "url": f"data:application/pdf;base64,{b64encode(b'%PDF-1.7 plan').decode()}",
+    }
+    foreign = other.http.get(address)
+    assert (foreign.status_code, foreign.json()["code"]) == (404, "artifact_not_found")
+    HostArtifact.objects.filter(pk=artifact_id).update(expires_at=datetime.now(UTC))
+    assert client.http.get(address).status_code == 404
+    HostArtifact.objects.filter(pk=artifact_id).update(expires_at=None)
+    erased = client.http.delete(f"/api/v1/agent/threads/{first['conversation_id']}")
+    assert erased.status_code == 204
+    wait_until(lambda: not HostArtifact.objects.filter(pk=artifact_id).exists())
+    assert client.http.get(address).status_code == 404
 
 
 def test_an_artifact_past_its_time_is_gone(make_stage: Make) -> None:
