@@ -70,6 +70,7 @@ async def _continuation(interrupt: Interrupt) -> RunRequest:
     return msgspec.structs.replace(
         asked,
         messages=(),
+        event=None,
         known="none",
         prefetch=(),
         answers=(),

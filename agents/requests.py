@@ -126,6 +126,43 @@ class PromptUse(Struct, frozen=True, omit_defaults=True):
     number: int = 0
 
 
+TriggerSource = Literal["platform", "webui", "api", "scheduler", "system", "pipeline_adapter"]
+
+
+class Actor(Struct, frozen=True, omit_defaults=True):
+    """Who did it, as the caller says."""
+
+    actor_type: str
+    actor_id: str | None = None
+    actor_name: str | None = None
+    metadata: dict[str, Any] = {}
+
+
+class Subject(Struct, frozen=True, omit_defaults=True):
+    """What it is about, as the caller says."""
+
+    subject_type: str
+    subject_id: str | None = None
+    data: dict[str, Any] = {}
+
+
+class Happened(Struct, frozen=True, omit_defaults=True):
+    """The event that a hosted runner is run for, as the caller says (seed 003 §4.4); times in seconds.
+
+    Who a message is from is never the caller's to say: then there is no actor and no subject.
+    """
+
+    event_type: str
+    event_id: str = ""
+    event_time: int | None = None
+    source: str = "api"
+    source_event_type: str | None = None
+    data: dict[str, Any] = {}
+    trigger: TriggerSource = "api"
+    actor: Actor | None = None
+    subject: Subject | None = None
+
+
 class RunRequest(Struct, frozen=True, omit_defaults=True):
     """One run, as asked for by a client of any dialect.
 
@@ -135,7 +172,8 @@ class RunRequest(Struct, frozen=True, omit_defaults=True):
     same id and text, or all up to the last one that stands there with its id. `server_tools` are the
     tools of ours that the model may call; None: those that it is granted. `prompts` are set where
     staff try a version: then those are used, and recorded, and not the active ones. `runner` is the
-    hosted runner that staff asked for; "" leaves it to the bindings. `schemas` is filled in rows only.
+    hosted runner that staff asked for; "" leaves it to the bindings. `event` is what it is run for
+    where the caller says more of that than a message. `schemas` is filled in rows only.
     """
 
     dialect: str
@@ -162,6 +200,7 @@ class RunRequest(Struct, frozen=True, omit_defaults=True):
     on_disconnect: OnDisconnect = "continue"
     deadline_s: int | None = None
     runner: str = ""
+    event: Happened | None = None
     wire: dict[str, Any] = {}
     schemas: tuple[str, ...] = ()
 

@@ -17,7 +17,7 @@ from agents.hosting.runner_id import home_of
 from config.auth.access import Access
 from config.auth.bearer import Caller
 from config.auth.models import Scope
-from config.errors import NotFound
+from config.errors import InvalidRequest, NotFound
 from config.http import api, json_response
 
 sources.add_sources()
@@ -45,6 +45,10 @@ async def run(request: HttpRequest, caller: Caller, runner_id: str) -> HttpRespo
     if catalogue.find(runner_id) is None and runner_id not in catalogue.BUILTIN:
         raise NotFound("There is no such runner now: see GET /api/v1/agent/runners.")
     asked = replace(posted.asked, runner=runner_id)
+    if asked.event and not asked.messages and runner_id in catalogue.BUILTIN:
+        raise InvalidRequest(
+            f"{runner_id} answers messages only: input.text is missing.", code="text_required"
+        )
     if wants_stream(request.headers.get("Accept", "")):
         return await views.streamed(caller, dialect, asked)
     lease, row, leaving = await views.begun(caller, asked)

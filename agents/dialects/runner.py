@@ -1,27 +1,31 @@
 """The runner dialect (seed 003): an event in, the result stream out, in the seed's own envelope.
 
-A body is what a context says of the outside: `input`, and if wanted `event`, `conversation`,
-`metadata`. Each frame is an AgentRunResult. A `message.delta` holds all of the text so far, as the
-seed has it; so that a long answer does not cost its square, a snapshot goes out once the text has
-grown by a sixteenth, and `message.completed` always holds it whole.
+A body is what a context says of the outside: `input`, and if wanted `event`, `trigger`, `conversation`,
+`metadata`. An event that is no message (a member who joins, a schedule) needs no input and says who
+did what in `actor` and `subject`; of a message those are the Host's to say.
+
+Each frame is an AgentRunResult. A `message.delta` holds all of the text so far; so that a long answer
+does not cost its square, a snapshot goes out once the text has grown by a sixteenth, and
+`message.completed` always holds it whole.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final, get_args
 from uuid import UUID
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from agents.dialects.base import Frame, RunHead
 from agents.dialects.given import thread_of
 from agents.hosting import results
 from agents.hosting.messages import Content, Message, MessageChunk, TokenUsage, text_in
 from agents.hosting.results import RunResult
-from agents.requests import InputMessage, RunRequest
+from agents.requests import Actor, Happened, InputMessage, RunRequest, Subject, TriggerSource
 from config.errors import InvalidRequest
 from conversations import events
 from conversations.events import RunEvent, Usage
@@ -30,6 +34,10 @@ NAME: Final = "runner"
 OPENING: Final = b""
 _LONGEST_ID: Final = 128
 _GROWN: Final = 16
+_LARGEST_EVENT: Final = 64 * 1024
+_Name = Annotated[str, Meta(min_length=1, max_length=128)]
+MESSAGE: Final = "message.received"
+_HOSTS_OWN: Final = "approval.decided"
 _HEX: Final = re.compile(r"[0-9a-fA-F]{32}")
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -46,14 +54,25 @@ class _Conversation(Struct, frozen=True):
 
 class _Event(Struct, frozen=True):
     event_id: str | None = None
-    event_type: str = "message.received"
+    event_type: _Name = MESSAGE
+    event_time: float | None = None
+    source: _Name | None = None
+    source_event_type: _Name | None = None
+    data: dict[str, Any] | None = None
+
+
+class _Trigger(Struct, frozen=True):
+    source: TriggerSource | None = None
 
 
 class _Body(Struct, frozen=True):
     """What a caller says of a run; the rest of an AgentRunContext is the Host's to say."""
 
-    input: _Input
+    input: _Input | None = None
     event: _Event = _Event()
+    trigger: _Trigger = _Trigger()
+    actor: Any = None
+    subject: Any = None
     conversation: _Conversation | None = None
     run_id: str | None = None
     model: str = ""
@@ -66,9 +85,7 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
         asked = msgspec.convert(body, _Body)
     except msgspec.ValidationError as problem:
         raise InvalidRequest(f"The body is no run of a runner: {problem}") from None
-    text = asked.input.text if asked.input.text is not None else text_in(asked.input.contents)
-    if not text.strip():
-        raise InvalidRequest("input.text must not be empty.", code="text_required")
+    text = _text(asked)
     talk = asked.conversation
     session = (talk.conversation_id or talk.thread_id) if talk else None
     client_run_id = asked.run_id or asked.event.event_id
@@ -77,12 +94,60 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
     return RunRequest(
         dialect=NAME,
         model=asked.model,
-        messages=(InputMessage("user", text),),
+        messages=(InputMessage("user", text),) if text else (),
         request_id=request_id,
         client_run_id=client_run_id,
         forwarded_props=asked.metadata.get("params"),
+        event=_happened(asked),
         **_thread(session),
     )
+
+
+def _text(asked: _Body) -> str:
+    """The words of the event. InvalidRequest for a message without any."""
+    given = asked.input or _Input()
+    text = given.text if given.text is not None else text_in(given.contents)
+    if text.strip():
+        return text
+    if asked.event.event_type != MESSAGE:
+        return ""
+    if asked.input is None:
+        raise InvalidRequest("The body is no run of a runner: a message needs `input`.")
+    raise InvalidRequest("input.text must not be empty.", code="text_required")
+
+
+def _happened(asked: _Body) -> Happened | None:
+    """What the caller says of the event; None of a message of which nothing more is said."""
+    event = asked.event
+    is_message = event.event_type == MESSAGE
+    said = {"data": event.data, "actor": asked.actor, "subject": asked.subject}
+    if len(_encode(said)) > _LARGEST_EVENT:
+        raise InvalidRequest("event.data, actor and subject have at most 64 KiB of JSON together.")
+    if event.event_type == _HOSTS_OWN:
+        raise InvalidRequest(f"{_HOSTS_OWN} is the Host's own event.")
+    if event.event_time is not None and not 0 <= event.event_time < 2**40:
+        raise InvalidRequest("event.event_time is in epoch seconds.")
+    try:
+        happened = Happened(
+            event_type=event.event_type,
+            event_id=event.event_id or "",
+            event_time=None if event.event_time is None else int(event.event_time),
+            source=event.source or asked.trigger.source or "api",
+            source_event_type=event.source_event_type,
+            data=event.data or {},
+            trigger=asked.trigger.source or _trigger(event.source),
+            actor=None if is_message else msgspec.convert(asked.actor, Actor | None),
+            subject=None if is_message else msgspec.convert(asked.subject, Subject | None),
+        )
+    except msgspec.ValidationError as problem:
+        raise InvalidRequest(f"The body is no run of a runner: {problem}") from None
+    untold = replace(happened, event_id="") == Happened(MESSAGE)
+    return None if is_message and untold else happened
+
+
+def _trigger(source: str | None) -> TriggerSource:
+    """The trigger's source where only the event's is told."""
+    return source if source in get_args(TriggerSource) else "api"  # type: ignore[return-value]
 
 
 def _thread(session: str | None) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from agents.hosting.messages import ContentElement, FunctionCall, Message, ToolC
 from agents.hosting.run_context import AgentRunContext
 from agents.providers.base import ChatMessage
 from agents.providers.base import ToolCall as ProviderCall
-from agents.requests import InputMessage
+from agents.requests import Happened, InputMessage
 from agents.runners.base import RunContext
 from agents.runners.tool_loop import arguments_of
 
@@ -47,24 +47,22 @@ async def agent_context(context: RunContext, scene: Scene) -> AgentRunContext:
     """The context of one run, for the runner of its scene."""
     asked = _asked(context)
     tail = _tail(context, scene.manifest)
-    event_type = MESSAGE if asked is not None else DECIDED
+    happened = context.request.event or _usual(asked)
     now = int(time.time())
     return AgentRunContext(
         run_id=scene.run_id.hex,
-        trigger=told.Trigger(event_type, "api", now),
+        trigger=told.Trigger(happened.event_type, happened.trigger, happened.event_time or now),
         event=told.EventContext(
             event_id=f"{scene.run_id.hex}-1",
-            event_type=event_type,
-            event_time=now,
-            source="api",
-            source_event_type=context.request.dialect,
-            data={} if asked is not None else {"outcomes": _outcomes(context)},
+            event_type=happened.event_type,
+            event_time=happened.event_time or now,
+            source=happened.source,
+            source_event_type=happened.source_event_type or context.request.dialect,
+            data={"outcomes": _outcomes(context)} if happened.event_type == DECIDED else happened.data,
         ),
         conversation=_conversation(scene),
-        actor=told.ActorContext(actor_type="user", actor_id=scene.user_id.hex),
-        subject=told.SubjectContext(
-            subject_type="message" if asked is not None else "approval", subject_id=scene.subject_id
-        ),
+        actor=_actor(happened, scene),
+        subject=_subject(happened, scene),
         input=_input(asked),
         delivery=told.DeliveryContext(
             surface=context.request.dialect,
@@ -84,6 +82,29 @@ async def agent_context(context: RunContext, scene: Scene) -> AgentRunContext:
         bootstrap=None if tail is None else told.Bootstrap(messages=tail),
         metadata={"params": params(context.request.forwarded_props), "model": scene.model},
     )
+
+
+def _usual(asked: InputMessage | None) -> Happened:
+    """What a run is for where the caller does not say more: a message, or what was approved."""
+    return Happened(MESSAGE if asked is not None else DECIDED)
+
+
+def _actor(happened: Happened, scene: Scene) -> told.ActorContext | None:
+    """Who did it: the run's user, or of any other event whom the caller names."""
+    if happened.event_type in (MESSAGE, DECIDED):
+        return told.ActorContext(actor_type="user", actor_id=scene.user_id.hex)
+    if happened.actor is None:
+        return None
+    return msgspec.convert(happened.actor, told.ActorContext, from_attributes=True)
+
+
+def _subject(happened: Happened, scene: Scene) -> told.SubjectContext | None:
+    if happened.event_type in (MESSAGE, DECIDED):
+        kind = "message" if happened.event_type == MESSAGE else "approval"
+        return told.SubjectContext(subject_type=kind, subject_id=scene.subject_id)
+    if happened.subject is None:
+        return None
+    return msgspec.convert(happened.subject, told.SubjectContext, from_attributes=True)
 
 
 def _static_refs(scene: Scene) -> dict[str, Any]:

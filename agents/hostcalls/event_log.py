@@ -11,11 +11,14 @@ from __future__ import annotations
 from typing import Any, Final
 from uuid import UUID
 
+import msgspec
+
 from agents import rows
 from agents.hostcalls.history import check_conversation
 from agents.hostcalls.session import Scene, Session
 from agents.hosting import asks, records
 from agents.hosting.errors import invalid, not_found
+from agents.requests import Happened
 from conversations import events
 from conversations.events import RunEvent
 
@@ -32,11 +35,12 @@ SELECT first_seq, events::text FROM conversations_eventbatch
 WHERE run_id = %s AND first_seq <= %s AND last_seq >= %s
 """
 _ASKED: Final = """
-SELECT left(content, 1000) FROM conversations_message WHERE run_id = %s AND role = 'user'
-ORDER BY seq DESC LIMIT 1
+SELECT request->'event', (SELECT left(content, 1000) FROM conversations_message
+    WHERE run_id = run.id AND role = 'user' ORDER BY seq DESC LIMIT 1)
+FROM conversations_run run WHERE id = %s
 """
 _RUNS: Final = """
-SELECT run.id, run.thread_seq FROM conversations_run run
+SELECT run.id, run.request->'event'->>'event_type' FROM conversations_run run
 WHERE run.thread_id = %(thread_id)s AND run.owner_id = %(user_id)s
     AND (run.thread_seq, run.id) <= (%(seq)s, %(run_id)s)
 ORDER BY run.thread_seq DESC, run.id DESC LIMIT %(limit)s
@@ -71,19 +75,20 @@ async def page(session: Session, ask: asks.PageEvents) -> records.EventPage:
     run_id, before = _parts(ask.before_cursor) if ask.before_cursor else (scene.run_id, 2**31 - 1)
     found: list[tuple[UUID, RunEvent]] = []
     runs = await _runs_from(scene, run_id)
-    for one in runs[:_RUNS_AT_ONCE]:
-        found += [(one, event) for event in await _shown(one, before, wanted)]
+    for one, received in runs[:_RUNS_AT_ONCE]:
+        found += [(one, event) for event in await _shown(one, before, wanted, received)]
         before = 2**31 - 1
         if len(found) > limit:
             break
     more = len(found) > limit or len(runs) > _RUNS_AT_ONCE
     items = [await _record(scene, one, event) for one, event in found[:limit]]
-    last = items[-1].cursor if items else f"{runs[_RUNS_AT_ONCE - 1].hex}-1" if more else None
+    last = items[-1].cursor if items else f"{runs[_RUNS_AT_ONCE - 1][0].hex}-1" if more else None
     return records.EventPage(items=tuple(items), next_cursor=last if more else None, has_more=more)
 
 
-async def _runs_from(scene: Scene, run_id: UUID) -> list[UUID]:
-    """The conversation's runs from this one back, one more than are looked through."""
+async def _runs_from(scene: Scene, run_id: UUID) -> list[tuple[UUID, str]]:
+    """The conversation's runs from this one back, one more than are looked through, and what each was
+    run for."""
     head = await rows.one(_RUN, (run_id,))
     if head is None or (head[0], head[1]) != (scene.thread_id, scene.user_id):
         raise invalid("A cursor must be one that this API gave.")
@@ -94,10 +99,10 @@ async def _runs_from(scene: Scene, run_id: UUID) -> list[UUID]:
         "run_id": run_id,
         "limit": _RUNS_AT_ONCE + 1,
     }
-    return [one for one, _ in await rows.every(_RUNS, asked)]
+    return [(one, received or RECEIVED) for one, received in await rows.every(_RUNS, asked)]
 
 
-async def _shown(run_id: UUID, before: int, wanted: frozenset[str]) -> list[RunEvent]:
+async def _shown(run_id: UUID, before: int, wanted: frozenset[str], received: str) -> list[RunEvent]:
     """A run's events before that place, the newest first, without the pieces of messages."""
     batches = await rows.every(_BATCHES, (run_id, before))
     return [
@@ -106,7 +111,7 @@ async def _shown(run_id: UUID, before: int, wanted: frozenset[str]) -> list[RunE
         for event in reversed(events.decode(first_seq, body))
         if event.seq < before
         and not isinstance(event.fact, _PIECES)
-        and (not wanted or _type(event) in wanted)
+        and (not wanted or _type(event, received) in wanted)
     ]
 
 
@@ -120,27 +125,29 @@ def _parts(event_id: str) -> tuple[UUID, int]:
         raise not_found(f"Event {event_id} not found") from None
 
 
-def _type(event: RunEvent) -> str:
-    return RECEIVED if isinstance(event.fact, events.RunQueued) else event.type
+def _type(event: RunEvent, received: str) -> str:
+    return received if isinstance(event.fact, events.RunQueued) else event.type
 
 
 async def _record(scene: Scene, run_id: UUID, event: RunEvent) -> records.EventRecord:
-    received = isinstance(event.fact, events.RunQueued)
     conversation = scene.thread_id.hex if scene.thread_id else None
-    summary = await _question(run_id) if received else _summary(event.fact)
     event_id = f"{run_id.hex}-{event.seq}"
+    if isinstance(event.fact, events.RunQueued):
+        told = await _received(scene, run_id)
+    else:
+        told = {
+            "event_type": event.type,
+            "source": "runner",
+            "actor_type": "agent",
+            "subject_type": "run",
+            "subject_id": run_id.hex,
+            "input_summary": _summary(event.fact),
+        }
     return records.EventRecord(
+        **{"event_time": event.at // 1000, **told},
         event_id=event_id,
-        event_type=_type(event),
-        event_time=event.at // 1000,
-        source="api" if received else "runner",
         conversation_id=conversation,
         thread_id=conversation,
-        actor_type="user" if received else "agent",
-        actor_id=scene.user_id.hex if received else None,
-        subject_type="message" if received else "run",
-        subject_id=run_id.hex,
-        input_summary=summary,
         seq=event.seq,
         cursor=event_id,
         created_at=event.at // 1000,
@@ -148,9 +155,27 @@ async def _record(scene: Scene, run_id: UUID, event: RunEvent) -> records.EventR
     )
 
 
-async def _question(run_id: UUID) -> str | None:
-    found = await rows.one(_ASKED, (run_id,))
-    return found[0] if found else None
+async def _received(scene: Scene, run_id: UUID) -> dict[str, Any]:
+    """What started a run: a message of its user, or an event as its caller told it."""
+    given, summary = await rows.one(_ASKED, (run_id,)) or (None, None)
+    told = {"event_type": RECEIVED, "source": "api", "input_summary": summary}
+    by = {"actor_type": "user", "actor_id": scene.user_id.hex}
+    about = {"subject_type": "message", "subject_id": run_id.hex}
+    if not given:
+        return told | by | about
+    happened = msgspec.convert(given, Happened)
+    told |= {"event_type": happened.event_type, "source": happened.source}
+    if happened.event_time is not None:
+        told["event_time"] = happened.event_time
+    if happened.event_type == RECEIVED:
+        return told | by | about
+    actor, subject = happened.actor, happened.subject
+    if actor is not None:
+        told |= {"actor_type": actor.actor_type, "actor_id": actor.actor_id}
+        told["actor_name"] = actor.actor_name
+    if subject is not None:
+        told |= {"subject_type": subject.subject_type, "subject_id": subject.subject_id}
+    return told
 
 
 def _summary(fact: Any) -> str | None:
