@@ -33,7 +33,8 @@ class RunSize:
         Raise RunFailure `answer_too_large`, `log_too_large` or `state_too_large`.
         """
         size = events.size_of(fact)
-        if isinstance(fact, events.MessageDelta | events.ReasoningDelta):
+        replaces = isinstance(fact, events.MessageCompleted) and fact.replaces
+        if replaces or isinstance(fact, events.MessageDelta | events.ReasoningDelta):
             self._answer += size
             _check("answer", self._answer, settings.RUN_ANSWER_KB)
         elif isinstance(fact, events.StateUpdated) and fact.scope == "thread":

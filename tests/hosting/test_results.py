@@ -101,6 +101,21 @@ def test_a_whole_message_replaces_what_its_deltas_said(
     assert stored(run["run_id"]) == [WHOLE]
 
 
+def test_a_whole_message_that_replaces_counts_to_the_size_of_the_answer(
+    client: Client, settings: Any
+) -> None:
+    settings.RUN_ANSWER_KB = 8
+
+    async def says(context: AgentRunContext, host: HostApi) -> AsyncGenerator[RunResult]:
+        yield results.piece(context.run_id, "draft")
+        yield results.message(context.run_id, "x" * 9_000)
+
+    with bound(client.user, says):
+        run, _ = finished(client)
+    assert (run["status"], run["error"]["code"]) == ("failed", "answer_too_large")
+    assert stored(run["run_id"]) == ["draft"]
+
+
 def _words(dialect: str, line: str) -> str:
     """The words of a frame's line, where it has some."""
     if not line.startswith(("data: {", "{")):
