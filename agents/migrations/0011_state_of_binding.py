@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies: ClassVar = [("agents", "0009_runners_passed_over")]
+    dependencies: ClassVar = [("agents", "0010_runners_passed_over")]
 
     operations: ClassVar = [
         migrations.RemoveConstraint("hoststate", "hoststate_scope_known"),

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies: ClassVar = [("agents", "0008_binding_prompt")]
+    dependencies: ClassVar = [("agents", "0009_exercise_dates")]
 
     operations: ClassVar = [
         migrations.AddField(
