@@ -32,6 +32,16 @@ def open_socket(found: AddrInfoType) -> socket.socket:
     return socket.socket(family, kind, protocol)
 
 
+async def allowed(host: str) -> list[str]:
+    """The host's addresses that may be asked, at least one. OSError; AddressRefused if there is none."""
+    found: Any = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    addresses = [str(address[0]) for *_, address in found]
+    fit = [address for address in addresses if not is_refused_host(address)]
+    if not fit:
+        raise AddressRefused(REFUSED)
+    return fit
+
+
 async def connect(host: str, port: int) -> socket.socket:
     """A socket that is connected to the first of the host's addresses that answers. OSError."""
     found: Any = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)

@@ -7,9 +7,11 @@ elsewhere are never fetched.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import os
 import resource
+import signal
 import sys
 from contextlib import suppress
 from itertools import islice
@@ -25,6 +27,7 @@ NO_JSON: Final = "it is no JSON"
 _CPU_S: Final = 10  # of one question; the asking process ends a helper sooner, unless it is gone
 _MEMORY: Final = 512 * 1024 * 1024
 _NICENESS: Final = 5
+_PR_SET_PDEATHSIG: Final = 1  # as <sys/prctl.h> has it; of the thread that asks, which stays
 _LINEAR: Final = jsonschema_rs.RegexOptions()
 _UNUSABLE: Final = (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError)
 
@@ -103,7 +106,9 @@ def _exactly(pipe: IO[bytes], size: int) -> bytes:
 
 
 def main() -> None:
-    """Answer questions on stdin until it ends."""
+    """Answer questions on stdin until it ends, or on Linux the process that asks, also while at work."""
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     os.nice(_NICENESS)
     with suppress(ValueError, OSError):  # macOS does not limit it
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))

@@ -29,6 +29,7 @@ TOKEN_HEADER: Final = "X-LangBot-Plugin-Runtime-Token"
 _LONGEST_LINE: Final = LARGEST + 64 * 1024
 _HEAVY: Final = 128 * 1024
 _GOODBYE_S: Final = 3.0
+_MOST_WAITING: Final = 4  # messages that came and are not read yet, of at most 16 MiB each
 
 
 class PipeClosed(Exception):
@@ -180,6 +181,7 @@ async def _connected(runtime: Runtime) -> Any:
                 open_timeout=None,
                 close_timeout=_GOODBYE_S,
                 max_size=LARGEST,
+                max_queue=_MOST_WAITING,
                 compression=None,
                 proxy=None,
             )

@@ -34,7 +34,7 @@ from conversations.events import Usage
 DONE: Final = b"[DONE]"
 _MOMENT_S: Final = 0.1
 _MOST_REMEMBERED: Final = 1024
-_MOST_UNSAID: Final = 32 * 1024 * 1024  # bytes of calls, seals and comments between two words
+_MOST_UNSAID: Final = 16 * 1024 * 1024  # bytes of calls, seals and comments between two words
 
 Body = dict[str, Any]
 

@@ -22,6 +22,7 @@ from prompts.addresses import is_refused_url
 _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
 _LARGEST_REFUSAL: Final = 64 * 1024
 _MOMENT_S: Final = 2.0
+_PIECE: Final = 32 * 1024
 
 
 def client() -> aiohttp.ClientSession:
@@ -100,6 +101,8 @@ def _unreachable(error: Exception, url: str) -> ProviderError:
 async def read(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
     """The body as it arrives, with a limit on the first and on every later silence.
 
+    What came at once is given in pieces, between which the loop turns: ten thousand events may be in it.
+
     ProviderError `provider_timeout` for too long a silence, `provider_stream_interrupted` when the
     connection breaks before the body's end.
     """
@@ -107,7 +110,10 @@ async def read(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
     try:
         while some := await response.content.readany():
             patience.pause()
-            yield some
+            for at in range(0, len(some), _PIECE):
+                if at:
+                    await asyncio.sleep(0)
+                yield some[at : at + _PIECE]
             patience.resume()
     except (aiohttp.ClientError, OSError):
         if patience.ended:

@@ -228,7 +228,7 @@ async def a_packed_bomb(to: To) -> None:
     await to.out.raw(_bomb())
 
 
-@_ends("provider_unavailable", "chat")
+@_ends("provider_unavailable provider_timeout", "chat")  # by how soon it is unpacked
 async def a_packed_bomb_as_an_error(to: To) -> None:
     await to.out.head("503 Oh", content_type="application/json", content_encoding="gzip")
     await to.out.raw(_bomb())

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from typing import Any
 
 import httpcore2
 import httpx2
-from anyio.abc import SocketStream
 from django.conf import settings
-from httpcore2._backends.anyio import AnyIOStream
 
 from agents import egress
 from config import values
 
 _CONNECT_S = 5.0
 _READ_S = 900.0  # a call's own time-out ends it long before
+
+_EVENTS_A_SECOND = 1_000
+_ENDS_OF_EVENTS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 
 
 class BodyTooLarge(httpx2.TransportError):
@@ -64,30 +66,39 @@ class _Bounded(httpx2.AsyncHTTPTransport):
         if packed or not isinstance(stream, httpx2.AsyncByteStream):
             await response.aclose()
             raise BodyTooLarge("a packed answer", request=request)
-        if "text/event-stream" not in response.headers.get("content-type", ""):
-            response.stream = _Counted(stream, self._largest)
+        is_events = "text/event-stream" in response.headers.get("content-type", "")
+        response.stream = _Paced(stream) if is_events else _Counted(stream, self._largest)
         return response
 
 
 class _Network(httpcore2.AnyIOBackend):
-    """Opens connections where that is allowed."""
+    """Opens connections where that is allowed, each to an address that was looked at."""
 
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,  # noqa: ASYNC109 (httpcore's)
-        *_: Any,
-        **__: Any,
-    ) -> httpcore2.AsyncNetworkStream:
+    async def connect_tcp(self, host: str, *options: Any, **more: Any) -> httpcore2.AsyncNetworkStream:
         try:
-            async with asyncio.timeout(timeout):
-                connected = await egress.connect(host, port)
-                return AnyIOStream(await SocketStream.from_socket(connected))
-        except TimeoutError as error:
-            raise httpcore2.ConnectTimeout(str(error)) from error
+            addresses = await egress.allowed(host)
         except OSError as error:
             raise httpcore2.ConnectError(str(error)) from error
+        for address in addresses[:-1]:
+            with suppress(httpcore2.ConnectError, httpcore2.ConnectTimeout):
+                return await super().connect_tcp(address, *options, **more)
+        return await super().connect_tcp(addresses[-1], *options, **more)
+
+
+class _Paced(httpx2.AsyncByteStream):
+    """Takes many events no faster than they are dealt with: the SDK starts a task for each."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._stream:
+            yield chunk
+            if (events := sum(map(chunk.count, _ENDS_OF_EVENTS))) > 1:
+                await asyncio.sleep(events / _EVENTS_A_SECOND)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
 
 
 class _Counted(httpx2.AsyncByteStream):
