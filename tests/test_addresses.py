@@ -66,7 +66,9 @@ def named(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             if asked not in (host, host.encode()):
                 return real(asked, port, *rest, **more)
             answer = left.pop(0) if len(left) > 1 else left[0]
-            return [(_family(one), socket.SOCK_STREAM, 6, "", _place(one, int(port))) for one in answer]
+            return [
+                (_family(one), socket.SOCK_STREAM, 6, "", _place(one, int(port or 0))) for one in answer
+            ]
 
         monkeypatch.setattr(socket, "getaddrinfo", found)
 

@@ -160,7 +160,7 @@ def test_what_is_evaluated_at_once_takes_no_time_at_its_largest(
     assert json_schemas._is_cheap(question)
     begun = time.thread_time()  # of this thread: the server of the suite has another
     evaluate(question)
-    assert time.thread_time() - begun < 0.5
+    assert time.thread_time() - begun < 2  # where it is not linear it is minutes
 
 
 # --- processes -----------------------------------------------------------------------------------
