@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -25,7 +26,8 @@ from psycopg import sql
 from tests.hostile.prepare import KEY
 
 ANSWER_CPU_S: Final = 1.0
-HEALTH_CPU_S: Final = 0.25
+HEALTH_CPU_S: Final = 0.4 if "PYTEST_XDIST_WORKER" in os.environ else 0.25
+"""The same work costs up to half as much again where another worker's tests use the machine's caches."""
 GROWTH: Final = 32 * 1024 * 1024
 GROWTH_OF_ALL: Final = 192 * 1024 * 1024
 ENDED_WITHIN_S: Final = 60.0
