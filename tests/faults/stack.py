@@ -46,6 +46,7 @@ _ENVIRONMENT: Final = {
     "HEARTBEAT_S": "1",
     "HOST": "127.0.0.1",
     "LEASE_S": str(LEASE_S),
+    "RUN_ANSWER_KB": "65536",  # as large as a log may be: what is lost is large
     "LOG_LEVEL": "INFO",
     "PLUGIN_REFRESH_S": "1",
     "PLUGIN_WAIT_S": "8",
