@@ -35,7 +35,10 @@ class AccountAdmin(UserAdmin):
         listed: list[Any] = []
         summed: dict[str, int] = {}
         protected: list[str] = []
+        refused: set[str] = set()
         for user in objs:
+            if not self.has_delete_permission(request, user):
+                refused.add("account")
             held = {
                 kind.name: count for kind, count in holdings.search(user.pk).items() if not kind.kept
             }
@@ -43,7 +46,6 @@ class AccountAdmin(UserAdmin):
             summed = {name: summed.get(name, 0) + count for name, count in held.items()}
             if sum(held.values()) > MOST:
                 protected.append(_TOO_MUCH.format(name=user, count=sum(held.values())))
-        refused = {"account"} if not self.has_delete_permission(request) else set()
         return listed, {name: count for name, count in summed.items() if count}, refused, protected
 
     def delete_model(self, request: HttpRequest, obj: User) -> None:

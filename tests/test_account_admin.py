@@ -59,3 +59,12 @@ def test_what_is_too_much_for_a_page_is_left_to_the_command(
     browser.post(path, {"post": "yes"})
     assert Thread.objects.filter(owner=client.user).exists()
     assert get_user_model().objects.filter(pk=client.user.pk).exists()
+
+
+def test_only_a_superuser_deletes_a_superuser_from_the_list(make_client: Callable[..., Client]) -> None:
+    owner, chief = make_client(is_staff=True), make_client(is_staff=True, is_superuser=True)
+    browser = Browser()
+    browser.force_login(owner.user)
+    sent = {"action": "delete_selected", "_selected_action": str(chief.user.pk), "post": "yes"}
+    assert browser.post("/admin/accounts/user/", sent).status_code == 403
+    assert get_user_model().objects.filter(pk=chief.user.pk, is_active=True).exists()
