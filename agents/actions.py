@@ -47,16 +47,22 @@ class Accepted:
 
 _START: Final = """
 WITH thread AS (
-    INSERT INTO conversations_thread (id, owner_id, title, last_seq)
-    VALUES (%(thread_id)s, %(owner_id)s, %(title)s, %(count)s)
+    INSERT INTO conversations_thread (id, owner_id, title, last_seq, head_run_id)
+    VALUES (%(thread_id)s, %(owner_id)s, %(title)s, %(count)s, %(run_id)s)
     ON CONFLICT (id) DO UPDATE SET
-        last_seq = conversations_thread.last_seq + %(count)s, updated_at = statement_timestamp()
+        last_seq = conversations_thread.last_seq + %(count)s, updated_at = statement_timestamp(),
+        head_run_id = excluded.head_run_id,
+        fork_run_id = CASE WHEN %(continues)s::uuid <> coalesce(conversations_thread.head_run_id, (
+            SELECT id FROM conversations_run WHERE thread_id = %(thread_id)s
+            ORDER BY thread_seq DESC, id DESC LIMIT 1
+        )) THEN excluded.head_run_id ELSE conversations_thread.fork_run_id END
         WHERE conversations_thread.owner_id = excluded.owner_id
-    RETURNING id, last_seq - %(count)s AS base
+    RETURNING id, last_seq - %(count)s AS base, coalesce(fork_run_id = head_run_id, false) AS forks
 ), run AS (
-    INSERT INTO conversations_run (id, owner_id, thread_id, thread_seq, client_run_id,
-        request_digest, request_id, dialect, model, request, deadline_at, deadline_s)
-    SELECT %(run_id)s, %(owner_id)s, thread.id, thread.base + 1, %(client_run_id)s,
+    INSERT INTO conversations_run (id, owner_id, thread_id, thread_seq, continues_run_id,
+        client_run_id, request_digest, request_id, dialect, model, request, deadline_at, deadline_s)
+    SELECT %(run_id)s, %(owner_id)s, thread.id, thread.base + 1,
+        CASE WHEN thread.forks THEN %(continues)s::uuid END, %(client_run_id)s,
         %(digest)s, %(request_id)s, %(dialect)s, %(model)s, %(request)s::jsonb,
         clock_timestamp() + make_interval(secs => %(queue_limit_s)s), %(deadline_s)s FROM thread
     RETURNING id, created_at
@@ -271,6 +277,7 @@ def _start_arguments(
         "title": " ".join(first[:400].split())[:80],
         "count": len(messages),
         "run_id": run_id,
+        "continues": UUID(request.continues) if request.continues else None,
         "client_run_id": request.client_run_id,
         "digest": digest,
         "request_id": request.request_id,

@@ -12,9 +12,11 @@ import msgspec
 from msgspec import Struct
 from psycopg import AsyncConnection
 
-from agents.requests import AskedCall, Attachment, InputMessage
+from agents.requests import AskedCall, Attachment, InputMessage, RunRequest
 from agents.runners.tokens import estimate
 from config import database
+from conversations import branches
+from conversations.branches import IN_BRANCH, LEADING, OF_BRANCH, leading_first, leading_place
 
 MOST_MESSAGES: Final = 1_000
 _FIRST_PAGE: Final = 40
@@ -38,12 +40,16 @@ class Said(Struct, frozen=True):
 
 
 class SoFar(Struct, frozen=True):
-    """What a thread holds when a run begins; `interrupted` if calls wait, or did, for approval."""
+    """What a thread holds when a run begins; `interrupted` if calls wait, or did, for approval.
+
+    `leading` are the system messages that lead it, of which nothing else is in `said`.
+    """
 
     said: tuple[Said, ...] = ()
     state: Any = None
     interrupted: bool = False
     summary: Summary | None = None
+    leading: tuple[InputMessage, ...] = ()
 
     @property
     def messages(self) -> tuple[InputMessage, ...]:
@@ -60,19 +66,27 @@ SELECT run.thread_seq, m.run_id, m.seq,
     m.metadata->'tool_arguments' AS arguments,
     coalesce(m.metadata->'tool_agent_output'->'result',
         m.metadata->'tool_agent_output'->'error') AS answer,
-    m.metadata->'reasoning' AS reasoning
+    m.metadata->'reasoning' AS reasoning,
+    CASE WHEN NOT m.metadata ? 'message_id' THEN m.metadata->'leading' END AS leading
 FROM conversations_message m JOIN conversations_run run ON run.id = m.run_id
-WHERE m.thread_id = %s AND (run.thread_seq, run.id) < (%s, %s)
-    AND run.thread_seq BETWEEN %s AND %s
-    AND (run.thread_seq, m.run_id, m.seq) < (%s, %s, %s)
-    AND (run.thread_seq, m.run_id, m.seq) > (%s, %s, %s)
-    AND m.role IN ('user', 'assistant', 'tool', 'system', 'developer')
-ORDER BY run.thread_seq DESC, m.run_id DESC, m.seq DESC LIMIT %s
+WHERE m.thread_id = %(thread_id)s AND (run.thread_seq, run.id) < (%(before)s, %(run_id)s)
+    AND run.thread_seq BETWEEN %(first_seq)s AND %(last_seq)s
+    AND (run.thread_seq, m.run_id, m.seq) < (%(last_seq)s, %(last_id)s, %(last)s)
+    AND (run.thread_seq, m.run_id, m.seq) > (%(first_seq)s, %(first_id)s, %(first)s)
+    AND m.role IN ('user', 'assistant', 'tool', 'system', 'developer'){of_branch}
+ORDER BY run.thread_seq DESC, m.run_id DESC, m.seq DESC LIMIT %(page)s
 """
+_OF_THREAD: Final = _PAGE.format(of_branch="")
+_OF_BRANCH: Final = OF_BRANCH + _PAGE.format(of_branch=f"\n    AND {IN_BRANCH}")
 _STATE: Final = """
 SELECT state, EXISTS (SELECT FROM conversations_interrupt WHERE thread_id = thread.id
-    AND (told_run_id IS NULL OR told_run_id = %s)), summary
-FROM conversations_thread thread WHERE id = %s
+    AND (told_run_id IS NULL OR told_run_id = %(run_id)s)), summary, fork_run_id IS NOT NULL
+FROM conversations_thread thread WHERE id = %(thread_id)s
+"""
+_OWN: Final = """
+SELECT EXISTS (SELECT FROM conversations_interrupt WHERE thread_id = %(thread_id)s
+    AND (told_run_id IS NULL OR told_run_id = %(run_id)s)
+    AND conversations_in_branch(%(run_id)s, run_id)), conversations_in_branch(%(run_id)s, %(told)s)
 """
 _ENDLESS: Final = 2**31 - 1
 _BEGINNING: Final[Place] = (-1, UUID(int=0), -1)
@@ -89,13 +103,51 @@ async def so_far(
     """
     if before <= 1:
         return SoFar()
+    asked = {"thread_id": thread_id, "run_id": run_id, "branch": run_id, "before": before}
     async with database.connection() as connection:
-        row: Any = await (await connection.execute(_STATE, (run_id, thread_id))).fetchone()
-        state, interrupted, stored = row or (None, False, None)
+        row: Any = await (await connection.execute(_STATE, asked)).fetchone()
+        state, interrupted, stored, branched = row or (None, False, None, False)
         summary = msgspec.convert(stored, Summary) if summaries and stored else None
+        if branched:
+            state = await branches.state(connection, thread_id, run_id)
+            interrupted, tells = await _own(connection, asked, summary)
+            summary = summary if tells else None
         since = summary.place if summary else _BEGINNING
-        said = await _backwards(connection, (thread_id, before, run_id), since, budget)
-    return SoFar(said, state, interrupted, summary)
+        page = _OF_BRANCH if branched else _OF_THREAD
+        said = await _backwards(connection, page, asked, since, budget)
+    leading, rest = leading_first(said, _mark, _is_system)
+    shown = tuple(one.message for one in leading if one.message.content)
+    return SoFar(tuple(rest), state, interrupted, summary, shown)
+
+
+async def _own(
+    connection: AsyncConnection[Any], asked: dict[str, Any], summary: Summary | None
+) -> tuple[bool, bool]:
+    """Whether calls of the run's own branch wait, or did, and whether the summary tells of it."""
+    told = summary.place[1] if summary else None
+    row: Any = await (await connection.execute(_OWN, asked | {"told": told})).fetchone()
+    return row[0], row[1]
+
+
+def led(
+    request: RunRequest, earlier: SoFar
+) -> tuple[tuple[InputMessage, ...], tuple[InputMessage, ...]]:
+    """The system messages that lead the run's conversation, and what else the request says."""
+    marked, own = leading_first(request.messages, _place, lambda _: False)
+    leading = tuple(one for one in marked if one.content) if marked else earlier.leading
+    return request.leading or leading, tuple(own)
+
+
+def _place(said: InputMessage) -> int:
+    return leading_place(said.metadata)
+
+
+def _mark(said: Said) -> int:
+    return _place(said.message)
+
+
+def _is_system(said: Said) -> bool:
+    return said.message.role in ("system", "developer")
 
 
 async def keep_summary(thread_id: UUID, summary: Summary) -> None:
@@ -105,21 +157,25 @@ async def keep_summary(thread_id: UUID, summary: Summary) -> None:
 
 
 async def _backwards(
-    connection: AsyncConnection[Any], of_run: tuple[UUID, int, UUID], since: Place, budget: int
+    connection: AsyncConnection[Any], statement: str, asked: dict[str, Any], since: Place, budget: int
 ) -> tuple[Said, ...]:
     """Pages, each larger than the last, until the budget is reached; in the order of the thread."""
     found: list[Said] = []
-    before: Place = (of_run[1], of_run[2], _ENDLESS)
+    before: Place = (asked["before"], asked["run_id"], _ENDLESS)
     page = _FIRST_PAGE
     while True:
-        places = (since[0], before[0], *before, *since)
-        rows = await (await connection.execute(_PAGE, (*of_run, *places, page))).fetchall()
+        places = _bounds("first", since) | _bounds("last", before)
+        rows = await (await connection.execute(statement, asked | places | {"page": page})).fetchall()
         for row in rows:
             found.append(Said(_message(*row[3:]), row[:3]))
             budget -= _cost(found[-1].message)
         if len(rows) < page or budget < 0 or len(found) >= MOST_MESSAGES:
             return tuple(reversed(found))
         before, page = found[-1].place, min(page * _GROWTH, MOST_MESSAGES - len(found))
+
+
+def _bounds(end: str, place: Place) -> dict[str, Any]:
+    return {f"{end}_seq": place[0], f"{end}_id": place[1], end: place[2]}
 
 
 def _cost(said: InputMessage) -> int:
@@ -138,6 +194,7 @@ def _message(
     arguments: dict[str, Any] | None,
     answer: Any,
     reasoning: list[dict[str, Any]] | None,
+    leading: Any,
 ) -> InputMessage:
     """A row as the client's own message of the same kind would be."""
     kept = tuple(reasoning or ())
@@ -158,6 +215,7 @@ def _message(
         client_id,
         attachments=tuple(msgspec.convert(file, Attachment) for file in files),
         tool_calls=tuple(msgspec.convert(call, AskedCall) for call in calls or ()),
+        metadata={LEADING: leading} if leading else {},
         reasoning=kept,
     )
 

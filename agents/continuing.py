@@ -72,6 +72,7 @@ async def _continuation(interrupt: Interrupt) -> RunRequest:
         messages=(),
         event=None,
         known="none",
+        continues=interrupt.run_id.hex,
         prefetch=(),
         answers=(),
         state=None,

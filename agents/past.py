@@ -9,7 +9,7 @@ from typing import Final
 from django.conf import settings
 
 from agents.claims import Claim
-from agents.context import SoFar, so_far
+from agents.context import SoFar, led, so_far
 from agents.host import RunHost
 from agents.outlasting import outlast
 from agents.providers.base import ChatMessage, ToolSpec
@@ -81,13 +81,14 @@ class Past:
             self._fixed -= estimate(self._system)
             self._system = system_message(self._prompts, request.tools, request.context, state)
             self._fixed += estimate(self._system)
-        new = [*answers, *request.messages]
-        budget = self._budget(of_messages(chat_messages(new)))
+        leads, own = led(request, earlier)
+        leading, new = chat_messages(leads), [*answers, *own]
+        budget = self._budget(of_messages((*leading, *chat_messages(new))))
         opening, old = await self._older(budget)
         said = chat_messages([*old, *new])
         needed = max(1, len(said) - len(chat_messages(old)))
         room = budget - of_messages(opening) + of_messages(said[-needed:])
-        conversation = (*opening, *window(said, room, needed=needed).kept)
+        conversation = (*leading, *opening, *window(said, room, needed=needed).kept)
         if any(map(_names_artifact, conversation)):
             await self._host.offer_reading()
         return RunContext(

@@ -14,7 +14,7 @@ from msgspec import Struct
 ResultMode = Literal["xml_plaintext", "raw_passthrough", "auto"]
 OnBusy = Literal["enqueue", "reject", "interrupt"]
 OnDisconnect = Literal["continue", "cancel"]
-Known = Literal["none", "same", "id"]
+Known = Literal["none", "same", "id", "tail", "whole"]
 Effort = Literal["minimal", "low", "medium", "high"]
 Role = Literal["user", "assistant", "system", "developer", "tool", "reasoning", "activity"]
 
@@ -169,8 +169,11 @@ class RunRequest(Struct, frozen=True, omit_defaults=True):
     An empty `model` means the installation's default. `session` is a client's own name for the
     thread where that is no UUID; `wire` is what the dialect's encoder must know again later.
     `known` says which messages count as said before: none, those that stand in the thread with the
-    same id and text, or all up to the last one that stands there with its id. `server_tools` are the
-    tools of ours that the model may call; None: those that it is granted. `prompts` are set where
+    same id and text, or all up to the last one that stands there with its id; or `shown` is what its
+    client shows of the conversation, all of it (whole) or its newer part (tail), and says where the run
+    goes on. `continues` is the run (32 hex digits; zeros: none) that it goes on from, where that need
+    not be the newest; `leading` are the system messages that the client shows first. `server_tools` are
+    the tools of ours that the model may call; None: those that it is granted. `prompts` are set where
     staff try a version: then those are used, and recorded, and not the active ones. `runner` is the
     hosted runner that staff asked for; "" leaves it to the bindings. `event` is what it is run for
     where the caller says more of that than a message. `schemas` is filled in rows only.
@@ -181,6 +184,9 @@ class RunRequest(Struct, frozen=True, omit_defaults=True):
     messages: tuple[InputMessage, ...]
     request_id: str
     known: Known = "none"
+    shown: tuple[InputMessage, ...] = ()
+    continues: str = ""
+    leading: tuple[InputMessage, ...] = ()
     thread_id: str | None = None
     session: str | None = None
     client_run_id: str | None = None
@@ -251,8 +257,8 @@ def identity(request: RunRequest) -> bytes:
     body sent again an hour later is the same request. A client that repeats its whole history also
     sends its state and context as they are now, which the run itself may have changed.
     """
-    if request.known == "id":
-        request = msgspec.structs.replace(request, state=None, context=())
+    if request.known in ("id", "tail", "whole"):
+        request = msgspec.structs.replace(request, known="id", state=None, context=())
     messages = tuple(
         msgspec.structs.replace(said, uploads=tuple(map(_without_token, said.uploads)))
         for said in request.messages
@@ -261,6 +267,8 @@ def identity(request: RunRequest) -> bytes:
         msgspec.structs.replace(
             request,
             messages=messages,
+            shown=(),
+            continues="",
             request_id="",
             on_busy="enqueue",
             on_disconnect="continue",

@@ -47,10 +47,11 @@ async def rerun(run_id: UUID, *, by: UUID, version_id: int | None) -> Accepted:
 def _anew(asked: RunRequest, run_id: UUID, earlier: context.SoFar) -> RunRequest:
     return msgspec.structs.replace(
         asked,
-        messages=(*earlier.messages, *asked.messages),
+        messages=(*earlier.leading, *earlier.messages, *asked.messages),
         metadata=asked.metadata | {MARK: run_id.hex},
         request_id=current_request_id() or asked.request_id,
         known="none",
+        continues="",
         thread_id=None,
         session=None,
         client_run_id=None,

@@ -24,6 +24,7 @@ from conversations import attachments, log, said, thoughts
 from conversations.follow import follow
 from conversations.models import LIVE
 from conversations.reads import RunRow
+from conversations.said import ThreadHead
 
 Wire = dict[str, Any]
 
@@ -60,30 +61,39 @@ async def run_again(run: RunRow, known: Sequence[Wire]) -> AsyncGenerator[list[F
 
 async def _before(run: RunRow, known: Sequence[Wire]) -> tuple[list[Wire], Any]:
     """The thread's messages up to the run's own input, and its state. NotFound once it is deleted."""
-    rows = await said.before(run.run_id, thread_id=run.thread_id, owner_id=run.owner_id)
     head = await said.thread_head(run.thread_id, owner_id=run.owner_id)
+    rows = await said.before(
+        run.run_id,
+        thread_id=run.thread_id,
+        owner_id=run.owner_id,
+        branched=head.branch is not None,
+    )
     reasoned = [message for message in known if run.run_id.hex not in message["id"]]
     return with_reasoning(messages(rows, sign=attachments.sign), reasoned), head.state
 
 
 async def thread_at_rest(
-    thread_id: UUID, owner_id: UUID, client_thread_id: str, state: Any
+    thread_id: UUID, owner_id: UUID, client_thread_id: str, head: ThreadHead
 ) -> AsyncGenerator[list[Frame]]:
     """A thread whose newest run can no longer be replayed, or that never had one."""
-    yield snapshots.at_rest(client_thread_id, await thread_messages(thread_id, owner_id), state)
+    shown = await thread_messages(thread_id, owner_id, head.branch)
+    yield snapshots.at_rest(client_thread_id, shown, head.state)
 
 
-async def thread_messages(thread_id: UUID, owner_id: UUID) -> list[Wire]:
-    """The newest messages of the thread in AG-UI's shape, files with fresh URLs."""
-    rows = await said.whole(thread_id, owner_id=owner_id)
+async def thread_messages(thread_id: UUID, owner_id: UUID, branch: UUID | None) -> list[Wire]:
+    """The newest messages of the thread, or of its branch that ends with this run, in AG-UI's shape.
+
+    Files have fresh URLs.
+    """
+    rows = await said.whole(thread_id, owner_id=owner_id, branch=branch)
     return messages(rows, sign=attachments.sign)
 
 
-async def thread_with_thoughts(thread_id: UUID, owner_id: UUID) -> list[Wire]:
+async def thread_with_thoughts(thread_id: UUID, owner_id: UUID, branch: UUID | None) -> list[Wire]:
     """The same with the reasoning of the newest runs, as far as their events are kept."""
-    reasoned = await thoughts.of_thread(thread_id, owner_id=owner_id)
+    reasoned = await thoughts.of_thread(thread_id, owner_id=owner_id, branch=branch)
     told = {run: outline(run, some) for run, some in reasoned.items()}
-    return with_thoughts(await thread_messages(thread_id, owner_id), told)
+    return with_thoughts(await thread_messages(thread_id, owner_id, branch), told)
 
 
 def known_messages(body: Wire) -> list[Wire]:

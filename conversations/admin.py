@@ -113,7 +113,8 @@ class ThreadAdmin(FoundById, ReadOnly, ModelAdmin):
     ) -> HttpResponse:
         shown: dict[str, Any] = {}
         if (thread_id := id_in(object_id)) and self.has_view_permission(request):
-            shown = {"told": told_page(thread_id, before=_place(request.GET.get("before")))}
+            before, branch = _place(request.GET.get("before")), id_in(request.GET.get("branch"))
+            shown = {"told": told_page(thread_id, before=before, branch=branch)}
         response: HttpResponse = super().changeform_view(
             request, object_id, form_url, (extra_context or {}) | shown
         )

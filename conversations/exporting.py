@@ -22,7 +22,8 @@ _MESSAGES: Final = f"""
 SELECT message.seq, message.role, message.content, message.created_at, message.metadata, message.run_id,
     run.model, run.resolved_model, run.status, run.error_code, run.input_tokens, run.output_tokens,
     run.cost_usd::text, run.prompt_versions, run.created_at, run.finished_at,
-    coalesce(run.request->'metadata', jsonb_build_object())
+    coalesce(run.request->'metadata', jsonb_build_object()),
+    replace(run.continues_run_id::text, '-', '')
 FROM conversations_message message LEFT JOIN conversations_run run ON run.id = message.run_id
 WHERE message.thread_id = %s AND message.seq > %s ORDER BY message.seq LIMIT {_AT_ONCE}
 """
@@ -38,6 +39,7 @@ _RUN: Final = (
     "created_at",
     "finished_at",
     "metadata",
+    "continues",
 )
 _NAMES: Final = {"user": "User", "assistant": "Assistant", "tool": "Tool", "system": "System"}
 _encode: Final = msgspec.json.Encoder().encode

@@ -2,7 +2,8 @@
 
 Two statements a page, both on the index (thread, created_at): which day, then its messages and whether
 there is an older one. Nothing in them grows with the thread or the database. A day of more than
-DAY_LIMIT messages comes in parts: `nextBefore` is where the part before begins.
+DAY_LIMIT messages comes in parts: `nextBefore` is where the part before begins. A thread with branches
+costs one statement more, and its days are those of one branch.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from config import database
 from config.errors import InvalidRequest
 from conversations import showing
 from conversations.access import thread_not_found
+from conversations.branches import IN_BRANCH, OF_BRANCH
 from conversations.cursors import Place, microseconds, read_cursor, write_cursor
 from conversations.showing import Content, Stored
 
@@ -32,18 +34,30 @@ _BELOW: Final = "created_at <= %(until)s AND (created_at, seq) < (%(until)s, %(s
 _NEWEST: Final = f"""
 SELECT thread.id, (
     SELECT created_at FROM conversations_message WHERE thread_id = thread.id AND {_SHOWN}
-    AND {_BELOW} ORDER BY created_at DESC LIMIT 1)
+    AND {_BELOW} ORDER BY created_at DESC LIMIT 1),
+    CASE WHEN fork_run_id IS NOT NULL THEN head_run_id END
 FROM conversations_thread thread WHERE owner_id = %(owner_id)s
 """
 _OF_THREAD: Final = f"{_NEWEST} AND id = %(thread_id)s"
 _OF_NEWEST_THREAD: Final = f"{_NEWEST} AND archived_at IS NULL ORDER BY updated_at DESC LIMIT 1"
 _MESSAGES: Final = f"""
 SELECT id, client_id, seq, role, content, created_at, ({showing.RELEVANT})::text, EXISTS (
-    SELECT 1 FROM conversations_message WHERE thread_id = %(thread_id)s AND {_SHOWN}
-    AND created_at < %(begin)s)
-FROM conversations_message WHERE thread_id = %(thread_id)s AND {_SHOWN}
-AND created_at >= %(begin)s AND created_at < %(end)s AND {_BELOW}
+    SELECT 1 FROM conversations_message message WHERE thread_id = %(thread_id)s AND {_SHOWN}
+    AND created_at < %(begin)s{{of_branch}})
+FROM conversations_message message WHERE thread_id = %(thread_id)s AND {_SHOWN}
+AND created_at >= %(begin)s AND created_at < %(end)s AND {_BELOW}{{of_branch}}
 ORDER BY created_at DESC, seq DESC LIMIT {DAY_LIMIT + 1}
+"""
+_IN_BRANCH: Final = f"""
+AND (run_id IS NULL OR EXISTS (
+    SELECT FROM conversations_run run WHERE run.id = message.run_id AND {IN_BRANCH}))
+"""
+_DAY_OF_THREAD: Final = _MESSAGES.replace("{of_branch}", "")
+_DAY_OF_BRANCH: Final = OF_BRANCH + _MESSAGES.replace("{of_branch}", _IN_BRANCH)
+_NEWEST_OF_BRANCH: Final = f"""
+{OF_BRANCH}
+SELECT created_at FROM conversations_message message WHERE thread_id = %(thread_id)s AND {_SHOWN}
+AND {_BELOW} {_IN_BRANCH} ORDER BY created_at DESC LIMIT 1
 """
 
 
@@ -54,22 +68,31 @@ class _Place(Place, frozen=True, array_like=True):
 
 
 async def history_day(
-    user_id: UUID, *, thread_id: UUID | None, before: str | None, content: Content = "text"
+    user_id: UUID,
+    *,
+    thread_id: UUID | None,
+    before: str | None,
+    content: Content = "text",
+    branch: UUID | None = None,
 ) -> dict[str, Any]:
     """The `HistorySnapshotResponse` for the newest day with messages before `before` (or at all).
 
-    `before` is a day, or the `nextBefore` of a day that came in part. Raises NotFound for a thread that
-    is not the user's, InvalidRequest for a bad date.
+    `before` is a day, or the `nextBefore` of a day that came in part. `branch` is the last run of the
+    branch that is read; without it that is the one last continued. Raises NotFound for a thread that is
+    not the user's, InvalidRequest for a bad date.
     """
     until = _until(before)
     async with database.connection() as connection:
-        thread, newest = await _newest(connection, user_id, thread_id, until)
+        thread, newest, last = await _newest(connection, user_id, thread_id, until)
+        asked = {"thread_id": thread, "branch": branch or last} | until
+        if asked["branch"]:
+            newest = await _newest_of_branch(connection, asked)
         if thread is None or newest is None:
             return _snapshot(thread, None, [], has_more=False)
         day = timezone.localtime(newest).date()
         of_day = {"begin": _midnight(day), "end": _midnight(day + timedelta(days=1))}
-        cursor = await connection.execute(_MESSAGES, {"thread_id": thread} | of_day | until)
-        rows = await cursor.fetchall()
+        statement = _DAY_OF_BRANCH if asked["branch"] else _DAY_OF_THREAD
+        rows = await (await connection.execute(statement, asked | of_day)).fetchall()
     cut = len(rows) > DAY_LIMIT
     stored = [Stored(*row[:-1]) for row in rows[:DAY_LIMIT]]
     more = {"nextBefore": _place(stored[-1])} if cut else {}
@@ -84,16 +107,23 @@ def _place(oldest: Stored) -> str:
 
 async def _newest(
     connection: AsyncConnection[Any], user_id: UUID, thread_id: UUID | None, until: dict[str, Any]
-) -> tuple[UUID | None, datetime | None]:
-    """The thread, and when the newest of its messages before `until` was written."""
+) -> tuple[UUID | None, datetime | None, UUID | None]:
+    """The thread, when the newest of its messages before `until` was written, and, where it has
+    branches, the last run of the one last continued."""
     arguments = {"owner_id": user_id, "thread_id": thread_id} | until
     if thread_id is None:
         row = await (await connection.execute(_OF_NEWEST_THREAD, arguments)).fetchone()
-        return row or (None, None)
+        return row or (None, None, None)
     row = await (await connection.execute(_OF_THREAD, arguments)).fetchone()
     if row is None:
         raise thread_not_found()
-    return row[0], row[1]
+    return row[0], row[1], row[2]
+
+
+async def _newest_of_branch(connection: AsyncConnection[Any], asked: dict[str, Any]) -> datetime | None:
+    """When the newest message of the branch before `until` was written."""
+    row = await (await connection.execute(_NEWEST_OF_BRANCH, asked)).fetchone()
+    return row[0] if row else None
 
 
 def content_form(given: str | None) -> Content:

@@ -1,8 +1,8 @@
 """Interrupts: tool calls that wait for somebody's approval, from the end of one run into another.
 
 A row is written by the statement that ends its run (`ending`). Whoever decides first decides; then a
-later run of the thread takes the row to tell the model, and calls the tool if it was approved. What
-is not decided when the thread goes on is cancelled, or expired if its time was over.
+later run of the same branch takes the row to tell the model, and calls the tool if it was approved. What
+is not decided when the branch goes on is cancelled, or expired if its time was over.
 """
 
 from __future__ import annotations
@@ -153,10 +153,11 @@ WITH i AS (
         decided_at = coalesce(decided_at, clock_timestamp()),
         status = CASE WHEN held.status <> 'pending' THEN held.status
             WHEN held.expires_at <= clock_timestamp() THEN 'expired' ELSE 'cancelled' END
-    FROM conversations_run run
+    FROM conversations_run run JOIN conversations_thread thread ON thread.id = run.thread_id
     WHERE run.id = %s AND run.fence = %s AND run.status = 'running'
         AND held.thread_id = run.thread_id AND held.run_id <> run.id
         AND (held.told_run_id IS NULL OR held.told_run_id = run.id)
+        AND (thread.fork_run_id IS NULL OR conversations_in_branch(run.id, held.run_id))
     RETURNING held.*
 )
 SELECT {_COLUMNS} FROM i ORDER BY i.run_id, i.place
@@ -171,7 +172,7 @@ WHERE held.id = %(id)s AND held.status = 'approved' AND held.told_run_id = run.i
 
 
 async def take(run_id: UUID, *, fence: int) -> list[Interrupt]:
-    """Make it this run's to tell the model what became of its thread's interrupts; which they are.
+    """Make it this run's to tell the model what became of its branch's interrupts; which they are.
 
     A pending one is cancelled, or has expired. Another attempt of the run takes the same ones again.
     """

@@ -46,6 +46,11 @@ class Thread(models.Model):
     summary = models.JSONField(
         null=True, blank=True, editable=False, help_text="What models no longer read, in short."
     )
+    head_run_id = models.UUIDField(null=True, blank=True, editable=False, help_text="Its newest run.")
+    fork_run_id = models.UUIDField(
+        null=True, blank=True, editable=False,
+        help_text="The newest run that began a branch; none while there is one branch only.",
+    )  # fmt: skip
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     updated_at = models.DateTimeField(db_default=Now(), editable=False)
     archived_at = models.DateTimeField(null=True, blank=True)
@@ -86,6 +91,11 @@ class Run(models.Model):
     )
     thread = models.ForeignKey(Thread, on_delete=models.CASCADE, related_name="runs", db_index=False)
     thread_seq = models.IntegerField(help_text="Place in the thread: the seq of its first message.")
+    continues_run_id = models.UUIDField(  # no foreign key: a thread's runs are deleted in any order
+        null=True, blank=True, editable=False,
+        help_text="The run that it goes on from, where that is not the one before it in the "
+        "thread; zeros where it begins the conversation anew.",
+    )  # fmt: skip
     client_run_id = models.CharField(max_length=128, null=True, blank=True)
     request_digest = models.CharField(max_length=64, blank=True, default="", db_default="")
     request_id = models.CharField(max_length=128)
@@ -123,6 +133,9 @@ class Run(models.Model):
     prompt_versions = models.JSONField(default=list, db_default=[])
     prompt_values = models.JSONField(
         null=True, blank=True, editable=False, help_text="What stood for the prompts' variables."
+    )
+    state = models.JSONField(
+        null=True, blank=True, editable=False, help_text="The thread's state after it."
     )
     finish_reason = models.CharField(max_length=64, blank=True, default="", db_default="")
     error_code = models.CharField(max_length=64, blank=True, default="", db_default="")
@@ -188,6 +201,16 @@ class Run(models.Model):
                 fields=["finished_at"],
                 condition=Q(folded=False, finished_at__isnull=False),
                 name="run_unfolded",
+            ),
+            models.Index(
+                fields=["thread", "thread_seq"],
+                condition=Q(continues_run_id__isnull=False),
+                name="run_that_forks",
+            ),
+            models.Index(
+                fields=["continues_run_id"],
+                condition=Q(continues_run_id__isnull=False),
+                name="run_that_continues",
             ),
             GinIndex(  # most runs have none, and then no entry
                 KeyTransform("metadata", "request"),

@@ -86,8 +86,14 @@ SELECT found.id, client_id, thread_id, (
 """
 _OWN: Final = "owner_id = %(owner_id)s AND role IN ('user', 'assistant') {of_thread}"
 _OF_THREAD: Final = "AND thread_id = %(thread_id)s"
+# The branch is looked at last: by then the words are there, and most threads have but one.
 _HOLDS: Final = """
-conversations_folded(content) LIKE ALL(%(rough)s) AND conversations_spaced(content) LIKE ALL(%(exact)s)
+CASE WHEN conversations_folded(content) LIKE ALL(%(rough)s)
+        AND conversations_spaced(content) LIKE ALL(%(exact)s)
+    THEN run_id IS NULL OR NOT EXISTS (
+        SELECT FROM conversations_thread thread WHERE thread.id = found.thread_id
+        AND fork_run_id IS NOT NULL AND NOT conversations_in_branch(head_run_id, found.run_id))
+    ELSE false END
 """
 _BELOW: Final = f"""
 {_OWN} AND created_at <= %(at)s AND (created_at, seq, id) < (%(at)s, %(seq)s, %(id)s)

@@ -8,28 +8,40 @@ from uuid import UUID
 
 from config import database
 from conversations import events
+from conversations.branches import IN_BRANCH, OF_BRANCH
 from conversations.events import RunEvent
 
 _RUNS: Final = 50
 _CHARACTERS: Final = 2_000_000
-_READ: Final = f"""
+_READ: Final = """
 SELECT run_id, first_seq, body FROM (
     SELECT run.thread_seq, batch.run_id, batch.first_seq, batch.events::text AS body,
         sum(length(batch.events::text)) OVER (ORDER BY run.thread_seq DESC, run.id DESC) AS so_far
     FROM (
-        SELECT id, thread_seq FROM conversations_run WHERE thread_id = %s AND owner_id = %s
-        ORDER BY thread_seq DESC LIMIT {_RUNS}
+        SELECT id, thread_seq FROM conversations_run run
+        WHERE thread_id = %(thread_id)s AND owner_id = %(owner_id)s{of_branch}
+        ORDER BY thread_seq DESC LIMIT %(runs)s
     ) run JOIN conversations_eventbatch batch ON batch.run_id = run.id
     WHERE EXISTS (SELECT FROM conversations_eventbatch thought WHERE thought.run_id = run.id
         AND thought.events::text LIKE '%%"reasoning.delta%%')
-) held WHERE so_far <= {_CHARACTERS} ORDER BY thread_seq, run_id, first_seq
+) held WHERE so_far <= %(characters)s ORDER BY thread_seq, run_id, first_seq
 """
+_OF_THREAD: Final = _READ.format(of_branch="")
+_OF_BRANCH: Final = OF_BRANCH + _READ.format(of_branch=f"\n        AND {IN_BRANCH}")
 
 
-async def of_thread(thread_id: UUID, *, owner_id: UUID) -> dict[str, list[RunEvent]]:
-    """Run (32 hex digits) → its events, for as many of the newest runs as are kept and not too long."""
+async def of_thread(
+    thread_id: UUID, *, owner_id: UUID, branch: UUID | None = None
+) -> dict[str, list[RunEvent]]:
+    """Run (32 hex digits) → its events, for as many of the newest runs as are kept and not too long.
+
+    With `branch` only of runs of the branch that ends with this run.
+    """
+    asked = {"thread_id": thread_id, "owner_id": owner_id, "branch": branch}
+    asked |= {"runs": _RUNS, "characters": _CHARACTERS}
     async with database.connection() as held:
-        rows = await (await held.execute(_READ, (thread_id, owner_id))).fetchall()
+        cursor = await held.execute(_OF_BRANCH if branch else _OF_THREAD, asked)
+        rows = await cursor.fetchall()
     return await asyncio.to_thread(_decoded, rows) if rows else {}
 
 

@@ -16,7 +16,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from config import database
 from config.errors import InvalidRequest
-from conversations import retention
+from conversations import branches, retention
 from conversations.access import thread_id_of, thread_not_found
 from conversations.cursors import Place, microseconds, read_cursor, read_limit, write_cursor
 from conversations.showing import timestamp
@@ -105,6 +105,17 @@ async def thread_detail(user_id: UUID, thread: str) -> dict[str, Any]:
     if row is None:
         raise thread_not_found()
     return _shown(Row(*row))
+
+
+async def branches_of(thread_id: UUID) -> list[dict[str, Any]]:
+    """The ends of the thread's branches, the newest first: of each its last run, and what that was
+    asked. The caller has checked whose thread it is."""
+    async with database.connection() as held:
+        rows = await (await held.execute(branches.TIPS, {"thread_id": thread_id})).fetchall()
+    return [
+        {"runId": run_id.hex, "createdAt": timestamp(created_at), "question": question}
+        for run_id, created_at, question in rows
+    ]
 
 
 class Changes(Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,7 +1,8 @@
 """A conversation as staff read it: a page of its messages by run, with what each run took and cost.
 
-Four statements a page, whatever stands in it: messages, runs, their stages' notes, feedback. Files
-are signed and cards compiled at each reading; of arguments and results the beginning is shown.
+Four statements a page, whatever stands in it: messages, runs, their stages' notes, feedback; where there
+are branches two more, and one of them is shown. Files are signed and cards compiled at each reading; of
+arguments and results the beginning is shown.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from django.db import connection
 from django.utils.safestring import SafeString
 
 from conversations import showing
+from conversations.branches import IN_BRANCH, OF_BRANCH, TIPS, Tip
 from conversations.card_html import card_html
 from conversations.models import Feedback, Message, Run
 from conversations.showing import Stored
@@ -32,8 +34,16 @@ SELECT id, client_id, seq, role, left(content, {_LONGEST_TEXT}), created_at, ({s
     left(jsonb_pretty(coalesce(metadata #> '{{tool_agent_output,result}}',
         metadata #> '{{tool_agent_output,error}}')), {_LONGEST}),
     metadata #> '{{tool_agent_output,error}}' IS NULL,
-    left(jsonb_pretty(metadata -> 'tool_calls'), {_LONGEST})
-FROM conversations_message WHERE thread_id = %s AND seq < %s ORDER BY seq DESC LIMIT {PAGE + 1}
+    left(jsonb_pretty(metadata -> 'tool_calls'), {_LONGEST}),
+    (SELECT CASE WHEN fork_run_id IS NOT NULL THEN head_run_id END
+        FROM conversations_thread WHERE id = %(thread_id)s)
+FROM conversations_message message WHERE thread_id = %(thread_id)s AND seq < %(before)s
+"""
+_OF_THREAD: Final = f"{_PAGE} ORDER BY seq DESC LIMIT {PAGE + 1}"
+_OF_BRANCH: Final = f"""
+{OF_BRANCH} {_PAGE} AND (run_id IS NULL OR EXISTS (
+    SELECT FROM conversations_run run WHERE run.id = message.run_id AND {IN_BRANCH}))
+ORDER BY seq DESC LIMIT {PAGE + 1}
 """
 
 
@@ -46,6 +56,7 @@ class _Row(NamedTuple):
     answer: str | None
     ok: bool
     asked: str | None
+    branch: UUID | None
 
 
 @dataclass(frozen=True)
@@ -101,24 +112,64 @@ class ToldRun:
 
 
 @dataclass(frozen=True)
+class ToldBranch:
+    """A branch that can be opened: its last run, when that was asked, with which question."""
+
+    run_id: UUID
+    at: datetime
+    question: str
+    shown: bool
+
+
+@dataclass(frozen=True)
 class ToldPage:
-    """The newest runs before a place, oldest first; `older` is the place to go on from."""
+    """The newest runs before a place, oldest first; `older` is the place to go on from.
+
+    `branches` are the thread's if it has more than one, and `branch` the last run of the one shown.
+    """
 
     runs: list[ToldRun]
     older: int | None
+    branches: tuple[ToldBranch, ...] = ()
+    branch: UUID | None = None
 
 
-def told_page(thread_id: UUID, *, before: int | None = None) -> ToldPage:
-    """The newest page of the thread's messages before a place in it."""
-    with connection.cursor() as cursor:
-        cursor.execute(_PAGE, [thread_id, before or 2**31 - 1])
-        rows = [_Row(Stored(*row[:7]), *row[7:]) for row in cursor.fetchall()]
+def told_page(thread_id: UUID, *, before: int | None = None, branch: UUID | None = None) -> ToldPage:
+    """The newest page of the thread's messages before a place in it.
+
+    Where it has branches, of the one that ends with the run `branch`, or of the one last continued.
+    """
+    asked = {"thread_id": thread_id, "before": before or 2**31 - 1}
+    rows = _rows(_OF_THREAD, asked)
+    shown = rows[0].branch if rows else None
+    branches: tuple[ToldBranch, ...] = ()
+    if shown:
+        shown, branches = _branches(thread_id, branch, last=shown)
+        rows = _rows(_OF_BRANCH, asked | {"branch": shown})
     page = rows[:PAGE]
     older = page[-1].stored.seq if len(rows) > PAGE else None
     ids = {row.run_id for row in page if row.run_id}
-    runs = {run.pk: run for run in Run.objects.filter(pk__in=ids).defer("request")}
+    runs = {run.pk: run for run in Run.objects.filter(pk__in=ids).defer("request", "state")}
     page.sort(key=lambda row: _place(runs.get(row.run_id) if row.run_id else None, row))
-    return ToldPage(_grouped(page, runs), older)
+    return ToldPage(_grouped(page, runs), older, branches, shown)
+
+
+def _rows(statement: str, asked: dict[str, Any]) -> list[_Row]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, asked)
+        return [_Row(Stored(*row[:7]), *row[7:]) for row in cursor.fetchall()]
+
+
+def _branches(
+    thread_id: UUID, wanted: UUID | None, *, last: UUID
+) -> tuple[UUID, tuple[ToldBranch, ...]]:
+    """Which branch to show, and all that there are: the one wanted, if it is among them."""
+    with connection.cursor() as cursor:
+        cursor.execute(TIPS, {"thread_id": thread_id})
+        found = [Tip(*row) for row in cursor.fetchall()]
+    shown = next((tip.run_id for tip in found if tip.run_id == wanted), last)
+    told = (ToldBranch(tip.run_id, tip.created_at, tip.question, tip.run_id == shown) for tip in found)
+    return shown, tuple(told)
 
 
 def _place(run: Run | None, row: _Row) -> tuple[int, str, int]:

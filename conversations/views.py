@@ -13,7 +13,7 @@ from config.auth.access import READ
 from config.auth.bearer import Caller
 from config.errors import InvalidRequest
 from config.http import api, json_body, json_response
-from conversations import history, naming, search, threads
+from conversations import history, naming, reads, search, threads
 from conversations.threads import Changes
 
 
@@ -22,11 +22,13 @@ async def history_day(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`GET /api/v1/agent/history`: one day of a conversation, the newest first."""
     asked = request.GET
     content = history.content_form(asked.get("content"))
+    thread_id = await _thread(request, caller)
     day = await history.history_day(
         caller.user_id,
-        thread_id=await _thread(request, caller),
+        thread_id=thread_id,
         before=asked.get("before"),
         content=content,
+        branch=await branch_of(request, caller, thread_id),
     )
     return json_response(day)
 
@@ -48,6 +50,20 @@ async def _thread(request: HttpRequest, caller: Caller) -> UUID | None:
     """The thread that `threadId` means, by its id or by the client's own name."""
     given = request.GET.get("threadId")
     return await naming.thread_of(given, caller=caller) if given else None
+
+
+async def branch_of(request: HttpRequest, caller: Caller, thread_id: UUID | None) -> UUID | None:
+    """The run that `?branch=` names as the last of the branch to show; NotFound if the thread has none
+    such. InvalidRequest without a thread: the newest one is not chosen by its branches."""
+    given = request.GET.get("branch")
+    if not given:
+        return None
+    if thread_id is None:
+        raise InvalidRequest("branch needs a threadId.", code="branch_needs_thread")
+    row = await reads.run_row(given, user_id=caller.user_id)
+    if row.thread_id != thread_id:
+        raise reads.run_not_found()
+    return row.run_id
 
 
 @api(GET=READ)

@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 
 from agents import rows
-from agents.hostcalls.history import check_conversation
+from agents.hostcalls.history import OWN_BRANCH, check_conversation
 from agents.hostcalls.session import Scene, Session
 from agents.hosting import asks, records
 from agents.hosting.errors import invalid, not_found
@@ -39,10 +39,10 @@ SELECT request->'event', (SELECT left(content, 1000) FROM conversations_message
     WHERE run_id = run.id AND role = 'user' ORDER BY seq DESC LIMIT 1)
 FROM conversations_run run WHERE id = %s
 """
-_RUNS: Final = """
+_RUNS: Final = f"""
 SELECT run.id, run.request->'event'->>'event_type' FROM conversations_run run
 WHERE run.thread_id = %(thread_id)s AND run.owner_id = %(user_id)s
-    AND (run.thread_seq, run.id) <= (%(seq)s, %(run_id)s)
+    AND (run.thread_seq, run.id) <= (%(seq)s, %(run_id)s) AND {OWN_BRANCH}
 ORDER BY run.thread_seq DESC, run.id DESC LIMIT %(limit)s
 """
 _BATCHES: Final = """

@@ -2,7 +2,7 @@
 
 It is the transcript, not what platforms sent: texts are cut at 4,000 characters. A cursor is a place
 in the conversation, `{run}.{message}`, by the runs' order and not by that of their rows, as models see
-it too.
+it too. Of a conversation with branches it is the run's own.
 """
 
 from __future__ import annotations
@@ -19,13 +19,17 @@ MOST: Final = 100
 _MOST_FOUND: Final = 50
 _LONGEST_QUERY: Final = 200
 _ROLES: Final = ("user", "assistant", "tool")
-_COLUMNS: Final = """
+OWN_BRANCH: Final = """(NOT EXISTS (
+        SELECT FROM conversations_thread WHERE id = %(thread_id)s AND fork_run_id IS NOT NULL
+    ) OR conversations_in_branch(%(run_id)s, run.id))"""
+_COLUMNS: Final = f"""
 SELECT m.id, m.run_id, m.role, left(m.content, 4000), m.tool_name,
     m.metadata->'tool_agent_output'->>'tool_call_id', m.metadata->'user_message_attachments',
     floor(extract(epoch FROM m.created_at))::bigint, run.thread_seq, m.seq
 FROM conversations_message m JOIN conversations_run run ON run.id = m.run_id
 WHERE m.thread_id = %(thread_id)s AND m.owner_id = %(user_id)s AND m.seq IS NOT NULL
     AND m.role = ANY(%(roles)s) AND (run.thread_seq, run.id) < (%(now)s, %(run_id)s)
+    AND {OWN_BRANCH}
 """
 _BACKWARD: Final = f"""
 {_COLUMNS} AND (run.thread_seq, m.seq) < (%(before_run)s, %(before)s)
@@ -37,10 +41,11 @@ _SEARCH: Final = f"""
 {_COLUMNS} AND conversations_folded(m.content) LIKE conversations_folded(%(like)s)
 ORDER BY run.thread_seq DESC, m.seq DESC LIMIT %(limit)s
 """
-_BEFORE: Final = """
+_BEFORE: Final = f"""
 SELECT count(*) FROM (SELECT FROM conversations_message m JOIN conversations_run run ON run.id = m.run_id
     WHERE m.thread_id = %(thread_id)s AND m.owner_id = %(user_id)s AND m.seq IS NOT NULL
         AND m.role = ANY(%(roles)s) AND (run.thread_seq, run.id) < (%(now)s, %(run_id)s)
+        AND {OWN_BRANCH}
     LIMIT %(most)s) AS before
 """
 _LAST: Final = 999_999_999
