@@ -1,22 +1,27 @@
 """What a client says, made ready for the thread: which messages are new, their files, their metadata.
 
-An unmodified AG-UI client sends its whole history every turn, and a client that executed a tool sends
-its question again; what stands in the thread already is not said twice, and ours wins over theirs.
+An unmodified AG-UI client sends its whole history every turn (`branching` says where it goes on), and a
+client that executed a tool sends its question again; what stands in the thread already is not said
+twice, and ours wins over theirs.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 from uuid import UUID
 
 import msgspec
 from msgspec.structs import replace
 
-from agents.requests import Attachment, InputMessage, Known, RunRequest, Upload
+from agents import branching
+from agents.branching import Going
+from agents.requests import Attachment, InputMessage, RunRequest, Upload
 from config import database
-from conversations import attachments
+from config.errors import InvalidRequest
+from conversations import attachments, branches, interrupts
+from conversations.branches import Held, Turn
 from conversations.events import call_message_id, tool_message_id
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -26,11 +31,14 @@ _RUN: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 async def settled(request: RunRequest, *, owner_id: UUID, thread_id: UUID) -> RunRequest:
     """The request with its new messages only, their files checked and stored.
 
-    InvalidRequest for a file that is not the caller's (specs/run-agent-input.md §1, rule 11).
+    InvalidRequest for a file that is not the caller's (specs/run-agent-input.md §1, rule 11), and
+    `parent_run_not_found` for an AG-UI `parentRunId` that names no run of the thread.
     """
+    if request.known in ("tail", "whole"):
+        request = await _gone_on(request, owner_id, thread_id)
     messages = _named(request.messages)
-    if request.known != "none":
-        messages = await _new(request.known, messages, owner_id, thread_id)
+    if request.known in ("same", "id"):
+        messages = await _new(request, messages, owner_id, thread_id)
     if any(message.uploads for message in messages):
         messages = tuple([await _with_files(said, owner_id, request, thread_id) for said in messages])
     return request if messages is request.messages else replace(request, messages=messages)
@@ -47,23 +55,91 @@ def _named(messages: tuple[InputMessage, ...]) -> tuple[InputMessage, ...]:
     )
 
 
+async def _gone_on(request: RunRequest, owner_id: UUID, thread_id: UUID) -> RunRequest:
+    """The request with where it goes on, and with those of the shown messages that are its own."""
+    async with database.connection() as connection:
+        thread = await branches.held(connection, thread_id, owner_id=owner_id)
+    if request.parent_run_id and thread.turns:
+        thread, parent = await _up_to(request.parent_run_id, thread, owner_id, thread_id)
+        going = _going(thread.turns, request)
+        if not going.told:  # nothing but what is new
+            going = branching.go_on(thread.turns, request.shown, complete=False)
+            going = replace(going, continues=going.continues or parent)
+    else:
+        going = await _on_branch(request, thread, owner_id, thread_id)
+    leading = request.shown[: branching.leading_count(request.shown)]
+    continues = going.continues.hex if going.continues else ""
+    return replace(request, messages=going.messages, continues=continues, leading=leading, shown=())
+
+
+def _going(turns: Sequence[Turn], request: RunRequest) -> Going:
+    return branching.go_on(turns, request.shown, complete=request.known == "whole")
+
+
+async def _up_to(given: str, thread: Held, owner_id: UUID, thread_id: UUID) -> tuple[Held, UUID]:
+    """The thread up to the run that a client names as the one to go on from, and that run."""
+    named = given.replace("-", "").lower()
+    for place, turn in enumerate(thread.turns, 1):
+        if given == turn.client_run_id or named == turn.run_id.hex:
+            if not thread.branched:
+                return replace(thread, turns=thread.turns[:place]), turn.run_id
+            return await _branch(turn.run_id, owner_id, thread_id), turn.run_id
+    raise InvalidRequest("parentRunId names no run of this conversation.", code="parent_run_not_found")
+
+
+async def _on_branch(request: RunRequest, thread: Held, owner_id: UUID, thread_id: UUID) -> Going:
+    """How it goes on in the branch last continued, or in the one that the client shows more of."""
+    if not thread.branched or thread.head is None:
+        return _going(thread.turns, request)
+    last = await _branch(thread.head, owner_id, thread_id)
+    going = _going(last.turns, request)
+    other = branching.newest_run(request.shown) or await _asking(request)
+    if other is None or last.holds(other) or not thread.holds(other):
+        return going
+    shown = _going((await _branch(other, owner_id, thread_id)).turns, request)
+    if not request.shown:
+        return replace(shown, continues=other)
+    return shown if shown.told > going.told else going
+
+
+async def _branch(run_id: UUID, owner_id: UUID, thread_id: UUID) -> Held:
+    async with database.connection() as connection:
+        return await branches.held(connection, thread_id, owner_id=owner_id, branch=run_id)
+
+
+async def _asking(request: RunRequest) -> UUID | None:
+    """The run that asked for what a client answers that shows nothing else."""
+    if request.shown or not request.answers:
+        return None
+    try:
+        found = await interrupts.find(UUID(request.answers[0].interrupt_id))
+    except ValueError:
+        return None
+    return found.run_id if found else None
+
+
 _KNOWN: Final = """
 SELECT message.client_id, message.role, message.content
 FROM conversations_message message JOIN conversations_thread thread ON thread.id = message.thread_id
-WHERE message.thread_id = %s AND thread.owner_id = %s AND message.client_id = ANY(%s)
+WHERE message.thread_id = %(thread_id)s AND thread.owner_id = %(owner_id)s
+    AND message.client_id = ANY(%(ids)s) AND (
+        %(continues)s::uuid IS NULL AND thread.fork_run_id IS NULL OR conversations_in_branch(
+            coalesce(%(continues)s::uuid, thread.head_run_id), message.run_id))
 """
 
 
 async def _new(
-    known_as: Known, messages: tuple[InputMessage, ...], owner_id: UUID, thread_id: UUID
+    request: RunRequest, messages: tuple[InputMessage, ...], owner_id: UUID, thread_id: UUID
 ) -> tuple[InputMessage, ...]:
-    """The messages that do not stand in the thread yet; by id, those after the last one that does."""
+    """The messages that its branch of the thread does not hold; by id, those after the last it does."""
     held_as = [_held_as(said) for said in messages]
     ids = [held for some in held_as for held in some]
     async with database.connection() as connection:
-        rows = await (await connection.execute(_KNOWN, (thread_id, owner_id, ids))).fetchall()
+        asked = {"thread_id": thread_id, "owner_id": owner_id, "ids": ids}
+        asked |= {"continues": UUID(request.continues) if request.continues else None}
+        rows = await (await connection.execute(_KNOWN, asked)).fetchall()
     known = {client_id for client_id, _, _ in rows}
-    if known_as == "id":
+    if request.known == "id":
         places = [place for place, held in enumerate(held_as) if not known.isdisjoint(held)]
         return messages[places[-1] + 1 :] if places else messages
     same = set(rows)
@@ -107,7 +183,7 @@ async def _with_files(
     said: InputMessage, owner_id: UUID, request: RunRequest, thread_id: UUID
 ) -> InputMessage:
     files = [await _stored(upload, owner_id, request, thread_id) for upload in said.uploads]
-    return replace(said, uploads=(), attachments=tuple(files))
+    return replace(said, uploads=(), attachments=(*said.attachments, *files))
 
 
 async def _stored(upload: Upload, owner_id: UUID, request: RunRequest, thread_id: UUID) -> Attachment:

@@ -59,7 +59,7 @@ def _named(request: RunRequest) -> Iterator[_Named]:
         yield f"tools[{place}].name", tool.name, LONGEST_NAME
     for place, answer in enumerate(request.answers):
         yield f"answers[{place}].interrupt_id", answer.interrupt_id, LONGEST_ID
-    for place, message in enumerate(request.messages):
+    for place, message in enumerate(request.shown or request.messages):
         yield from _named_in(message, f"messages[{place}]")
 
 

@@ -172,14 +172,16 @@ async def _started(
 async def _placed(caller: Caller, asked: RunRequest) -> RunRequest:
     """The request with the prompt version that staff try, and in its thread.
 
-    A run with a parent and no thread of its own goes on in its parent's. NotFound without one.
+    A run with a parent and no thread of its own goes on from its parent, in its thread. NotFound
+    without one.
     """
     asked = await trying.completed(caller, asked)
     if not asked.parent_run_id or asked.thread_id or asked.session:
         return asked
     parent = await reads.run_row(asked.parent_run_id, user_id=caller.user_id)
+    run_id = parent.run_id.hex
     return msgspec.structs.replace(
-        asked, thread_id=str(parent.thread_id), parent_run_id=parent.run_id.hex
+        asked, thread_id=str(parent.thread_id), parent_run_id=run_id, continues=run_id
     )
 
 

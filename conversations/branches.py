@@ -71,7 +71,7 @@ SELECT thread.fork_run_id IS NOT NULL, thread.head_run_id, run.id, run.client_ru
     coalesce(message.metadata->'tool_agent_output'->>'tool_call_id',
         message.metadata->>'tool_call_id'),
     message.metadata->'tool_agent_output'->>'asked_in', message.metadata->'{LEADING}',
-    message.metadata->'user_message_attachments'
+    message.metadata->'user_message_attachments', message.metadata ? 'awaits'
 FROM conversations_thread thread
 LEFT JOIN conversations_run run ON run.thread_id = thread.id {{of_branch}}
 LEFT JOIN LATERAL (
@@ -93,7 +93,7 @@ class Entry(Struct, frozen=True):
     """A stored message, as far as a client's own copy of it is compared with it.
 
     `said` is the id that a run gave it; what a run has said is known by its size, hash, beginning and
-    end, what a client has said by its `text`.
+    end, what a client has said by its `text`. A call that `awaits` we answer, once it is approved.
     """
 
     id: str
@@ -109,7 +109,8 @@ class Entry(Struct, frozen=True):
     call_id: str | None
     asked_in: str | None
     leading: Any
-    files: dict[str, Any] | list[dict[str, Any]] | None
+    files: Any
+    awaits: bool | None = None
 
 
 class Turn(Struct, frozen=True):
@@ -151,7 +152,7 @@ def _turns(rows: Sequence[Sequence[Any]]) -> list[Turn]:
             _, entries = found.setdefault(row[2], (row, []))
             if row[5] is not None:
                 entries.append(Entry(*row[5:]))
-    return [Turn(*head[2:5], tuple(entries)) for head, entries in found.values()]
+    return [Turn(run_id, head[3], head[4], tuple(entries)) for run_id, (head, entries) in found.items()]
 
 
 # --- the state, and the other ends ------------------------------------------------------------------

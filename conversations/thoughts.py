@@ -37,7 +37,7 @@ async def of_thread(
 
     With `branch` only of runs of the branch that ends with this run.
     """
-    asked = {"thread_id": thread_id, "owner_id": owner_id, "branch": branch}
+    asked: dict[str, Any] = {"thread_id": thread_id, "owner_id": owner_id, "branch": branch}
     asked |= {"runs": _RUNS, "characters": _CHARACTERS}
     async with database.connection() as held:
         cursor = await held.execute(_OF_BRANCH if branch else _OF_THREAD, asked)

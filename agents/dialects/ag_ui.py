@@ -1,13 +1,14 @@
 """AG-UI as its public clients speak it (specs/ag-ui.md): the whole history every turn, a stream back.
 
-What we have said ourselves comes back with the history and is left out here; what of the rest is new
-is decided where the thread is known. A client that lost its connection sends the same run again.
+What we have said ourselves comes back with the history: it is shown, not asked. Where the run goes on is
+decided where the thread is known. A client that lost its connection sends the same run again.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import compress
 from typing import Any, Final
 from uuid import UUID
 
@@ -36,6 +37,7 @@ NAME: Final = "ag-ui"
 OPENING: Final = b""
 LONGEST_TEXT: Final = 10_000
 MOST_IMAGES: Final = 8
+_SDK: Final = frozenset({"state", "tools", "context", "forwarded_props"})
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
 
 
@@ -47,17 +49,19 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
         asked = Body.model_validate(whole)
     except ValidationError as error:
         raise invalid_body("RunAgentInput", error, whole) from None
-    own = [message for message in asked.messages if not _is_ours(message)]
-    _check_newest(own)
+    own = [not _is_ours(message) for message in asked.messages]
+    _check_newest([*compress(asked.messages, own)])
+    shown = _messages(asked.messages, _called(asked.messages))
     tools = _tools(asked)
     props = asked.forwarded_props if isinstance(asked.forwarded_props, dict) else {}
     is_uuid = _UUID.fullmatch(asked.thread_id) is not None
     return RunRequest(
         dialect=NAME,
         model=_text(props.get("model")),
-        messages=tuple(_messages(own, _called(asked.messages))),
+        messages=tuple(compress(shown, own)),
         request_id=request_id,
-        known="id",
+        known="whole" if _is_whole(asked, props) else "tail",
+        shown=tuple(shown),
         thread_id=str(UUID(asked.thread_id)) if is_uuid else None,
         session=None if is_uuid else asked.thread_id,
         client_run_id=asked.run_id,
@@ -76,6 +80,14 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
 def _wire(asked: Body, left_out: list[str]) -> dict[str, Any]:
     wire: dict[str, Any] = {"threadId": asked.thread_id, "protocolVersion": asked.protocol_version}
     return wire | ({"leftOut": sorted(set(left_out))} if left_out else {})
+
+
+def _is_whole(asked: Body, props: dict[str, Any]) -> bool:
+    """Whether the messages are the whole conversation: so says 1.0, and so it is with every client that
+    is made of an SDK, which leaves no member out. Who keeps no history says `history: "stored"`."""
+    if props.get("history") == "stored":
+        return False
+    return asked.protocol_version is not None or asked.model_fields_set >= _SDK
 
 
 def _is_ours(message: Message) -> bool:

@@ -1,8 +1,9 @@
 // The unmodified AG-UI clients of both generations, driven over stdin and stdout: a JSON object a line.
 //
 // {op: "new", agent, generation, url, threadId, headers, messages, state} makes a client.
-// {op: "run", agent, add, resume, params, connect, sse, piece, cutAfter, abortAfter} runs it once and
-// answers with what the app would see. `resume` answers every pending interrupt so. `sse` is a body to read in place of the network's, in pieces of `piece`
+// {op: "run", agent, show, add, resume, params, connect, sse, piece, cutAfter, abortAfter} runs it once and
+// answers with what the app would see. `show` replaces its messages, as an app does that edits or asks
+// again. `resume` answers every pending interrupt so. `sse` is a body to read in place of the network's, in pieces of `piece`
 // bytes; `cutAfter` breaks the connection behind so many events, `abortAfter` calls abortRun there.
 // {op: "chains", chains, atOnce} answers lists of such objects, each list in its order, so many lists at
 // once; the warnings of all stand in the last answer.
@@ -31,7 +32,7 @@ function make({ agent, generation, url, threadId, headers, messages, state }) {
   return {};
 }
 
-async function run({ agent: name, add, resume, params, connect, sse, piece, cutAfter, abortAfter }) {
+async function run({ agent: name, show, add, resume, params, connect, sse, piece, cutAfter, abortAfter }) {
   const agent = agents.get(name);
   if (resume) {
     const answered = ({ id }) => ({ interruptId: id, ...resume });
@@ -46,6 +47,7 @@ async function run({ agent: name, add, resume, params, connect, sse, piece, cutA
     status = response.status;
     return cutAfter === undefined || !response.ok ? response : cut(response, cutAfter);
   };
+  if (show) agent.setMessages(show);
   for (const message of add ?? []) agent.addMessage(message);
   const subscriber = {
     onEvent({ event }) {

@@ -39,7 +39,7 @@ def test_a_minimal_body_is_a_run() -> None:
         model="",
         messages=(),
         request_id="request-1",
-        known="id",
+        known="tail",
         thread_id=THREAD,
         client_run_id="run-1",
         wire={"threadId": THREAD, "protocolVersion": None},

@@ -1,0 +1,157 @@
+"""Where a client's messages leave the thread: whatever it shows, that is what the model reads."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.branching import Going, go_on
+from agents.requests import AskedCall, InputMessage
+from conversations.branches import BEGINNING, Entry, Turn
+from conversations.identifiers import uuid7
+
+
+def asked(content: str, message_id: str, role: str = "user", **more: Any) -> Entry:
+    return entry(role, message_id, None, text=content, **more)
+
+
+def told(content: str, said: str, **more: Any) -> Entry:
+    digest = hashlib.md5(content.encode(), usedforsecurity=False).hexdigest()
+    ends = {"size": len(content), "hash": digest, "head": content[:200], "tail": content[-60:]}
+    return entry("assistant", said, said, **(ends | more))
+
+
+def entry(role: str, message_id: str, said: str | None, **more: Any) -> Entry:
+    empty: dict[str, Any] = {
+        "text": "",
+        "size": 0,
+        "hash": None,
+        "head": None,
+        "tail": None,
+        "calls": None,
+    }
+    none = {"call_id": None, "asked_in": None, "leading": None, "files": None}
+    return Entry(id=message_id, client_id=message_id, role=role, said=said, **(empty | none | more))
+
+
+def turn(*entries: Entry, live: bool = False, run_id: UUID | None = None) -> Turn:
+    return Turn(run_id or uuid7(), None, live, entries)
+
+
+def exchange(number: int) -> Turn:
+    return turn(asked(f"question {number}", f"u{number}"), told(f"answer {number}", "a"))
+
+
+def shown(turns: Sequence[Turn]) -> list[InputMessage]:
+    """The turns as a client shows them."""
+    found: list[InputMessage] = []
+    for one in turns:
+        for message in one.entries:
+            if message.said is None:
+                found.append(InputMessage(message.role, message.text, message.client_id))  # type: ignore[arg-type]
+            else:
+                wire_id = f"{message.said}-{one.run_id.hex}"
+                found.append(InputMessage("assistant", message.head or "", wire_id))
+    return found
+
+
+def read(turns: Sequence[Turn], going: Going) -> list[str]:
+    """What the model reads: the turns that it goes on from, and the messages of the run."""
+    places = [one.run_id for one in turns]
+    kept = turns if going.continues is None else turns[: _place(places, going.continues)]
+    return [one.content for one in (*shown(kept), *going.messages)]
+
+
+def _place(places: list[UUID], continues: UUID) -> int:
+    return 0 if continues == BEGINNING else places.index(continues) + 1
+
+
+THREAD = [exchange(number) for number in range(5)]
+_NEW = st.builds(InputMessage, st.just("user"), st.sampled_from("xyz"), st.sampled_from(["n1", "n2"]))
+_EDITED = st.sampled_from(shown(THREAD)).map(
+    lambda one: InputMessage(one.role, f"{one.content} edited", one.client_id)
+)
+_SHOWN = st.lists(
+    st.sampled_from(shown(THREAD)) | _NEW | _EDITED,
+    min_size=1,
+    max_size=12,
+    unique_by=lambda one: one.client_id,
+).filter(lambda messages: any(one.role == "user" for one in messages))
+
+
+@given(_SHOWN)
+def test_the_model_reads_what_is_shown_in_its_order(messages: list[InputMessage]) -> None:
+    going = go_on(THREAD, messages, complete=True)
+    assert read(THREAD, going) == [one.content for one in messages]
+
+
+@given(st.integers(0, 10), st.lists(_NEW, max_size=3))
+def test_a_prefix_and_what_is_new(count: int, new: list[InputMessage]) -> None:
+    messages = [*shown(THREAD)[:count], *new]
+    going = go_on(THREAD, messages, complete=True)
+    assert read(THREAD, going) == [one.content for one in messages] or not messages
+    assert going.told == count - count % 2
+
+
+def test_nothing_is_copied_of_what_is_shown_whole() -> None:
+    going = go_on(THREAD, [*shown(THREAD), InputMessage("user", "more", "u9")], complete=True)
+    assert going.continues == THREAD[-1].run_id
+    assert [one.content for one in going.messages] == ["more"]
+
+
+def test_calls_of_the_server_are_known_by_their_ids() -> None:
+    called = entry("tool", "r", "call-s1", call_id="s1")
+    one = turn(asked("go", "u1"), called, told("done", "a"))
+    wire = f"s1-{one.run_id.hex}"
+    messages = [
+        InputMessage("user", "go", "u1"),
+        InputMessage("assistant", "", f"call-{wire}", tool_calls=(AskedCall(wire, "f", "{}"),)),
+        InputMessage("tool", "1", f"result-{one.run_id.hex}-s1", tool_call_id=wire),
+        InputMessage("assistant", "done", f"a-{one.run_id.hex}"),
+    ]
+    assert go_on([one], messages, complete=True) == Going(one.run_id, (), 4)
+    dropped = go_on([one], messages[:3], complete=True)
+    assert (dropped.continues, len(dropped.messages)) == (BEGINNING, 3)
+
+
+def test_a_call_that_waits_for_its_client_is_shown_under_any_id() -> None:
+    waiting = entry("assistant", "call-c1", "call-c1", calls=[{"id": "c1"}])
+    first = turn(asked("go", "u1"), waiting)
+    call = InputMessage("assistant", "", "its own", tool_calls=(AskedCall("c1", "f", "{}"),))
+    answer = InputMessage("tool", "1", "t1", tool_call_id="c1")
+    messages = [InputMessage("user", "go", "u1"), call, answer]
+    assert go_on([first], messages, complete=True) == Going(first.run_id, (answer,), 2)
+    then = turn(asked("1", "t1", role="tool", call_id="c1"), told("done", "a"))
+    more = [*messages, *shown([then])[1:]]
+    assert go_on([first, then], more, complete=True) == Going(then.run_id, (), 4)
+    edited = [messages[0], call, InputMessage("tool", "2", "t1", tool_call_id="c1")]
+    assert go_on([first, then], edited, complete=True).continues == first.run_id
+
+
+def test_a_clients_answer_is_no_words_of_ours_though_a_run_stands_in_its_calls_id() -> None:
+    run_id = uuid7()
+    call_id = f"call-{run_id.hex}-1"
+    waiting = entry("assistant", f"call-{call_id}", f"call-{call_id}", calls=[{"id": call_id}])
+    one = turn(asked("go", "u1"), waiting, run_id=run_id)
+    call = InputMessage("assistant", "", f"call-{call_id}", tool_calls=(AskedCall(call_id, "f", "{}"),))
+    answer = InputMessage("tool", "1", f"{call_id}:tool", tool_call_id=call_id)
+    messages = [InputMessage("user", "go", "u1"), call, answer]
+    assert go_on([one], messages, complete=True) == Going(run_id, (answer,), 2)
+
+
+def test_ten_thousand_messages_take_no_longer_than_they_should() -> None:
+    many = [exchange(number) for number in range(5_000)]
+    messages = shown(many)
+    begun = time.perf_counter()
+    assert go_on(many, messages, complete=True).told == 10_000
+    whole = time.perf_counter() - begun
+    one_run = turn(asked("q", "u"), *(told(f"t{number}", f"m{number}") for number in range(5_000)))
+    begun = time.perf_counter()
+    assert go_on([one_run], shown([one_run]), complete=True).told == 5_001
+    assert max(whole, time.perf_counter() - begun) < 5
