@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from config.openapi_parts import Operation, answer, operation
+from config.openapi_parts import BRANCH, Operation, answer, operation
 
 _STREAM: Final[dict[str, Any]] = {"text/event-stream": {}}
 _RUN_AGENT_INPUT: Final = {
@@ -13,7 +13,13 @@ _RUN_AGENT_INPUT: Final = {
     "properties": {
         "threadId": {"type": "string"},
         "runId": {"type": "string", "maxLength": 128},
-        "messages": {"type": "array", "items": {"type": "object"}},
+        "messages": {
+            "type": "array",
+            "items": {"type": "object"},
+            "description": "The whole conversation as the client shows it: what differs from the thread "
+            "begins a branch.",
+        },
+        "parentRunId": {"type": "string", "description": "A run of the thread to go on from."},
     },
 }
 
@@ -47,7 +53,7 @@ def _connect() -> Operation:
         "A thread as AG-UI snapshots, then its live run if there is one",
         {"200": {"description": "AG-UI events.", "content": _STREAM}},
         (401, 404, 405),
-        parameters=[thread_id, version],
+        parameters=[thread_id, version, BRANCH],
     )
 
 

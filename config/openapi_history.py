@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from config.openapi_parts import Operation, answer, operation, query
+from config.openapi_parts import BRANCH, Operation, answer, operation, query
 
 _TIME: Final = {"type": "string", "format": "date-time"}
 _TEXT: Final = {"type": "string"}
@@ -95,6 +95,7 @@ def _history() -> Operation:
             query("threadId", "An id, or the client's own name. Default: the newest thread."),
             query("before", "YYYY-MM-DD: the newest day before this one; or a nextBefore."),
             query("content", "text (default), or blocks: users' messages as text and binary blocks."),
+            BRANCH | {"description": f"{BRANCH['description']} Needs threadId."},
         ],
     )
 
@@ -102,7 +103,7 @@ def _history() -> Operation:
 def _search() -> Operation:
     return operation(
         "agent_history_search",
-        "Search in what you and the assistant said, the newest first",
+        "Search in what you and the assistant said, the newest first (of branches: the last continued)",
         {"200": answer("Messages that hold every word.", _page(results=_list(_FOUND)))},
         (401, 404, 405, 422),
         parameters=[
@@ -124,8 +125,16 @@ def _threads() -> Operation:
 
 
 _OK: Final = {"200": answer("The thread.", _THREAD)}
+_BRANCHES: Final = {
+    "branch": _TEXT | {"description": "The last run of the branch that is shown."},
+    "branches": _list(_object(runId=_TEXT, createdAt=_TIME, question=_TEXT))
+    | {"description": "Only where there are several: the last run of each, the newest first."},
+}
 _WHOLE: Final = {
-    "200": answer("The thread, with state, messages in AG-UI's shape, and feedback.", _THREAD)
+    "200": answer(
+        "The thread, with state, messages in AG-UI's shape, and feedback.",
+        _THREAD | {"properties": _THREAD["properties"] | _BRANCHES},
+    )
 }
 _GONE: Final = {"204": {"description": "Everything of it is gone."}}
 
@@ -134,7 +143,7 @@ def _thread(
     name: str, summary: str, answers: dict[str, Any], *more_refusals: int, **more: Any
 ) -> Operation:
     refusals = (401, 404, 405, *more_refusals)
-    asked = [query("reasoning", "true: with what models thought, while it is kept.")]
+    asked = [query("reasoning", "true: with what models thought, while it is kept."), BRANCH]
     parameters = [_THREAD_ID, *(asked if name == "retrieve" else ())]
     return operation(f"agent_thread_{name}", summary, answers, refusals, parameters=parameters, **more)
 

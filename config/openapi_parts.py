@@ -33,6 +33,13 @@ def query(name: str, description: str, kind: str = "string") -> dict[str, Any]:
     return {"name": name, "in": "query", "schema": {"type": kind}, "description": description}
 
 
+BRANCH: Final = query(
+    "branch",
+    "The last run of the branch to show, where it is not the one last continued: by its id or the "
+    "client's own.",
+)
+
+
 def answer(description: str, schema: dict[str, Any], kind: str = "application/json") -> dict[str, Any]:
     return {"description": description, "content": {kind: {"schema": schema}}}
 
