@@ -1,6 +1,7 @@
 """The Agent API (seed 004; specs/agent-api.md): a body with `input`, a stream of objects.
 
-People who write runners and servers of this protocol find its builders here.
+People who write runners and servers of this protocol find all the names of the seed here: constants,
+objects and builders. It needs no Django and no settings.
 """
 
 from __future__ import annotations
@@ -15,6 +16,32 @@ from agents.dialects.agentapi.builders import MessageBuilder as MessageBuilder
 from agents.dialects.agentapi.builders import ResponseBuilder as ResponseBuilder
 from agents.dialects.agentapi.builders import StreamingResponseBuilder as StreamingResponseBuilder
 from agents.dialects.agentapi.encoder import AgentApiEncoder
+from agents.dialects.agentapi.models import AgentRequest as AgentRequest
+from agents.dialects.agentapi.models import AgentResponse as AgentResponse
+from agents.dialects.agentapi.models import AudioContent as AudioContent
+from agents.dialects.agentapi.models import BaseRequest as BaseRequest
+from agents.dialects.agentapi.models import BaseResponse as BaseResponse
+from agents.dialects.agentapi.models import Content as Content
+from agents.dialects.agentapi.models import ContentType as ContentType
+from agents.dialects.agentapi.models import DataContent as DataContent
+from agents.dialects.agentapi.models import Error as Error
+from agents.dialects.agentapi.models import Event as Event
+from agents.dialects.agentapi.models import FileContent as FileContent
+from agents.dialects.agentapi.models import FunctionCall as FunctionCall
+from agents.dialects.agentapi.models import FunctionCallOutput as FunctionCallOutput
+from agents.dialects.agentapi.models import FunctionParameters as FunctionParameters
+from agents.dialects.agentapi.models import FunctionTool as FunctionTool
+from agents.dialects.agentapi.models import ImageContent as ImageContent
+from agents.dialects.agentapi.models import McpCall as McpCall
+from agents.dialects.agentapi.models import McpCallOutput as McpCallOutput
+from agents.dialects.agentapi.models import Message as Message
+from agents.dialects.agentapi.models import MessageType as MessageType
+from agents.dialects.agentapi.models import RefusalContent as RefusalContent
+from agents.dialects.agentapi.models import Role as Role
+from agents.dialects.agentapi.models import RunStatus as RunStatus
+from agents.dialects.agentapi.models import TextContent as TextContent
+from agents.dialects.agentapi.models import Tool as Tool
+from agents.dialects.agentapi.models import VideoContent as VideoContent
 from agents.dialects.base import RunHead
 from agents.requests import RunRequest
 

@@ -2,8 +2,8 @@
 
 They have the methods of the reference's `agent_api_builder` and give the same lines; beyond it they
 take an index for a content, set audio, files and video, end a response badly too, may be completed
-twice, and keep a message's contents in the order of their index. A builder gives out its live
-object: serialise it before the next step.
+twice, put a whole text in place of its pieces, and keep a message's contents in the order of their
+index. A builder gives out its live object: serialise it before the next step.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from agents.dialects.agentapi.models import (
     RefusalContent,
     TextContent,
     VideoContent,
+    merged,
 )
 
 T = TypeVar("T", bound=Content)
@@ -68,8 +69,10 @@ class ContentBuilder:
         return self.add_text_delta(text)
 
     def set_text(self, text: str) -> TextContent:
-        """The whole text, before any pieces."""
-        return self._set("set_text", TextContent, text=text)
+        """The whole text, in place of what was said of it before (the package says that twice)."""
+        content = self._set("set_text", TextContent, text=text)
+        self.text_tokens.clear()
+        return content
 
     def set_refusal(self, text: str) -> RefusalContent:
         return self._set("set_refusal", RefusalContent, refusal=text)
@@ -139,25 +142,6 @@ class ContentBuilder:
     def _delta(self, made: type[T], **fields: Any) -> T:
         told = {"index": self.index, "delta": True, "msg_id": self.content.msg_id}
         return made(**told, **fields).in_progress()
-
-
-def merged(base: dict[str, Any], delta: dict[str, Any]) -> dict[str, Any]:
-    """Data and more of it: texts and lists grow, numbers add up, objects merge, the rest is replaced."""
-    result = dict(base)
-    for key, more in delta.items():
-        result[key] = _grown(result[key], more) if key in result else more
-    return result
-
-
-def _grown(base: Any, more: Any) -> Any:
-    match base, more:
-        case (bool(), _) | (_, bool()):
-            return more
-        case (str(), str()) | (list(), list()) | (int() | float(), int() | float()):
-            return base + more
-        case (dict(), dict()):
-            return merged(base, more)
-    return more
 
 
 class MessageBuilder:

@@ -7,41 +7,76 @@ of `agentscope-runtime`. Inherited fields come first.
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, TypeVar, cast
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-Status = Literal[
-    "created",
-    "in_progress",
-    "completed",
-    "canceled",
-    "failed",
-    "rejected",
-    "unknown",
-    "queued",
-    "incomplete",
-]
-MESSAGE_TYPES: Final = (
-    "message",
-    "function_call",
-    "function_call_output",
-    "plugin_call",
-    "plugin_call_output",
-    "component_call",
-    "component_call_output",
-    "mcp_list_tools",
-    "mcp_approval_request",
-    "mcp_call",
-    "mcp_approval_response",
-    "mcp_call_output",
-    "reasoning",
-    "heartbeat",
-    "error",
-    "a2ui_response",
-    "a2ui_action",
-)
+
+class MessageType:
+    """What a message is (seed 004 §1, with the three that the package has beyond it)."""
+
+    MESSAGE: Final = "message"
+    FUNCTION_CALL: Final = "function_call"
+    FUNCTION_CALL_OUTPUT: Final = "function_call_output"
+    PLUGIN_CALL: Final = "plugin_call"
+    PLUGIN_CALL_OUTPUT: Final = "plugin_call_output"
+    COMPONENT_CALL: Final = "component_call"
+    COMPONENT_CALL_OUTPUT: Final = "component_call_output"
+    MCP_LIST_TOOLS: Final = "mcp_list_tools"
+    MCP_APPROVAL_REQUEST: Final = "mcp_approval_request"
+    MCP_TOOL_CALL: Final = "mcp_call"
+    MCP_APPROVAL_RESPONSE: Final = "mcp_approval_response"
+    MCP_TOOL_CALL_OUTPUT: Final = "mcp_call_output"
+    REASONING: Final = "reasoning"
+    HEARTBEAT: Final = "heartbeat"
+    ERROR: Final = "error"
+    A2UI_RESPONSE: Final = "a2ui_response"
+    A2UI_ACTION: Final = "a2ui_action"
+
+    @classmethod
+    def all_values(cls) -> list[str]:
+        """Return every type there is."""
+        return [
+            value
+            for name, value in vars(cls).items()
+            if not name.startswith("_") and isinstance(value, str)
+        ]
+
+
+class ContentType:
+    """What a content of a message is."""
+
+    TEXT: Final = "text"
+    DATA: Final = "data"
+    IMAGE: Final = "image"
+    AUDIO: Final = "audio"
+    FILE: Final = "file"
+    REFUSAL: Final = "refusal"
+    VIDEO: Final = "video"
+
+
+class Role:
+    """Who a message is from."""
+
+    ASSISTANT: Final = "assistant"
+    USER: Final = "user"
+    SYSTEM: Final = "system"
+    TOOL: Final = "tool"
+
+
+class RunStatus:
+    """How far an object is; Parley itself never says `unknown`."""
+
+    Created: Final = "created"
+    InProgress: Final = "in_progress"
+    Completed: Final = "completed"
+    Canceled: Final = "canceled"
+    Failed: Final = "failed"
+    Rejected: Final = "rejected"
+    Unknown: Final = "unknown"
+    Queued: Final = "queued"
+    Incomplete: Final = "incomplete"
 
 
 class Error(BaseModel):
@@ -60,25 +95,25 @@ class Event(BaseModel):
     error: Error | None = None
 
     def created(self) -> Self:
-        return self._become("created")
+        return self._become(RunStatus.Created)
 
     def in_progress(self) -> Self:
-        return self._become("in_progress")
+        return self._become(RunStatus.InProgress)
 
     def completed(self) -> Self:
-        return self._become("completed")
+        return self._become(RunStatus.Completed)
 
     def rejected(self) -> Self:
-        return self._become("rejected")
+        return self._become(RunStatus.Rejected)
 
     def canceled(self) -> Self:
-        return self._become("canceled")
+        return self._become(RunStatus.Canceled)
 
     def failed(self, error: Error) -> Self:
         self.error = error
-        return self._become("failed")
+        return self._become(RunStatus.Failed)
 
-    def _become(self, status: Status) -> Self:
+    def _become(self, status: str) -> Self:
         self.status = status
         return self
 
@@ -91,6 +126,9 @@ class Content(Event):
     index: int | None = None
     delta: bool | None = False
     msg_id: str | None = None
+
+
+C = TypeVar("C", bound=Content)
 
 
 class TextContent(Content):
@@ -151,8 +189,85 @@ class Message(Event):
     usage: dict[Any, Any] | None = None
     metadata: dict[Any, Any] | None = None
 
+    def add_delta_content(self, new_content: C) -> C | None:
+        """Begin a content (one without an index), or add a delta to the one with its index.
 
-class AgentResponse(Event):
+        Return the event that says so; None for what is neither. IndexError for an index that no content
+        has. Data grow as `merged` has it, every other value as text does.
+        """
+        held = self.content = self.content or []
+        if new_content.index is None:
+            new_content.index = len(held)
+            held.append(cast("AnyContent", new_content.model_copy(deep=True, update={"delta": None})))
+            held[-1].msg_id = self.id
+        elif new_content.delta is True:
+            _grow(held[new_content.index], new_content)
+        else:
+            return None
+        new_content.msg_id = self.id
+        return new_content.in_progress()
+
+    def content_completed(self, content_index: int) -> AnyContent | None:
+        """Return the whole content at an index as the event that completes it; None if there is none."""
+        if self.content is None or content_index >= len(self.content):
+            return None
+        whole = self.content[content_index].model_copy(deep=True)
+        whole.delta, whole.index, whole.msg_id = False, content_index, self.id
+        return whole.completed()
+
+    def add_content(self, new_content: C) -> C | None:
+        """Add a whole content and return the event that says so; None for one that has an index."""
+        held = self.content = self.content or []
+        if new_content.index is not None:
+            return None
+        held.append(cast("AnyContent", new_content.model_copy(deep=True)))
+        new_content.index, new_content.msg_id = len(held) - 1, self.id
+        return new_content.completed()
+
+
+_VALUES: Final = {
+    ContentType.TEXT: "text",
+    ContentType.DATA: "data",
+    ContentType.IMAGE: "image_url",
+    ContentType.AUDIO: "data",
+    ContentType.FILE: "file_data",
+    ContentType.REFUSAL: "refusal",
+    ContentType.VIDEO: "video_url",
+}
+
+
+def _grow(held: Content, delta: Content) -> None:
+    """Add a delta's value to the content that it belongs to; TypeError for one of another type."""
+    if held.type != delta.type:
+        raise TypeError(f"A delta of {delta.type} cannot be added to a content of {held.type}.")
+    name = _VALUES[held.type]
+    more = getattr(delta, name)
+    if more is not None:
+        before = getattr(held, name)
+        setattr(held, name, more if before is None else grown(before, more))
+
+
+def merged(base: dict[Any, Any], delta: dict[Any, Any]) -> dict[Any, Any]:
+    """Data and more of it: texts and lists grow, numbers add up, objects merge, the rest is replaced."""
+    result = dict(base)
+    for key, more in delta.items():
+        result[key] = grown(result[key], more) if key in result else more
+    return result
+
+
+def grown(base: Any, more: Any) -> Any:
+    """A value and more of it, as `merged` has it."""
+    match base, more:
+        case (bool(), _) | (_, bool()):
+            return more
+        case (str(), str()) | (list(), list()) | (int() | float(), int() | float()):
+            return base + more
+        case (dict(), dict()):
+            return merged(base, more)
+    return more
+
+
+class BaseResponse(Event):
     """A whole response; `output` holds its messages in the order in which they began."""
 
     object: str = "response"
@@ -162,7 +277,6 @@ class AgentResponse(Event):
     completed_at: int | None = None
     output: list[Message] | None = None
     usage: dict[Any, Any] | None = None
-    session_id: str | None = None
 
     @field_validator("id", mode="before")
     @classmethod
@@ -175,25 +289,75 @@ class AgentResponse(Event):
         return super().completed()
 
 
+class AgentResponse(BaseResponse):
+    session_id: str | None = None
+
+
+class FunctionParameters(BaseModel):
+    """The JSON Schema of a function's arguments, `type` object."""
+
+    type: str
+    properties: dict[str, Any]
+    required: list[str] | None
+
+
 class FunctionTool(BaseModel):
+    """A function that the client executes itself; a schema given as a dict is kept as it is."""
+
     name: str
     description: str = ""
-    parameters: dict[str, Any] = Field(default_factory=dict)
+    parameters: Annotated[dict[str, Any] | FunctionParameters, Field(union_mode="left_to_right")] = (
+        Field(default_factory=dict)
+    )
 
 
 class Tool(BaseModel):
+    """A tool of the client's; only functions can be offered."""
+
     type: str | None = "function"
     function: FunctionTool | None = None
 
 
-class AgentRequest(BaseModel):
-    """The body of a request; members that we do not know pass."""
+class FunctionCall(BaseModel):
+    """The data of a call; `arguments` is JSON text as a model wrote it, which may be none."""
 
+    call_id: str | None = None
+    name: str | None = None
+    arguments: str | None = None
+
+
+class FunctionCallOutput(BaseModel):
+    """The data of a call's output."""
+
+    call_id: str
+    name: str | None = None
+    output: str
+
+
+class McpCall(BaseModel):
+    call_id: str | None = None
+    arguments: str | None = None
+    name: str | None = None
+    server_label: str | None = None
+
+
+class McpCallOutput(BaseModel):
+    call_id: str
+    name: str | None = None
+    output: str
+
+
+class BaseRequest(BaseModel):
     model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
 
     input: list[Message]
     stream: bool = True
     id: str | None = None
+
+
+class AgentRequest(BaseRequest):
+    """The body of a request; members that we do not know pass."""
+
     model: str | None = None
     top_p: float | None = None
     temperature: float | None = None
@@ -205,4 +369,5 @@ class AgentRequest(BaseModel):
     seed: int | None = None
     tools: list[Tool | dict[str, Any]] | None = None
     session_id: str | None = None
+    response_id: str | None = None
     user_id: str | None = None

@@ -36,7 +36,9 @@ TYPES = st.sampled_from(["text", "image", "data", "refusal", "file", "audio", "b
 PLACES = st.integers(0, 3)
 STEPS = st.one_of(
     st.tuples(
-        st.just("message"), st.sampled_from(["assistant", "tool"]), st.sampled_from(models.MESSAGE_TYPES)
+        st.just("message"),
+        st.sampled_from(["assistant", "tool"]),
+        st.sampled_from(models.MessageType.all_values()),
     ),
     st.tuples(st.just("content"), PLACES, TYPES),
     st.tuples(st.just("complete_content"), PLACES, PLACES),
@@ -60,6 +62,7 @@ class Played:
     def __init__(self, builders: Any) -> None:
         self.response = builders.ResponseBuilder(session_id="s")
         self.done: set[tuple[int, int]] = set()
+        self.streamed: set[tuple[int, int]] = set()
 
     def play(self, program: list[tuple[Any, ...]]) -> Iterator[str]:
         for step in program:
@@ -92,7 +95,16 @@ class Played:
             return self._complete(given[0], given[1], content)
         if name == "update":
             return content.update_data(*given[2:])
-        return getattr(content, name)(*given[2:])
+        return self._say(name, given[0], given[1], content, *given[2:])
+
+    def _say(self, name: str, message: int, place: int, content: Any, value: Any) -> Any:
+        """No whole text after its pieces: there ours means to differ."""
+        if name == "set_text" and (message, place) in self.streamed:
+            return None
+        made = getattr(content, name)(value)
+        if name in ("add_text_delta", "add_delta"):
+            self.streamed.add((message, place))
+        return made
 
     def _complete(self, message: int, place: int, content: Any) -> Any:
         """Once, and in the order of the index: else ours means to differ."""
@@ -151,6 +163,39 @@ def test_completing_twice_changes_nothing() -> None:
     content.add_delta("CD")
     assert content.complete().model_dump()["text"] == "ABCD"
     assert content.complete().model_dump()["text"] == "ABCD"
+
+
+def test_a_whole_text_after_its_pieces_is_not_said_twice() -> None:
+    """In the order of the seed's own example; the package's text would be Hello WorldHello World."""
+    content = agent_api.ResponseBuilder().create_message_builder().create_content_builder()
+    content.add_text_delta("Hello")
+    content.add_text_delta(" World")
+    assert content.set_text("Hello World").model_dump()["text"] == "Hello World"
+    assert content.complete().model_dump()["text"] == "Hello World"
+
+
+def test_the_seeds_snippets_run() -> None:
+    """Seed 004, builders §7: a message of two contents, and data that grow."""
+    response = agent_api.ResponseBuilder(session_id="session_123")
+    message = response.create_message_builder(role="assistant", message_type="message")
+    words = message.create_content_builder("text", index=0)
+    words.set_text("这是一张图片:")
+    words.complete()
+    image = message.create_content_builder("image", index=1)
+    image.set_image_url("https://example.com/image.jpg")
+    image.complete()
+    assert [content.type for content in message.complete().content or []] == ["text", "image"]
+    data = response.create_message_builder().create_content_builder("data", index=0)
+    data.set_data({"type": "function_call", "name": "get_weather", "arguments": '{"city": "Beijing"}'})
+    data.add_data_delta({"status": "processing"})
+    data.add_data_delta({"result": "sunny"})
+    assert data.complete().model_dump()["data"] == {
+        "type": "function_call",
+        "name": "get_weather",
+        "arguments": '{"city": "Beijing"}',
+        "status": "processing",
+        "result": "sunny",
+    }
 
 
 def test_contents_stand_in_the_order_of_their_index() -> None:
