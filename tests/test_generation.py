@@ -96,7 +96,8 @@ def test_a_request_says_how_its_answer_is_made_in_every_dialect_that_can() -> No
     }
     asked = responses.parse(body, request_id="r").generation
     assert asked == Generation(max_tokens=100, json_schema=SCHEMA, reasoning="high")
-    body = {"input": [{"role": "user", "content": []}], "stop": "STOP", "seed": 7, "top_p": 0.9}
+    said = {"role": "user", "content": [{"type": "text", "text": "Hi."}]}
+    body = {"input": [said], "stop": "STOP", "seed": 7, "top_p": 0.9}
     given = agent_api.parse(body, request_id="r").generation
     assert given == Generation(top_p=0.9, stop=("STOP",), seed=7)
 

@@ -41,14 +41,16 @@ LONGEST_ID: Final = 128
 _CALLS: Final = frozenset({"function_call", "plugin_call", "component_call", "mcp_call"})
 _OUTPUTS: Final = frozenset(f"{kind}_output" for kind in _CALLS)
 _UNSAID: Final = frozenset({"heartbeat", "error", "mcp_list_tools", "mcp_approval_request"})
+_ANSWERS: Final = frozenset({"mcp_approval_response"})
+_CALL_ID: Final = ("call_id", "tool_call_id")
 _encode: Final = msgspec.json.Encoder().encode
 
 
 def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
     """The canonical request; InvalidRequest with field errors for a wrong body.
 
-    A request with an `id` is one run, however often it is sent. `user_id` is read and means nothing:
-    whose run it is, the token says. One answer is made, whatever `n`.
+    A request with an `id` is one run, however often it is sent; its `response_id`, which names the
+    response, is the same thing. `user_id` is read and means nothing: whose run it is, the token says.
     """
     try:
         asked = AgentRequest.model_validate(body)
@@ -56,17 +58,18 @@ def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
         raise invalid_body("AgentRequest", error, body) from None
     _check(asked)
     thread: dict[str, Any] = given.thread_of(asked.session_id)
+    name = asked.id or asked.response_id or None
     return RunRequest(
         dialect=dialect,
         model=(asked.model or "").strip(),
         messages=tuple(_messages(asked.input)),
         request_id=request_id,
-        client_run_id=asked.id or None,
+        client_run_id=name,
         known="id" if asked.session_id and len(asked.input) > 1 else "none",
         tools=tuple(_tools(asked.tools or ())),
         answers=tuple(_answers(asked.input)),
         generation=_generation(asked),
-        wire={"session_id": asked.session_id, "id": asked.id},
+        wire={"session_id": asked.session_id, "id": name},
         **thread,
     )
 
@@ -76,10 +79,36 @@ def _check(asked: AgentRequest) -> None:
         raise InvalidRequest(
             f"input holds more than {MOST_MESSAGES} messages.", code="too_many_messages"
         )
-    named = (("session_id", asked.session_id, LONGEST_SESSION), ("id", asked.id, LONGEST_ID))
+    named = (
+        ("session_id", asked.session_id, LONGEST_SESSION),
+        ("id", asked.id, LONGEST_ID),
+        ("response_id", asked.response_id, LONGEST_ID),
+    )
     for name, value, longest in named:
         if value and len(value) > longest:
             raise InvalidRequest(f"{name} is longer than {longest} characters.", code="id_too_long")
+    if asked.id and asked.response_id and asked.id != asked.response_id:
+        raise InvalidRequest(
+            "id and response_id both name the response: send one of them.", code="response_id_ambiguous"
+        )
+    if (asked.n or 1) > 1:
+        raise InvalidRequest("n must be 1: a run has one answer.", code="n_not_supported")
+    _check_end(asked.input)
+
+
+def _check_end(said: Sequence[Message]) -> None:
+    """There must be something to answer: a word, a tool's output or an approval comes last."""
+    told = [(place, message) for place, message in enumerate(said) if message.type not in _UNSAID]
+    if not told:
+        raise InvalidRequest("input holds no message that can be answered.", code="input_required")
+    place, last = told[-1]
+    by_assistant = last.role == "assistant" and last.type not in _OUTPUTS | _ANSWERS
+    if by_assistant or last.type in _CALLS or last.type == "reasoning":
+        raise InvalidRequest(
+            f"input[{place}] is the assistant's: the last message must be a user's, a system's or a "
+            "tool's.",
+            code="nothing_to_answer",
+        )
 
 
 def _generation(asked: AgentRequest) -> Generation:
@@ -96,33 +125,75 @@ def _generation(asked: AgentRequest) -> Generation:
 
 
 def _tools(tools: Sequence[Tool | dict[str, Any]]) -> Iterator[ClientTool]:
-    """The functions among the tools; what has another shape is somebody else's to offer."""
-    for tool in tools:
-        if isinstance(tool, Tool) and tool.function is not None:
-            yield ClientTool(tool.function.name, tool.function.description, tool.function.parameters)
+    """The functions that the client executes itself; what is none cannot be offered, and is refused."""
+    for place, tool in enumerate(tools):
+        if not isinstance(tool, Tool) or tool.function is None or tool.type not in ("function", None):
+            raise InvalidRequest(
+                f"tools[{place}] is no function: only tools of the type function, with a function that "
+                "has a name, can be offered.",
+                code="tool_not_supported",
+            )
+        schema = tool.function.parameters
+        if not isinstance(schema, dict):
+            schema = schema.model_dump(exclude_none=True)
+        yield ClientTool(tool.function.name, tool.function.description, schema)
 
 
 def _messages(said: Sequence[Message]) -> Iterator[InputMessage]:
-    for message in said:
+    waiting: dict[str, None] = {}  # calls that have no output yet
+    for place, message in enumerate(said):
         if message.type in _CALLS:
-            yield _call(message)
+            made = _calls(message)
+            waiting |= dict.fromkeys(call.id for call in made.tool_calls)
+            yield made
         elif message.type in _OUTPUTS:
-            yield _output(message)
-        elif message.type not in _UNSAID and message.type != "mcp_approval_response":
-            yield _words(message)
+            yield from [_answered(output, waiting) for output in _outputs(message, place)]
+        elif message.type in _UNSAID or message.type in _ANSWERS:
+            continue
+        elif message.role == "tool":
+            yield _answered(_tool_words(message, place, waiting), waiting)
+        else:
+            yield _words(message, place)
 
 
-def _words(message: Message) -> InputMessage:
+def _answered(output: InputMessage, waiting: dict[str, None]) -> InputMessage:
+    waiting.pop(output.tool_call_id or "", None)
+    return output
+
+
+def _words(message: Message, place: int) -> InputMessage:
     contents = message.content or []
     uploads = [*_uploads(contents)]
     given.check_count(len(uploads))
     role = "reasoning" if message.type == "reasoning" else message.role or "user"
-    return InputMessage(
-        cast("Role", "user" if role == "tool" else role),
-        "\n".join(filter(None, map(_text, contents))),
-        _client_id(message),
-        uploads=tuple(uploads),
-    )
+    text = "\n".join(filter(None, map(_text, contents)))
+    if not (text or uploads or role in ("assistant", "reasoning")):
+        raise InvalidRequest(f"input[{place}] has no content.", code="content_required")
+    return InputMessage(cast("Role", role), text, _client_id(message), uploads=tuple(uploads))
+
+
+def _tool_words(message: Message, place: int, waiting: dict[str, None]) -> InputMessage:
+    """What the role `tool` says in words, as the output of the call that it names.
+
+    Without a name it is the output of the one call of this input that still waits for its own.
+    """
+    call_id = _call_id(message) or (next(iter(waiting)) if len(waiting) == 1 else "")
+    if not call_id:
+        raise InvalidRequest(
+            f"input[{place}] has the role tool and names no call: its data or metadata need a call_id.",
+            code="call_id_required",
+        )
+    output = _said(_data(message), "output")
+    texts = [_text(part) for part in message.content or [] if not isinstance(part, DataContent)]
+    told = "\n".join(filter(None, [output, *texts]))
+    return InputMessage("tool", told, _client_id(message), tool_call_id=call_id)
+
+
+def _call_id(message: Message) -> str:
+    """The call that a message of the role `tool` names, in its data, its metadata or beside them."""
+    places = (_data(message), message.metadata or {}, message.model_extra or {})
+    found = (_said(place, key) for place in places for key in _CALL_ID)
+    return next(filter(None, found), "")
 
 
 def _text(content: AnyContent) -> str:
@@ -149,24 +220,31 @@ def _uploads(contents: Sequence[AnyContent]) -> Iterator[Upload]:
             yield given.upload(content.image_url)
 
 
-def _call(message: Message) -> InputMessage:
-    told = _data(message)
-    call = AskedCall(_said(told, "call_id"), _said(told, "name"), _said(told, "arguments") or "{}")
-    return InputMessage("assistant", "", _client_id(message), tool_calls=(call,))
-
-
-def _output(message: Message) -> InputMessage:
-    told = _data(message)
-    call_id = _said(told, "call_id")
-    if not call_id:
-        raise InvalidRequest("A tool's output needs data with a call_id.", code="call_id_required")
-    return InputMessage(
-        "tool",
-        _said(told, "output"),
-        _client_id(message),
-        name=_said(told, "name") or None,
-        tool_call_id=call_id,
+def _calls(message: Message) -> InputMessage:
+    """The calls of a message, one for each data content."""
+    calls = tuple(
+        AskedCall(_said(told, "call_id"), _said(told, "name"), _said(told, "arguments") or "{}")
+        for told in _datas(message) or [{}]
     )
+    return InputMessage("assistant", "", _client_id(message), tool_calls=calls)
+
+
+def _outputs(message: Message, place: int) -> Iterator[InputMessage]:
+    """The outputs of a message, one for each data content; its id is the first one's."""
+    for number, told in enumerate(_datas(message) or [{}], 1):
+        call_id = _said(told, "call_id")
+        if not call_id:
+            raise InvalidRequest(
+                f"input[{place}]: a tool's output needs data with a call_id.", code="call_id_required"
+            )
+        client_id = _client_id(message)
+        yield InputMessage(
+            "tool",
+            _said(told, "output"),
+            client_id if number == 1 or client_id is None else f"{client_id[:190]}-{number}",
+            name=_said(told, "name") or None,
+            tool_call_id=call_id,
+        )
 
 
 def _answers(said: Sequence[Message]) -> Iterator[InterruptAnswer]:
@@ -186,8 +264,12 @@ def _answers(said: Sequence[Message]) -> Iterator[InterruptAnswer]:
 
 
 def _data(message: Message) -> dict[Any, Any]:
+    return next(iter(_datas(message)), {})
+
+
+def _datas(message: Message) -> list[dict[Any, Any]]:
     found = (part.data for part in message.content or [] if isinstance(part, DataContent))
-    return next((data for data in found if data), {})
+    return [data for data in found if data]
 
 
 def _said(told: dict[Any, Any], key: str) -> str:
