@@ -18,6 +18,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct, field
 from msgspec.json import Decoder, Encoder
+from msgspec.structs import replace
 
 _LARGEST_COUNT: Final = 2**31 - 1
 ToolKind = Literal["function", "frontend", "mcp", "plugin", "component"]
@@ -31,6 +32,29 @@ class Problem(Struct, frozen=True):
     message: str
 
 
+class MessageContent(Struct, frozen=True, omit_defaults=True):
+    """What a message holds beside its text (seed 004 §3): a picture, a sound, a film, a file, data.
+
+    Of the first four either the `url` (http, https or `data:`) or the base64 `data`; `format` is a
+    sound's, `name` a file's. A copy of what is inline is an artifact (`artifact_id`). `value` is data.
+    """
+
+    type: Literal["image", "audio", "video", "file", "data"]
+    url: str = ""
+    data: str = ""
+    format: str = ""
+    name: str = ""
+    artifact_id: str = ""
+    value: dict[str, Any] | None = None
+
+    @property
+    def kept(self) -> MessageContent:
+        """Itself as it is stored: without what an artifact holds."""
+        if not self.artifact_id:
+            return self
+        return replace(self, data="", url="" if self.url.startswith("data:") else self.url)
+
+
 class MessageBody(Struct, frozen=True, omit_defaults=True):
     """A finished message as a runner says it."""
 
@@ -39,6 +63,7 @@ class MessageBody(Struct, frozen=True, omit_defaults=True):
     content: str
     metadata: dict[str, Any] = {}
     ui_hints: dict[str, Any] | None = None
+    contents: list[MessageContent] = []
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):

@@ -39,8 +39,8 @@ class _Draft:
         self._said.add(text)
 
     @property
-    def has_card(self) -> bool:
-        return bool(self.body and self.body.ui_hints)
+    def shows_something(self) -> bool:
+        return bool(self.body and (self.body.ui_hints or self.body.contents))
 
     @property
     def text(self) -> str:
@@ -162,7 +162,9 @@ class Transcript:
         entries = self._entries.values()
         spoken = {entry.stage for entry in entries if isinstance(entry, _Draft)} | {"execution"}
         stages = [ended for stage, ended in self._ended.items() if stage not in spoken]
-        said = [entry for entry in entries if isinstance(entry, _Call) or entry.text or entry.has_card]
+        said = [
+            entry for entry in entries if isinstance(entry, _Call) or entry.text or entry.shows_something
+        ]
         return (*map(self._message, said), *map(self._stage_message, stages))
 
     def interrupts(self) -> tuple[StoredInterrupt, ...]:
@@ -242,6 +244,8 @@ class Transcript:
         role = draft.body.role if draft.body else "assistant"
         metadata: dict[str, Any] = dict(draft.body.metadata) if draft.body else {}
         metadata |= {"run_id": self.run_id.hex, "message_id": draft.message_id}
+        if draft.body and draft.body.contents:
+            metadata["contents"] = [msgspec.to_builtins(one.kept) for one in draft.body.contents]
         if draft.stage:
             ended = self._ended.get(draft.stage)
             metadata |= {"stage": draft.stage, "latency_ms": ended.latency_ms if ended else 0}

@@ -42,6 +42,19 @@ _JSON: st.SearchStrategy[Any] = st.recursive(
 )
 OBJECTS = st.dictionaries(st.text(max_size=8), _JSON, max_size=3)
 _PROBLEMS = st.builds(events.Problem, _said(), _said())
+_CONTENTS = st.builds(
+    events.MessageContent,
+    st.sampled_from(["image", "audio", "video", "file"]),
+    st.text(max_size=9),
+    st.text(max_size=9),
+    st.text(max_size=4),
+    st.text(max_size=9),
+    st.just("") | _IDS,
+) | st.builds(
+    events.MessageContent,
+    st.just("data"),
+    value=st.dictionaries(st.text(max_size=4), st.text(max_size=4), max_size=2),
+)
 _BODIES = st.builds(
     events.MessageBody,
     _IDS,
@@ -49,6 +62,7 @@ _BODIES = st.builds(
     texts(),
     OBJECTS,
     st.none() | OBJECTS,
+    st.lists(_CONTENTS, max_size=2),
 )
 _COSTS = st.none() | st.decimals(0, 999, places=10)
 _USED = st.builds(events.Usage, _COUNTS, _COUNTS, _COUNTS, _COUNTS, _COUNTS, _COSTS, _COUNTS)

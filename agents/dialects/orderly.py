@@ -11,6 +11,7 @@ what is open just before it says that the run failed, and then the message faile
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -22,6 +23,7 @@ from agents.dialects.steps import (
     Closed,
     Created,
     Ended,
+    FileMade,
     Item,
     Opened,
     Said,
@@ -34,6 +36,8 @@ from conversations import events
 from conversations.events import Fact, MessageDelta, Terminal, Usage
 
 LIST_TOOLS_SCOPE: Final = "mcp"
+TOOL_RESULT: Final = "tool_result"
+REFUSED: Final = "refusal"
 _CUT_SHORT: Final = frozenset({"length", "max_tokens", "max_output_tokens"})
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -52,6 +56,7 @@ class Orderly:
         self._calls: dict[str, Called] = {}
         self._answered: set[str] = set()
         self._asked: set[str] = set()
+        self._files: dict[str, events.ArtifactCreated] = {}
         self._count = 0
 
     def speaking(self, message_id: str) -> Item | None:
@@ -67,7 +72,9 @@ class Orderly:
             return []
         self._begin(fact)
         if not isinstance(fact, events.MessageCompleted | events.StageCompleted | events.RunFailed):
-            self._release("incomplete" if _is_cut_short(fact) else "completed")
+            self._release(
+                "incomplete" if _is_cut_short(fact) else "completed", refused=_is_refused(fact)
+            )
         self._take(fact)
         steps, self._steps = self._steps, []
         return steps
@@ -96,6 +103,8 @@ class Orderly:
                 self._ask(*_approval(asked))
             case events.StateUpdated(scope, server_label, list() as tools) if scope == LIST_TOOLS_SCOPE:
                 self._list_tools(server_label, tools)
+            case events.ArtifactCreated() as made if made.artifact_type != TOOL_RESULT:
+                self._files[made.artifact_id] = made  # a tool's output names its own
             case events.RunCompleted() | events.RunFailed() as terminal:
                 self._end(terminal)
 
@@ -133,7 +142,8 @@ class Orderly:
     def _complete(self, body: events.MessageBody) -> None:
         is_reasoning = body.role == "reasoning"
         known = self._reasoned(body) if is_reasoning else self._said.get(body.message_id)
-        if known is None and not body.content:
+        files = self._files_of(body)
+        if known is None and not (body.content or body.contents or files):
             return
         if known is None:
             known = (
@@ -147,9 +157,18 @@ class Orderly:
         if body.content.startswith(so_far):
             self._say(known, body.content[len(so_far) :])
         known.settle(body.content)
+        known.files, known.contents = files, body.contents
         if is_reasoning:
             self._reasoning = None
         self._held.append(known)
+
+    def _files_of(self, body: events.MessageBody) -> tuple[events.ArtifactCreated, ...]:
+        """The files that a message names, of those that this run made; each is told of once."""
+        for content in body.contents:
+            self._files.pop(content.artifact_id, None)
+        named = body.metadata.get("artifact_refs")
+        refs = [ref for ref in named if isinstance(ref, str)] if isinstance(named, list) else []
+        return tuple(self._files.pop(ref) for ref in dict.fromkeys(refs) if ref in self._files)
 
     def _reasoned(self, body: events.MessageBody) -> Item | None:
         return self._reasoning if self._reasoned_as == body.message_id else None
@@ -160,9 +179,22 @@ class Orderly:
             item.open = False
             self._steps.append(Closed(item, "completed"))
 
-    def _release(self, status: Status = "completed") -> None:
-        self._steps += [Closed(item, status) for item in self._held]
+    def _release(self, status: Status = "completed", *, refused: bool = False) -> None:
+        self._close(self._held, status, refused=refused)
         self._held.clear()
+
+    def _close(
+        self,
+        items: Sequence[Item],
+        status: Status,
+        problem: events.Problem | None = None,
+        *,
+        refused: bool,
+    ) -> None:
+        """Close these; the words of a run that was refused are its last message's."""
+        words = [item for item in items if not item.is_reasoning and item.role == "assistant"]
+        last = words[-1] if refused and words else None
+        self._steps += [Closed(item, status, problem, item is last) for item in items]
 
     # tools
 
@@ -247,7 +279,9 @@ class Orderly:
         problem = None
         if isinstance(terminal, events.RunFailed) and status != "cancelled":
             problem = events.Problem(terminal.code, terminal.message)
-        self._close_all("failed" if status == "rejected" else status, problem)
+        failed: Status = "failed" if status == "rejected" else status
+        self._close_all(failed, problem, refused=_is_refused(terminal))
+        self._steps += map(FileMade, self._files.values())
         if isinstance(terminal, events.RunCompleted):
             for interrupt in terminal.interrupts:
                 self._ask(*_interrupt(interrupt))
@@ -256,11 +290,11 @@ class Orderly:
         self._steps.append(Ended(status, usage, problem))
         self._ended = True
 
-    def _close_all(self, status: Status, problem: events.Problem | None) -> None:
+    def _close_all(self, status: Status, problem: events.Problem | None, *, refused: bool) -> None:
         """Close what is open and what was held back, in the order in which it was begun."""
         reasoning = [self._reasoning] if self._reasoning is not None else []
         still = [item for item in self._said.values() if item.open]
-        self._steps += [Closed(item, status, problem) for item in (*reasoning, *self._held, *still)]
+        self._close([*reasoning, *self._held, *still], status, problem, refused=refused)
         for item in (*reasoning, *still):
             item.open = False
         self._reasoning = None
@@ -275,7 +309,7 @@ class Orderly:
 
     def _say_something(self) -> None:
         """An empty message where there is nothing at all: some clients wait for one for ever."""
-        if not (self._said or self._count or self._calls or self._asked):
+        if not (self._said or self._count or self._calls or self._asked or self._files):
             item = Item(self._unique("execution"), "assistant")
             self._steps += [Opened(item), Closed(item, "completed")]
 
@@ -290,6 +324,10 @@ def _unique(said: str, run: str) -> str:
 
 def _is_cut_short(fact: Fact) -> bool:
     return isinstance(fact, events.RunCompleted) and fact.finish_reason in _CUT_SHORT
+
+
+def _is_refused(fact: Fact) -> bool:
+    return isinstance(fact, events.RunCompleted) and fact.finish_reason == REFUSED
 
 
 def _approval(asked: events.ActionRequested) -> tuple[str, str, str, str, str]:

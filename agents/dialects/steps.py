@@ -13,15 +13,23 @@ Status = Literal["completed", "incomplete", "failed", "cancelled", "rejected"]
 
 
 class Item:
-    """A message, or a stretch of reasoning; `prefix` and `place` are for the wire's own use."""
+    """A message, or a stretch of reasoning; `prefix` and `place` are for the wire's own use.
 
-    __slots__ = ("_chunks", "_whole", "id", "is_reasoning", "open", "place", "prefix", "role")
+    `files` are those that were made for the message, `contents` what else it holds beside its text; they
+    are known when it closes.
+    """
+
+    __slots__ = (
+        "_chunks", "_whole", "contents", "files", "id", "is_reasoning", "open", "place", "prefix", "role"
+    )  # fmt: skip
 
     def __init__(self, wire_id: str, role: str, *, is_reasoning: bool = False) -> None:
         self.id = wire_id
         self.role = role
         self.is_reasoning = is_reasoning
         self.open = True
+        self.files: tuple[events.ArtifactCreated, ...] = ()
+        self.contents: list[events.MessageContent] = []
         self.place = 0
         self.prefix = b""
         self._chunks: list[str] = []
@@ -58,11 +66,18 @@ class Said(Struct, frozen=True):
 
 
 class Closed(Struct, frozen=True):
-    """`problem` where the message failed with the run."""
+    """`problem` where the message failed with the run; `refused` where its words are a refusal."""
 
     item: Item
     status: Status
     problem: events.Problem | None = None
+    refused: bool = False
+
+
+class FileMade(Struct, frozen=True):
+    """The run made a file that none of its messages is about."""
+
+    artifact: events.ArtifactCreated
 
 
 class Called(Struct, frozen=True):
@@ -114,5 +129,15 @@ class Ended(Struct, frozen=True):
 
 
 Step = (
-    Created | Started | Opened | Said | Closed | Called | Answered | ApprovalAsked | ToolsListed | Ended
+    Created
+    | Started
+    | Opened
+    | Said
+    | Closed
+    | FileMade
+    | Called
+    | Answered
+    | ApprovalAsked
+    | ToolsListed
+    | Ended
 )

@@ -164,7 +164,9 @@ class Undecided:
         match fact:
             case MessageDelta(_, text) if text:
                 return self._decide(Mended()).take(fact)
-            case events.MessageCompleted(body) if body.role == "assistant" and body.content:
+            case events.MessageCompleted(body) if body.role == "assistant" and (
+                body.content or body.contents
+            ):
                 return self._decide(Mended()).take(fact)
             case MessageDelta() | events.MessageCompleted():
                 return ()

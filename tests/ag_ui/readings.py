@@ -132,7 +132,8 @@ def _ag_ui_end(seen: dict[str, Any]) -> str:
 
 def agent_api_reading(clients: Clients, body: str) -> Reading:
     """The reference's own client parses every line; the response at the end holds all."""
-    lines = [json.loads(block["data"]) for block in blocks(body)]
+    sent = [json.loads(block["data"]) for block in blocks(body)]
+    lines = [line for line in sent if line.get("type") != "heartbeat"]
     assert [line["sequence_number"] for line in lines] == [*range(len(lines))]
     parsed = [oracle.clients.parse_sse_line(f"data: {json.dumps(line)}") for line in lines]
     assert None not in parsed
@@ -140,10 +141,10 @@ def agent_api_reading(clients: Clients, body: str) -> Reading:
     statuses = [line["status"] for line in lines if line["object"] == "response"]
     assert statuses[-1] in {"completed", "incomplete", "failed", "canceled", "rejected"}
     assert statuses[:-1] in (["created"], ["created", "in_progress"])
-    told = [(m.type, m.content[0]) for m in last.output if m.content]
+    told = [(m.type, content) for m in last.output for content in m.content or ()]
     data = [(kind, content.data) for kind, content in told if content.type == "data"]
     return Reading(
-        words=_joined(content.text for kind, content in told if kind == "message"),
+        words=_joined(_words(content) for kind, content in told if kind == "message"),
         end=_end(last.status, last.error and last.error.code),
         answers=Counter(outcome(d["output"]) for kind, d in data if kind.endswith("_output")),
         calls=Counter(
@@ -152,6 +153,14 @@ def agent_api_reading(clients: Clients, body: str) -> Reading:
         reasoning=_joined(content.text for kind, content in told if kind == "reasoning"),
         approvals=tuple(d["name"] for kind, d in data if kind == "mcp_approval_request"),
     )
+
+
+def _words(content: Any) -> str | None:
+    told: str | None = getattr(content, content.type, None) if content.type in _SAYS else None
+    return told
+
+
+_SAYS = {"text", "refusal"}
 
 
 def responses_reading(clients: Clients, body: str) -> Reading:

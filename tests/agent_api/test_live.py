@@ -46,7 +46,7 @@ def frames(response: httpx.Response) -> list[dict[str, Any]]:
     assert "\r" not in response.text
     found = []
     for block in response.text.removesuffix("\n\n").split("\n\n"):
-        if block != ": ping":
+        if '"type":"heartbeat"' not in block:
             place, data = block.split("\n")
             found.append(json.loads(data.removeprefix("data: ")))
             assert place == f"id: {found[-1]['sequence_number']}"
@@ -158,7 +158,7 @@ def test_calls_and_approvals_sent_again_are_not_said_again(client: Client) -> No
     [call] = frames(process(client, *said_so_far, session_id="s", tools=[TOOL]))[-1]["output"]
     data = call["content"][0]["data"] | {"output": "21 °C"}
     output = {
-        "type": "component_call_output",
+        "type": "function_call_output",
         "role": "tool",
         "content": [{"type": "data", "data": data}],
     }
@@ -225,8 +225,9 @@ def test_a_clients_tool_is_called_and_answered(client: Client) -> None:
     question = said('use get_weather {"city": "Ulm"}')
     lines = frames(process(client, question, tools=[TOOL], session_id="s"))
     [call] = lines[-1]["output"]
-    assert call["type"] == "component_call"
+    assert call["type"] == "function_call"
     told = call["content"][0]["data"]
+    assert oracle.models.FunctionCall.model_validate(told).model_dump() == told
     assert json.loads(told["arguments"]) == {"city": "Ulm"}
     for kind in ("component_call_output", "function_call_output"):
         data = {"call_id": told["call_id"], "name": told["name"], "output": "21 °C"}
@@ -406,6 +407,12 @@ TEXT = {"type": "text", "text": "x"}
             ]
         },
         {"input": [{"type": "function_call_output", "role": "tool", "content": []}]},
+        {"input": []},
+        {"input": [{"role": "user", "type": "message"}]},
+        {"input": [said("hi"), said("hello", "assistant")]},
+        {"input": [said("21 °C", "tool")]},
+        {"input": [said("hi")], "n": 3},
+        {"input": [said("hi")], "tools": [{"type": "web_search"}]},
         {"input": [], "model": "no-such-model"},
         {"input": [], "session_id": "x" * 600},
         {},
@@ -425,7 +432,7 @@ def test_every_type_of_message_and_unknown_fields_pass(client: Client) -> None:
         {"role": "user", "type": kind, "content": [TEXT, data], "unknown": 1}
         for kind in (*kinds, "novel")
     ]
-    more: Any = {"biz_params": {"a": 1}, "n": 2, "seed": 7, "stop": "END", "model": "demo"}
+    more: Any = {"biz_params": {"a": 1}, "n": 1, "seed": 7, "stop": "END", "model": "demo"}
     assert frames(process(client, *messages, **more))[-1]["status"] == "completed"
 
 
@@ -440,4 +447,112 @@ def test_every_type_of_content_passes(client: Client) -> None:
         {"type": "image", "image_url": None},
     ]
     assert frames(process(client, {"role": "user", "content": contents}))[-1]["status"] == "completed"
-    assert frames(process(client))[-1]["status"] == "completed"
+
+
+def test_into_silence_comes_a_message_that_holds_nothing(client: Client, settings: Any) -> None:
+    """Comments are invisible to the clients of this wire; its web UI passes over heartbeats."""
+    settings.HEARTBEAT_S, settings.DEMO_TOKEN_S = 0.02, 0.1
+    body = {"input": [said("hello")], "model": "demo"}
+    response = client.http.post("/process", json=body)
+    blocks = response.text.removesuffix("\n\n").split("\n\n")
+    beats = [block for block in blocks if '"type":"heartbeat"' in block]
+    assert beats
+    assert all(block.startswith("data: ") for block in beats), "they have no place in the stream"
+    told = json.loads(beats[0].removeprefix("data: "))
+    parsed = oracle.clients.parse_event_from_json(told)
+    assert type(parsed) is oracle.models.Message
+    assert parsed.model_dump() == told
+    assert (parsed.type, parsed.sequence_number, parsed.content) == ("heartbeat", None, None)
+    assert frames(response)[-1]["status"] == "completed"
+    heard = reference(client).stream(oracle.clients.create_simple_text_request("hello", model="demo"))
+    assert "heartbeat" in {getattr(event, "type", "") for event in heard}
+
+
+def test_a_run_that_fails_ends_with_an_error_message_and_a_failed_response(
+    client: Client, scripted: Callable[..., ScriptedModel]
+) -> None:
+    model = scripted("status-400")
+    lines = frames(process(client, said("hi"), model=model.name))
+    last = lines[-1]
+    assert (last["status"], last["error"]["code"]) == ("failed", "provider_bad_request")
+    error = last["output"][-1]
+    assert (error["type"], error["role"], error["status"]) == ("error", "assistant", "completed")
+    assert {"code": error["code"], "message": error["message"]} == last["error"]
+    assert error["content"][0]["text"] == error["message"]
+
+
+def test_a_tools_words_reach_the_model_as_the_output_of_their_call(
+    client: Client, scripted: Callable[..., ScriptedModel], provider: FakeModel
+) -> None:
+    call = {"call_id": "c1", "name": "get_weather", "arguments": '{"city": "Ulm"}'}
+    asked = {
+        "type": "function_call",
+        "role": "assistant",
+        "content": [{"type": "data", "data": call}],
+    }
+    outputs = (
+        said("21 °C", "tool"),  # the one call that waits
+        said("21 °C", "tool") | {"metadata": {"tool_call_id": "c1"}},
+        said("21 °C", "tool") | {"call_id": "c1"},
+    )
+    for output in outputs:
+        name = uuid4().hex
+        provider.script(text("warm"), name=name)
+        model = scripted(f"script:{name}")
+        told = [said("weather?"), asked, output]
+        frames(process(client, *told, model=model.name, tools=[TOOL]))
+        [sent] = provider.requests_for(f"script:{name}")
+        assert [message["role"] for message in sent.body["messages"]][-2:] == ["assistant", "tool"]
+        last = sent.body["messages"][-1]
+        assert (last["tool_call_id"], last["content"]) == ("c1", "21 °C")
+
+
+def test_several_calls_and_outputs_of_one_message_all_reach_the_model(
+    client: Client, scripted: Callable[..., ScriptedModel], provider: FakeModel
+) -> None:
+    """The package makes one message of an OpenAI message with several calls."""
+    calls = [
+        {"id": f"c{n}", "function": {"name": "get_weather", "arguments": f'{{"city": "{city}"}}'}}
+        for n, city in enumerate(("Ulm", "Bern"))
+    ]
+    asked = oracle.models.Message.from_openai_message({"role": "assistant", "tool_calls": calls})
+    outputs = [
+        oracle.models.Message.from_openai_message(
+            {"role": "tool", "tool_call_id": f"c{n}", "content": words}
+        )
+        for n, words in enumerate(("21 °C", "19 °C"))
+    ]
+    name = uuid4().hex
+    provider.script(text("warm"), name=name)
+    model = scripted(f"script:{name}")
+    told = [message.model_dump(exclude_none=True) for message in (asked, *outputs)]
+    frames(process(client, said("weather?"), *told, model=model.name, tools=[TOOL]))
+    [sent] = provider.requests_for(f"script:{name}")
+    made = sent.body["messages"][-3]
+    assert [one["id"] for one in made["tool_calls"]] == ["c0", "c1"]
+    answers = [(one["tool_call_id"], one["content"]) for one in sent.body["messages"][-2:]]
+    assert answers == [("c0", "21 °C"), ("c1", "19 °C")]
+
+
+def test_the_response_has_the_name_that_the_client_gives_it(client: Client) -> None:
+    """`response_id` of the seed, as the package's A2A adapter sends it; its `id` means the same."""
+    name = f"task-{uuid4().hex}"
+    first = frames(process(client, said("chest"), response_id=name))
+    assert {line["id"] for line in first if line["object"] == "response"} == {name}
+    assert frames(process(client, said("chest"), response_id=name)) == first
+    both = process(client, said("chest"), response_id=name, id="another")
+    assert (both.status_code, both.json()["code"]) == (422, "response_id_ambiguous")
+
+
+def test_a_providers_refusal_comes_as_a_refusal(
+    client: Client, scripted: Callable[..., ScriptedModel]
+) -> None:
+    model = scripted("refusal")
+    lines = frames(process(client, said("hi"), model=model.name))
+    [message] = lines[-1]["output"]
+    [content] = message["content"]
+    assert (message["type"], content["type"]) == ("message", "refusal")
+    assert content["refusal"] == words(lines) == "I can't."
+    parsed = oracle.models.Message.model_validate(message)
+    assert type(parsed.content[0]) is oracle.models.RefusalContent
+    assert lines[-1]["status"] == "completed"

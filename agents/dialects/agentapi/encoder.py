@@ -22,12 +22,13 @@ from conversations.usage import usd
 
 Wire = dict[str, Any]
 _json: Final = msgspec.json.Encoder().encode
+_ARTIFACTS: Final = "/api/v1/agent/artifacts/"
 _WORDS: Final[dict[Status, str]] = {"cancelled": "canceled"}
 _CALLS: Final[dict[events.ToolKind, str]] = {
     "function": "plugin_call",
     "plugin": "plugin_call",
     "mcp": "mcp_call",
-    "frontend": "component_call",
+    "frontend": "function_call",
     "component": "component_call",
 }
 
@@ -61,8 +62,9 @@ class AgentApiEncoder:
         return frames
 
     def heartbeat(self, at_ms: int) -> Frame | None:
-        """Nothing: silence on this wire is filled with comments."""
-        return None
+        """A message that holds nothing (seed 004 §1): clients see no comments."""
+        told = _message(None, "in_progress", f"msg_heartbeat-{self._head.run_id.hex}", "heartbeat")
+        return Frame("", _json(told))
 
     def answer(self) -> bytes:
         """The response as it stands."""
@@ -86,14 +88,17 @@ class AgentApiEncoder:
             case steps.Said(item, text):
                 value = _json(text)
                 self._send(b'{"sequence_number":%d%b%b}' % (self._number, item.prefix, value))
-            case steps.Closed(item, status, problem):
-                self._close(item, _WORDS.get(status, status), problem)
+            case steps.Closed(item, status, problem, refused):
+                self._close(item, _WORDS.get(status, status), problem, refused=refused)
+            case steps.FileMade(artifact):
+                name = f"file_{artifact.artifact_id}-{self._head.run_id.hex}"
+                self._tell(name, "message", "assistant", *_value(_file(artifact)))
             case steps.Called() as call:
                 self._call(call)
             case steps.Answered(call, output):
                 told = {"call_id": call.call_id, "name": call.name, "output": output}
                 kind = f"{_CALLS[call.kind]}_output"
-                self._tell(f"output_{call.id}", kind, "tool", told)
+                self._tell(f"output_{call.id}", kind, "tool", "data", {"data": told})
             case steps.ApprovalAsked(asked_id, name, arguments, server_label):
                 asked = {
                     "id": asked_id,
@@ -101,7 +106,8 @@ class AgentApiEncoder:
                     "name": name,
                     "server_label": server_label,
                 }
-                self._tell(f"approval_{asked_id}", "mcp_approval_request", "assistant", asked)
+                kind = "mcp_approval_request"
+                self._tell(f"approval_{asked_id}", kind, "assistant", "data", {"data": asked})
             case steps.ToolsListed(listed_id, server_label, tools):
                 listed = {
                     "id": listed_id,
@@ -109,7 +115,7 @@ class AgentApiEncoder:
                     "tools": tools,
                     "error": None,
                 }
-                self._tell(listed_id, "mcp_list_tools", "assistant", listed)
+                self._tell(listed_id, "mcp_list_tools", "assistant", "data", {"data": listed})
             case steps.Ended(status, usage, problem):
                 self._end(_WORDS.get(status, status), usage, problem)
 
@@ -123,10 +129,29 @@ class AgentApiEncoder:
         self._output.append(b"")
         self._say_message(item, "in_progress", None)
 
-    def _close(self, item: Item, status: str, problem: events.Problem | None) -> None:
-        told = {"text": item.text or None}
-        content = self._send(self._content(status, "text", _wire_id(item), told, problem=problem))
-        self._output[item.place] = self._say_message(item, status, [Raw(content)], problem)
+    def _close(self, item: Item, status: str, problem: events.Problem | None, *, refused: bool) -> None:
+        """The whole contents, and the message with them; a refusal stands in place of its words."""
+        shown = [*item.contents, *map(_file, item.files)]
+        values = [*_words(item, refused=refused), *map(_value, shown)]
+        held = [
+            Raw(self._whole_content(place, status, kind, _wire_id(item), value, problem))
+            for place, (kind, value) in enumerate(values)
+        ]
+        self._output[item.place] = self._say_message(item, status, held, problem)
+
+    def _whole_content(
+        self,
+        place: int,
+        status: str,
+        kind: str,
+        message_id: str,
+        value: Wire,
+        problem: events.Problem | None = None,
+    ) -> bytes:
+        """A content from its beginning to its end; that of words has begun with its first delta."""
+        if kind != "text":
+            self._send(self._content("in_progress", kind, message_id, value, place=place))
+        return self._send(self._content(status, kind, message_id, value, place=place, problem=problem))
 
     def _call(self, call: steps.Called) -> None:
         told: Wire = {"call_id": call.call_id, "name": call.name, "arguments": call.arguments}
@@ -137,15 +162,23 @@ class AgentApiEncoder:
                 "name": call.name,
                 "server_label": call.server_label or call.name.rpartition(".")[0] or None,
             }
-        self._tell(f"call_{call.id}", _CALLS[call.kind], "assistant", told)
+        self._tell(f"call_{call.id}", _CALLS[call.kind], "assistant", "data", {"data": told})
 
-    def _tell(self, message_id: str, kind: str, role: str, data: Wire) -> None:
-        """A message of one data content, from its beginning to its end."""
-        self._send(self._message("in_progress", message_id, kind, role, None))
-        self._send(self._content("in_progress", "data", message_id, {"data": data}))
-        content = self._send(self._content("completed", "data", message_id, {"data": data}))
-        done = self._send(self._message("completed", message_id, kind, role, [Raw(content)]))
-        self._output.append(done)
+    def _tell(
+        self,
+        message_id: str,
+        kind: str,
+        role: str,
+        content_type: str,
+        value: Wire,
+        problem: events.Problem | None = None,
+    ) -> None:
+        """A message of one content, from its beginning to its end; an error message has a `problem`."""
+        named = (message_id, kind, role)
+        self._send(_json(_message(self._number, "in_progress", *named)))
+        content = self._whole_content(0, "completed", content_type, message_id, value)
+        done = _message(self._number, "completed", *named, [Raw(content)], problem)
+        self._output.append(self._send(_json(done)))
 
     def _say_message(
         self,
@@ -155,7 +188,8 @@ class AgentApiEncoder:
         problem: events.Problem | None = None,
     ) -> bytes:
         kind = "reasoning" if item.is_reasoning else "message"
-        return self._send(self._message(status, _wire_id(item), kind, item.role, content, problem))
+        named = (_wire_id(item), kind, item.role)
+        return self._send(_json(_message(self._number, status, *named, content, problem)))
 
     # the response
 
@@ -166,6 +200,9 @@ class AgentApiEncoder:
     def _end(self, status: str, usage: Usage, problem: events.Problem | None) -> None:
         self._status, self._problem = status, problem
         self._usage = _usage(usage)
+        if problem is not None and status == "failed":
+            name = f"error_{self._head.run_id.hex}"
+            self._tell(name, "error", "assistant", "text", {"text": problem.message}, problem)
         self._response = self._send(self._whole(self._output, self._number))
 
     def _whole(self, output: list[bytes], number: int) -> bytes:
@@ -185,32 +222,6 @@ class AgentApiEncoder:
             }
         )
 
-    def _message(
-        self,
-        status: str,
-        message_id: str,
-        kind: str,
-        role: str,
-        content: list[Raw] | None,
-        problem: events.Problem | None = None,
-    ) -> bytes:
-        return _json(
-            {
-                "sequence_number": self._number,
-                "object": "message",
-                "status": status,
-                "error": problem,
-                "id": message_id,
-                "type": kind,
-                "role": role,
-                "content": content,
-                "code": None,
-                "message": None,
-                "usage": None,
-                "metadata": None,
-            }
-        )
-
     def _content(
         self,
         status: str,
@@ -219,6 +230,7 @@ class AgentApiEncoder:
         value: Wire,
         *,
         delta: bool = False,
+        place: int = 0,
         problem: events.Problem | None = None,
     ) -> bytes:
         return _json(
@@ -228,7 +240,7 @@ class AgentApiEncoder:
                 "status": status,
                 "error": problem,
                 "type": kind,
-                "index": 0,
+                "index": place,
                 "delta": delta,
                 "msg_id": message_id,
             }
@@ -239,6 +251,65 @@ class AgentApiEncoder:
         self._frames.append(Frame("", data, self._number))
         self._number += 1
         return data
+
+
+def _message(
+    number: int | None,
+    status: str,
+    message_id: str,
+    kind: str,
+    role: str = "assistant",
+    content: list[Raw] | None = None,
+    problem: events.Problem | None = None,
+) -> Wire:
+    """A message; the problem of one that failed stands in `error` too, as the package has it."""
+    return {
+        "sequence_number": number,
+        "object": "message",
+        "status": status,
+        "error": problem if status == "failed" else None,
+        "id": message_id,
+        "type": kind,
+        "role": role,
+        "content": content,
+        "code": problem.code if problem else None,
+        "message": problem.message if problem else None,
+        "usage": None,
+        "metadata": None,
+    }
+
+
+def _words(item: Item, *, refused: bool) -> list[tuple[str, Wire]]:
+    """The type and the value of a message's words; none where it only shows something."""
+    if refused:
+        return [("refusal", {"refusal": item.text or None})]
+    return (
+        [("text", {"text": item.text or None})] if item.text or not (item.contents or item.files) else []
+    )
+
+
+def _file(made: events.ArtifactCreated) -> events.MessageContent:
+    return events.MessageContent("file", name=made.name, artifact_id=made.artifact_id)
+
+
+def _value(content: events.MessageContent) -> tuple[str, Wire]:
+    """The type and the value of what a message holds beside its words."""
+    match content.type:
+        case "image":
+            return "image", {"image_url": content.url or None}
+        case "audio":
+            return "audio", {"data": content.data or None, "format": content.format or None}
+        case "video":
+            return "video", {"video_url": content.url or None}
+        case "data":
+            return "data", {"data": content.value}
+    place = f"{_ARTIFACTS}{content.artifact_id}" if content.artifact_id else ""
+    return "file", {
+        "file_url": content.url or place or None,
+        "file_id": content.artifact_id or None,
+        "filename": content.name or None,
+        "file_data": content.data or None,
+    }
 
 
 def _wire_id(item: Item) -> str:

@@ -26,6 +26,11 @@ GOLDEN = golden()
 CONTENTS = {
     "text": oracle.models.TextContent,
     "data": oracle.models.DataContent,
+    "image": oracle.models.ImageContent,
+    "audio": oracle.models.AudioContent,
+    "video": oracle.models.VideoContent,
+    "file": oracle.models.FileContent,
+    "refusal": oracle.models.RefusalContent,
 }
 SAID = f"execution-{RUN.hex}"
 
@@ -50,6 +55,10 @@ def test_every_frame_is_what_the_references_own_model_writes(run: list[RunEvent]
         again = model_of(json.loads(frame.data)).model_validate_json(frame.data)
         assert again.model_dump_json().encode() == frame.data
         assert not any(part.model_extra for part in (again, *(again.model_extra or ())) if part)
+        told = json.loads(frame.data)
+        heard = oracle.clients.parse_event_from_json(told)
+        assert heard is not None, "what its client cannot parse it leaves out"
+        assert json.loads(heard.model_dump_json()) == told
 
 
 @settings(max_examples=examples(100), deadline=None)
@@ -74,21 +83,22 @@ def test_whatever_the_runner_does_the_stream_is_whole(run: list[RunEvent]) -> No
 def finished(said: list[Any]) -> dict[str, Any]:
     """The messages as their last events say; each began, had its contents between, and ended once."""
     begun: set[str] = set()
-    contents: dict[str, Any] = {}
+    contents: dict[str, list[Any]] = {}
     done: dict[str, Any] = {}
     for line in said[:-1]:
         if line["object"] == "content":
             assert line["msg_id"] in begun - done.keys()
-            assert line["msg_id"] not in contents
+            so_far = contents.setdefault(line["msg_id"], [])
+            assert line["index"] == len(so_far)
             if line["status"] != "in_progress":
-                contents[line["msg_id"]] = line
+                so_far.append(line)
         elif line["object"] == "message":
             assert line["id"] not in done
             if line["status"] == "in_progress":
                 assert line["id"] not in begun
                 begun.add(line["id"])
             else:
-                assert line["content"] == [contents[line["id"]]]
+                assert line["content"] == contents[line["id"]]
                 done[line["id"]] = line
     assert begun == done.keys()
     return done
@@ -114,7 +124,7 @@ def test_a_reader_cut_off_at_every_frame_gets_the_rest() -> None:
 def test_what_is_streamed_is_what_is_stored(run: list[RunEvent]) -> None:
     kept = [message.content for message in fold(RUN, run).messages() if message.role == "assistant"]
     output = lines(run)[-1]["output"]
-    said = [line["content"][0]["text"] for line in output if line["type"] == "message"]
+    said = [line["content"][0].get("text") for line in output if line["type"] == "message"]
     heard = [text.replace("\0", "") for text in said if text]
     assert sorted(filter(None, heard)) == sorted(filter(None, kept))
 
@@ -146,12 +156,40 @@ OWN_GOLDEN = [
 ]
 
 
+OWN_GOLDEN_FAILED = [
+    '{"sequence_number":5,"object":"message","status":"failed","error":{"code":"worker_lost","message":"Gone."},"id":"msg_m-0192f0c18a3b7c449d551a2b3c4d5e6f","type":"message","role":"assistant","content":[{"sequence_number":4,"object":"content","status":"failed","error":{"code":"worker_lost","message":"Gone."},"type":"text","index":0,"delta":false,"msg_id":"msg_m-0192f0c18a3b7c449d551a2b3c4d5e6f","text":"你好"}],"code":"worker_lost","message":"Gone.","usage":null,"metadata":null}',
+]
+OWN_GOLDEN_ERROR = [
+    '{"sequence_number":6,"object":"message","status":"in_progress","error":null,"id":"error_0192f0c18a3b7c449d551a2b3c4d5e6f","type":"error","role":"assistant","content":null,"code":null,"message":null,"usage":null,"metadata":null}',
+    '{"sequence_number":7,"object":"content","status":"completed","error":null,"type":"text","index":0,"delta":false,"msg_id":"error_0192f0c18a3b7c449d551a2b3c4d5e6f","text":"Gone."}',
+    '{"sequence_number":8,"object":"message","status":"completed","error":null,"id":"error_0192f0c18a3b7c449d551a2b3c4d5e6f","type":"error","role":"assistant","content":[{"sequence_number":7,"object":"content","status":"completed","error":null,"type":"text","index":0,"delta":false,"msg_id":"error_0192f0c18a3b7c449d551a2b3c4d5e6f","text":"Gone."}],"code":"worker_lost","message":"Gone.","usage":null,"metadata":null}',
+]
+
+
 def test_the_bytes_of_a_run_that_fails() -> None:
     run = told([events.MessageDelta("m", "你好"), events.RunFailed("worker_lost", "Gone.")])
     sent = [frame.data.decode() for frame in frames(agent_api, run)]
     assert sent[:5] == OWN_GOLDEN
-    assert [json.loads(line)["status"] for line in sent[5:]] == ["failed", "failed"]
-    assert json.loads(sent[-1])["output"] == [json.loads(sent[5])]
+    assert sent[5:6] == OWN_GOLDEN_FAILED
+    assert sent[6:9] == OWN_GOLDEN_ERROR
+    assert json.loads(sent[-1])["status"] == "failed"
+    assert json.loads(sent[-1])["output"] == [json.loads(sent[5]), json.loads(sent[8])]
+    for line in sent:
+        heard = oracle.clients.parse_event_from_json(json.loads(line))
+        assert heard is not None
+        assert heard.model_dump_json() == line
+
+
+@pytest.mark.skipif(not GOLDEN.exists(), reason="the contracts are not here")
+@pytest.mark.parametrize("name", ["agentscope_stream.jsonl", "agentscope_cases.jsonl"])
+def test_the_published_client_parses_every_golden_line(name: str) -> None:
+    found = [json.loads(line) for line in (GOLDEN / name).read_text().splitlines()]
+    objects = [line.get("json", line) for line in found]
+    objects = [told for told in objects if isinstance(told, dict) and "object" in told]
+    assert len(objects) > 9
+    for told_so in objects:
+        heard = oracle.clients.parse_event_from_json(told_so)
+        assert json.loads(heard.model_dump_json()) == told_so
 
 
 @pytest.mark.skipif(not GOLDEN.exists(), reason="the contracts are not here")
@@ -183,11 +221,13 @@ def test_the_closing_of_a_failed_run_closes_as_failed() -> None:
         events.StageCompleted("execution", 5),
     ]
     half = events.MessageDelta(SAID, "half")
-    for code, status in (("worker_lost", "failed"), ("cancelled", "canceled")):
+    error = ["message error in_progress", "content text completed", "message error completed"]
+    for code, status, between in (("worker_lost", "failed", error), ("cancelled", "canceled", [])):
         run = told([half, *closing, events.RunFailed(code, "It ended.")])
         assert kinds(run)[4:] == [
             f"content text {status}",
             f"message message {status}",
+            *between,
             f"response  {status}",
         ]
     cut = told([half, *closing, events.RunCompleted("length")])
@@ -211,7 +251,7 @@ def test_a_run_refused_before_it_started_is_rejected() -> None:
         ("plugin", "plugin_call", "plugin_call_output"),
         ("mcp", "mcp_call", "mcp_call_output"),
         ("component", "component_call", "component_call_output"),
-        ("frontend", "component_call", None),
+        ("frontend", "function_call", None),
     ],
 )
 def test_calls_and_their_answers(kind: Any, call: str, answer: str | None) -> None:
@@ -238,6 +278,92 @@ def test_calls_and_their_answers(kind: Any, call: str, answer: str | None) -> No
             "name": "files.search",
             "output": '{"total":2}',
         }
+
+
+PICTURE = events.MessageContent("image", "https://example.com/a.png")
+SOUND = events.MessageContent("audio", data="UklGRg==", format="wav", artifact_id="a1")
+FILM = events.MessageContent("video", "https://example.com/a.mp4")
+REPORT = events.MessageContent("file", data="YQ==", name="a.txt", artifact_id="a2")
+DATA = events.MessageContent("data", value={"city": "Ulm"})
+SHOWN = [
+    ("image", {"image_url": "https://example.com/a.png"}),
+    ("audio", {"data": "UklGRg==", "format": "wav"}),
+    ("video", {"video_url": "https://example.com/a.mp4"}),
+    (
+        "file",
+        {
+            "file_url": "/api/v1/agent/artifacts/a2",
+            "file_id": "a2",
+            "filename": "a.txt",
+            "file_data": "YQ==",
+        },
+    ),
+    ("data", {"data": {"city": "Ulm"}}),
+]
+
+
+def said_with(text: str, **more: Any) -> events.MessageCompleted:
+    return events.MessageCompleted(events.MessageBody(SAID, "assistant", text, **more))
+
+
+def test_a_message_holds_more_than_its_words() -> None:
+    held = [PICTURE, SOUND, FILM, REPORT, DATA]
+    run = told(
+        [
+            events.ArtifactCreated("a1", "audio", "audio/wav", "", 4),
+            events.ArtifactCreated("a2", "file", "text/plain", "a.txt", 1),
+            events.MessageDelta(SAID, "look"),
+            said_with("look", contents=held),
+            events.RunCompleted("stop"),
+        ]
+    )
+    [message] = lines(run)[-1]["output"]
+    text, *others = message["content"]
+    assert (text["type"], text["text"], text["index"]) == ("text", "look", 0)
+    for place, (content, (kind, value)) in enumerate(zip(others, SHOWN, strict=True), 1):
+        assert (content["type"], content["index"], content["status"]) == (kind, place, "completed")
+        assert content | value == content
+    without_words = told([said_with("", contents=[PICTURE]), events.RunCompleted("stop")])
+    [message] = lines(without_words)[-1]["output"]
+    assert [content["type"] for content in message["content"]] == ["image"]
+
+
+def test_a_file_stands_in_the_message_that_is_about_it_or_in_one_of_its_own() -> None:
+    made = events.ArtifactCreated("a1", "report", "application/pdf", "plan.pdf", 9)
+    about = said_with("done", metadata={"artifact_refs": ["a1", "unknown", 7]})
+    file = {"file_url": "/api/v1/agent/artifacts/a1", "file_id": "a1", "filename": "plan.pdf"}
+    [message] = lines(told([made, about, events.RunCompleted("stop")]))[-1]["output"]
+    assert [content["type"] for content in message["content"]] == ["text", "file"]
+    assert message["content"][1] | file == message["content"][1]
+    for end in (events.RunCompleted("stop"), events.RunFailed("cancelled", "Stop.")):
+        [message] = lines(told([made, end]))[-1]["output"]
+        assert (message["type"], message["status"]) == ("message", "completed")
+        assert message["content"][0] | file == message["content"][0]
+    cut = events.ArtifactCreated("a2", "tool_result", "application/json", "big.json", 9)
+    [message] = lines(told([cut, events.RunCompleted("stop")]))[-1]["output"]
+    assert message["content"][0]["type"] == "text", "a tool's output names its own file"
+
+
+def test_a_refusal_stands_in_place_of_the_words_in_which_it_came() -> None:
+    first = events.MessageCompleted(events.MessageBody("first", "assistant", "I look."))
+    closing: list[Fact] = [said_with("I can't."), events.StageCompleted("execution", 5)]
+    for last in (closing, []):
+        words: list[Fact] = [events.MessageDelta("first", "I look."), first]
+        words += [events.MessageDelta(SAID, "I can't."), *last, events.RunCompleted("refusal")]
+        before, message = lines(told(words))[-1]["output"]
+        assert before["content"][0]["type"] == "text"
+        [content] = message["content"]
+        assert (content["type"], content["index"], content["refusal"]) == ("refusal", 0, "I can't.")
+        assert (message["status"], content["status"]) == ("completed", "completed")
+
+
+def test_a_heartbeat_is_a_message_that_holds_nothing() -> None:
+    beat = agent_api.encoder(HEAD).heartbeat(0)
+    assert beat is not None
+    assert (beat.event, beat.id) == ("", None)
+    heard = oracle.clients.parse_event_from_json(json.loads(beat.data))
+    assert heard.model_dump_json().encode() == beat.data
+    assert (heard.type, heard.sequence_number, heard.content) == ("heartbeat", None, None)
 
 
 def test_an_approval_is_asked_for_once() -> None:
