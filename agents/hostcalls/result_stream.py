@@ -10,7 +10,7 @@ logged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -18,6 +18,7 @@ import structlog
 from msgspec import Struct
 
 from agents.hostcalls import artifacts
+from agents.hostcalls.builder_events import BuilderEvents, is_event
 from agents.hostcalls.session import Session
 from agents.hosting import asks, results
 from agents.hosting.errors import HostRefusal
@@ -39,10 +40,17 @@ class ResultStream:
     """One run's results on their way to the log.
 
     With `whole` only whole messages are delivered; with `snapshots` each delta is all the text so far.
+    `clients` are the functions that the client executes itself.
     """
 
     def __init__(
-        self, session: Session, message_id: str, *, whole: bool, snapshots: bool = False
+        self,
+        session: Session,
+        message_id: str,
+        *,
+        whole: bool,
+        snapshots: bool = False,
+        clients: Collection[str] = (),
     ) -> None:
         self.ended = False
         self._session = session
@@ -58,18 +66,48 @@ class ResultStream:
         self._last_sequence = 0
         self._completed: events.RunCompleted | None = None
         self._begun: dict[str, results.ToolBegun] = {}
+        self._clients = clients
+        self._built: BuilderEvents | None = None
 
     async def take(self, result: object) -> list[Fact]:
         """The facts of the next result. RunFailure for `run.failed` and for a broken contract."""
         if isinstance(result, _FACTS):
             return list(self._fact(result))
+        if is_event(result):
+            return await self._event(result)
         if not isinstance(result, RunResult):
-            raise _broken("A runner must say RunResult or facts.")
+            raise _broken("A runner must say RunResult, facts or events of the Agent API's builders.")
         if self._is_repeated(result):
             return []
         if result.run_id and result.run_id.replace("-", "") != self._session.scene.run_id.hex:
             raise _broken("A result names another run.")
         return await self._result(result)
+
+    async def _event(self, event: object) -> list[Fact]:
+        """An event of the Agent API's builders; what results have said before it is a message."""
+        if self._built is None:
+            scene = self._session.scene
+            self._built = BuilderEvents(scene, self._clients, self._new_id, whole=self._whole)
+        facts = [*(self._close() if self._text else ()), *await self._built.take(event)]
+        self._ended_by(self._built)
+        return facts
+
+    def _new_id(self) -> str:
+        message_id = self._message_id
+        self._spoken += 1
+        return message_id
+
+    def _ended_by(self, built: BuilderEvents) -> None:
+        if built.ending is not None:
+            self._completed, self.ended = built.ending, True
+
+    async def rest(self) -> list[Fact]:
+        """What builders have begun and not completed when the runner is done."""
+        if self._built is None or self.ended:
+            return []
+        facts = await self._built.end()
+        self._ended_by(self._built)
+        return facts
 
     def _fact(self, fact: Any) -> Iterator[Fact]:
         """Our own events, from a runner that lives in this process."""

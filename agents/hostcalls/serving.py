@@ -82,6 +82,7 @@ class Hosted:
                 context.message_id,
                 whole=whole,
                 snapshots=getattr(self._runner, "snapshots", False),
+                clients={tool.name for tool in context.request.tools},
             )
             session.take = stream.take
             session.late_s = getattr(self._runner, "late_s", 0.0)
@@ -97,7 +98,7 @@ class Hosted:
                         yield fact
                     if stream.ended:
                         break
-            for fact in _new_facts(session):
+            for fact in (*_new_facts(session), *await stream.rest()):
                 yield fact
             for fact in stream.finish():
                 yield fact

@@ -19,8 +19,9 @@ base64 on the wire (`value` is `value_base64` there) and bytes in process.
 | `errors` | `HostRefusal`: `AgentAPIError {code, message, retryable, details}`, and its codes |
 | `api` | `HostApi`: what a runner is handed; `runner`: the contract of a runner |
 
-A runner has a `manifest` and `run(context, host) -> AsyncGenerator[RunResult | Fact]`. It may say
-results of the seed or our canonical facts. A `message.delta` is a piece (`results.piece`) or, with
+A runner has a `manifest` and `run(context, host) -> AsyncGenerator[RunResult | Fact | BuilderEvent]`. It
+may say results of the seed, our canonical facts, or what the Agent API's builders make (seed 004), also
+those of the published package. A `message.delta` is a piece (`results.piece`) or, with
 `all_content`, all of the text so far (`results.delta`); a `message.completed` replaces its pieces.
 
 **One door.** `HostApi` only makes asks; each goes to `Calls.call(action, ask)` or

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from typing import Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from agents.hosting.api import HostApi
 from agents.hosting.manifest import RunnerManifest
 from agents.hosting.results import RunResult
 from agents.hosting.run_context import AgentRunContext
 from conversations.events import Fact
+
+
+class BuilderEvent(Protocol):
+    """An object of the Agent API, as its builders give it (seed 004; `agents.dialects.agent_api`)."""
+
+    object: str
+
+    def model_dump(self, *, mode: Literal["json"]) -> dict[str, Any]: ...
 
 
 @runtime_checkable
@@ -23,6 +31,8 @@ class HostedRunner(Protocol):
     @property
     def manifest(self) -> RunnerManifest: ...
 
-    def run(self, context: AgentRunContext, host: HostApi) -> AsyncGenerator[RunResult | Fact]:
+    def run(
+        self, context: AgentRunContext, host: HostApi
+    ) -> AsyncGenerator[RunResult | Fact | BuilderEvent]:
         """What the run says; the last is `run.completed` or `run.failed` (added if missing)."""
         ...

@@ -245,7 +245,7 @@ def events_of(run_id: str) -> list[dict[str, Any]]:
         ),
         (results.artifact("", bytes(1024 * 1024 + 1)), "at most"),
         (results.delta("f" * 32, "x"), "another run"),
-        ("rubbish", "RunResult or facts"),
+        ("rubbish", "RunResult, facts or events"),
     ],
 )
 def test_a_result_that_breaks_the_contract_fails_its_run(client: Client, said: Any, words: str) -> None:
