@@ -18,14 +18,25 @@
 
 Below the transport only these are raised; `body()` is the one place that gives them a shape:
 `{"detail", "code", "request_id", …facts}` (specs/run-agent-input.md §1, specs/text-run.md §6).
+At the addresses of another protocol they also have the `error` that its clients read: OpenAI's
+`{"message", "type", "param", "code"}`, the Agent API's `{"code", "message"}` (seed 004, `Error`).
 The message is for clients: our words and codes, never `str(exc)` of somebody else's exception.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import structlog
+
+OPENAI_PATHS: Final = ("/v1/", "/compatible-mode/")
+AGENT_API_PATHS: Final = ("/process", "/api/v1/agent/process")
+_USED_UP: Final = frozenset(("model_daily_quota_exceeded", "budget_exceeded"))
+_OPENAI_TYPES: Final = {
+    401: "authentication_error",
+    403: "permission_error",
+    429: "rate_limit_error",
+}
 
 
 class ParleyError(Exception):
@@ -152,16 +163,51 @@ def current_request_id() -> str:
     return str(structlog.contextvars.get_contextvars().get("request_id", ""))
 
 
-def body(error: ParleyError) -> dict[str, Any]:
-    """The JSON that a client gets for this error."""
+def body(error: ParleyError, path: str = "") -> dict[str, Any]:
+    """The JSON that a client gets for this error at this address.
+
+    What is not known of the protocol stands beside its own words: its clients pass it over.
+    """
     shape: dict[str, Any] = {
         "detail": error.detail,
         "code": error.error_code,
         "request_id": current_request_id(),
     }
-    if isinstance(error, Unauthorized):  # the words of seed 002's clients (specs/text-run.md §6)
+    if path.startswith(OPENAI_PATHS):
+        shape["error"] = openai_error(error)
+    elif path.startswith(AGENT_API_PATHS):
+        shape["error"] = {"code": error.error_code, "message": error.detail}
+    elif isinstance(error, Unauthorized):  # the words of seed 002's clients (specs/text-run.md §6)
         shape |= {"status": 401, "msg": error.error_code, "message": error.detail}
     return shape | error.facts
+
+
+def openai_error(error: ParleyError) -> dict[str, Any]:
+    """The error as OpenAI's clients read it; `param` is the field at fault, where one is."""
+    return {
+        "message": error.detail,
+        "type": _openai_type(error),
+        "param": error.facts.get("param") or _first_place(error),
+        "code": error.error_code,
+    }
+
+
+def _openai_type(error: ParleyError) -> str:
+    if error.error_code in _USED_UP:
+        return "insufficient_quota"
+    if error.status >= 500:
+        return "server_error"
+    return _OPENAI_TYPES.get(error.status, "invalid_request_error")
+
+
+def _first_place(error: ParleyError) -> str | None:
+    """The first wrong place of a body, as OpenAI writes it: `tools[0].name`."""
+    match error.facts.get("errors"):
+        case [{"loc": [_, *keys]}, *_] if keys:
+            return "".join(
+                f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys
+            ).removeprefix(".")
+    return None
 
 
 def headers(error: ParleyError) -> dict[str, str]:

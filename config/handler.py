@@ -69,7 +69,7 @@ class HotHandler(ASGIHandler):
                 del content  # the answer alone holds it, and lets go of it
                 await self._until_gone(answer, receive)
         except ParleyError as error:
-            await _send_error(error, send, body)
+            await _send_error(error, scope, send, body)
         finally:
             body.leave()
 
@@ -120,7 +120,7 @@ class Split:
         body = PageBody(receive)
         await self.other(scope, body, send)
         if body.refusal is not None:
-            await _send_error(body.refusal, send, body)
+            await _send_error(body.refusal, scope, send, body)
 
 
 def _brings_history(scope: Any) -> bool:
@@ -131,9 +131,9 @@ def _brings_history(scope: Any) -> bool:
     return any(b"text/event-stream" in value for value in accepts)
 
 
-async def _send_error(error: ParleyError, send: Any, body: Incoming) -> None:
+async def _send_error(error: ParleyError, scope: Any, send: Any, body: Incoming) -> None:
     """Answer without Django; a client that has not sent its whole body is also hung up on."""
-    response = error_response(error)
+    response = error_response(error, scope["path"])
     headers = [(name.lower().encode(), value.encode()) for name, value in response.items()]
     if not body.ended:
         headers.append((b"connection", b"close"))

@@ -33,7 +33,8 @@ _LOOKED_UP: Final = "parley.caller"
 def api(**needs: Access) -> Callable[[View[P]], Callable[..., Any]]:
     """Make a view of these methods: authenticate the caller, check what the method needs, run the view.
 
-    Every error gets our shape. `needs` stays readable at the view, for the matrix of rights.
+    Every error gets the shape of its address. `needs` stays readable at the view, for the matrix of
+    rights.
     """
 
     def decorate(view: View[P]) -> Callable[..., Any]:
@@ -53,12 +54,12 @@ def _answering(view: View[P], needs: Needs) -> Callable[..., Any]:
             await needs[method_asked(request.method)].check(caller)
             return await view(request, caller, *args, **kwargs)
         except errors.ParleyError as error:
-            return error_response(error)
+            return error_response(error, request.path)
         except REFUSALS as error:
-            return error_response(refusal_of(error))
+            return error_response(refusal_of(error), request.path)
         except Exception:  # the last line before the wire: the client gets a code, the log the rest
             log.exception("view failed")
-            return error_response(errors.ParleyError())
+            return error_response(errors.ParleyError(), request.path)
 
     return answer
 
@@ -107,9 +108,9 @@ def json_response(body: Any, status: int = 200, headers: dict[str, str] | None =
     return HttpResponse(content, status=status, content_type=JSON, headers=headers)
 
 
-def error_response(error: errors.ParleyError) -> HttpResponse:
-    """An error in the one shape."""
-    return json_response(errors.body(error), error.status, errors.headers(error))
+def error_response(error: errors.ParleyError, path: str = "") -> HttpResponse:
+    """An error in the shape of this address."""
+    return json_response(errors.body(error, path), error.status, errors.headers(error))
 
 
 async def json_body(request: HttpRequest) -> dict[str, Any]:

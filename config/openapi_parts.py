@@ -6,13 +6,30 @@ from typing import Any, Final
 
 Operation = dict[str, Any]
 
-ERROR: Final = {
+ERROR: Final[dict[str, Any]] = {
     "type": "object",
     "required": ["detail", "code", "request_id"],
     "properties": {
         "detail": {"type": "string"},
         "code": {"type": "string"},
         "request_id": {"type": "string"},
+    },
+}
+OPENAI_ERROR: Final[dict[str, Any]] = {
+    "type": "object",
+    "required": [*ERROR["required"], "error"],
+    "properties": ERROR["properties"]
+    | {
+        "error": {
+            "type": "object",
+            "required": ["message", "type", "param", "code"],
+            "properties": {
+                "message": {"type": "string"},
+                "type": {"type": "string"},
+                "param": {"type": ["string", "null"], "description": "The field at fault."},
+                "code": {"type": "string"},
+            },
+        }
     },
 }
 _REFUSALS: Final = {
@@ -45,10 +62,16 @@ def answer(description: str, schema: dict[str, Any], kind: str = "application/js
 
 
 def operation(
-    operation_id: str, summary: str, answers: dict[str, Any], refusals: tuple[int, ...], **more: Any
+    operation_id: str,
+    summary: str,
+    answers: dict[str, Any],
+    refusals: tuple[int, ...],
+    *,
+    error: dict[str, Any] = ERROR,
+    **more: Any,
 ) -> Operation:
     """An operation of a bearer's, with the refusals that it shares with others."""
-    refused = {str(status): answer(_REFUSALS[status], ERROR) for status in refusals}
+    refused = {str(status): answer(_REFUSALS[status], error) for status in refusals}
     return {
         "operationId": operation_id,
         "summary": summary,

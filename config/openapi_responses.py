@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from config.openapi_parts import Operation, answer, operation, query
+from config.openapi_parts import OPENAI_ERROR, Operation, answer, operation, query
 
 _RESPONSE: Final[dict[str, Any]] = {
     "type": "object",
@@ -52,7 +52,8 @@ def _create() -> Operation:
                 "content": _CONTENT,
             }
         },
-        (401, 404, 405, 413, 422, 429),
+        (401, 404, 405, 409, 413, 422, 429),
+        error=OPENAI_ERROR,
         requestBody={"required": True, "content": {"application/json": {"schema": _REQUEST}}},
     )
 
@@ -63,6 +64,7 @@ def _retrieve() -> Operation:
         "A response as it stands, or its events",
         {"200": {"description": "The response, or with `stream=true` its events.", "content": _CONTENT}},
         (401, 404, 405, 422, 429),
+        error=OPENAI_ERROR,
         parameters=[
             _RESPONSE_ID,
             query("stream", "`true` for its events."),
@@ -77,6 +79,7 @@ def _cancel() -> Operation:
         "Cancel a response; one that has ended stays as it is",
         {"200": answer("The response.", _RESPONSE)},
         (401, 404, 405),
+        error=OPENAI_ERROR,
         parameters=[_RESPONSE_ID],
     )
 

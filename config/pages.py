@@ -97,13 +97,14 @@ def _is_api(request: HttpRequest) -> bool:
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     if _is_api(request):
-        return error_response(errors.InvalidRequest("The request cannot be read.", code="bad_request"))
+        refusal = errors.InvalidRequest("The request cannot be read.", code="bad_request")
+        return error_response(refusal, request.path)
     return defaults.bad_request(request, exception)
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     return (
-        error_response(errors.Forbidden())
+        error_response(errors.Forbidden(), request.path)
         if _is_api(request)
         else defaults.permission_denied(request, exception)
     )
@@ -111,11 +112,13 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     return (
-        error_response(errors.NotFound())
+        error_response(errors.NotFound(), request.path)
         if _is_api(request)
         else defaults.page_not_found(request, exception)
     )
 
 
 def server_error(request: HttpRequest, *args: Any) -> HttpResponse:
-    return error_response(errors.ParleyError()) if _is_api(request) else defaults.server_error(request)
+    if _is_api(request):
+        return error_response(errors.ParleyError(), request.path)
+    return defaults.server_error(request)

@@ -197,8 +197,10 @@ class SocketProtocol(WebSocketsSansIOProtocol):
 
 
 def _answer(error: errors.ParleyError) -> bytes:
+    """The refusal with OpenAI's words too: no address is known yet, and its clients show no others."""
     request_id = uuid4().hex
-    body = json.dumps(errors.body(error) | {"request_id": request_id}).encode()
+    told = errors.body(error) | {"request_id": request_id, "error": errors.openai_error(error)}
+    body = json.dumps(told).encode()
     headers = errors.headers(error) | {
         "content-type": "application/json",
         "content-length": str(len(body)),
