@@ -25,14 +25,17 @@ from agents import (
 )
 from agents.load import load
 from agents.prefetching import prefetch_with_defaults
-from agents.requests import OnBusy, RunRequest
+from agents.providers.base import unsaid
+from agents.requests import Generation, OnBusy, RunRequest
 from agents.settling import Due
+from agents.tools import granting
 from config import database, ring
-from config.errors import Conflict, NotFound
+from config.errors import Conflict, InvalidRequest, NotFound
 from conversations import copies
 from conversations.identifiers import uuid7
+from conversations.unstored import title_of
 from prompts import app_settings, quotas
-from prompts.routing import check_model, default_model
+from prompts.routing import Served, check_model, default_model
 
 
 @dataclass(frozen=True)
@@ -47,10 +50,15 @@ class Accepted:
 
 _START: Final = """
 WITH thread AS (
-    INSERT INTO conversations_thread (id, owner_id, title, last_seq, head_run_id)
-    VALUES (%(thread_id)s, %(owner_id)s, %(title)s, %(count)s, %(run_id)s)
+    INSERT INTO conversations_thread (id, owner_id, title, last_seq, updated_at, head_run_id)
+    VALUES (%(thread_id)s, %(owner_id)s, %(title)s, %(count)s,
+        CASE WHEN %(stored)s THEN statement_timestamp() ELSE to_timestamp(0) END, %(run_id)s)
     ON CONFLICT (id) DO UPDATE SET
-        last_seq = conversations_thread.last_seq + %(count)s, updated_at = statement_timestamp(),
+        last_seq = conversations_thread.last_seq + %(count)s,
+        updated_at = CASE WHEN %(stored)s THEN statement_timestamp()
+            ELSE conversations_thread.updated_at END,
+        title = CASE WHEN conversations_thread.last_seq = 0 AND conversations_thread.title = ''
+            THEN excluded.title ELSE conversations_thread.title END,
         head_run_id = excluded.head_run_id,
         fork_run_id = CASE WHEN %(continues)s::uuid <> coalesce(conversations_thread.head_run_id, (
             SELECT id FROM conversations_run WHERE thread_id = %(thread_id)s
@@ -60,11 +68,13 @@ WITH thread AS (
     RETURNING id, last_seq - %(count)s AS base, coalesce(fork_run_id = head_run_id, false) AS forks
 ), run AS (
     INSERT INTO conversations_run (id, owner_id, thread_id, thread_seq, continues_run_id,
-        client_run_id, request_digest, request_id, dialect, model, request, deadline_at, deadline_s)
+        client_run_id, request_digest, request_id, dialect, model, request, deadline_at, deadline_s,
+        stored)
     SELECT %(run_id)s, %(owner_id)s, thread.id, thread.base + 1,
         CASE WHEN thread.forks THEN %(continues)s::uuid END, %(client_run_id)s,
         %(digest)s, %(request_id)s, %(dialect)s, %(model)s, %(request)s::jsonb,
-        clock_timestamp() + make_interval(secs => %(queue_limit_s)s), %(deadline_s)s FROM thread
+        clock_timestamp() + make_interval(secs => %(queue_limit_s)s), %(deadline_s)s,
+        %(stored)s FROM thread
     RETURNING id, created_at
 ), message AS (
     INSERT INTO conversations_message (id, owner_id, thread_id, run_id, seq, role, content, client_id,
@@ -152,6 +162,8 @@ async def prepare(
     """
     digest = _digest(request)
     served = await check_model(request.model or await default_model(), user_id=owner_id)
+    _check_words(request.generation, served)
+    await granting.check_named(request.servers, request.needs, user_id=owner_id)
     if request.generation.json_schema is not None:
         await answer_form.check(request.generation.json_schema)
     request = await _with_defaults(request, model=served.name)
@@ -162,6 +174,19 @@ async def prepare(
     budgeted = counts and await budgets.exist()
     quota = served.family if limited else ""
     return Prepared(request, owner_id, thread_id, arguments, quota, budgeted)
+
+
+_WORDS: Final = {"verbosity": "text.verbosity", "reasoning_summary": "reasoning.summary"}
+
+
+def _check_words(wanted: Generation, served: Served) -> None:
+    """Refuse what no endpoint of the model can be told: nobody would see to it."""
+    missing = [unsaid(dialect, wanted) for dialect in served.dialects]
+    if missing and all(missing):
+        field = _WORDS[str(missing[0])]
+        raise InvalidRequest(
+            f"{field}: this model cannot be asked for that.", code="unsupported_parameter", param=field
+        )
 
 
 async def insert(connection: AsyncConnection[Any], prepared: Prepared) -> int:
@@ -268,13 +293,16 @@ async def _earlier(
 def _start_arguments(
     request: RunRequest, owner_id: UUID, thread_id: UUID, digest: str
 ) -> dict[str, Any]:
-    run_id, messages, stored = uuid7(), request.messages, requests.dump(request).decode()
-    request_limits.check_stored(stored)
+    run_id, dumped = uuid7(), requests.dump(request).decode()
+    request_limits.check_stored(dumped)
+    # Of a run that is not stored nothing comes into the thread: the request alone holds what is said.
+    messages = request.messages if request.stored else ()
+    told = incoming.metadata(request, run_id) if request.stored else []
     first = next((message.content for message in messages if message.role == "user"), "")
     return {
         "thread_id": thread_id,
         "owner_id": owner_id,
-        "title": " ".join(first[:400].split())[:80],
+        "title": title_of(first),
         "count": len(messages),
         "run_id": run_id,
         "continues": UUID(request.continues) if request.continues else None,
@@ -283,14 +311,15 @@ def _start_arguments(
         "request_id": request.request_id,
         "dialect": request.dialect,
         "model": request.model,
-        "request": stored,
+        "request": dumped,
+        "stored": request.stored,
         "queue_limit_s": settings.RUN_QUEUE_LIMIT_S,
         "deadline_s": min(request.deadline_s or settings.RUN_DEADLINE_S, settings.RUN_DEADLINE_S),
         "ids": [uuid7() for _ in messages],
         "roles": [message.role for message in messages],
         "contents": [message.content for message in messages],
         "client_ids": [message.client_id for message in messages],
-        "metadata": incoming.metadata(request, run_id),
+        "metadata": told,
     }
 
 

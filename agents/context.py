@@ -5,6 +5,7 @@ The thread is read backwards, a page at a time, until there is as much as the mo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -42,7 +43,8 @@ class Said(Struct, frozen=True):
 class SoFar(Struct, frozen=True):
     """What a thread holds when a run begins; `interrupted` if calls wait, or did, for approval.
 
-    `leading` are the system messages that lead it, of which nothing else is in `said`.
+    `leading` are the system messages that lead it, of which nothing else is in `said`; `cut` if there
+    is more, which was not read.
     """
 
     said: tuple[Said, ...] = ()
@@ -50,6 +52,7 @@ class SoFar(Struct, frozen=True):
     interrupted: bool = False
     summary: Summary | None = None
     leading: tuple[InputMessage, ...] = ()
+    cut: bool = False
 
     @property
     def messages(self) -> tuple[InputMessage, ...]:
@@ -58,8 +61,7 @@ class SoFar(Struct, frozen=True):
 
 # Messages of earlier runs, a run at a time: a message that was queued behind a running answer
 # belongs after that answer, whatever its place in the thread.
-_PAGE: Final = """
-SELECT run.thread_seq, m.run_id, m.seq,
+_SAID: Final = """
     m.role, m.content, m.client_id, m.metadata->'tool_calls' AS calls,
     m.metadata->'user_message_attachments' AS attachments,
     m.metadata->'tool_agent_output'->>'tool_call_id' AS call_id, m.tool_name,
@@ -68,6 +70,10 @@ SELECT run.thread_seq, m.run_id, m.seq,
         m.metadata->'tool_agent_output'->'error') AS answer,
     m.metadata->'reasoning' AS reasoning,
     CASE WHEN NOT m.metadata ? 'message_id' THEN m.metadata->'leading' END AS leading
+"""
+_PAGE: Final = (
+    f"SELECT run.thread_seq, m.run_id, m.seq, {_SAID}"
+    """
 FROM conversations_message m JOIN conversations_run run ON run.id = m.run_id
 WHERE m.thread_id = %(thread_id)s AND (run.thread_seq, run.id) < (%(before)s, %(run_id)s)
     AND run.thread_seq BETWEEN %(first_seq)s AND %(last_seq)s
@@ -76,6 +82,7 @@ WHERE m.thread_id = %(thread_id)s AND (run.thread_seq, run.id) < (%(before)s, %(
     AND m.role IN ('user', 'assistant', 'tool', 'system', 'developer'){of_branch}
 ORDER BY run.thread_seq DESC, m.run_id DESC, m.seq DESC LIMIT %(page)s
 """
+)
 _OF_THREAD: Final = _PAGE.format(of_branch="")
 _OF_BRANCH: Final = OF_BRANCH + _PAGE.format(of_branch=f"\n    AND {IN_BRANCH}")
 _STATE: Final = """
@@ -94,14 +101,21 @@ _KEEP_SUMMARY: Final = "UPDATE conversations_thread SET summary = %s::jsonb WHER
 
 
 async def so_far(
-    thread_id: UUID, *, before: int, run_id: UUID, budget: int, summaries: bool = False
+    thread_id: UUID,
+    *,
+    before: int,
+    run_id: UUID,
+    budget: int,
+    summaries: bool = False,
+    answers: bool = False,
 ) -> SoFar:
     """What was said in the thread before the run, and its state.
 
     The newest messages that come to `budget` tokens or a little more, at most `MOST_MESSAGES`; with
-    `summaries` none that the thread's summary tells.
+    `summaries` none that the thread's summary tells. A run that `answers` what was asked has others
+    before it though the thread holds no message of theirs (`stored`).
     """
-    if before <= 1:
+    if before <= 1 and not answers:
         return SoFar()
     asked = {"thread_id": thread_id, "run_id": run_id, "branch": run_id, "before": before}
     async with database.connection() as connection:
@@ -114,10 +128,10 @@ async def so_far(
             summary = summary if tells else None
         since = summary.place if summary else _BEGINNING
         page = _OF_BRANCH if branched else _OF_THREAD
-        said = await _backwards(connection, page, asked, since, budget)
+        said, cut = await _backwards(connection, page, asked, since, budget)
     leading, rest = leading_first(said, _mark, _is_system)
     shown = tuple(one.message for one in leading if one.message.content)
-    return SoFar(tuple(rest), state, interrupted, summary, shown)
+    return SoFar(tuple(rest), state, interrupted, summary, shown, cut)
 
 
 async def _own(
@@ -156,10 +170,48 @@ async def keep_summary(thread_id: UUID, summary: Summary) -> None:
         await connection.execute(_KEEP_SUMMARY, (msgspec.json.encode(summary).decode(), thread_id))
 
 
+_ASKED: Final = f"""
+SELECT m.id, {_SAID} FROM conversations_message m
+WHERE m.run_id = %s AND m.owner_id = %s AND NOT m.metadata ? 'message_id' AND m.seq IS NOT NULL
+ORDER BY m.seq
+"""
+
+
+async def asked_in(run_id: UUID, *, owner_id: UUID) -> list[tuple[UUID, InputMessage]]:
+    """What the client said with this run, and the id of each message's row."""
+    async with database.connection() as connection:
+        rows = await (await connection.execute(_ASKED, (run_id, owner_id))).fetchall()
+    return [(row[0], _message(*row[1:])) for row in rows]
+
+
+# by the ids of rows, or by those that their runs gave them: for both there is an index
+_NAMED: Final = f"""
+SELECT m.id, {_SAID} FROM conversations_message m
+WHERE m.owner_id = %(owner)s AND (m.id = ANY(%(ids)s)
+    OR m.run_id = ANY(%(ids)s) AND m.client_id = ANY(%(names)s))
+"""
+
+
+async def named(
+    ids: Sequence[UUID], names: Sequence[str], *, owner_id: UUID
+) -> dict[str | UUID, InputMessage]:
+    """The owner's messages of these ids, and of these runs those of these names, by either."""
+    asked = {"owner": owner_id, "ids": list(ids), "names": list(names)}
+    async with database.connection() as connection:
+        rows = await (await connection.execute(_NAMED, asked)).fetchall()
+    found: dict[str | UUID, InputMessage] = {}
+    for row in rows:
+        message = _message(*row[1:])
+        found[row[0]] = message
+        found[message.client_id or row[0]] = message
+    return found
+
+
 async def _backwards(
     connection: AsyncConnection[Any], statement: str, asked: dict[str, Any], since: Place, budget: int
-) -> tuple[Said, ...]:
-    """Pages, each larger than the last, until the budget is reached; in the order of the thread."""
+) -> tuple[tuple[Said, ...], bool]:
+    """Pages, each larger than the last, until the budget is reached, in the order of the thread; and
+    whether there may be more."""
     found: list[Said] = []
     before: Place = (asked["before"], asked["run_id"], _ENDLESS)
     page = _FIRST_PAGE
@@ -170,7 +222,7 @@ async def _backwards(
             found.append(Said(_message(*row[3:]), row[:3]))
             budget -= _cost(found[-1].message)
         if len(rows) < page or budget < 0 or len(found) >= MOST_MESSAGES:
-            return tuple(reversed(found))
+            return tuple(reversed(found)), len(rows) == page
         before, page = found[-1].place, min(page * _GROWTH, MOST_MESSAGES - len(found))
 
 

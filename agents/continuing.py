@@ -69,12 +69,13 @@ async def _continuation(interrupt: Interrupt) -> RunRequest:
     asked, client_run_id = requests.load(row[0]), row[1]
     return msgspec.structs.replace(
         asked,
-        messages=(),
+        messages=() if asked.stored else asked.messages,
         event=None,
         known="none",
         continues=interrupt.run_id.hex,
         prefetch=(),
         answers=(),
+        tool_choice=msgspec.structs.replace(asked.tool_choice, required=False),
         state=None,
         thread_id=str(interrupt.thread_id),
         session=None,

@@ -42,7 +42,7 @@ from agents.runners.delivery import delivery_for
 from agents.runners.demo import DemoRunner
 from agents.runners.tool_loop import outcome_facts
 from agents.tools.base import ToolContext
-from agents.tools.granting import granted
+from agents.tools.granting import for_request
 from agents.tools.mcp import listings
 from agents.tracing import Traced, trace_later
 from config import ring
@@ -191,7 +191,7 @@ class Execution:
     async def _host(self, chosen: ModelRoute) -> RunHost:
         """What the run may reach; of MCP servers is said what they offer."""
         claim = self.claim
-        tools = await granted(claim.request.server_tools, user_id=claim.user_id)
+        tools = await for_request(claim.request, user_id=claim.user_id)
         for listing in listings(tools) if chosen.supports_tools else ():
             self._say(listing)
         return RunHost(

@@ -36,7 +36,7 @@ from agents.providers.base import (
     RawChunk,
     ToolSpec,
 )
-from agents.providers.wanted import marked, model_request
+from agents.providers.wanted import UNSUPPORTED, marked, model_request
 from agents.requests import Generation, ToolUse
 from agents.runners.base import Approval, RunFailure, ToolOutcome
 from agents.tools import artifacts, demo_note, granting, show
@@ -67,8 +67,7 @@ _OUTCOME_UNKNOWN: Final = (
     "it was not called again."
 )
 _TRIES: Final = 3
-_UNSUPPORTED: Final = "provider_unsupported"
-_NOT_AGAIN: Final = frozenset((_UNSUPPORTED, "provider_timeout"))
+_NOT_AGAIN: Final = frozenset((UNSUPPORTED, "provider_timeout"))
 _LONGEST_PAUSE_S: Final = 5.0
 
 
@@ -247,6 +246,8 @@ class RunHost:
         *,
         raw: bool = False,
         message_id: str = "",
+        must_call: str | None = None,
+        one_by_one: bool = False,
     ) -> AsyncGenerator[ModelEvent]:
         """Stream the run's model, with retries before the first delta.
 
@@ -261,7 +262,15 @@ class RunHost:
                 if self._meter is not None:
                     await self._meter.admit(candidate)
                 try:
-                    asked = model_request(candidate, self._generation, shown, tools, raw=raw)
+                    asked = model_request(
+                        candidate,
+                        self._generation,
+                        shown,
+                        tools,
+                        raw=raw,
+                        must_call=must_call,
+                        one_by_one=one_by_one,
+                    )
                     asked = replace(asked, counted=call.counted)
                     async with aclosing(_client(candidate)(candidate, asked)) as events:
                         async for event in events:
@@ -275,7 +284,7 @@ class RunHost:
                 finally:
                     if self._meter is not None:
                         self._meter.count(call)
-                if said or not (failure.retryable or failure.code == _UNSUPPORTED):
+                if said or not (failure.retryable or failure.code == UNSUPPORTED):
                     raise _failure(failure)
                 if failure.code in _NOT_AGAIN:
                     break
@@ -329,7 +338,7 @@ def _unless_approval(tool: Tool) -> Permit:
 def _client(candidate: Candidate) -> ProviderClient:
     client = CLIENTS.get(candidate.dialect)
     if client is None:
-        raise ProviderError(_UNSUPPORTED, "This endpoint's dialect is not supported yet.")
+        raise ProviderError(UNSUPPORTED, "This endpoint's dialect is not supported yet.")
     return client
 
 

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from agents import branching
 from agents.branching import Going
+from agents.references import resolved
 from agents.requests import Attachment, InputMessage, RunRequest, Upload
 from config import database
 from config.errors import InvalidRequest
@@ -31,12 +32,13 @@ _RUN: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 async def settled(request: RunRequest, *, owner_id: UUID, thread_id: UUID) -> RunRequest:
     """The request with its new messages only, their files checked and stored.
 
-    InvalidRequest for a file that is not the caller's (specs/run-agent-input.md §1, rule 11), and
-    `parent_run_not_found` for an AG-UI `parentRunId` that names no run of the thread.
+    InvalidRequest for a file that is not the caller's (specs/run-agent-input.md §1, rule 11), for what
+    refers to nothing of theirs, and `parent_run_not_found` for an AG-UI `parentRunId` that names no run
+    of the thread.
     """
     if request.known in ("tail", "whole"):
         request = await _gone_on(request, owner_id, thread_id)
-    messages = _named(request.messages)
+    messages = _named(await resolved(request.messages, owner_id=owner_id))
     if request.known in ("same", "id"):
         messages = await _new(request, messages, owner_id, thread_id)
     if any(message.uploads for message in messages):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
 
@@ -14,7 +14,7 @@ from agents.host import RunHost
 from agents.outlasting import outlast
 from agents.providers.base import ChatMessage, ToolSpec
 from agents.requests import InputMessage
-from agents.runners.base import RunContext, ToolOutcome
+from agents.runners.base import RunContext, RunFailure, ToolOutcome
 from agents.runners.conversation import chat_messages
 from agents.runners.injection import injected_context
 from agents.runners.system_message import system_message
@@ -30,6 +30,7 @@ from prompts.routing import ModelRoute
 _STAGE: Final = "summary"
 _ARTIFACT: Final = '"artifact_id":'
 _MARGIN: Final = 0.9  # of the context: tokens are estimated
+_TOO_LONG: Final = "The conversation is longer than the model takes, and must not be shortened."
 
 
 class Past:
@@ -50,7 +51,7 @@ class Past:
         self._claim, self._chosen, self._host = claim, chosen, host
         self._findings, self._say = findings, say
         self._prompts = prompts
-        self._system = system_message(prompts, request.tools, request.context, state)
+        self._system = self._told(state)
         clients = [ToolSpec(tool.name, tool.description, tool.parameters) for tool in request.tools]
         self._fixed = of_tools((*clients, *host.tools)) + estimate(self._system)
         self._fixed += estimate(injected_context(findings, source="agent_run"))
@@ -60,7 +61,7 @@ class Past:
     async def read(self) -> SoFar:
         """What the thread holds, as far back as the model can read, or be told in short."""
         claim = self._claim
-        self._summaries = await app_settings.aget("history_summary") is True
+        self._summaries = self._may_shorten and await app_settings.aget("history_summary") is True
         budget = self._budget(0)
         self._earlier = await outlast(
             lambda: so_far(
@@ -69,6 +70,7 @@ class Past:
                 run_id=claim.run_id,
                 budget=reach(budget) if self._summaries else budget,
                 summaries=self._summaries,
+                answers=bool(claim.request.answers) or not claim.request.stored,
             )
         )
         return self._earlier
@@ -79,16 +81,21 @@ class Past:
         state = earlier.state if request.state is None else request.state
         if request.state is None and state:
             self._fixed -= estimate(self._system)
-            self._system = system_message(self._prompts, request.tools, request.context, state)
+            self._system = self._told(state)
             self._fixed += estimate(self._system)
         leads, own = led(request, earlier)
         leading, new = chat_messages(leads), [*answers, *own]
+        if not request.stored:  # the thread does not hold what led to the calls: the request does
+            new = [*own, *answers]
         budget = self._budget(of_messages((*leading, *chat_messages(new))))
         opening, old = await self._older(budget)
         said = chat_messages([*old, *new])
         needed = max(1, len(said) - len(chat_messages(old)))
         room = budget - of_messages(opening) + of_messages(said[-needed:])
-        conversation = (*leading, *opening, *window(said, room, needed=needed).kept)
+        kept = window(said, room, needed=needed)
+        if not self._may_shorten and (kept.cut or earlier.cut):
+            raise RunFailure("provider_context_exceeded", _TOO_LONG)
+        conversation = (*leading, *opening, *kept.kept)
         if any(map(_names_artifact, conversation)):
             await self._host.offer_reading()
         return RunContext(
@@ -103,6 +110,18 @@ class Past:
             findings=self._findings,
             state=state,
             shows_calls=await app_settings.aget("show_tool_visible") is True,
+        )
+
+    @property
+    def _may_shorten(self) -> bool:
+        """Whether what does not fit the model may be left out, or told in short."""
+        return self._claim.request.truncation == "auto"
+
+    def _told(self, state: Any) -> str:
+        """The system message with this state."""
+        asked = self._claim.request
+        return system_message(
+            self._prompts, asked.tools, asked.context, state, instructions=asked.instructions
         )
 
     async def _older(self, budget: int) -> tuple[tuple[ChatMessage, ...], tuple[InputMessage, ...]]:

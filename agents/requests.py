@@ -16,6 +16,7 @@ OnBusy = Literal["enqueue", "reject", "interrupt"]
 OnDisconnect = Literal["continue", "cancel"]
 Known = Literal["none", "same", "id", "tail", "whole"]
 Effort = Literal["minimal", "low", "medium", "high"]
+Truncation = Literal["auto", "disabled"]
 Role = Literal["user", "assistant", "system", "developer", "tool", "reasoning", "activity"]
 
 
@@ -46,11 +47,19 @@ class AskedCall(Struct, frozen=True):
     arguments: str
 
 
+class Reference(Struct, frozen=True):
+    """A stored item that the client names instead of sending it; `place` is where its body does."""
+
+    id: str
+    place: str
+
+
 class InputMessage(Struct, frozen=True, omit_defaults=True):
     """One message the client adds to the thread (specs/run-agent-input.md §1).
 
-    `uploads` never reach the store: they become `attachments` when the run is accepted. `reasoning` is
-    what a model thought before its `tool_calls`, in its provider's form; no client sends it.
+    `uploads` and what it `refers` to never reach the store: they become `attachments`, and the messages
+    that are meant, when the run is accepted. `reasoning` is what a model thought before its
+    `tool_calls`, in its provider's form; no client sends it.
     """
 
     role: Role
@@ -66,14 +75,52 @@ class InputMessage(Struct, frozen=True, omit_defaults=True):
     encrypted_value: str | None = None
     metadata: dict[str, Any] = {}
     reasoning: tuple[dict[str, Any], ...] = ()
+    refers: Reference | None = None
 
 
-class ClientTool(Struct, frozen=True):
-    """A tool that the client executes itself; `parameters` is a JSON Schema, keys as received."""
+class ClientTool(Struct, frozen=True, omit_defaults=True):
+    """A tool that the client executes itself; `parameters` is a JSON Schema, keys as received.
+
+    Of a `strict` one the client is given no call whose arguments do not fit.
+    """
 
     name: str
     description: str
     parameters: dict[str, Any]
+    strict: bool = False
+
+
+OWN_LABEL: Final = "parley"
+"""The server label of our own tools, on wires that know servers by labels."""
+
+
+class ServerTools(Struct, frozen=True, omit_defaults=True):
+    """What a request says of the tools that it knows under a server's label.
+
+    `names` are those that may be called (None: all). Calls of those in `approve` (None: of all) wait
+    for approval, also where staff do not ask for it.
+    """
+
+    label: str
+    names: tuple[str, ...] | None = None
+    approve: tuple[str, ...] | None = ()
+
+
+class ToolChoice(Struct, frozen=True, omit_defaults=True):
+    """How the model must use its tools; the defaults leave that to the model.
+
+    `required`: it must call one before it answers: `name` where that is said, a tool of ours under the
+    label `server` where that is. `listed_only`: of ours only those are offered that the request lists
+    (`RunRequest.servers`). `one_by_one`: never two calls in one step. `most_calls` counts calls of tools
+    of ours in the whole run.
+    """
+
+    required: bool = False
+    name: str = ""
+    server: str = ""
+    listed_only: bool = False
+    one_by_one: bool = False
+    most_calls: int | None = None
 
 
 class ContextItem(Struct, frozen=True):
@@ -94,7 +141,8 @@ class InterruptAnswer(Struct, frozen=True):
 class Generation(Struct, frozen=True, omit_defaults=True):
     """What is asked of the sampling, by a client or by a mapping; None leaves it to the next.
 
-    `reasoning_budget` counts tokens; `json_schema` is the form that the answer must have.
+    `reasoning_budget` counts tokens; `json_schema` is the form that the answer must have. For
+    `verbosity` and `reasoning_summary` not every provider has a word (`providers.base.unsaid`).
     """
 
     temperature: float | None = None
@@ -107,6 +155,8 @@ class Generation(Struct, frozen=True, omit_defaults=True):
     json_schema: dict[str, Any] | None = None
     reasoning: Effort | None = None
     reasoning_budget: int | None = None
+    verbosity: Literal["low", "high"] | None = None
+    reasoning_summary: Literal["concise", "detailed"] | None = None
 
 
 class ToolUse(Struct, frozen=True):
@@ -166,17 +216,20 @@ class Happened(Struct, frozen=True, omit_defaults=True):
 class RunRequest(Struct, frozen=True, omit_defaults=True):
     """One run, as asked for by a client of any dialect.
 
-    An empty `model` means the installation's default. `session` is a client's own name for the
+    An empty `model` means the installation's default. `instructions` are for this run alone: part of the
+    system message, after the prompts. `session` is a client's own name for the
     thread where that is no UUID; `wire` is what the dialect's encoder must know again later.
     `known` says which messages count as said before: none, those that stand in the thread with the
     same id and text, or all up to the last one that stands there with its id; or `shown` is what its
     client shows of the conversation, all of it (whole) or its newer part (tail), and says where the run
     goes on. `continues` is the run (32 hex digits; zeros: none) that it goes on from, where that need
     not be the newest; `leading` are the system messages that the client shows first. `server_tools` are
-    the tools of ours that the model may call; None: those that it is granted. `prompts` are set where
-    staff try a version: then those are used, and recorded, and not the active ones. `runner` is the
-    hosted runner that staff asked for; "" leaves it to the bindings. `event` is what it is run for
-    where the caller says more of that than a message. `schemas` is filled in rows only.
+    the tools of ours that the model may call; None: those that it is granted. `servers` says more of
+    them, and `needs` which of them must be there. With `truncation` disabled a conversation that is
+    longer than the model takes fails. What is not `stored` is gone when the run has ended. `prompts` are
+    set where staff try a version: then those are used, and recorded, and not the active ones. `runner`
+    is the hosted runner that staff asked for; "" leaves it to the bindings. `event` is what it is run
+    for where the caller says more of that than a message. `schemas` is filled in rows only.
     """
 
     dialect: str
@@ -195,12 +248,18 @@ class RunRequest(Struct, frozen=True, omit_defaults=True):
     result_mode: ResultMode | None = None
     prefetch: tuple[ToolUse, ...] = ()
     server_tools: tuple[str, ...] | None = None
+    servers: tuple[ServerTools, ...] = ()
+    needs: tuple[str, ...] = ()
     tools: tuple[ClientTool, ...] = ()
+    tool_choice: ToolChoice = ToolChoice()
     context: tuple[ContextItem, ...] = ()
+    instructions: str = ""
     state: Any = None
     forwarded_props: Any = None
     answers: tuple[InterruptAnswer, ...] = ()
     generation: Generation = Generation()
+    truncation: Truncation = "auto"
+    stored: bool = True
     prompts: tuple[PromptUse, ...] = ()
     on_busy: OnBusy = "enqueue"
     on_disconnect: OnDisconnect = "continue"

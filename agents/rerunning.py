@@ -22,7 +22,7 @@ from config.errors import NotFound, current_request_id
 
 MARK: Final = "rerun_of"
 _ASKED: Final = """
-SELECT thread_id, thread_seq, request::text FROM conversations_run WHERE id = %s
+SELECT thread_id, thread_seq, request::text FROM conversations_run WHERE id = %s AND stored
 """
 
 

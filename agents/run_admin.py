@@ -265,7 +265,9 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):
         if not unfilled:
             prompts = wording.filled(prompts, run.prompt_values or {})
         state = state_told(run.pk) if asked.state is None else asked.state
-        told = system_message(prompts, asked.tools, asked.context, state)
+        told = system_message(
+            prompts, asked.tools, asked.context, state, instructions=asked.instructions
+        )
         note = format_html("<p>{}</p>", _UNFILLED) if unfilled else ""
         return format_html('{}<pre class="whitespace-pre-wrap">{}</pre>', note, told or "–")
 

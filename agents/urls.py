@@ -59,7 +59,8 @@ foreign_urlpatterns = [
         for base in ("v1/", "compatible-mode/v1/")
         for rest, view in (
             ("", responses_views.create),
-            ("/<str:response_id>", responses_views.retrieve),
+            ("/<str:response_id>", responses_views.response),
+            ("/<str:response_id>/input_items", responses_views.input_items),
             ("/<str:response_id>/cancel", responses_views.cancel),
         )
     ),

@@ -161,7 +161,7 @@ async def _started(
     with lease.or_released():
         started = await _start_run(caller, asked)
         try:
-            row = await reads.run_row(started.run_id.hex, user_id=caller.user_id)
+            row = await reads.started_run(started.run_id.hex, user_id=caller.user_id)
         except NotFound:
             raise NotFound(
                 "The conversation was deleted while the run was being started.", code="thread_not_found"
@@ -224,7 +224,7 @@ async def cancel(request: HttpRequest, caller: Caller, run_id: str) -> HttpRespo
     """`POST …/cancel`: ask for the run's end; 202 with its status, also when it has ended already."""
     row = await reads.run_row(run_id_of(run_id), user_id=caller.user_id)
     await actions.cancel_run(row.run_id)
-    after = await reads.run_row(row.run_id.hex, user_id=caller.user_id)
+    after = await reads.started_run(row.run_id.hex, user_id=caller.user_id)
     return json_response({"run_id": row.run_id.hex, "status": after.status}, 202)
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from config.openapi_parts import ERROR, Operation, answer, operation, query
 
-_TAG: Final = {"tags": ["approvals"]}
+_TAG: Final[dict[str, Any]] = {"tags": ["approvals"]}
 _TEXT: Final = {"type": "string"}
 _MAYBE: Final = {"type": ["string", "null"]}
 _STATUS: Final = {"enum": ["pending", "approved", "refused", "expired", "cancelled"]}

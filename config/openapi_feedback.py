@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from config.openapi_parts import ERROR, Operation, answer, operation
 
-_TAG: Final = {"tags": ["feedback"]}
+_TAG: Final[dict[str, Any]] = {"tags": ["feedback"]}
 _TEXT: Final = {"type": "string"}
 _FIELDS: Final[dict[str, Any]] = {
     "score": {"type": "integer", "enum": [-1, 0, 1], "description": "1 good, -1 bad, 0 neither."},

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from config.openapi_parts import Operation, answer, operation, query
 
-_TAG: Final = {"tags": ["exercises"]}
+_TAG: Final[dict[str, Any]] = {"tags": ["exercises"]}
 _COUNT: Final = {"type": "integer", "minimum": 0}
 _TEXTS: Final = {"type": "array", "items": {"type": "string"}}
 _EXERCISE: Final = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from agents.dialects.openai.request import ResponsesBody
 from config.openapi_parts import OPENAI_ERROR, Operation, answer, operation, query
 
 _RESPONSE: Final[dict[str, Any]] = {
@@ -18,15 +19,43 @@ _RESPONSE: Final[dict[str, Any]] = {
 }
 _REQUEST: Final[dict[str, Any]] = {
     "type": "object",
-    "required": ["input"],
-    "properties": {
-        "input": {"description": "A text, or a list of items."},
+    "additionalProperties": False,
+    "properties": {name: {} for name in ResponsesBody.model_fields}
+    | {
+        "input": {
+            "description": "A text, or a list of items. Needed unless a response or a conversation goes "
+            "on, or an approval is given.",
+        },
         "model": {"type": "string"},
         "stream": {"type": "boolean"},
-        "background": {"type": "boolean"},
-        "instructions": {"type": "string"},
+        "background": {"type": "boolean", "description": "Not together with `store: false`."},
+        "store": {
+            "type": "boolean",
+            "description": "`false`: nothing that was said is kept once the run has ended.",
+        },
+        "instructions": {"type": "string", "description": "For this response alone."},
         "previous_response_id": {"type": "string"},
         "tools": {"type": "array", "items": {"type": "object"}},
+    },
+}
+_ITEMS: Final[dict[str, Any]] = {
+    "type": "object",
+    "required": ["object", "data", "first_id", "last_id", "has_more"],
+    "properties": {
+        "object": {"type": "string"},
+        "data": {"type": "array", "items": {"type": "object"}},
+        "first_id": {"type": ["string", "null"]},
+        "last_id": {"type": ["string", "null"]},
+        "has_more": {"type": "boolean"},
+    },
+}
+_DELETED: Final[dict[str, Any]] = {
+    "type": "object",
+    "required": ["id", "object", "deleted"],
+    "properties": {
+        "id": {"type": "string"},
+        "object": {"type": "string"},
+        "deleted": {"type": "boolean"},
     },
 }
 _CONTENT: Final[dict[str, Any]] = {
@@ -73,6 +102,33 @@ def _retrieve() -> Operation:
     )
 
 
+def _delete() -> Operation:
+    return operation(
+        "responses_delete",
+        "Delete a response: nothing of it is kept but its numbers; a live one is cancelled",
+        {"200": answer("It is gone.", _DELETED)},
+        (401, 404, 405),
+        error=OPENAI_ERROR,
+        parameters=[_RESPONSE_ID],
+    )
+
+
+def _input_items() -> Operation:
+    return operation(
+        "responses_input_items",
+        "What was said with a response",
+        {"200": answer("A page of items.", _ITEMS)},
+        (401, 404, 405, 422),
+        error=OPENAI_ERROR,
+        parameters=[
+            _RESPONSE_ID,
+            query("limit", "1 to 100, 20 if left out.", "integer"),
+            query("order", "`asc` or, by default, `desc`."),
+            query("after", "The id of the last item that you have."),
+        ],
+    )
+
+
 def _cancel() -> Operation:
     return operation(
         "responses_cancel",
@@ -88,6 +144,7 @@ def responses_operations() -> dict[str, dict[str, Operation]]:
     """The operations by path and method."""
     return {
         "/v1/responses": {"post": _create()},
-        "/v1/responses/{response_id}": {"get": _retrieve()},
+        "/v1/responses/{response_id}": {"get": _retrieve(), "delete": _delete()},
+        "/v1/responses/{response_id}/input_items": {"get": _input_items()},
         "/v1/responses/{response_id}/cancel": {"post": _cancel()},
     }

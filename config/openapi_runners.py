@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from config.openapi_parts import Operation, answer, operation
 
-_TAG: Final = {"tags": ["runners"]}
+_TAG: Final[dict[str, Any]] = {"tags": ["runners"]}
 _TEXT: Final = {"type": "string"}
 _RUNNER: Final = {
     "type": "object",

@@ -79,24 +79,27 @@ WITH place AS (
         first_token_at = to_timestamp(%(first_token_at_ms)s::float8 / 1000)
     FROM place WHERE conversations_run.id = %(run_id)s AND thread_id = place.id
         AND fence = %(fence)s AND status IN ('queued', 'running')
-    RETURNING conversations_run.id, owner_id, thread_id, thread_seq
+    RETURNING conversations_run.id, owner_id, thread_id, thread_seq, stored,
+        CASE WHEN stored THEN %(count)s ELSE 0 END AS places
 ), batch AS (
     INSERT INTO conversations_eventbatch (run_id, first_seq, last_seq, events)
     SELECT id, %(first_seq)s, %(last_seq)s, %(events)s::json FROM ended
 ), thread AS (
-    UPDATE conversations_thread SET last_seq = last_seq + %(count)s, updated_at = now(),
-        state = coalesce(%(state)s::jsonb, state)
+    UPDATE conversations_thread SET last_seq = last_seq + ended.places,
+        updated_at = CASE WHEN stored THEN now() ELSE updated_at END,
+        state = CASE WHEN stored THEN coalesce(%(state)s::jsonb, state) ELSE state END
     FROM ended WHERE conversations_thread.id = ended.thread_id
-    RETURNING conversations_thread.id, conversations_thread.owner_id, last_seq - %(count)s AS base
+    RETURNING conversations_thread.id, conversations_thread.owner_id, last_seq - ended.places AS base
 ), message AS (
     INSERT INTO conversations_message (id, owner_id, thread_id, run_id, seq, role, content, client_id,
         metadata)
     SELECT m.id, thread.owner_id, thread.id, %(run_id)s,
         CASE WHEN m.place <= %(count)s THEN thread.base + m.place END, m.role, m.content,
         m.client_id, m.metadata::jsonb
-    FROM thread, unnest(%(ids)s::uuid[], %(roles)b::text[], %(contents)b::text[],
+    FROM thread, ended, unnest(%(ids)s::uuid[], %(roles)b::text[], %(contents)b::text[],
         %(client_ids)b::text[], %(metadata)b::text[])
         WITH ORDINALITY AS m(id, role, content, client_id, metadata, place)
+    WHERE ended.stored
 ), spend AS (
     INSERT INTO conversations_spend AS spent (owner_id, day, shard, runs, input_tokens, output_tokens,
         unpriced_tokens, cost_usd)
@@ -132,6 +135,8 @@ class Ended:
 
 async def end(connection: AsyncConnection[Any], ending: Ending, ids: Sequence[UUID]) -> Ended | None:
     """End a run by one statement; None if the fence is no longer ours or the run has ended.
+
+    Of a run that is not stored only the log and its numbers are written (`unstored`).
 
     A run that is being accepted in this moment is not seen yet, but its messages are: the thread's row
     is locked by both, and first. In the other order they deadlock where the same run is asked for again:

@@ -33,7 +33,7 @@ _PAGE: Final = 2_000
 
 _DUE: Final = """
 SELECT id FROM conversations_run
-WHERE NOT folded AND finished_at < least(
+WHERE stored AND NOT folded AND finished_at < least(
     clock_timestamp() - make_interval(secs => %s),
     (SELECT min(xact_start) FROM pg_stat_activity
         WHERE datname = current_database() AND backend_type = 'client backend'
@@ -42,7 +42,7 @@ WHERE NOT folded AND finished_at < least(
 ORDER BY finished_at LIMIT %s FOR NO KEY UPDATE SKIP LOCKED
 """
 _THESE: Final = """
-SELECT id FROM conversations_run WHERE id = ANY(%s) AND finished_at IS NOT NULL AND NOT folded
+SELECT id FROM conversations_run WHERE id = ANY(%s) AND finished_at IS NOT NULL AND NOT folded AND stored
 FOR NO KEY UPDATE SKIP LOCKED
 """
 _FOLDED: Final = "UPDATE conversations_run SET folded = true WHERE id = ANY(%s)"

@@ -39,7 +39,10 @@ SELECT thread.id, (
 FROM conversations_thread thread WHERE owner_id = %(owner_id)s
 """
 _OF_THREAD: Final = f"{_NEWEST} AND id = %(thread_id)s"
-_OF_NEWEST_THREAD: Final = f"{_NEWEST} AND archived_at IS NULL ORDER BY updated_at DESC LIMIT 1"
+_OF_NEWEST_THREAD: Final = (
+    f"{_NEWEST} AND archived_at IS NULL AND updated_at > to_timestamp(0)"
+    " ORDER BY updated_at DESC LIMIT 1"
+)
 _MESSAGES: Final = f"""
 SELECT id, client_id, seq, role, content, created_at, ({showing.RELEVANT})::text, EXISTS (
     SELECT 1 FROM conversations_message message WHERE thread_id = %(thread_id)s AND {_SHOWN}

@@ -124,6 +124,12 @@ class Run(models.Model):
     cancel_requested_at = models.DateTimeField(null=True, blank=True)
     last_seq = models.IntegerField(default=1, db_default=1, help_text="Final once the run has ended.")
     folded = models.BooleanField(default=False, db_default=False, editable=False)
+    stored = models.BooleanField(
+        default=True,
+        db_default=True,
+        editable=False,
+        help_text="Else nothing that was said stays once it has ended: its numbers alone.",
+    )
 
     # what it became
     provider = models.CharField(max_length=64, blank=True, default="", db_default="")

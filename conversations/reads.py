@@ -18,7 +18,8 @@ from conversations.usage import usd
 
 _HEAD: Final = """
 SELECT id, thread_id, owner_id, dialect, request_id, status, model, request->>'result_mode',
-    client_run_id, floor(extract(epoch FROM created_at) * 1000)::bigint, request->'wire'
+    client_run_id, floor(extract(epoch FROM created_at) * 1000)::bigint, request->'wire',
+    stored
 FROM conversations_run WHERE
 """
 _BY_ID: Final = _HEAD + "id = %s"  # before statistics: with `AND owner_id` all of the owner's were read
@@ -40,6 +41,7 @@ class RunRow(Struct, frozen=True):
     client_run_id: str | None
     created_at_ms: int
     wire: dict[str, Any] | None
+    stored: bool = True
 
 
 def run_not_found() -> NotFound:
@@ -50,8 +52,16 @@ async def run_row(given: str, *, user_id: UUID) -> RunRow:
     """The head of the user's run by its id (32 hex digits or a UUID) or by the client's own `runId`.
 
     Ours comes first; of several runs with one `runId` (in different threads) the newest is meant.
-    NotFound for an unknown and for a foreign one alike.
+    NotFound for an unknown and for a foreign one alike, and for one that has ended and is not stored.
     """
+    row = await started_run(given, user_id=user_id)
+    if not row.stored and row.status not in LIVE:
+        raise run_not_found()
+    return row
+
+
+async def started_run(given: str, *, user_id: UUID) -> RunRow:
+    """The same for who has just started or ended the run: also of one that is not stored."""
     if not 0 < len(given) <= _LONGEST_ID or "\x00" in given:
         raise run_not_found()
     run_id = _uuid(given)

@@ -36,6 +36,7 @@ _BRANCH: Final = f" AND {IN_BRANCH}"
 _THREAD: Final = """
 SELECT thread.state, (
     SELECT id FROM conversations_run WHERE thread_id = thread.id AND owner_id = thread.owner_id
+        AND (stored OR status IN ('queued', 'running'))
     ORDER BY status = 'running' DESC, status = 'queued' DESC, thread_seq DESC, id DESC LIMIT 1
 ), CASE WHEN fork_run_id IS NOT NULL THEN head_run_id END
 FROM conversations_thread thread WHERE id = %(thread_id)s AND owner_id = %(owner_id)s

@@ -19,7 +19,7 @@ SELECT run_id, first_seq, body FROM (
         sum(length(batch.events::text)) OVER (ORDER BY run.thread_seq DESC, run.id DESC) AS so_far
     FROM (
         SELECT id, thread_seq FROM conversations_run run
-        WHERE thread_id = %(thread_id)s AND owner_id = %(owner_id)s{of_branch}
+        WHERE thread_id = %(thread_id)s AND owner_id = %(owner_id)s AND stored{of_branch}
         ORDER BY thread_seq DESC LIMIT %(runs)s
     ) run JOIN conversations_eventbatch batch ON batch.run_id = run.id
     WHERE EXISTS (SELECT FROM conversations_eventbatch thought WHERE thought.run_id = run.id

@@ -51,7 +51,8 @@ FROM conversations_thread thread WHERE owner_id = %(owner_id)s
 """
 _ONE: Final = f"{_SELECT} AND id = %(thread_id)s"
 _PAGE: Final = f"""
-{_SELECT} AND updated_at <= %(at)s AND (updated_at, id) < (%(at)s, %(id)s) {{archived}}
+{_SELECT} AND updated_at > to_timestamp(0) AND updated_at <= %(at)s
+    AND (updated_at, id) < (%(at)s, %(id)s) {{archived}}
 ORDER BY updated_at DESC, id DESC LIMIT %(limit)s
 """
 _ARCHIVED: Final = {

@@ -1,6 +1,6 @@
 """Keep the log in order: partitions ahead of time, ended runs folded, what is past its time dropped,
-what was said lately merged into the search index, interrupts nobody answered marked expired, old
-entries of the audit log forgotten, and analysts' overlong statements ended.
+what was said lately merged into the search index, interrupts nobody answered marked expired, runs that
+are not to be stored and old entries of the audit log forgotten, and analysts' overlong statements ended.
 
 Every web and worker process keeps up, one of them at a time; a round is bounded, so that a pile of
 work (100,000 short runs) takes many rounds and no process is busy with it for long.
@@ -21,7 +21,16 @@ import structlog
 
 from config import database
 from config.audit import forgetting
-from conversations import analysts, attachments, folding, interrupts, partitions, retention, search_index
+from conversations import (
+    analysts,
+    attachments,
+    folding,
+    interrupts,
+    partitions,
+    retention,
+    search_index,
+    unstored,
+)
 
 logger = structlog.get_logger(__name__)
 
@@ -56,10 +65,12 @@ async def upkeep(*, budget_s: float = _BUDGET_S) -> Upkept | None:
         await partitions.pack()
         await search_index.merge_new()
         await interrupts.expire_due()
+        forgotten = await unstored.forget_due()
         files, more_files = await attachments.sweep()
         audit = await forgetting.forget_old()
         await analysts.end_overlong()
-    left = more or expired.more or more_files or audit == forgetting.AT_ONCE
+    left = more or expired.more or more_files
+    left = left or audit == forgetting.AT_ONCE or forgotten == unstored.AT_ONCE
     return Upkept(len(made), folded, expired.partitions, expired.rows, files, audit, left)
 
 

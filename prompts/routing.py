@@ -116,10 +116,12 @@ async def route(model: str) -> ModelRoute:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A model that an account may use: its canonical public name, and the family of its quota."""
+    """A model that an account may use: its canonical public name, the family of its quota, and the
+    dialects of its endpoints."""
 
     name: str
     family: str
+    dialects: tuple[str, ...] = ()
 
 
 async def check_model(model: str, *, user_id: UUID) -> Served:
@@ -133,7 +135,7 @@ async def check_model(model: str, *, user_id: UUID) -> Served:
     mapping = (await _routes.get()).get(key)
     if mapping is None or not await tiers.reaches(user_id, mapping.required_tier):
         raise _not_allowed()
-    return Served(_name(key), mapping.family)
+    return Served(_name(key), mapping.family, mapping.dialects)
 
 
 async def default_model() -> str:
@@ -246,7 +248,11 @@ class _Mapping:
 
     @property
     def offline(self) -> bool:
-        return bool(self.candidates[0][2] == ProviderDialect.DEMO)
+        return self.dialects[0] == ProviderDialect.DEMO
+
+    @property
+    def dialects(self) -> tuple[str, ...]:
+        return tuple(candidate[2] for candidate in self.candidates)
 
 
 async def _read_routes() -> dict[str, _Mapping]:

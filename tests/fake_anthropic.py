@@ -198,7 +198,8 @@ class FakeAnthropic(FakeModel):
 def faults(body: dict[str, Any]) -> list[str]:
     """What is wrong with a request."""
     found = [error.message for error in jsonschema.Draft202012Validator(_REQUEST).iter_errors(body)]
-    return found or [*_turn_faults(body["messages"]), *_limit_faults(body), *_tool_faults(body)]
+    found = found or [*_turn_faults(body["messages"]), *_limit_faults(body), *_tool_faults(body)]
+    return found or _choice_faults(body)
 
 
 def _turn_faults(messages: list[dict[str, Any]]) -> list[str]:
@@ -220,12 +221,20 @@ def _tool_faults(body: dict[str, Any]) -> list[str]:
     return ["requests which include tool_use or tool_result blocks must define tools"]
 
 
+def _choice_faults(body: dict[str, Any]) -> list[str]:
+    choice, offered = body.get("tool_choice", {}), [tool["name"] for tool in body.get("tools", [])]
+    if choice and not offered:
+        return ["tool_choice may only be specified while providing tools"]
+    named = choice.get("name")
+    return [f"tool {named} not found in provided tools"] if named and named not in offered else []
+
+
 def _limit_faults(body: dict[str, Any]) -> list[str]:
     thinking = body.get("thinking", {})
     budget, sampled = thinking.get("budget_tokens", 0), {"temperature", "top_p"} & set(body)
     found = ["max_tokens must be greater than the budget"] if budget >= body["max_tokens"] else []
     found += ["temperature and top_p cannot both be given"] if len(sampled) == 2 else []
-    forces = body.get("tool_choice") == {"type": "any"}
+    forces = body.get("tool_choice", {}).get("type") in ("any", "tool")
     found += ["thinking may not force a tool"] if thinking and forces else []
     return found + (["thinking takes no sampling"] if thinking and sampled else [])
 
@@ -278,6 +287,13 @@ _THINK = [
     _one("adaptive", "type", display={"enum": ["summarized", "omitted"]}),
     _one("enabled", budget_tokens={"type": "integer", "minimum": 1024}),
 ]
+_APART = {"type": "boolean"}
+_CHOICES = [
+    _one("auto", "type", disable_parallel_tool_use=_APART),
+    _one("any", "type", disable_parallel_tool_use=_APART),
+    _one("tool", "name", name=_NAME, disable_parallel_tool_use=_APART),
+    _one("none", "type"),
+]
 _OUTPUT = {
     "type": "object",
     "properties": {
@@ -295,7 +311,7 @@ _REQUEST = {
         "messages": {"type": "array", "items": _MESSAGE, "minItems": 1},
         "system": {"type": "array", "items": _TEXT, "minItems": 1},
         "tools": {"type": "array", "items": _TOOL, "minItems": 1},
-        "tool_choice": {"enum": [{"type": "any"}, {"type": "none"}]},
+        "tool_choice": {"anyOf": _CHOICES},
         "stop_sequences": {"type": "array", "items": {"type": "string", "pattern": r"\S"}},
         "temperature": {"type": "number", "minimum": 0, "maximum": 1},
         "top_p": {"type": "number", "minimum": 0, "maximum": 1},

@@ -148,7 +148,22 @@ class FakeGemini(FakeModel):
 def faults(body: dict[str, Any]) -> list[str]:
     """What is wrong with a request."""
     found = [error.message for error in jsonschema.Draft202012Validator(_REQUEST).iter_errors(body)]
-    return found or _turn_faults(body["contents"])
+    return found or _turn_faults(body["contents"]) or _choice_faults(body)
+
+
+def _choice_faults(body: dict[str, Any]) -> list[str]:
+    calling = body.get("toolConfig", {}).get("functionCallingConfig", {})
+    if not calling:
+        return []
+    offered = [one["name"] for tool in body.get("tools", []) for one in tool["functionDeclarations"]]
+    found = [] if offered else ["function calling config is set without function_declarations"]
+    found += [
+        f"{one} is not declared" for one in calling.get("allowedFunctionNames", ()) if one not in offered
+    ]
+    formed = "responseMimeType" in body.get("generationConfig", {})
+    return found + (
+        ["a forced call takes no response mime type"] if formed and calling["mode"] == "ANY" else []
+    )
 
 
 def _turn_faults(contents: list[dict[str, Any]]) -> list[str]:
@@ -243,6 +258,11 @@ _CONFIG = _closed(
     responseSchema={"$ref": "#/$defs/schema"},
     thinkingConfig=_THINKING,
 )
+_CALLING = _closed(
+    "mode",
+    mode={"enum": ["AUTO", "ANY", "NONE", "VALIDATED"]},
+    allowedFunctionNames={"type": "array", "items": _NAME, "minItems": 1},
+)
 _CONTENT = _closed("role", "parts", role={"enum": ["user", "model"]}, parts=_PARTS)
 _DECLARED = {"type": "array", "items": _TOOL, "minItems": 1}
 _REQUEST = _closed(
@@ -250,5 +270,6 @@ _REQUEST = _closed(
     contents={"type": "array", "items": _CONTENT, "minItems": 1},
     systemInstruction=_closed("parts", parts=_PARTS),
     tools={"type": "array", "items": _closed(functionDeclarations=_DECLARED)},
+    toolConfig=_closed(functionCallingConfig=_CALLING),
     generationConfig=_CONFIG,
 ) | {"$defs": SCHEMA["$defs"]}

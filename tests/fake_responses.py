@@ -266,14 +266,26 @@ _REQUEST = {
         "temperature": {"type": "number", "minimum": 0, "maximum": 2},
         "top_p": {"type": "number", "minimum": 0, "maximum": 1},
         "max_output_tokens": {"type": "integer", "minimum": 1},
+        "tool_choice": {
+            "anyOf": [{"enum": ["none", "auto", "required"]}, _one("function", name=_NAME)],
+        },
+        "parallel_tool_calls": {"type": "boolean"},
         "include": {"const": ["reasoning.encrypted_content"]},
         "reasoning": {
             "type": "object",
-            "properties": {"summary": {"const": "auto"}, "effort": {"enum": ["low", "medium", "high"]}},
+            "properties": {
+                "summary": {"enum": ["auto", "concise", "detailed"]},
+                "effort": {"enum": ["low", "medium", "high"]},
+            },
             "additionalProperties": False,
         },
-        "text": {"type": "object", "properties": {"format": _FORMAT}, "additionalProperties": False},
+        "text": {
+            "type": "object",
+            "properties": {"format": _FORMAT, "verbosity": {"enum": ["low", "medium", "high"]}},
+            "additionalProperties": False,
+        },
     },
     "required": ["model", "stream", "input"],
+    "dependentRequired": {"tool_choice": ["tools"], "parallel_tool_calls": ["tools"]},
     "additionalProperties": False,
 }

@@ -111,9 +111,13 @@ RIGHTS = {
     "GET /process/task/<str:task_id>": READ,
     "POST /v1/responses": RUN,
     "GET /v1/responses/<str:response_id>": READ,
+    "DELETE /v1/responses/<str:response_id>": RUN,
+    "GET /v1/responses/<str:response_id>/input_items": READ,
     "POST /v1/responses/<str:response_id>/cancel": RUN,
     "POST /compatible-mode/v1/responses": RUN,
     "GET /compatible-mode/v1/responses/<str:response_id>": READ,
+    "DELETE /compatible-mode/v1/responses/<str:response_id>": RUN,
+    "GET /compatible-mode/v1/responses/<str:response_id>/input_items": READ,
     "POST /compatible-mode/v1/responses/<str:response_id>/cancel": RUN,
 }
 ELSEWHERE = ("/admin/", "/chat/")

@@ -28,7 +28,8 @@ RECEIVED: Final = "message.received"
 _PIECES: Final = (events.MessageDelta, events.ReasoningDelta, events.UpstreamRaw)
 _RUNS_AT_ONCE: Final = 10
 _RUN: Final = """
-SELECT thread_id, owner_id, thread_seq FROM conversations_run WHERE id = %s
+SELECT thread_id, owner_id, thread_seq FROM conversations_run
+WHERE id = %s AND (stored OR finished_at IS NULL)
 """
 _BATCH: Final = """
 SELECT first_seq, events::text FROM conversations_eventbatch
@@ -42,7 +43,8 @@ FROM conversations_run run WHERE id = %s
 _RUNS: Final = f"""
 SELECT run.id, run.request->'event'->>'event_type' FROM conversations_run run
 WHERE run.thread_id = %(thread_id)s AND run.owner_id = %(user_id)s
-    AND (run.thread_seq, run.id) <= (%(seq)s, %(run_id)s) AND {OWN_BRANCH}
+    AND (run.thread_seq, run.id) <= (%(seq)s, %(run_id)s) AND (run.stored OR run.id = %(run_id)s)
+    AND {OWN_BRANCH}
 ORDER BY run.thread_seq DESC, run.id DESC LIMIT %(limit)s
 """
 _BATCHES: Final = """

@@ -16,6 +16,7 @@ WIRE: Final = "anthropic.messages"
 _MAX_TOKENS: Final = 8192  # the wire requires a limit; every model since 3.5 takes this one
 _LEAST_BUDGET: Final = 1024
 _BUDGETS: Final[dict[Effort, int]] = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 24576}
+_NO_TOOL: Final = {"type": "none"}
 _CACHED: Final = {"cache_control": {"type": "ephemeral"}}
 _ANSWERS: Final = "Gives the answer to the user, in the form that is asked for. Call it last."
 _UNFIT_ID: Final = re.compile(r"[^A-Za-z0-9_-]")
@@ -27,10 +28,13 @@ def forms(model: str, request: ModelRequest, names: Names) -> list[Body]:
     """With effort asked: as new models think (adaptive), then as older ones do (a budget).
 
     The newest models refuse to be told how to sample, and none may be told so while it thinks. Those
-    that know no form of the answer are made to call a tool that takes it, and then cannot think.
+    that know no form of the answer are made to call a tool that takes it, and then cannot think. Nor can
+    one that must call a tool now, whose call is no answer yet.
     """
     body = _body(model, request, names)
     schema = request.json_schema
+    if request.must_call is not None:
+        return [body | _sampling(request), body]
     if schema is None:
         return _asked(body, request)
     called = _calling(body, schema, names)
@@ -66,8 +70,9 @@ def _asked(body: Body, request: ModelRequest) -> list[Body]:
 def _calling(body: Body, schema: dict[str, Any], names: Names) -> Body:
     """The request whose answer is the input of a tool; the other tools may be called before it."""
     tool = {"name": names.answer, "description": _ANSWERS, "input_schema": schema | {"type": "object"}}
-    offered = [] if "tool_choice" in body else body.get("tools", [])
-    return body | {"tools": [*offered, tool], "tool_choice": {"type": "any"}}
+    chosen = body.get("tool_choice", {})
+    offered = [] if chosen == _NO_TOOL else body.get("tools", [])
+    return body | {"tools": [*offered, tool], "tool_choice": chosen | {"type": "any"}}
 
 
 def _body(model: str, request: ModelRequest, names: Names) -> Body:
@@ -85,13 +90,26 @@ def _body(model: str, request: ModelRequest, names: Names) -> Body:
         body["system"] = system
     if request.tools:
         body["tools"] = [_tool(tool, names) for tool in request.tools]
+        body |= _choice(request, names)
     elif called := {call.name: None for said in request.messages for call in said.tool_calls}:
         # The wire refuses calls in a conversation that offers no tools: what was called may be named.
         body["tools"] = [_tool(ToolSpec(name, "Not offered now.", {}), names) for name in called]
-        body["tool_choice"] = {"type": "none"}
+        body["tool_choice"] = _NO_TOOL
     if request.stop:
         body["stop_sequences"] = [stop for stop in request.stop if stop.strip()]
     return body
+
+
+def _choice(request: ModelRequest, names: Names) -> Body:
+    """Which tool must be called, and whether several may be at once; {} where the model may choose."""
+    apart = {"disable_parallel_tool_use": True} if request.one_by_one else {}
+    match request.must_call:
+        case None:
+            return {"tool_choice": {"type": "auto"} | apart} if apart else {}
+        case "":
+            return {"tool_choice": {"type": "any"} | apart}
+        case name:
+            return {"tool_choice": {"type": "tool", "name": names.sent(name)} | apart}
 
 
 def _sampling(request: ModelRequest) -> Body:

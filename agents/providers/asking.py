@@ -84,7 +84,7 @@ async def _asked(wire: Wire, target: Target, request: ModelRequest) -> AsyncGene
     names = Names.of(request)
     reader, cutter, heard, unsaid = wire.reader(names), Cutter(), False, 0
     redactor = Redactor(target.key)
-    forms = _distinct(wire.forms(target.model, request, names))
+    forms = _distinct(_forms(wire, target.model, request, names))
     response = await _opened(wire, target, forms, _manner(request))
     try:
         yield redactor.whole(
@@ -120,6 +120,13 @@ async def _asked(wire: Wire, target: Target, request: ModelRequest) -> AsyncGene
             request.counted(reader.usage)
 
 
+def _forms(wire: Wire, model: str, request: ModelRequest, names: Names) -> list[Body]:
+    """All forms of the request; last those without what not every server of the wire takes."""
+    loosened = request.loosened
+    more = () if loosened is request else wire.forms(model, loosened, names)
+    return [*wire.forms(model, request, names), *more]
+
+
 def _cut(cutter: Cutter, some: bytes) -> list[bytes]:
     try:
         return cutter.feed(some)
@@ -145,7 +152,8 @@ _forms_taken: dict[tuple[str | int, ...], int] = {}
 def _manner(request: ModelRequest) -> int:
     """What decides which forms a request has: those of requests of one manner correspond."""
     thinks = request.reasoning is not None or request.reasoning_budget is not None
-    return thinks + 2 * (request.json_schema is not None) + 4 * bool(request.tools)
+    forced = request.must_call is not None
+    return thinks + 2 * (request.json_schema is not None) + 4 * bool(request.tools) + 8 * forced
 
 
 async def _opened(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, Self
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agents.requests import Effort as Effort
+from agents.requests import Generation
 from conversations.events import Usage
 
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "refusal", "invalid_tool_call"]
@@ -117,18 +119,20 @@ class ChatMessage(Struct, frozen=True):
 
 
 class ToolSpec(Struct, frozen=True):
-    """A tool as a model is told of it; `parameters` is a JSON Schema."""
+    """A tool as a model is told of it; a `strict` one holds calls to `parameters`, its JSON Schema."""
 
     name: str
     description: str
     parameters: dict[str, Any]
+    strict: bool = False
 
 
 class ModelRequest(Struct, frozen=True):
     """What to ask of which model; None means: as the provider likes.
 
-    What a wire has no word for is left out (the table in the README says what that is). `counted` is
-    told what the provider said of its use when the stream is over, however it ended.
+    What a wire has no word for is left out (the table in the README says what that is), but for what
+    `unsaid` names: then it is not asked. `must_call` is a tool that the model must call now, "" any of
+    them. `counted` is told what the provider said of its use when the stream is over, however it ended.
     """
 
     messages: tuple[ChatMessage, ...]
@@ -144,7 +148,37 @@ class ModelRequest(Struct, frozen=True):
     raw: bool = False
     reasoning: Effort | None = None
     reasoning_budget: int | None = None
+    verbosity: str | None = None
+    reasoning_summary: str | None = None
+    must_call: str | None = None
+    one_by_one: bool = False
     counted: Callable[[Usage], None] | None = None
+
+    @property
+    def loosened(self) -> Self:
+        """The request without what not every server takes, and who asks sees to it by itself as well."""
+        if not self.one_by_one and not any(tool.strict for tool in self.tools):
+            return self
+        tools = tuple(replace(tool, strict=False) for tool in self.tools)
+        return replace(self, tools=tools, one_by_one=False)
+
+
+_SAID_BY: Final = {
+    "verbosity": ("openai.chat_completions", "openai.responses"),
+    "reasoning_summary": ("openai.responses",),
+}
+
+
+def unsaid(wire: str, wanted: Generation) -> str | None:
+    """What the generation asks for that a wire has no word for, and nobody else could do."""
+    return next(
+        (
+            name
+            for name, wires in _SAID_BY.items()
+            if getattr(wanted, name) is not None and wire not in wires
+        ),
+        None,
+    )
 
 
 class Target(Protocol):

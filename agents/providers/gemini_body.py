@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from agents.providers.base import ChatMessage, Effort, ImagePart, ModelRequest, ToolCall, ToolSpec
 from agents.providers.calls import MADE
 from agents.providers.decoding import object_of
@@ -28,7 +30,12 @@ Body = dict[str, Any]
 
 
 def forms(model: str, request: ModelRequest, names: Names) -> list[Body]:
-    """With its thoughts shown, as models 3 (a level) and 2.5 (a budget) are asked; and without."""
+    """With its thoughts shown, as models 3 (a level) and 2.5 (a budget) are asked; and without.
+
+    The wire takes no form of the answer where a tool must be called, whose call is no answer yet.
+    """
+    if request.must_call is not None:
+        request = replace(request, json_schema=None)
     shown: Body = {"includeThoughts": True}
     levels = _levels(request)
     body, config = _body(request, names), _config(request)
@@ -68,6 +75,10 @@ def _body(request: ModelRequest, names: Names) -> Body:
         body["systemInstruction"] = {"parts": [{"text": text} for text in system]}
     if request.tools:
         body["tools"] = [{"functionDeclarations": [_tool(tool, names) for tool in request.tools]}]
+        if request.must_call is not None:
+            named = [names.sent(request.must_call)] if request.must_call else []
+            only = {"allowedFunctionNames": named} if named else {}
+            body["toolConfig"] = {"functionCallingConfig": {"mode": "ANY"} | only}
     return body
 
 

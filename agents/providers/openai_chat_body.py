@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from agents.providers.base import ChatMessage, ImagePart, ModelRequest, ToolCall, ToolSpec
@@ -52,10 +52,24 @@ def _body(model: str, request: ModelRequest, names: Names) -> Body:
     }
     if request.tools:
         body["tools"] = [_tool(tool, names) for tool in request.tools]
+        body |= calling(request, lambda name: {"function": {"name": names.sent(name)}})
+    if request.verbosity is not None:
+        body["verbosity"] = request.verbosity
     if request.seed is not None:
         body["seed"] = request.seed
     if request.stop:
         body["stop"] = list(request.stop)
+    return body
+
+
+def calling(request: ModelRequest, named: Callable[[str], Body]) -> Body:
+    """How the tools must be called: OpenAI's wires say it alike, but for how a function is named."""
+    body: Body = {}
+    if request.must_call is not None:
+        one = request.must_call and {"type": "function"} | named(request.must_call)
+        body["tool_choice"] = one or "required"
+    if request.one_by_one:
+        body["parallel_tool_calls"] = False
     return body
 
 
@@ -109,4 +123,5 @@ def _tool_call(call: ToolCall, names: Names) -> Body:
 
 def _tool(tool: ToolSpec, names: Names) -> Body:
     told = {"name": names.sent(tool.name), "description": tool.description}
-    return {"type": "function", "function": told | {"parameters": tool.parameters}}
+    strict = {"strict": True} if tool.strict and is_strict(tool.parameters) else {}
+    return {"type": "function", "function": told | {"parameters": tool.parameters} | strict}

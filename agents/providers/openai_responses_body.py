@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from agents.providers.base import ChatMessage, ImagePart, ModelRequest, ToolCall, ToolSpec
 from agents.providers.names import Names
-from agents.providers.openai_chat_body import named, url_of
+from agents.providers.openai_chat_body import calling, named, url_of
+from agents.providers.schemas import is_strict
 
 WIRE: Final = "openai.responses"
 
@@ -20,7 +21,8 @@ def forms(model: str, request: ModelRequest, names: Names) -> list[Body]:
     chosen = {"temperature": request.temperature, "top_p": request.top_p}
     sampling = {name: value for name, value in chosen.items() if value is not None}
     effort = {"effort": request.reasoning} if request.reasoning else {}
-    asked = {"reasoning": {"summary": "auto"} | effort, "include": ["reasoning.encrypted_content"]}
+    summary = {"summary": request.reasoning_summary or "auto"}
+    asked = {"reasoning": summary | effort, "include": ["reasoning.encrypted_content"]}
     return [body | asked | sampling, body | asked, body | sampling]
 
 
@@ -33,11 +35,19 @@ def _body(model: str, request: ModelRequest, names: Names) -> Body:
     }
     if request.tools:
         body["tools"] = [_tool(tool, names) for tool in request.tools]
+        body |= calling(request, lambda name: {"name": names.sent(name)})
     if request.max_tokens is not None:
         body["max_output_tokens"] = request.max_tokens
-    if request.json_schema is not None:
-        body["text"] = {"format": {"type": "json_schema"} | named(request.json_schema)}
+    if text := _text(request):
+        body["text"] = text
     return body
+
+
+def _text(request: ModelRequest) -> Body:
+    text: Body = {} if request.verbosity is None else {"verbosity": request.verbosity}
+    if request.json_schema is not None:
+        text["format"] = {"type": "json_schema"} | named(request.json_schema)
+    return text
 
 
 def _items(said: ChatMessage, names: Names) -> Iterator[Body]:
@@ -80,4 +90,5 @@ def _image(image: ImagePart) -> Body:
 
 def _tool(tool: ToolSpec, names: Names) -> Body:
     told = {"name": names.sent(tool.name), "description": tool.description}
-    return {"type": "function"} | told | {"parameters": tool.parameters, "strict": False}
+    strict = tool.strict and is_strict(tool.parameters)
+    return {"type": "function"} | told | {"parameters": tool.parameters, "strict": strict}

@@ -6,10 +6,18 @@ from typing import Final, cast
 
 from msgspec.structs import replace
 
-from agents.providers.base import ChatMessage, Finished, ModelRequest, ToolSpec
+from agents.providers.base import (
+    ChatMessage,
+    Finished,
+    ModelRequest,
+    ProviderError,
+    ToolSpec,
+    unsaid,
+)
 from agents.requests import Effort, Generation
 from prompts.routing import Candidate
 
+UNSUPPORTED: Final = "provider_unsupported"
 _SAID_ALONE: Final = (
     "top_p",
     "frequency_penalty",
@@ -26,8 +34,15 @@ def model_request(
     tools: tuple[ToolSpec, ...],
     *,
     raw: bool,
+    must_call: str | None = None,
+    one_by_one: bool = False,
 ) -> ModelRequest:
-    """The request over the mapping, but never past the mapping's limit of tokens."""
+    """The request over the mapping, but never past the mapping's limit of tokens.
+
+    ProviderError `provider_unsupported` where the candidate's wire cannot say what is asked for.
+    """
+    if (name := unsaid(candidate.dialect, wanted)) is not None:
+        raise ProviderError(UNSUPPORTED, f"This endpoint cannot be asked for {name}.")
     limits = [limit for limit in (wanted.max_tokens, candidate.max_tokens) if limit is not None]
     chosen = {
         name: getattr(candidate, name) if (given := getattr(wanted, name)) is None else given
@@ -46,6 +61,10 @@ def model_request(
         raw=raw,
         reasoning=effort,
         reasoning_budget=budget,
+        verbosity=wanted.verbosity,
+        reasoning_summary=wanted.reasoning_summary,
+        must_call=must_call,
+        one_by_one=one_by_one,
     )
 
 

@@ -165,13 +165,17 @@ class Host(Protocol):
         *,
         raw: bool = False,
         message_id: str = "",
+        must_call: str | None = None,
+        one_by_one: bool = False,
     ) -> AsyncGenerator[ModelEvent]:
         """Stream the run's model, with retries and fallbacks before the first delta.
 
-        With `raw` the provider's stream comes as it is too, where its client can. Images are loaded
-        for a model that sees and left out for any other. What the call uses and costs is counted by
-        the Host, for the message `message_id`. Raises RunFailure with a `provider_…` code when no
-        candidate answers or the stream breaks, and `budget_exceeded` before a call that is not paid for.
+        `must_call` is the tool that it must call now, "" any of them; `one_by_one`: never two in one
+        step, as far as the provider can be told so. With `raw` the provider's stream comes as it is
+        too, where its client can. Images are loaded for a model that sees and left out for any other.
+        What the call uses and costs is counted by the Host, for the message `message_id`. Raises
+        RunFailure with a `provider_…` code when no candidate answers or the stream breaks, and
+        `budget_exceeded` before a call that is not paid for.
         """
         ...
 

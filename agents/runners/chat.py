@@ -19,12 +19,12 @@ from agents.providers.base import (
     ReasoningText,
     TextDelta,
     ToolCall,
-    ToolSpec,
 )
 from agents.requests import ToolUse
 from agents.runners.base import CHINESE, Approval, Host, RunContext, RunFailure
 from agents.runners.cards import Cards
 from agents.runners.injection import injected_context
+from agents.runners.tool_choice import Offered
 from agents.runners.tool_loop import Answers, arguments_of
 from conversations import events
 from conversations.events import Fact, Usage
@@ -44,18 +44,24 @@ class ChatRunner:
         if opening:
             yield events.MessageDelta(context.message_id, opening)
         talk, usage, made = list(_messages(context)), Usage(), 0
-        clients = {tool.name for tool in context.request.tools}
+        offer, clients = Offered(context, host), {tool.name for tool in context.request.tools}
         cards = Cards(visible=context.shows_calls)
         message_id, spoken = context.message_id, 1
         for _ in range(settings.TOOL_STEPS):
-            step, offered = _Step(message_id, opening), _tools(context, host)
-            raw = context.request.result_mode == "auto"
-            stream = host.stream_model(tuple(talk), offered, raw=raw, message_id=message_id)
+            step, (offered, must_call) = _Step(message_id, opening), offer.step()
+            stream = host.stream_model(
+                tuple(talk),
+                offered,
+                raw=context.request.result_mode == "auto",
+                message_id=message_id,
+                must_call=must_call,
+                one_by_one=context.request.tool_choice.one_by_one,
+            )
             async with aclosing(stream) as said:
                 async for event in said:
                     for fact in step.take(event):
                         yield fact
-            usage = usage.plus(step.finished.usage)
+            usage, step.finished = usage.plus(step.finished.usage), offer.take(step.finished)
             shows, calls = cards.parted(step.finished.tool_calls, offered, clients)
             if not calls and not shows:
                 for fact in cards.last(step.message_id, step.delivered):
@@ -79,6 +85,11 @@ class ChatRunner:
                 async for fact in facts:
                     yield step.with_thoughts(fact)
             asked = [call for call in calls if call.name in clients]
+            unfit = await offer.unfit(asked)
+            if unfit and not approvals:
+                talk += [step.message(), *answered, *answers.messages(), *unfit]
+                continue
+            asked = [] if unfit else asked
             for fact in chain(map(_asked, asked), *(approval.facts for approval in approvals)):
                 yield step.with_thoughts(fact)
             if approvals or asked or not offered:  # who was offered nothing is not asked again
@@ -154,13 +165,6 @@ def _messages(context: RunContext) -> tuple[ChatMessage, ...]:
         asked = [place for place, message in enumerate(said) if message.role == "user"]
         said.insert(asked[-1] if asked else len(said), ChatMessage("user", injected))
     return (*([ChatMessage("system", context.system)] if context.system else []), *said)
-
-
-def _tools(context: RunContext, host: Host) -> tuple[ToolSpec, ...]:
-    """What the model may call: the client's own tools, and those of ours that it does not shadow."""
-    clients = tuple(ToolSpec(t.name, t.description, t.parameters) for t in context.request.tools)
-    taken = {tool.name for tool in clients}
-    return (*clients, *(tool for tool in host.tools if tool.name not in taken))
 
 
 def _asked(call: ToolCall) -> Fact:

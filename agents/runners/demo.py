@@ -53,7 +53,7 @@ class DemoRunner:
         answers = [await _seen(context, host), demo_tools.answered(context), _known(context)]
         if not any(answers):
             exercises = _found(context)
-            if not context.findings and context.request.server_tools is None:
+            if not context.findings and _may_search(context):
                 outcome = await host.call_tool(_search(context))
                 for fact in _told(outcome):
                     yield fact
@@ -88,12 +88,20 @@ async def _seen(context: RunContext, host: Host) -> str:
 
 
 def _known(context: RunContext) -> str:
-    """What the client's context says, if it says anything."""
-    items = [f"- {item.description}: {item.value}" for item in context.request.context]
+    """What the client's instructions and context say, if they say anything."""
+    request = context.request
+    items = [f"- {request.instructions}"] if request.instructions else []
+    items += [f"- {item.description}: {item.value}" for item in request.context]
     if not items:
         return ""
     told = "我知道的背景：" if CHINESE.search(context.question) else "What I was told:"
     return "\n".join([told, *items])
+
+
+def _may_search(context: RunContext) -> bool:
+    """Whether the request leaves it to us which tools of ours are called, and lets one be."""
+    request = context.request
+    return request.server_tools is None and request.tool_choice.most_calls != 0
 
 
 def _search(context: RunContext) -> ToolUse:

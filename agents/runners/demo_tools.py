@@ -19,13 +19,17 @@ NOTE: Final = "demo.note"
 
 
 def wanted_call(context: RunContext) -> events.ToolCallStarted | None:
-    """The call of the client's tool that the newest question names; None once it is answered."""
-    if _answers(context):
+    """The call of the client's tool that the newest question names, or the client requires; None once it
+    is answered, where it is not required."""
+    choice, tools = context.request.tool_choice, context.request.tools
+    if choice.name:
+        tools = tuple(tool for tool in tools if tool.name == choice.name)
+    elif _answers(context) and not choice.required:
         return None
-    named = [tool for tool in context.request.tools if tool.name in context.question]
-    if not named:
+    named = [tool for tool in tools if tool.name in context.question]
+    if not named and not (choice.required and tools):
         return None
-    tool = max(named, key=lambda tool: len(tool.name))
+    tool = max(named, key=lambda tool: len(tool.name)) if named else tools[0]
     call_id = f"call_{context.run_id.hex}"
     return events.ToolCallStarted(call_id, tool.name, _arguments(tool, context.question), "frontend")
 

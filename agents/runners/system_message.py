@@ -1,6 +1,8 @@
-"""The effective system message: the active prompts, the client's tools, its context and its state.
+"""The effective system message: the active prompts, the client's instructions, tools, context and state.
 
-What clients send is data inside a prompt of ours, so none of it may close the block it stands in.
+What clients send is data inside a prompt of ours, so none of it may close the block it stands in. Only
+instructions are no data: who sends them speaks as the developer does (OpenAI, Responses: "A system (or
+developer) message inserted into the model's context").
 """
 
 from __future__ import annotations
@@ -30,10 +32,12 @@ def system_message(
     tools: Sequence[ClientTool] = (),
     context: Sequence[ContextItem] = (),
     state: Any = None,
+    *,
+    instructions: str = "",
 ) -> str:
     """The system message of a run, its parts a blank line apart; "" when there is none."""
     told = (build_tools_prompt(tools), build_context_prompt(context), build_state_prompt(state))
-    parts = (prompts, *told)
+    parts = (prompts, instructions, *told)
     return "\n\n".join(part for part in parts if part)
 
 

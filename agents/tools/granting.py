@@ -6,14 +6,17 @@ Three are reserved: no model is offered them without cause, and no package can t
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, Final
 from uuid import UUID
 
 from msgspec import Struct
 
+from agents.requests import OWN_LABEL, RunRequest, ServerTools
 from agents.tools import artifacts, demo_note, mcp, platform, registry, show, web_search
 from agents.tools.base import Tool
 from config import database
+from config.errors import InvalidRequest
 from prompts import app_settings, tiers
 from prompts.remembered import Remembered
 
@@ -46,6 +49,59 @@ async def granted(names: tuple[str, ...] | None, *, user_id: UUID | None) -> tup
         offered.append(show.TOOL)
     found = [await _under(policies.get(tool.name), tool, user_id) for tool in offered]
     return tuple(tool for tool in found if tool is not None)
+
+
+async def for_request(request: RunRequest, *, user_id: UUID) -> tuple[Tool, ...]:
+    """The tools for a request, with what it says of servers: which are offered, which need approval."""
+    tools = await granted(request.server_tools, user_id=user_id)
+    listed, only = request.servers, request.tool_choice.listed_only
+    if not listed and not only:
+        return tools
+    offered = ((tool, [one for one in listed if one.label == _label(tool)]) for tool in tools)
+    return tuple(
+        _with_approval(tool, entries)
+        for tool, entries in offered
+        if (not entries and not only) or any(_holds(one.names, tool) for one in entries)
+    )
+
+
+def _label(tool: Tool) -> str:
+    return tool.server_label or OWN_LABEL
+
+
+def _holds(names: Sequence[str] | None, tool: Tool) -> bool:
+    """Whether the names are of this tool among others; an MCP server's may be its own name for it."""
+    if names is None or tool.name in names:
+        return True
+    return any(mcp.model_name(tool.server_label, name) == tool.name for name in names)
+
+
+def _with_approval(tool: Tool, entries: Sequence[ServerTools]) -> Tool:
+    if any(_holds(one.approve, tool) for one in entries):
+        return dataclasses.replace(tool, requires_approval=True)
+    return tool
+
+
+async def check_named(servers: Sequence[ServerTools], needs: Sequence[str], *, user_id: UUID) -> None:
+    """InvalidRequest `tool_not_supported` for a server that is none of ours, or a tool that is off."""
+    labels = {one.label for one in servers} - {OWN_LABEL}
+    if labels and labels - await mcp.served(labels):
+        raise InvalidRequest(
+            "No MCP server of this label is connected here; those that a request brings are not.",
+            code="tool_not_supported",
+            param="tools",
+        )
+    if web_search.NAME in needs and not await _can_search(user_id):
+        raise InvalidRequest(
+            "The web search is not switched on here.", code="tool_not_supported", param="tools"
+        )
+
+
+async def _can_search(user_id: UUID) -> bool:
+    """Whether staff have switched the web search on, for this user too, and it has a key."""
+    if await app_settings.aget("web_search_enabled") is not True:
+        return False
+    return await find(web_search.NAME, user_id=user_id) is not None and await web_search.has_key()
 
 
 async def find(name: str, *, user_id: UUID | None) -> Tool | None:

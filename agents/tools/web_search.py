@@ -96,6 +96,14 @@ def _asked(arguments: dict[str, Any]) -> _Arguments:
     return msgspec.structs.replace(asked, query=query)
 
 
+async def has_key() -> bool:
+    """Whether there is a key to search with."""
+    try:
+        return bool(await _key())
+    except ToolFailure:
+        return False
+
+
 async def _key() -> str:
     try:
         key = await open_key()

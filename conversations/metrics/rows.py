@@ -202,7 +202,7 @@ SELECT run.created_at, replace(run.id::text, '-', ''), run.thread_id::text, run.
     {rollup_sql.MS.format("run.started_at")}, {rollup_sql.MS.format("run.first_token_at")},
     {rollup_sql.MS.format("run.finished_at")}, run.input_tokens, run.output_tokens, run.cached_tokens,
     run.reasoning_tokens, run.cost_usd::float8, judged.score,
-    coalesce(run.request->'metadata', jsonb_build_object())::text
+    coalesce(CASE WHEN run.stored THEN run.request->'metadata' END, jsonb_build_object())::text
 FROM conversations_run run
 LEFT JOIN conversations_feedback judged ON judged.run_id = run.id AND judged.user_id = run.owner_id
 WHERE run.created_at >= %(begin)s AND run.created_at <= %(at)s

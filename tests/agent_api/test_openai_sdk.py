@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
+from uuid import uuid4
 
 import openai
 import pytest
@@ -152,15 +153,17 @@ def test_a_call_is_refused_with_a_reason(sdk: OpenAI) -> None:
         answered(sdk, asked, approve=True)
 
 
-def test_an_approval_of_another_conversation_does_not_exist(sdk: OpenAI) -> None:
+def test_an_approval_names_its_conversation_and_an_unknown_one_none(sdk: OpenAI) -> None:
+    """openai-agents sends an approval without `previous_response_id`."""
     asked = asked_for_approval(sdk)
     told: Any = {
         "type": "mcp_approval_response",
         "approval_request_id": asked.output[-1].id,
         "approve": True,
     }
+    assert "buy milk" in sdk.responses.create(model="demo", input=[told]).output_text
     with pytest.raises(openai.NotFoundError):
-        sdk.responses.create(model="demo", input=[told])
+        sdk.responses.create(model="demo", input=[told | {"approval_request_id": f"mcpr_{uuid4().hex}"}])
 
 
 def test_a_long_answer_is_waited_for_with_blanks(client: Client, settings: Any) -> None:

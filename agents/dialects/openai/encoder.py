@@ -136,7 +136,7 @@ class ResponsesEncoder:
 
     def _call(self, call: steps.Called) -> None:
         if call.kind == "frontend":
-            item_id = f"fc_{call.id}"
+            item_id = f"fc_{self._unique(call.id)}"
             given = (item_id, call.call_id, call.name)
             place = self._add(shape.function_call(*given, "", "in_progress"))
             self._arguments("response.function_call_arguments", item_id, place, call)
@@ -181,6 +181,11 @@ class ResponsesEncoder:
     def _whole(self, status: str, **more: Any) -> bytes:
         done = [Raw(item) for item in self._output if item]
         return _json(shape.response(self._head, status, done, **more))
+
+    def _unique(self, call_id: str) -> str:
+        """An id that names the run too: a client may send it instead of the item (`item_reference`)."""
+        run = self._head.run_id.hex
+        return call_id if run in call_id else f"{call_id}-{run}"
 
     # out
 

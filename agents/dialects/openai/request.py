@@ -1,21 +1,30 @@
 """A body of OpenAI's Responses API as a RunRequest.
 
-What the SDK sends and we have no use for is taken and repeated in the response; a tool that we
-cannot offer is refused, since a model that silently lacks it would answer wrongly.
+What changes the answer is obeyed or refused by name; what only the account or the bill of OpenAI knows
+is taken and repeated in the response.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal
 
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from agents.dialects import given
 from agents.dialects.field_errors import invalid_body
 from agents.dialects.generation import schema_of
 from agents.dialects.openai import items, shape
-from agents.requests import ClientTool, ContextItem, Effort, Generation, RunRequest
+from agents.dialects.openai.tools import MOST_TOOLS, Tool, choose, read
+from agents.requests import (
+    Effort,
+    Generation,
+    InputMessage,
+    InterruptAnswer,
+    RunRequest,
+    ToolChoice,
+)
 from config.errors import InvalidRequest
 
 LONGEST_NAME: Final = 512
@@ -24,16 +33,9 @@ _Name = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME)]
 
 
 class _Part(BaseModel):
-    """A shape with open ends."""
+    """A part of the body, of which nothing is passed over that could change the answer."""
 
-    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
-
-
-class Tool(_Part):
-    type: str
-    name: Annotated[str, StringConstraints(max_length=128)] = ""
-    description: str | None = None
-    parameters: dict[str, Any] | None = None
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
 
 class Conversation(_Part):
@@ -42,19 +44,28 @@ class Conversation(_Part):
 
 class Text(_Part):
     format: dict[str, Any] | None = None
+    verbosity: Literal["low", "medium", "high"] | None = None
+
+
+_Summary = Literal["auto", "concise", "detailed"]
 
 
 class Reasoning(_Part):
-    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
+    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
+    summary: _Summary | None = None
+    generate_summary: _Summary | None = None
+    context: Literal["auto"] | None = None
+    mode: Literal["standard"] | None = None
 
 
 class ResponsesBody(_Part):
-    """The fields that mean something to us."""
+    """The body; `_SETTLED` names members whose only value here is OpenAI's own default."""
 
-    input: Any
+    input: Any = None
     model: str | None = None
     stream: bool | None = None
     background: bool | None = None
+    store: bool | None = None
     instructions: str | None = None
     previous_response_id: _Name | None = None
     conversation: _Name | Conversation | None = None
@@ -63,9 +74,42 @@ class ResponsesBody(_Part):
     top_p: Annotated[float, Field(ge=0, le=1)] | None = None
     text: Text | None = None
     reasoning: Reasoning | None = None
-    tools: Annotated[list[Tool], Field(max_length=128)] | None = None
+    tools: Annotated[list[Tool], Field(max_length=MOST_TOOLS)] | None = None
     tool_choice: Any = None
+    parallel_tool_calls: bool | None = None
+    max_tool_calls: Annotated[int, Field(ge=0)] | None = None
+    truncation: Literal["auto", "disabled"] | None = None
+    include: list[str] | None = None
     metadata: Annotated[dict[str, str], Field(max_length=16)] | None = None
+    # what changes no answer
+    user: str | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_retention: str | None = None
+    prompt_cache_options: Any = None
+    stream_options: Any = None
+    client_metadata: Any = None
+    service_tier: Any = None
+    top_logprobs: Any = None
+    prompt: Any = None
+    context_management: Any = None
+    moderation: Any = None
+    image: Any = None
+    access_programs: Any = None
+    background_options: Any = None
+
+
+_SETTLED: Final[dict[str, tuple[Any, ...]]] = {
+    "service_tier": ("auto", "default"),
+    "top_logprobs": (0,),
+    "prompt": (),
+    "context_management": ([],),
+    "moderation": (),
+    "image": ({}, {"context_compression": "auto"}),
+    "access_programs": ({},),
+    "background_options": ({}, {"completion_window": "soonest"}),
+}
+_LOGPROBS: Final = "message.output_text.logprobs"
 
 
 def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
@@ -77,64 +121,108 @@ def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
         asked = ResponsesBody.model_validate(body)
     except ValidationError as error:
         raise invalid_body("Responses request", error, body) from None
-    if asked.previous_response_id and asked.conversation:
-        raise InvalidRequest(
-            "Send previous_response_id or conversation, not both.", code="conversation_ambiguous"
-        )
+    _check(asked)
     conversation = asked.conversation
     named = conversation.id if isinstance(conversation, Conversation) else conversation
     thread: dict[str, Any] = given.thread_of(named)
-    said = tuple(items.messages(asked.input))
-    tools = tuple(_tools(asked.tools or []))
-    calls_none = asked.tool_choice == "none"
+    stored = asked.store is not False
+    answers = tuple(items.answers(asked.input))
+    continues = bool(named or asked.previous_response_id)
+    said = _said(asked, answers, continues=continues, stored=stored)
+    offered = choose(read(asked.tools or []), asked.tool_choice)
     return RunRequest(
         dialect=dialect,
         model=(asked.model or "").strip(),
         messages=said,
         request_id=request_id,
-        known="id" if (named or asked.previous_response_id) and len(said) > 1 else "none",
+        known="id" if continues and len(said) > 1 else "none",
         parent_run_id=_previous(asked.previous_response_id),
-        tools=() if calls_none else tools,
-        server_tools=() if calls_none else None,
-        context=(ContextItem("instructions", asked.instructions),) if asked.instructions else (),
-        answers=tuple(items.answers(asked.input)),
+        tools=offered.tools,
+        server_tools=offered.server_tools,
+        servers=offered.servers,
+        needs=offered.needs,
+        tool_choice=_limited(offered.tool_choice, asked),
+        instructions=asked.instructions or "",
+        answers=answers,
         generation=_generation(asked),
+        truncation=asked.truncation or "auto",
+        stored=stored,
         wire={"echo": shape.echoed(body), "conversation": named},
         **thread,
     )
+
+
+def _check(asked: ResponsesBody) -> None:
+    """Refuse what we could only pass over."""
+    if asked.previous_response_id and asked.conversation:
+        raise InvalidRequest(
+            "Send previous_response_id or conversation, not both.", code="conversation_ambiguous"
+        )
+    if asked.background and asked.store is False:
+        raise _unsupported("background", "needs store: true, else there is nothing to come back to")
+    if _LOGPROBS in (asked.include or ()):
+        raise _unsupported("include", "may not ask for logprobs, which are not told here")
+    for name, taken in _SETTLED.items():
+        value = getattr(asked, name)
+        if value is not None and value not in taken:
+            raise _unsupported(name, "is not supported here")
+
+
+def _unsupported(field: str, why: str) -> InvalidRequest:
+    return InvalidRequest(f"{field} {why}.", code="unsupported_parameter", param=field)
+
+
+def _said(
+    asked: ResponsesBody, answers: Sequence[InterruptAnswer], *, continues: bool, stored: bool
+) -> tuple[InputMessage, ...]:
+    """What is said. InvalidRequest `invalid_input` where nothing is, and nothing goes on either.
+
+    Who answers a request for approval without naming a conversation sends all that led to it: of what is
+    stored here that is known, and the run goes on where it was asked.
+    """
+    repeats = bool(answers) and stored and not continues
+    said = tuple(items.messages(asked.input, after_requests=repeats))
+    if not (said or answers or continues):
+        raise InvalidRequest("input must say something.", code="invalid_input", param="input")
+    return said
 
 
 def _previous(response_id: str | None) -> str | None:
     return shape.run_id_of(response_id) if response_id else None
 
 
-def _tools(tools: list[Tool]) -> Iterator[ClientTool]:
-    for tool in tools:
-        if tool.type != "function":
-            raise InvalidRequest(
-                "Only tools of the type function can be offered.", code="tool_not_supported"
-            )
-        if not tool.name:
-            raise InvalidRequest("A function needs a name.", code="tool_not_supported")
-        yield ClientTool(tool.name, tool.description or "", tool.parameters or {})
+def _limited(choice: ToolChoice, asked: ResponsesBody) -> ToolChoice:
+    one_by_one = asked.parallel_tool_calls is False
+    return replace(choice, one_by_one=one_by_one, most_calls=asked.max_tool_calls)
 
 
 def _generation(asked: ResponsesBody) -> Generation:
+    thinking, text = asked.reasoning or Reasoning(), asked.text or Text()
+    summary = thinking.summary or thinking.generate_summary
     return Generation(
         temperature=asked.temperature,
         top_p=asked.top_p,
         max_tokens=asked.max_output_tokens,
-        json_schema=schema_of(asked.text.format) if asked.text else None,
-        reasoning=_effort(asked.reasoning),
+        json_schema=_schema(text.format),
+        reasoning=_effort(thinking.effort),
+        verbosity=None if text.verbosity == "medium" else text.verbosity,
+        reasoning_summary=None if summary == "auto" else summary,
     )
 
 
-def _effort(asked: Reasoning | None) -> Effort | None:
+def _schema(form: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The schema of the answer, with what the client says that it is for."""
+    schema, told = schema_of(form), form.get("description") if form else None
+    if schema is None or not isinstance(told, str) or "description" in schema:
+        return schema
+    return schema | {"description": told}
+
+
+def _effort(effort: str | None) -> Effort | None:
     """The nearest of our efforts; `none` is what the model does unasked."""
-    match asked.effort if asked else None:
-        case None | "none":
-            return None
-        case "xhigh":
-            return "high"
-        case effort:
+    match effort:
+        case "minimal" | "low" | "medium" | "high":
             return effort
+        case "xhigh" | "max":
+            return "high"
+    return None

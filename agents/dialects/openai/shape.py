@@ -6,12 +6,14 @@ from typing import Any, Final
 from uuid import UUID
 
 from agents.dialects.base import RunHead
+from agents.dialects.openai.tools import without_secrets
 from agents.dialects.steps import Called
+from agents.requests import OWN_LABEL
 from conversations import events
 from conversations.events import Usage
 
 Wire = dict[str, Any]
-SERVER_LABEL: Final = "parley"  # under which our own tools are shown, as those of an MCP server
+SERVER_LABEL: Final = OWN_LABEL  # under which our own tools are shown, as those of an MCP server
 _DEFAULTS: Final[Wire] = {
     "background": False,
     "instructions": None,
@@ -28,8 +30,11 @@ _DEFAULTS: Final[Wire] = {
     "tool_choice": "auto",
     "tools": [],
     "top_p": None,
-    "truncation": "disabled",
+    "truncation": "auto",
     "user": None,
+    "safety_identifier": None,
+    "prompt_cache_key": None,
+    "prompt_cache_retention": None,
     "metadata": {},
 }
 
@@ -46,7 +51,9 @@ def run_id_of(given: str) -> str:
 
 def echoed(body: Wire) -> Wire:
     """What a response repeats of its request, where the request says it."""
-    return {key: body[key] for key in _DEFAULTS if body.get(key) is not None}
+    kept = {key: body[key] for key in _DEFAULTS if body.get(key) is not None}
+    kept.pop("service_tier", None)  # it says which one served, and there is one
+    return kept | {"tools": [*without_secrets(body["tools"])]} if "tools" in kept else kept
 
 
 def response(

@@ -5,7 +5,8 @@ opens, watches and closes it. A server that is down offers nothing, and no run e
 """
 
 from agents.tools.mcp.listing import listings
+from agents.tools.mcp.naming import model_name
 from agents.tools.mcp.pool import connect_for_ever, offered
-from agents.tools.mcp.servers import is_served
+from agents.tools.mcp.servers import is_served, served
 
-__all__ = ["connect_for_ever", "is_served", "listings", "offered"]
+__all__ = ["connect_for_ever", "is_served", "listings", "model_name", "offered", "served"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, Literal
 
 import msgspec
@@ -93,7 +93,7 @@ WHERE is_active ORDER BY label
 """
 
 
-_SERVED: Final = "SELECT EXISTS (SELECT FROM agents_mcpserver WHERE is_active AND label = %s)"
+_SERVED: Final = "SELECT label FROM agents_mcpserver WHERE is_active AND label = ANY(%s)"
 
 
 async def is_served(name: str) -> bool:
@@ -101,9 +101,14 @@ async def is_served(name: str) -> bool:
     label, apart, _ = name.partition("__")
     if not apart:
         return False
+    return label in await served([label])
+
+
+async def served(labels: Collection[str]) -> set[str]:
+    """Those of the labels that belong to servers that are switched on."""
     async with connection() as held:
-        row = await (await held.execute(_SERVED, (label,))).fetchone()
-    return row is not None and bool(row[0])
+        rows = await (await held.execute(_SERVED, (list(labels),))).fetchall()
+    return {label for (label,) in rows}
 
 
 async def active_servers() -> tuple[Server, ...]:

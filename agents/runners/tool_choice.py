@@ -1,0 +1,105 @@
+"""What each step of a run offers its model: the client's tools and ours, and which it must call.
+
+A provider is told as far as its wire has words. What it does not heed is seen to here: a call too many
+is not made, and a call of a strict tool whose arguments do not fit is given back to the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from agents import json_schemas
+from agents.providers.base import ChatMessage, Finished, ToolCall, ToolSpec
+from agents.requests import OWN_LABEL, ClientTool
+from agents.runners.base import Host, RunContext, RunFailure
+from agents.runners.tool_loop import arguments_of
+
+_NOT_MADE: Final = "This call was not made, for another of the same step cannot be: make it again."
+
+
+class Offered:
+    """The tools of one run, step by step."""
+
+    def __init__(self, context: RunContext, host: Host) -> None:
+        self._host = host
+        self._choice = context.request.tool_choice
+        self._by_name = {tool.name: tool for tool in context.request.tools}
+        self._clients = tuple(_spec(tool) for tool in context.request.tools)
+        self._must = self._choice.required
+        self._left = self._choice.most_calls
+
+    def step(self) -> tuple[tuple[ToolSpec, ...], str | None]:
+        """What the next step offers, and the tool that it must call: None leaves that to the model.
+
+        RunFailure `tool_not_offered` where a tool must be called that the run does not offer.
+        """
+        ours = self._ours()
+        if not self._must:
+            return (*self._clients, *ours), None
+        label = self._choice.server
+        offered = [tool for tool in ours if self._label(tool) == label] if label else ours
+        tools = tuple(offered) if label else (*self._clients, *ours)
+        return tools, self._named(tools)
+
+    def take(self, finished: Finished) -> Finished:
+        """The end of a step with the calls that are to be made."""
+        calls = finished.tool_calls[:1] if self._choice.one_by_one else finished.tool_calls
+        kept = tuple(call for call in calls if self._is_left(call))
+        self._must = self._must and not kept
+        if len(kept) == len(finished.tool_calls):
+            return finished
+        reason = finished.finish_reason if kept or finished.finish_reason != "tool_calls" else "stop"
+        return replace(finished, tool_calls=kept, finish_reason=reason)
+
+    async def unfit(self, calls: Sequence[ToolCall]) -> list[ChatMessage]:
+        """What to answer the model if the arguments of a strict tool's call do not fit; else nothing."""
+        faults = [await self._fault(call) for call in calls]
+        if not any(faults):
+            return []
+        self._must = self._choice.required
+        told = zip(calls, faults, strict=True)
+        return [ChatMessage("tool", fault or _NOT_MADE, tool_call_id=call.id) for call, fault in told]
+
+    def _ours(self) -> tuple[ToolSpec, ...]:
+        if self._left is not None and self._left <= 0:
+            return ()
+        return tuple(tool for tool in self._host.tools if tool.name not in self._by_name)
+
+    def _label(self, tool: ToolSpec) -> str:
+        return self._host.tool_server(tool.name) or OWN_LABEL
+
+    def _named(self, tools: Sequence[ToolSpec]) -> str:
+        choice = self._choice
+        wanted = (choice.name, f"{choice.server}__{choice.name}") if choice.name else ()
+        named = [tool.name for tool in tools if tool.name in wanted]
+        if not tools or (wanted and not named):
+            raise RunFailure(
+                "tool_not_offered", "The request wants a tool called that this run does not offer."
+            )
+        return named[0] if named else ""
+
+    def _is_left(self, call: ToolCall) -> bool:
+        """Whether the call may still be made; one of a tool of ours counts."""
+        if self._left is None or call.name in self._by_name:
+            return True
+        self._left -= 1
+        return self._left >= 0
+
+    async def _fault(self, call: ToolCall) -> str:
+        tool = self._by_name[call.name]
+        if not tool.strict:
+            return ""
+        arguments = msgspec.json.encode(arguments_of(call))
+        try:
+            faults = await json_schemas.faults_of(arguments, tool.parameters)
+        except (json_schemas.Undecided, json_schemas.Unusable):  # a schema that nobody can hold it to
+            return ""
+        return f"The arguments do not fit the tool's schema: {'; '.join(faults)}." if faults else ""
+
+
+def _spec(tool: ClientTool) -> ToolSpec:
+    return ToolSpec(tool.name, tool.description, tool.parameters, tool.strict)

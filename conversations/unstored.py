@@ -1,0 +1,113 @@
+"""Forget what was said in runs that are not stored (OpenAI's `store: false`), or are deleted.
+
+While such a run is on its way it is as durable as any other: its request and its log hold all of it. Its
+messages never come into the thread, so neither history nor search, titles or exports have to leave them
+out. From its end on nobody finds it any more (`reads.run_row`), and a minute later, when its last reader
+has got the rest, upkeep empties its request and deletes its log. The numbers of the row stay.
+
+A run that waits for somebody's approval keeps what the next one needs until that has been told.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import UUID
+
+from config import database
+
+AFTER_S: Final = 60.0
+AT_ONCE: Final = 50
+# As for folding: a statement that is older than the run's end could still append to its log.
+_DUE: Final = """
+SELECT id FROM conversations_run run
+WHERE NOT stored AND NOT folded AND finished_at < least(
+    clock_timestamp() - make_interval(secs => %s),
+    (SELECT min(xact_start) FROM pg_stat_activity
+        WHERE datname = current_database() AND backend_type = 'client backend'
+        AND pid <> pg_backend_pid())
+) AND NOT EXISTS (
+    SELECT FROM conversations_interrupt held LEFT JOIN conversations_run told ON told.id = told_run_id
+    WHERE held.run_id = run.id AND (told.status IN ('queued', 'running')
+        OR told_run_id IS NULL AND held.status IN ('pending', 'approved', 'refused'))
+)
+ORDER BY finished_at LIMIT %s FOR NO KEY UPDATE SKIP LOCKED
+"""
+# a tool's file is kept for its thread: of no thread it is swept
+_FILES: Final = """
+UPDATE conversations_attachment file SET thread = '_', check_at = now() FROM conversations_run run
+WHERE run.id = ANY(%s) AND file.owner_id = run.owner_id AND file.thread = run.thread_id::text
+    AND position(run.id::text IN file.path) > 0
+"""
+_FORGET: Final = (
+    _FILES,
+    "DELETE FROM conversations_interrupt WHERE run_id = ANY(%s)",
+    "DELETE FROM conversations_eventbatch WHERE run_id = ANY(%s)",
+    """
+    UPDATE conversations_run SET folded = true, prompt_values = NULL, state = NULL,
+        request = jsonb_build_object(
+        'dialect', dialect, 'model', model, 'messages', jsonb_build_array(),
+        'request_id', request_id, 'stored', false)
+    WHERE id = ANY(%s)
+    """,
+)
+
+
+async def forget_due(*, after_s: float = AFTER_S, limit: int = AT_ONCE) -> int:
+    """Forget up to `limit` runs that ended longer ago; how many there were."""
+    async with database.connection() as connection, connection.transaction():
+        rows = await (await connection.execute(_DUE, (after_s, limit))).fetchall()
+        ids = [run_id for (run_id,) in rows]
+        for statement in _FORGET if ids else ():
+            await connection.execute(statement, (ids,))
+    return len(ids)
+
+
+# --- one that was stored ------------------------------------------------------------------------
+
+_UNSTORE: Final = """
+UPDATE conversations_run SET stored = false, folded = false
+WHERE id = %(run_id)s AND owner_id = %(owner_id)s AND stored RETURNING thread_id
+"""
+_FIRST_SAID: Final = """
+SELECT content FROM conversations_message
+WHERE {of} = %s AND role = 'user' AND seq IS NOT NULL ORDER BY seq LIMIT 1
+"""
+_RETELL: Final = """
+UPDATE conversations_thread SET summary = NULL,
+    title = CASE WHEN title = %(old)s THEN %(new)s ELSE title END,
+    last_seq = CASE WHEN %(empty)s THEN 0 ELSE last_seq END,
+    updated_at = CASE WHEN %(empty)s THEN to_timestamp(0) ELSE updated_at END
+WHERE id = %(thread_id)s
+"""
+_LEFT: Final = """
+SELECT EXISTS (SELECT FROM conversations_message WHERE thread_id = %(thread_id)s)
+    OR EXISTS (SELECT FROM conversations_run
+        WHERE thread_id = %(thread_id)s AND finished_at IS NULL AND stored)
+"""
+
+
+async def delete(run_id: UUID, *, owner_id: UUID) -> bool:
+    """Take back what was said in the owner's run: messages, approvals, title, and soon its log.
+
+    False if there is no such run. One that is live goes on, and nothing of it will be kept: the caller
+    ends it.
+    """
+    asked: dict[str, Any] = {"run_id": run_id, "owner_id": owner_id}
+    async with database.connection() as connection, connection.transaction():
+        row = await (await connection.execute(_UNSTORE, asked)).fetchone()
+        if row is None:
+            return False
+        old = await (await connection.execute(_FIRST_SAID.format(of="run_id"), (run_id,))).fetchone()
+        for table in ("conversations_message", "conversations_interrupt"):
+            await connection.execute(f"DELETE FROM {table} WHERE run_id = %s", (run_id,))
+        thread = {"thread_id": row[0]}
+        new = await (await connection.execute(_FIRST_SAID.format(of="thread_id"), row)).fetchone()
+        left = await (await connection.execute(_LEFT, thread)).fetchone()
+        titles = {"old": title_of(old[0] if old else ""), "new": title_of(new[0] if new else "")}
+        await connection.execute(_RETELL, thread | titles | {"empty": left == (False,)})
+    return True
+
+
+def title_of(said: str) -> str:
+    """The title of a thread that begins with these words."""
+    return " ".join(said[:400].split())[:80]
