@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 from django.conf import settings
 
-from agents.dialects.base import AnsweringDialect, Dialect, Frame, RunHead
+from agents.dialects.base import AnsweringDialect, AnsweringEncoder, Dialect, Frame, RunHead
 from config.slow_readers import Patience
 from conversations import events, log
 from conversations.events import RunEvent
@@ -26,6 +26,7 @@ from conversations.reads import RunRow
 Leaving = Callable[[], Awaitable[None]]
 
 FROM_THE_START: Final = -1
+BLANK: Final = b" "
 _KEEP_ALIVE: Final = b": ping\n\n"
 _LONG_POLL_LIMIT: Final = 1_000
 _DELETED: Final = events.RunFailed(
@@ -174,15 +175,15 @@ async def server_sent(
 
 
 async def outcome(
-    run: RunRow, dialect: AnsweringDialect, *, wait_s: float, on_leaving: Leaving | None = None
+    run: RunRow, encoder: AnsweringEncoder, *, wait_s: float, on_leaving: Leaving | None = None
 ) -> AsyncGenerator[bytes]:
     """The body of a JSON response: the run at its end, or as it stands after about `wait_s` seconds.
 
     Silence is filled with blanks, which JSON allows before its beginning, so that nobody between
     cuts the connection. `on_leaving` is awaited if the reader goes before the run's end.
     """
-    encoder, patience, whole = dialect.encoder(head(run)), Patience(), False
-    seen, ended, until = 0, False, asyncio.get_running_loop().time() + wait_s
+    patience, whole, now = Patience(), False, asyncio.get_running_loop().time
+    seen, ended, until, told_at = 0, False, now() + wait_s, now()
     following = follow(run.run_id, silence_s=settings.HEARTBEAT_S, live=run.status in LIVE)
     try:
         async with aclosing(following) as batches:
@@ -190,12 +191,13 @@ async def outcome(
                 for event in batch.after(seen) if batch else ():
                     encoder.feed(event)
                     seen, ended = event.seq, batch is not None and batch.ends
-                if asyncio.get_running_loop().time() > until:
+                if now() > until:
                     break
-                if batch is None:
+                if batch is None or now() > told_at + settings.HEARTBEAT_S:
                     patience.begin()
-                    yield b" "
+                    yield BLANK
                     patience.end()
+                    told_at = now()
             else:
                 if not ended:
                     encoder.feed(deleted(seen))

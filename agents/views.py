@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, Final, NamedTuple
 from uuid import UUID, uuid4
 
@@ -39,7 +39,7 @@ from conversations.reads import RunRow
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,128}")
 _LONGEST_WAIT_S: Final = 55.0
 _EVENT_STREAM: Final = "text/event-stream; charset=utf-8"
-_STREAM_HEADERS: Final = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
+STREAM_HEADERS: Final = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
 
 
 @api(POST=RUN)
@@ -147,8 +147,9 @@ async def answered(caller: Caller, dialect: AnsweringDialect, asked: RunRequest)
     """
     lease, row, _ = await _started(caller, asked)
     leaving = _leaving(row) if asked.on_disconnect == "cancel" else None
-    told = streaming.outcome(row, dialect, wait_s=settings.RUN_DEADLINE_S, on_leaving=leaving)
-    return StreamingHttpResponse(lease.around(told), content_type=JSON, headers=_STREAM_HEADERS)
+    encoder = dialect.encoder(streaming.head(row))
+    told = streaming.outcome(row, encoder, wait_s=settings.RUN_DEADLINE_S, on_leaving=leaving)
+    return StreamingHttpResponse(lease.around(told), content_type=JSON, headers=STREAM_HEADERS)
 
 
 async def _started(
@@ -259,23 +260,27 @@ def stream(
 
 
 def sent(
-    lease: Lease, lists: AsyncGenerator[list[Frame]], leaving: streaming.Leaving | None = None
+    lease: Lease,
+    lists: AsyncGenerator[list[Frame]],
+    leaving: streaming.Leaving | None = None,
+    *,
+    write: Callable[[Frame], bytes] = streaming.sse,
 ) -> HttpResponseBase:
     """Lists of frames as an SSE response that holds the place."""
-    return _sse(lease, streaming.server_sent(lists, on_leaving=leaving))
+    return _sse(lease, streaming.server_sent(lists, on_leaving=leaving, write=write))
 
 
 def _sse(lease: Lease, body: AsyncGenerator[bytes]) -> HttpResponseBase:
     return StreamingHttpResponse(
         lease.around(body),
         content_type=_EVENT_STREAM,
-        headers=_STREAM_HEADERS,
+        headers=STREAM_HEADERS,
     )
 
 
 def headers_of_stream() -> HttpResponseBase:
     """The answer to HEAD where GET gives a stream; it takes no reader's place."""
-    return HttpResponse(content_type=_EVENT_STREAM, headers=_STREAM_HEADERS)
+    return HttpResponse(content_type=_EVENT_STREAM, headers=STREAM_HEADERS)
 
 
 def _leaving(row: RunRow) -> streaming.Leaving:
@@ -283,8 +288,8 @@ def _leaving(row: RunRow) -> streaming.Leaving:
 
 
 def run_id_of(given: str) -> str:
-    """A run's id, of which the ids of responses are made."""
-    return given.removeprefix("response_").removeprefix("resp_")
+    """A run's id, of which the ids of responses and completions are made."""
+    return given.removeprefix("response_").removeprefix("resp_").removeprefix("chatcmpl-")
 
 
 def on_busy(given: str | None) -> OnBusy:
