@@ -17,7 +17,7 @@ from django.urls import set_script_prefix
 
 from config.bodies import BODY_LIMIT, HISTORY_LIMIT, Body, Incoming, PageBody
 from config.errors import BodyTooSlow, ParleyError
-from config.http import error_response, look_up_caller
+from config.http import LateResponse, error_response, look_up_caller
 from config.posts import Posts
 
 Application = Callable[[Any, Any, Any], Awaitable[None]]
@@ -37,6 +37,8 @@ HOT_PATHS: Final = (
     "/metrics",
     "/process",
     "/v1/responses",
+    "/v1/chat/completions",
+    "/v1/models",
     "/compatible-mode/",
     "/api/v1/agent/process",
 )
@@ -45,6 +47,7 @@ HISTORY_PATHS: Final = (
     "/api/v1/agent/ag-ui",
     "/process",
     "/v1/responses",
+    "/v1/chat/completions",
     "/compatible-mode/",
     "/api/v1/agent/process",
 )
@@ -86,6 +89,8 @@ class HotHandler(ASGIHandler):
             request._body = content = b""
         body.leave()
         leave()
+        if isinstance(response, LateResponse):
+            await response.decide()
         await self.send_response(response, send)
 
     async def _until_gone(self, answer: Any, receive: Any) -> None:

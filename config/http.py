@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import aclosing
 from typing import Any, Concatenate, Final, ParamSpec
 
 import msgspec
 import structlog
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 
 from config import depth, errors, limits, values
 from config.auth import bearer
@@ -27,6 +28,7 @@ log = structlog.get_logger(__name__)
 P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, Caller, P], Coroutine[Any, Any, HttpResponseBase]]
 JSON: Final = "application/json"
+HELD_S: Final = 50.0  # shorter than what stands between client and server waits for a response's head
 _LOOKED_UP: Final = "parley.caller"
 
 
@@ -111,6 +113,45 @@ def json_response(body: Any, status: int = 200, headers: dict[str, str] | None =
 def error_response(error: errors.ParleyError, path: str = "") -> HttpResponse:
     """An error in the shape of this address."""
     return json_response(errors.body(error, path), error.status, errors.headers(error))
+
+
+class LateResponse(StreamingHttpResponse):
+    """A JSON response whose status is known when its body is: `HotHandler` sends it once it is decided.
+
+    `pieces` are blanks and, at last, the body; `judge` then gives the status and more headers. A body
+    that takes longer than HELD_S is sent with 200, blanks first, whatever it will say.
+    """
+
+    def __init__(
+        self,
+        pieces: AsyncGenerator[bytes],
+        judge: Callable[[], tuple[int, dict[str, str]]],
+        **more: Any,
+    ) -> None:
+        super().__init__(self._rest(), content_type=JSON, **more)
+        self._pieces = pieces
+        self._judge = judge
+        self._first = b""
+
+    async def decide(self) -> None:
+        """Wait for the body, and set the status that it needs."""
+        until = asyncio.get_running_loop().time() + HELD_S
+        async for piece in self._pieces:
+            if not piece.isspace():
+                self._first = piece
+                self.status_code, headers = self._judge()
+                for name, value in headers.items():
+                    self[name] = value
+                return
+            if asyncio.get_running_loop().time() > until:
+                return
+
+    async def _rest(self) -> AsyncIterator[bytes]:
+        async with aclosing(self._pieces):
+            if self._first:
+                yield self._first
+            async for piece in self._pieces:
+                yield piece
 
 
 async def json_body(request: HttpRequest) -> dict[str, Any]:
