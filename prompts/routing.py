@@ -38,6 +38,7 @@ _CANDIDATES: Final = """
 """
 _ROUTES: Final = f"""
     SELECT m.key, m.supports_vision, m.supports_tools, m.required_tier, m.family, m.context_tokens,
+           floor(extract(epoch FROM m.updated_at))::bigint,
            e.id, e.provider, e.dialect, e.base_url, c.model, s.name, s.sealed,
            c.input_price, c.output_price, c.cached_input_price, c.cache_write_price,
            c.temperature, c.max_tokens, c.top_p, c.frequency_penalty, c.presence_penalty, c.stop,
@@ -155,6 +156,28 @@ async def default_model() -> str:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A model that an account may ask for; `updated_at` in epoch seconds."""
+
+    name: str
+    key: str
+    provider: str
+    updated_at: int
+
+
+async def listed(user_id: UUID) -> list[Listed]:
+    """The models of `list_models`, at most half a second old; a statement where one needs a tier."""
+    routes = await _routes.get()
+    needs = {mapping.required_tier for mapping in routes.values()} - {""}
+    reached = await tiers.all_reached(user_id) if needs else {""}
+    return [
+        Listed(_name(key), key, mapping.provider, mapping.updated_at)
+        for key, mapping in routes.items()
+        if mapping.required_tier in reached
+    ]
+
+
 def forget() -> None:
     """Let this process read the routes again at once; called after a change."""
     _routes.forget()
@@ -244,7 +267,12 @@ class _Mapping:
     required_tier: str
     family: str
     context_tokens: int | None
+    updated_at: int
     candidates: tuple[tuple[Any, ...], ...]
+
+    @property
+    def provider(self) -> str:
+        return str(self.candidates[0][1])
 
     @property
     def offline(self) -> bool:
@@ -260,8 +288,10 @@ async def _read_routes() -> dict[str, _Mapping]:
     async with connection() as held:
         rows = await (await held.execute(_ROUTES)).fetchall()
     return {
-        key: _Mapping(sees, calls, tier, family or key, size, tuple(row[6:] for row in candidates))
-        for (key, sees, calls, tier, family, size), candidates in groupby(rows, key=lambda row: row[:6])
+        key: _Mapping(sees, calls, tier, family or key, size, at, tuple(row[7:] for row in candidates))
+        for (key, sees, calls, tier, family, size, at), candidates in groupby(
+            rows, key=lambda row: row[:7]
+        )
     }
 
 

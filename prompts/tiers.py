@@ -19,6 +19,13 @@ _REACHES: Final = """
         WHERE held.user_id = %(user)s AND (held.expires_at IS NULL OR held.expires_at > now()))
 """
 
+_REACHED: Final = """
+    SELECT needed.name FROM prompts_entitlement held
+    JOIN prompts_tier has ON has.name = held.tier_id
+    JOIN prompts_tier needed ON has.rank >= needed.rank
+    WHERE held.user_id = %s AND (held.expires_at IS NULL OR held.expires_at > now())
+"""
+
 
 async def reaches(user_id: UUID, tier: str) -> bool:
     """Whether the account has this tier or a higher one; "" is everybody's and asks no database."""
@@ -29,8 +36,15 @@ async def reaches(user_id: UUID, tier: str) -> bool:
     return bool(row and row[0])
 
 
+async def all_reached(user_id: UUID) -> frozenset[str]:
+    """The names of all tiers that the account has reached, with "" among them."""
+    async with connection() as held:
+        rows = await (await held.execute(_REACHED, (user_id,))).fetchall()
+    return frozenset(("", *(name for (name,) in rows)))
+
+
 def reached(user_id: UUID) -> frozenset[str]:
-    """The names of all tiers that the account has reached, with "" among them; through the ORM."""
+    """The same through the ORM."""
     held = Entitlement.objects.filter(
         Q(expires_at=None) | Q(expires_at__gt=timezone.now()), user=user_id
     )
