@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from agents.dialects import ag_ui, agent_api, responses, run_agent_input, runner, text
+from agents.dialects import (
+    ag_ui,
+    agent_api,
+    chat_completions,
+    responses,
+    run_agent_input,
+    runner,
+    text,
+)
 from agents.dialects.base import AnsweringDialect, Dialect, wants_stream
 from config.errors import InvalidRequest
 
-ANSWERING: Final[dict[str, AnsweringDialect]] = {agent_api.NAME: agent_api, responses.NAME: responses}
+ANSWERING: Final[dict[str, AnsweringDialect]] = {
+    agent_api.NAME: agent_api,
+    responses.NAME: responses,
+    chat_completions.NAME: chat_completions,
+}
 DIALECTS: Final[dict[str, Dialect]] = {
     text.NAME: text,
     run_agent_input.NAME: run_agent_input,
@@ -36,7 +48,7 @@ def dialect_named(name: str) -> Dialect:
 def recognise(body: dict[str, Any], *, accept: str) -> Dialect:
     """The dialect whose required keys the body has, or at least some of them if no other has any.
 
-    A Responses body has `input` too: it has addresses of its own, and `?dialect=responses` here.
+    Those of OpenAI's wires have addresses of their own, and `?dialect=` here.
     InvalidRequest, naming the dialects, when none or several fit.
     """
     whole = [name for name, keys in _KEYS.items() if keys <= body.keys()]

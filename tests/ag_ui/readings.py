@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -11,7 +12,9 @@ import msgspec
 from msgspec import Struct
 from openai import omit
 from openai._models import construct_type
+from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.lib.streaming.responses._responses import ResponseStreamState
+from openai.types.chat import ChatCompletionChunk
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
@@ -27,21 +30,26 @@ class Reading(Struct, frozen=True):
     """`end` is ok, cancelled, or the error's code; None is what a dialect has no words for.
 
     Calls are (tool, arguments); answers are results or errors' codes, both without their order.
+    A wire that has one text alone parts its messages by blank lines, so those do not count.
     """
 
     words: str
     end: str
     answers: Counter[str] | None
-    calls: Counter[tuple[str, str]]
+    calls: Counter[tuple[str, str]] | None
     reasoning: str | None = None
     approvals: tuple[str, ...] | None = None
 
     def agrees(self, other: Reading) -> bool:
         """Whether both say the same, as far as both can say it."""
         mine, theirs = (
-            (r.words, r.end, r.answers, r.calls, r.reasoning, r.approvals) for r in (self, other)
+            (r.spoken, r.end, r.answers, r.calls, r.reasoning, r.approvals) for r in (self, other)
         )
         return all(a == b or a is None or b is None for a, b in zip(mine, theirs, strict=True))
+
+    @property
+    def spoken(self) -> str:
+        return self.words.replace("\n\n", "")
 
 
 def blocks(body: str) -> list[dict[str, str]]:
@@ -204,6 +212,29 @@ def runner_reading(clients: Clients, body: str) -> Reading:
     )
 
 
+def completions_reading(clients: Clients, body: str) -> Reading:
+    """The SDK's own types and its accumulator take every chunk; the server's tools are not shown."""
+    lines = [json.loads(block["data"]) for block in blocks(body)]
+    error = lines.pop()["error"] if "error" in lines[-1] else None
+    state: Any = ChatCompletionStreamState(input_tools=omit, response_format=omit)
+    for line in lines:
+        state.handle_chunk(ChatCompletionChunk.model_validate(line))
+    deltas = [choice["delta"] for line in lines for choice in line["choices"]]
+    text = _joined(delta.get("content") for delta in deltas)
+    if lines:
+        assert state.current_completion_snapshot.choices[0].message.content in (text, text or None)
+    return Reading(
+        words=_WAITING.sub("", text),
+        end=error["code"] if error else "ok",
+        answers=None,
+        calls=None,
+        reasoning=_joined(delta.get("reasoning_content") for delta in deltas).replace("\n\n", ""),
+    )
+
+
+_WAITING = re.compile(r"(?:\n\n)?\[[^\]]* waits for an approval\.\]")
+
+
 def _answer(item: Any) -> str | None:
     error = getattr(item, "error", None)
     if error:
@@ -228,6 +259,7 @@ READINGS: dict[str, Callable[[Clients, str], Reading]] = {
     "run-agent-input": ag_ui_reading,
     "ag-ui": ag_ui_reading,
     "agent-api": agent_api_reading,
+    "chat-completions": completions_reading,
     "responses": responses_reading,
     "runner": runner_reading,
 }

@@ -78,6 +78,7 @@ WHOLE = "FINAL ANSWER with citations"
         ("runner", ["draft", "draft answer", WHOLE]),
         ("responses", ["draft", " answer", WHOLE]),
         ("agent-api", ["draft", " answer", WHOLE]),
+        ("chat-completions", ["draft", " answer", f"\n\n{WHOLE}"]),
     ],
 )
 def test_a_whole_message_replaces_what_its_deltas_said(
@@ -133,6 +134,8 @@ def _words(dialect: str, line: str) -> str:
         case "responses", {"type": "response.output_text.done", "text": text}:
             return str(text)
         case "agent-api", {"object": "content", "text": text}:
+            return str(text)
+        case "chat-completions", {"choices": [{"delta": {"content": text}}]}:
             return str(text)
     return ""
 

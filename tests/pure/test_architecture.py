@@ -37,6 +37,7 @@ SHARED = (
     "agents.dialects.steps",
     "agents.dialects.agentapi",  # wires too large for one module
     "agents.dialects.openai",
+    "agents.dialects.completions",
     "agents.dialects.given",
     "agents.dialects.generation",
     "agents.dialects.field_errors",

@@ -1,0 +1,216 @@
+"""A run as the chunks of OpenAI's Chat Completions stream, or as one completion.
+
+All that the assistant says is one text here, its messages a blank line apart. What the server's own
+tools did is not shown; a client's own are `tool_calls`. The last chunk of an answer is called `done`,
+after which OpenAI's addresses send `[DONE]`; a run that fails ends with an `error` instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from agents.dialects import steps
+from agents.dialects.base import Frame, RunHead
+from agents.dialects.completions import shape
+from agents.dialects.orderly import Orderly
+from agents.dialects.steps import Item
+from config import errors
+from config.errors import ParleyError, Unavailable
+from conversations.events import (
+    MessageCompleted,
+    MessageDelta,
+    RunCompleted,
+    RunEvent,
+    RunFailed,
+    Terminal,
+    Usage,
+)
+
+DONE: Final = "done"
+_GAP: Final = "\n\n"
+_json: Final = msgspec.json.Encoder().encode
+
+
+class CompletionEncoder:
+    """One reader's view of one run."""
+
+    def __init__(self, head: RunHead) -> None:
+        self._head = head
+        self._order = Orderly(head.run_id.hex)
+        self._text, self._thoughts = _Voice("content"), _Voice("reasoning_content")
+        self._calls: list[steps.Called] = []
+        self._terminal: Terminal | None = None
+        self._usage = Usage()
+        self._begun = False
+        self._made: list[bytes] = []
+        self._counts = head.wire.get("usage") is True
+        self._no_usage = b',"usage":null}' if self._counts else b"}"
+        self._chunk = _json(shape.chunk(head))[:-1]
+
+    def feed(self, event: RunEvent) -> Sequence[Frame]:
+        """The chunks of the next event; none after the last."""
+        fact = event.fact
+        if type(fact) is MessageDelta:
+            item = self._order.speaking(fact.message_id)
+            if item is not None:
+                return (self._delta(item, fact.text, event.seq),) if fact.text else ()
+        if self._terminal is None and isinstance(fact, RunCompleted | RunFailed):
+            self._terminal = fact
+        taken = self._order.take(fact)
+        for step in taken:
+            self._render(step)
+        if isinstance(fact, MessageCompleted) and fact.replaces and not (taken or self.ended):
+            self._say(self._text, f"{_GAP}{fact.message.content}")  # what was said stays said
+        made, self._made = self._made, []
+        return self._frames(made, event.seq)
+
+    def heartbeat(self, at_ms: int) -> Frame | None:
+        """Nothing: silence on this wire is filled with comments."""
+        return None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run's last event has been fed."""
+        return self._terminal is not None
+
+    @property
+    def failure(self) -> ParleyError | None:
+        """Why there is no answer: the run failed, or it has not ended yet."""
+        if isinstance(self._terminal, RunFailed):
+            return shape.failure(self._terminal)
+        return None if self.ended else Unavailable("The run has not ended yet.", retry_after=1)
+
+    @property
+    def may_retry(self) -> bool:
+        """Whether the same request may succeed where this run failed."""
+        return not isinstance(self._terminal, RunFailed) or self._terminal.retryable
+
+    def answer(self) -> bytes:
+        """The completion, or OpenAI's error body where there is none."""
+        if self.failure is not None:
+            told = errors.body(self.failure, errors.OPENAI_PATHS[0])
+            return _json(told | {"request_id": self._head.request_id})
+        message = shape.message(
+            self._said(), self._thoughts.whole, self._calls, refused=self._reason == "refusal"
+        )
+        finished = "stop" if self._reason == "refusal" else self._finished
+        return _json(shape.completion(self._head, message, finished, self._usage))
+
+    def _said(self) -> str | None:
+        """The text; where a form was asked for, the message that was checked against it: the last."""
+        text = self._text.last if self._head.wire.get("form") else self._text.whole
+        return text or (None if self._calls else "")
+
+    @property
+    def _reason(self) -> str:
+        terminal = self._terminal
+        return terminal.finish_reason if isinstance(terminal, RunCompleted) else ""
+
+    @property
+    def _finished(self) -> str:
+        return shape.finish_reason(self._reason, calls=bool(self._calls))
+
+    def _delta(self, item: Item, text: str, seq: int) -> Frame:
+        """The hot path: put together by hand, since most of what is sent are deltas."""
+        item.add(text)
+        return Frame("", self._choice(b'{"content":%b}' % _json(self._text.said(text))), seq)
+
+    def _render(self, step: steps.Step) -> None:
+        match step:
+            case steps.Opened(item) if item.role == "assistant":
+                self._voice(item).open(item)
+            case steps.Said(item, text) if item.role == "assistant":
+                self._say(self._voice(item), text)
+            case steps.Called() as call if call.kind == "frontend":
+                self._call(call)
+            case steps.ApprovalAsked(asked_id, name):
+                item = Item(asked_id, "assistant")
+                item.add(shape.waiting(name))
+                self._text.open(item)
+                self._say(self._text, item.text)
+            case steps.Ended(_, usage):
+                self._end(usage)
+
+    def _voice(self, item: Item) -> _Voice:
+        return self._thoughts if item.is_reasoning else self._text
+
+    def _say(self, voice: _Voice, text: str) -> None:
+        self._begin("" if voice is self._text else None)
+        self._put({voice.field: voice.said(text)})
+
+    def _call(self, call: steps.Called) -> None:
+        """A call as OpenAI sends it: its name first, then its arguments."""
+        self._begin(None)
+        begun = {"index": len(self._calls)}
+        self._calls.append(call)
+        whole = shape.call(call)
+        named = whole | {"function": whole["function"] | {"arguments": ""}}
+        self._put({"tool_calls": [begun | named]})
+        self._put({"tool_calls": [begun | {"function": {"arguments": call.arguments}}]})
+
+    def _begin(self, content: str | None) -> None:
+        """The first chunk says who speaks."""
+        if not self._begun:
+            self._begun = True
+            self._put({"role": "assistant", "content": content, "refusal": None})
+
+    def _end(self, usage: Usage) -> None:
+        self._usage = usage
+        if self.failure is not None:
+            self._made.append(_json({"error": errors.openai_error(self.failure)}))
+            return
+        self._begin("")
+        self._made.append(self._choice(b"{}", finished=_json(self._finished)))
+        if self._counts:
+            self._made.append(
+                b'%b,"choices":[],"usage":%b}' % (self._chunk, _json(shape.counted(usage)))
+            )
+
+    # out
+
+    def _put(self, delta: dict[str, Any]) -> None:
+        self._made.append(self._choice(_json(delta)))
+
+    def _choice(self, delta: bytes, *, finished: bytes = b"null") -> bytes:
+        return _CHOICE % (self._chunk, delta, finished, self._no_usage)
+
+    def _frames(self, made: list[bytes], seq: int) -> list[Frame]:
+        """The event's chunks; the last of them carries its place, and says if all is said."""
+        if not made:
+            return []
+        answered = self.ended and self.failure is None
+        last = Frame(DONE if answered else "", made[-1], seq)
+        return [*(Frame("", data) for data in made[:-1]), last]
+
+
+class _Voice:
+    """What is said in one field: the texts of several items, as one."""
+
+    def __init__(self, field: str) -> None:
+        self.field = field
+        self._items: list[Item] = []
+        self._gap = ""
+        self._spoken = False
+
+    def open(self, item: Item) -> None:
+        self._items.append(item)
+        self._gap = _GAP if self._spoken else ""
+
+    def said(self, text: str) -> str:
+        """The text as it goes out: after a blank line where a new item begins with it."""
+        gap, self._gap, self._spoken = self._gap, "", True
+        return gap + text
+
+    @property
+    def whole(self) -> str:
+        return _GAP.join(text for item in self._items if (text := item.text))
+
+    @property
+    def last(self) -> str:
+        return next((text for item in reversed(self._items) if (text := item.text)), "")
+
+
+_CHOICE: Final = b'%b,"choices":[{"index":0,"delta":%b,"logprobs":null,"finish_reason":%b}]%b'

@@ -1,0 +1,164 @@
+"""The `messages` of a Chat Completions request: the whole conversation, oldest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from agents.dialects import given
+from agents.requests import AskedCall, InputMessage, Upload
+from config.errors import InvalidRequest
+
+Wire = dict[str, Any]
+MOST_MESSAGES: Final = 1_000
+_TEXT: Final = {"text": "text"}
+_SAID: Final = {"text": "text", "refusal": "refusal"}
+_ELSEWHERE: Final = {
+    "audio": "the answer's audio is not kept here",
+    "function_call": "functions are superseded: send tool_calls",
+}
+
+
+def messages(said: list[Wire]) -> Iterator[InputMessage]:
+    """The messages; InvalidRequest, naming the place, for what is none.
+
+    Every call is answered right after it, as OpenAI demands: a model that lacked one would answer
+    wrongly.
+    """
+    unanswered: dict[str, str] = {}
+    for place, message in enumerate(said):
+        where = f"messages[{place}]"
+        if message.get("role") == "tool":
+            yield _answer(message, where, unanswered)
+            continue
+        _check_answered(unanswered)
+        if message.get("role") == "assistant":
+            made = list(_assistant(message, where))
+            unanswered = {call.id: f"{where}.tool_calls" for call in made[-1].tool_calls}
+            yield from made
+        else:
+            yield _words(message, where)
+    _check_answered(unanswered)
+
+
+def _check_answered(unanswered: dict[str, str]) -> None:
+    if unanswered:
+        where = next(iter(unanswered.values()))
+        raise _wrong(where, "must be followed by messages of the role tool that answer every call")
+
+
+def _words(message: Wire, where: str) -> InputMessage:
+    match message.get("role"):
+        case "user":
+            return _user(message, where)
+        case "system" | "developer" as role:
+            text = "\n".join(_texts(message.get("content"), f"{where}.content", _TEXT))
+            return InputMessage(role, text, name=_text(message, "name"))
+    raise _wrong(f"{where}.role", "must be system, developer, user, assistant or tool")
+
+
+def _user(message: Wire, where: str) -> InputMessage:
+    texts: list[str] = []
+    uploads: list[Upload] = []
+    for place, part in enumerate(_parts(message.get("content"), f"{where}.content")):
+        here = f"{where}.content[{place}]"
+        match part.get("type"):
+            case "text":
+                texts.append(_needed(part, "text", here, empty=True))
+            case "image_url":
+                uploads.append(_image(part, here))
+            case "input_audio":
+                raise _wrong(here, "is audio, which is not taken here")
+            case "file":
+                raise _wrong(here, "is a file, which is not taken here")
+            case _:
+                raise _wrong(f"{here}.type", "must be text or image_url")
+    given.check_count(len(uploads))
+    name = _text(message, "name")
+    return InputMessage("user", "\n".join(texts), name=name, uploads=tuple(uploads))
+
+
+def _image(part: Wire, where: str) -> Upload:
+    image = part.get("image_url")
+    if not isinstance(image, dict):
+        raise _wrong(f"{where}.image_url", "must be an object")
+    return given.upload(_needed(image, "url", f"{where}.image_url"))
+
+
+def _assistant(message: Wire, where: str) -> Iterator[InputMessage]:
+    """What the model thought, where the client brings it back, and what it said and called."""
+    for name, why in _ELSEWHERE.items():
+        if message.get(name) is not None:
+            raise _wrong(f"{where}.{name}", f"cannot be taken: {why}")
+    if thoughts := _text(message, "reasoning_content") or _text(message, "reasoning"):
+        yield InputMessage("reasoning", thoughts)
+    calls = tuple(_calls(message.get("tool_calls"), f"{where}.tool_calls"))
+    content, refusal = message.get("content"), _text(message, "refusal")
+    texts = [refusal] if refusal else []
+    if content is not None or not (calls or refusal):
+        texts = [*_texts(content, f"{where}.content", _SAID), *texts]
+    yield InputMessage("assistant", "\n".join(texts), name=_text(message, "name"), tool_calls=calls)
+
+
+def _calls(made: Any, where: str) -> Iterator[AskedCall]:
+    if made is None:
+        return
+    seen: set[str] = set()
+    for place, call in enumerate(_objects(made, where)):
+        here = f"{where}[{place}]"
+        if call.get("type", "function") != "function":
+            raise _wrong(f"{here}.type", "must be function")
+        function = call.get("function")
+        if not isinstance(function, dict):
+            raise _wrong(f"{here}.function", "must be an object")
+        call_id = _needed(call, "id", here)
+        if call_id in seen:
+            raise _wrong(f"{here}.id", "is that of another call too")
+        seen.add(call_id)
+        name = _needed(function, "name", f"{here}.function")
+        arguments = _needed(function, "arguments", f"{here}.function", empty=True)
+        yield AskedCall(call_id, name, arguments or "{}")
+
+
+def _answer(message: Wire, where: str, unanswered: dict[str, str]) -> InputMessage:
+    """A tool's answer, which takes its call off those that wait for one."""
+    call_id = _needed(message, "tool_call_id", where)
+    if unanswered.pop(call_id, None) is None:
+        raise _wrong(f"{where}.tool_call_id", "answers no call of the assistant's message before it")
+    text = "\n".join(_texts(message.get("content"), f"{where}.content", _TEXT))
+    return InputMessage("tool", text, name=_text(message, "name"), tool_call_id=call_id)
+
+
+def _texts(content: Any, where: str, kinds: dict[str, str]) -> Iterator[str]:
+    for place, part in enumerate(_parts(content, where)):
+        kind = part.get("type")
+        if not isinstance(kind, str) or kind not in kinds:
+            raise _wrong(f"{where}[{place}].type", f"must be {' or '.join(kinds)}")
+        yield _needed(part, kinds[kind], f"{where}[{place}]", empty=True)
+
+
+def _parts(content: Any, where: str) -> list[Wire]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else _objects(content, where)
+
+
+def _objects(value: Any, where: str) -> list[Wire]:
+    if isinstance(value, list) and all(isinstance(one, dict) for one in value):
+        return value
+    kinds = "a text or a list of parts" if where.endswith("content") else "a list of objects"
+    raise _wrong(where, f"must be {kinds}")
+
+
+def _needed(member: Wire, key: str, where: str, *, empty: bool = False) -> str:
+    value = member.get(key)
+    if not isinstance(value, str) or not (value or empty):
+        raise _wrong(f"{where}.{key}", "must be a text")
+    return value
+
+
+def _text(member: Wire, key: str) -> str | None:
+    value = member.get(key)
+    return value if isinstance(value, str) and value else None
+
+
+def _wrong(where: str, what: str) -> InvalidRequest:
+    return InvalidRequest(f"{where} {what}.", code="invalid_messages", param=where)

@@ -1,0 +1,218 @@
+"""A body of OpenAI's Chat Completions as a RunRequest.
+
+A field that changes the answer is obeyed or refused by its name, also one that we have never heard
+of. What only concerns OpenAI's own house (its caches, its tiers, its dashboards) is taken and means
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Final, Literal
+
+from msgspec.structs import replace
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from agents.dialects.completions.messages import MOST_MESSAGES, messages
+from agents.dialects.field_errors import invalid_body
+from agents.dialects.generation import Whole, schema_of
+from agents.dialects.openai.tools import MOST_TOOLS, Tools, choose
+from agents.requests import ClientTool, Effort, Generation, RunRequest
+from config.errors import InvalidRequest
+
+_Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+_Stop = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+_Penalty = Annotated[float, Field(ge=-2, le=2)]
+_Tokens = Annotated[Whole, Field(ge=1, le=10_000_000)]
+_Asked = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+_LONGEST_KEY: Final = 64
+
+
+class _Part(BaseModel):
+    """A shape with open ends; what it has is of the type that it says."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, hide_input_in_errors=True)
+
+
+class Function(_Part):
+    name: _Name
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class Tool(_Part):
+    type: Literal["function"]
+    function: Function
+
+
+class StreamOptions(_Part):
+    include_usage: bool | None = None
+
+
+class CompletionBody(_Part):
+    """The fields that mean something to us."""
+
+    messages: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=MOST_MESSAGES)]
+    model: str | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    frequency_penalty: _Penalty | None = None
+    presence_penalty: _Penalty | None = None
+    max_tokens: _Tokens | None = None
+    max_completion_tokens: _Tokens | None = None
+    stop: _Stop | Annotated[list[_Stop], Field(max_length=16)] | None = None
+    seed: Annotated[Whole, Field(ge=-(2**31), lt=2**31)] | None = None
+    response_format: dict[str, Any] | None = None
+    reasoning_effort: _Asked | None = None
+    verbosity: Literal["low", "medium", "high"] | None = None
+    tools: Annotated[list[Tool], Field(max_length=MOST_TOOLS)] | None = None
+    tool_choice: Any = None
+    parallel_tool_calls: bool | None = None
+    store: bool | None = None
+    metadata: Annotated[dict[str, str], Field(max_length=16)] | None = None
+
+
+_REFUSED: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
+    "n": ((1,), "one answer is made, so it must be 1"),
+    "logprobs": ((False,), "probabilities of tokens are not known here"),
+    "top_logprobs": ((0,), "probabilities of tokens are not known here"),
+    "logit_bias": (({},), "not every provider has it"),
+    "modalities": ((["text"],), "answers are text"),
+    "audio": ((), "answers are text"),
+    "functions": (([],), "it is superseded: send tools"),
+    "function_call": ((), "it is superseded: send tool_choice"),
+    "web_search_options": ((), "whether the web is searched is the server's to say"),
+    "moderation": ((), "nothing is moderated here"),
+}
+"""What we do not do: the values that ask for nothing, and why any other is refused."""
+
+_MEANS_NOTHING: Final = frozenset(
+    {
+        "prediction",
+        "prompt_cache_key",
+        "prompt_cache_options",
+        "prompt_cache_retention",
+        "safety_identifier",
+        "service_tier",
+        "user",
+    }
+)
+_KNOWN: Final = CompletionBody.model_fields.keys() | _REFUSED.keys() | _MEANS_NOTHING
+
+
+def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
+    """The canonical request; InvalidRequest, with field errors or the `param` at fault."""
+    _check_known(body)
+    try:
+        asked = CompletionBody.model_validate(body)
+    except ValidationError as error:
+        raise invalid_body("chat completion request", error, body) from None
+    generation, offered = _generation(asked), _offered(asked)
+    options = asked.stream_options
+    return RunRequest(
+        dialect=dialect,
+        model=(asked.model or "").strip(),
+        messages=tuple(messages(asked.messages)),
+        request_id=request_id,
+        metadata=dict(asked.metadata or {}),
+        tools=offered.tools,
+        server_tools=offered.server_tools,
+        tool_choice=offered.tool_choice,
+        generation=generation,
+        stored=asked.store is not False,
+        on_disconnect="cancel",
+        wire={
+            "model": asked.model or "",
+            "usage": options is not None and options.include_usage is True,
+            "form": generation.json_schema is not None,
+        },
+    )
+
+
+def _check_known(body: dict[str, Any]) -> None:
+    for name in body:
+        if name not in _KNOWN:
+            shown = name[:_LONGEST_KEY]
+            raise InvalidRequest(f"{shown} is not known here.", code="unknown_parameter", param=shown)
+    for name, (taken, why) in _REFUSED.items():
+        value = body.get(name)
+        if value is not None and value not in taken:
+            raise InvalidRequest(
+                f"{name} is not supported: {why}.", code="unsupported_parameter", param=name
+            )
+
+
+def _offered(asked: CompletionBody) -> Tools:
+    """The client's tools, and which of them must be called: Responses has the same words for it."""
+    found = choose(Tools(tuple(_tools(asked.tools or []))), _choice(asked.tool_choice))
+    one_by_one = asked.parallel_tool_calls is False
+    return replace(found, tool_choice=replace(found.tool_choice, one_by_one=one_by_one))
+
+
+def _choice(given: Any) -> Any:
+    """A `tool_choice` as Responses writes it, where a function's name has no member round it."""
+    match given:
+        case {"type": "function", "function": {"name": str(name)}}:
+            return {"type": "function", "name": name}
+        case {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": list(listed)}}:
+            return {"type": "allowed_tools", "mode": mode, "tools": [_choice(one) for one in listed]}
+    return given
+
+
+def _tools(tools: list[Tool]) -> Iterator[ClientTool]:
+    seen: set[str] = set()
+    for place, tool in enumerate(tools):
+        function = tool.function
+        if function.name in seen:
+            where = f"tools[{place}].function.name"
+            raise InvalidRequest(
+                f"{where} is that of another tool too.", code="duplicate_tool", param=where
+            )
+        seen.add(function.name)
+        yield ClientTool(
+            function.name,
+            function.description or "",
+            function.parameters or {},
+            strict=function.strict is True,
+        )
+
+
+def _generation(asked: CompletionBody) -> Generation:
+    stop = [asked.stop] if isinstance(asked.stop, str) else asked.stop
+    return Generation(
+        temperature=asked.temperature,
+        top_p=asked.top_p,
+        frequency_penalty=asked.frequency_penalty,
+        presence_penalty=asked.presence_penalty,
+        max_tokens=_most(asked),
+        stop=tuple(stop or ()),
+        seed=asked.seed,
+        json_schema=schema_of(asked.response_format),
+        reasoning=_effort(asked.reasoning_effort),
+        verbosity=None if asked.verbosity == "medium" else asked.verbosity,
+    )
+
+
+def _most(asked: CompletionBody) -> int | None:
+    """The limit of the answer, under its new name or its old one."""
+    limits = {asked.max_tokens, asked.max_completion_tokens} - {None}
+    if len(limits) > 1:
+        raise InvalidRequest(
+            "Send max_completion_tokens or max_tokens, not both.",
+            code="unsupported_parameter",
+            param="max_tokens",
+        )
+    return limits.pop() if limits else None
+
+
+def _effort(asked: _Asked | None) -> Effort | None:
+    """The nearest of our efforts; `none` is what the model does unasked."""
+    match asked:
+        case "minimal" | "low" | "medium" | "high":
+            return asked
+        case "xhigh" | "max":
+            return "high"
+    return None

@@ -1,0 +1,131 @@
+"""The completion object of OpenAI's Chat Completions and its chunks, as plain JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from agents.dialects.base import RunHead
+from agents.dialects.steps import Called
+from config.errors import (
+    Conflict,
+    Gone,
+    InvalidRequest,
+    ParleyError,
+    TooManyRequests,
+    Unavailable,
+)
+from conversations.events import RunFailed, Usage
+
+Wire = dict[str, Any]
+_FINISHED: Final = {
+    "length": "length",
+    "max_tokens": "length",
+    "max_output_tokens": "length",
+    "content_filter": "content_filter",
+    "refusal": "content_filter",
+}
+_ERRORS: Final[dict[str, type[ParleyError]]] = {
+    "provider_rate_limited": TooManyRequests,
+    "provider_quota_exceeded": TooManyRequests,
+    "budget_exceeded": TooManyRequests,
+    "provider_bad_request": InvalidRequest,
+    "provider_context_exceeded": InvalidRequest,
+    "provider_content_filtered": InvalidRequest,
+    "model_not_allowed": InvalidRequest,
+    "provider_timeout": Unavailable,
+    "provider_unavailable": Unavailable,
+    "provider_unreachable": Unavailable,
+    "deadline_exceeded": Unavailable,
+    "queue_timeout": Unavailable,
+    "internal_error": ParleyError,
+    "cancelled": Conflict,
+    "thread_deleted": Gone,
+}
+
+
+def completion_id(run_id: UUID) -> str:
+    """The id under which a run is known on this wire."""
+    return f"chatcmpl-{run_id.hex}"
+
+
+def failure(failed: RunFailed) -> ParleyError:
+    """Why the run failed, as an error with a status; the code is the run's."""
+    kind = _ERRORS.get(failed.code, Unavailable if failed.retryable else ParleyError)
+    later = 1 if issubclass(kind, Unavailable | TooManyRequests) else None
+    return kind(failed.message, code=failed.code, retry_after=later)
+
+
+def finish_reason(reason: str, *, calls: bool) -> str:
+    """This wire's word for how an answer ended: it has five, and any other end is its `stop`."""
+    found = _FINISHED.get(reason, "stop")
+    return "tool_calls" if calls and found == "stop" else found
+
+
+def completion(head: RunHead, message: Wire, finished: str, usage: Usage) -> Wire:
+    """The whole answer."""
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finished}
+    return {**_head(head, "chat.completion"), "choices": [choice], "usage": counted(usage)}
+
+
+def message(text: str | None, thoughts: str, calls: Sequence[Called], *, refused: bool) -> Wire:
+    """What the assistant said; `reasoning_content` is no field of OpenAI's, but what clients read."""
+    said: Wire = {
+        "role": "assistant",
+        "content": None if refused else text,
+        "refusal": text if refused else None,
+        "annotations": [],
+    }
+    if thoughts:
+        said["reasoning_content"] = thoughts
+    if calls:
+        said["tool_calls"] = [call(one) for one in calls]
+    return said
+
+
+def call(called: Called) -> Wire:
+    """A call that the client answers with a message of the role `tool`."""
+    function = {"name": called.name, "arguments": called.arguments}
+    return {"id": called.call_id, "type": "function", "function": function}
+
+
+def chunk(head: RunHead) -> Wire:
+    """What all chunks of a stream begin with."""
+    return _head(head, "chat.completion.chunk")
+
+
+def counted(usage: Usage) -> Wire:
+    """The tokens that the provider counted; 0 where it did not say, since clients add them up."""
+    return {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+        "prompt_tokens_details": {
+            "cached_tokens": usage.cached_tokens,
+            "cache_write_tokens": usage.cache_write_tokens,
+            "audio_tokens": 0,
+        },
+        "completion_tokens_details": {
+            "reasoning_tokens": usage.reasoning_tokens,
+            "audio_tokens": 0,
+            "accepted_prediction_tokens": 0,
+            "rejected_prediction_tokens": 0,
+        },
+    }
+
+
+def waiting(tool: str) -> str:
+    """What is said of a call that somebody must approve first: this wire has no other word for it."""
+    return f"[{tool or 'A tool'} waits for an approval.]"
+
+
+def _head(head: RunHead, kind: str) -> Wire:
+    return {
+        "id": completion_id(head.run_id),
+        "object": kind,
+        "created": head.created_at_ms // 1000,
+        "model": head.wire.get("model") or head.model,
+        "service_tier": "default",
+        "system_fingerprint": None,
+    }
