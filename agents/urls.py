@@ -6,6 +6,7 @@ from agents import (
     agent_api_views,
     approval_views,
     chat_views,
+    completion_views,
     library_views,
     responses_views,
     runner_views,
@@ -55,13 +56,16 @@ foreign_urlpatterns = [
     path("process/task", agent_api_views.tasks),
     path("process/task/<str:task_id>", agent_api_views.task),
     *(
-        path(f"{base}responses{rest}", view)
+        path(f"{base}{rest}", view)
         for base in ("v1/", "compatible-mode/v1/")
         for rest, view in (
-            ("", responses_views.create),
-            ("/<str:response_id>", responses_views.response),
-            ("/<str:response_id>/input_items", responses_views.input_items),
-            ("/<str:response_id>/cancel", responses_views.cancel),
+            ("responses", responses_views.create),
+            ("responses/<str:response_id>", responses_views.response),
+            ("responses/<str:response_id>/input_items", responses_views.input_items),
+            ("responses/<str:response_id>/cancel", responses_views.cancel),
+            ("chat/completions", completion_views.create),
+            ("models", completion_views.models),
+            ("models/<path:model_id>", completion_views.model),
         )
     ),
 ]

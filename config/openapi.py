@@ -15,6 +15,7 @@ from agents.dialects.run_agent_input import LONGEST_RUN_ID, MOST_MESSAGES, RunAg
 from config.openapi_ag_ui import ag_ui_operations
 from config.openapi_approvals import approval_operations
 from config.openapi_attachments import attachment_operations
+from config.openapi_completions import completion_operations
 from config.openapi_feedback import feedback_operations
 from config.openapi_history import history_operations
 from config.openapi_library import library_operations
@@ -248,6 +249,7 @@ def add_async_operations(result: dict[str, Any], **_: Any) -> dict[str, Any]:
         | feedback_operations()
         | runner_operations()
         | responses_operations()
+        | completion_operations()
         | metrics_operations()
         | usage_operations()
         | {

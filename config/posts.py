@@ -24,6 +24,8 @@ START_PATHS: Final = (
     "/process/task",
     "/v1/responses",
     "/compatible-mode/v1/responses",
+    "/v1/chat/completions",
+    "/compatible-mode/v1/chat/completions",
 )
 CROWD: Final = 4
 CRAWLING: Final = 64

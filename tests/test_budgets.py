@@ -113,6 +113,8 @@ INPUT = [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]
         ("/process/task", {"input": INPUT}),
         ("/v1/responses", {"model": "demo", "input": "hi"}),
         ("/v1/responses", {"model": "demo", "input": "hi", "stream": True}),
+        ("/v1/chat/completions", {"model": "demo", "messages": [SAID]}),
+        ("/v1/chat/completions", {"model": "demo", "messages": [SAID], "stream": True}),
     ],
 )
 def test_every_dialect_refuses_before_the_run(
@@ -278,7 +280,7 @@ def test_a_run_ends_before_the_model_call_that_is_not_paid_for(
     assert len(provider.requests_for(f"script:{name}")) == 1
     assert made.cost_usd == STEP_USD
     path = f"{RUNS}/{made.id.hex}/events?dialect="
-    for dialect in ("text", "ag-ui", "agent-api", "responses"):
+    for dialect in ("text", "ag-ui", "agent-api", "responses", "chat-completions"):
         assert "budget_exceeded" in client.http.get(path + dialect).text, dialect
     check_refused(start(client), used=f"{STEP_USD}")
 

@@ -26,8 +26,9 @@ from tests.test_rights import table
 
 OF_STAFF = ("/api/v1/llm/", "/api/v1/admin/", "/api/v1/agent/runners/")
 """Rows that are nobody's own: prompts, the library, runners."""
-NO_ROWS = {"sheet", "name", "bucket", "path"}
-"""A sheet of metrics, a schema's name; a signed URL is whoever's has it (tests/test_signed_urls.py)."""
+NO_ROWS = {"sheet", "name", "bucket", "path", "model_id"}
+"""A sheet of metrics, a schema's name, a model of staff's; a signed URL is whoever's has it
+(tests/test_signed_urls.py)."""
 LIKED = {"score": 1}
 BODIES: dict[str, Any] = {
     "POST /api/v1/agent/runs/<str:run_id>/feedback": LIKED,

@@ -38,7 +38,7 @@ def with_state(raw: bytes) -> bytes:
 # --- values ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", [AG_UI, "/process", "/v1/responses"])
+@pytest.mark.parametrize("path", [AG_UI, "/process", "/v1/responses", "/v1/chat/completions"])
 @pytest.mark.parametrize("value", [b"[]", b"{}", b"[[]]", b"0", b'""'])
 def test_a_body_of_too_many_values_is_refused_before_it_is_decoded(
     client: Client, monkeypatch: pytest.MonkeyPatch, path: str, value: bytes
@@ -165,6 +165,14 @@ def items(**call: str) -> dict[str, Any]:
     return {"model": "demo", "input": [{"role": "user", "content": "hi"}, made, answer]}
 
 
+def completion(**more: str) -> dict[str, Any]:
+    given = {"id": "c1", "name": "f"} | more
+    call = {"id": given["id"], "function": {"name": given["name"], "arguments": "{}"}}
+    asked = {"role": "assistant", "content": None, "tool_calls": [call]}
+    answer = {"role": "tool", "tool_call_id": given["id"], "content": "x"}
+    return {"model": "demo", "messages": [{"role": "user", "content": "hi"}, asked, answer]}
+
+
 def data(**call: str) -> dict[str, Any]:
     content = [{"type": "data", "data": {"call_id": "c1", "name": "f", "arguments": "{}"} | call}]
     said = [{"type": "text", "text": "hi"}]
@@ -183,6 +191,8 @@ def data(**call: str) -> dict[str, Any]:
         ("/v1/responses", items(name=LONG), "messages[1].tool_calls[0].name"),
         ("/v1/responses", items(call_id=LONG), "messages[1].tool_calls[0].id"),
         ("/v1/responses", items() | {"model": LONG}, "model"),
+        ("/v1/chat/completions", completion(name=LONG), "messages[1].tool_calls[0].name"),
+        ("/v1/chat/completions", completion(id=LONG), "messages[1].tool_calls[0].id"),
         ("/process", data(name=LONG), "messages[1].tool_calls[0].name"),
         ("/process", data() | {"model": LONG}, "model"),
     ],

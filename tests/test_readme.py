@@ -60,7 +60,12 @@ def test_the_openapi_document_describes_every_route_of_the_api() -> None:
     described = set(add_async_operations({"paths": {}})["paths"])
     listed = set(re.findall(r"(/(?:api|storage)/v1/[a-z_/{}-]+)", section("Routes")))
     assert described <= everywhere
-    assert {"/process", "/v1/responses"} <= described  # where clients of other servers look
+    assert {
+        "/process",
+        "/v1/responses",
+        "/v1/chat/completions",
+        "/v1/models",
+    } <= described  # where clients of other servers look
     assert routed == listed
 
 

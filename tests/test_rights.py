@@ -119,6 +119,12 @@ RIGHTS = {
     "DELETE /compatible-mode/v1/responses/<str:response_id>": RUN,
     "GET /compatible-mode/v1/responses/<str:response_id>/input_items": READ,
     "POST /compatible-mode/v1/responses/<str:response_id>/cancel": RUN,
+    "POST /v1/chat/completions": RUN,
+    "GET /v1/models": READ,
+    "GET /v1/models/<path:model_id>": READ,
+    "POST /compatible-mode/v1/chat/completions": RUN,
+    "GET /compatible-mode/v1/models": READ,
+    "GET /compatible-mode/v1/models/<path:model_id>": READ,
 }
 ELSEWHERE = ("/admin/", "/chat/")
 """Pages for people: see tests/test_roles.py and tests/test_chat_page.py."""

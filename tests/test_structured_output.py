@@ -144,6 +144,11 @@ def forms_of(schema: dict[str, Any], model: str = "demo") -> dict[str, dict[str,
         "/api/v1/agent/runs": {"model": model, "text": "A plan.", "response_format": form},
         "/api/v1/agent/ag-ui": agui | {"forwardedProps": {"model": model, "responseFormat": form}},
         "/v1/responses": {"model": model, "input": "A plan.", "text": {"format": form}},
+        "/v1/chat/completions": {
+            "model": model,
+            "messages": [message],
+            "response_format": {"type": "json_schema", "json_schema": form},
+        },
     }
 
 

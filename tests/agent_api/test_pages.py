@@ -25,7 +25,9 @@ def snippets(page: str, language: str) -> list[str]:
     return [str(code) for code in found]
 
 
-@pytest.mark.parametrize("page", ["connect-agentscope.md", "connect-openai-sdk.md"])
+@pytest.mark.parametrize(
+    "page", ["connect-agentscope.md", "connect-chat-completions.md", "connect-openai-sdk.md"]
+)
 def test_the_python_of_a_page_runs(
     page: str, client: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -53,5 +55,13 @@ def test_the_commands_of_the_curl_page_run(client: Client) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    for said in ('"run_id"', "event: completed", '"object":"response"', "response.completed"):
+    for said in (
+        '"run_id"',
+        "event: completed",
+        '"object":"response"',
+        "response.completed",
+        '"object":"chat.completion"',
+        "data: [DONE]",
+        '"object":"list"',
+    ):
         assert said in done.stdout

@@ -267,6 +267,28 @@ def _responses() -> dict[str, Any]:
     }
 
 
+def _completion() -> dict[str, Any]:
+    said = {"role": "user", "content": [{"type": "text", "text": "hello"}]}
+    function = {"name": "toolx", "parameters": _FORM}
+    call = {"id": "c1", "type": "function", "function": {"name": "toolx", "arguments": "{}"}}
+    return {
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            said,
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c1", "content": "1"},
+            said,
+        ],
+        "model": "demo",
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "tools": [{"type": "function", "function": function}],
+        "response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": _FORM}},
+        "metadata": {"a": "1"},
+        "stop": ["x"],
+    }
+
+
 def _envelope() -> dict[str, Any]:
     return {
         "input": {"text": "hello", "contents": [{"type": "text", "text": "hello"}]},
@@ -292,6 +314,11 @@ WIRES: Final = {
         "/api/v1/agent/ag-ui", _ag_ui, (_PARAMETERS, ("forwardedProps", "response_format", "schema"))
     ),
     "responses": Wire("/v1/responses", _responses, (_PARAMETERS, ("text", "format", "schema"))),
+    "chat-completions": Wire(
+        "/v1/chat/completions",
+        _completion,
+        (("tools", 0, "function", "parameters"), ("response_format", "json_schema", "schema")),
+    ),
     "runner": Wire("/api/v1/agent/runners/builtin:demo/run", _envelope),
 }
 

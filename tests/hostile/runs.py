@@ -52,7 +52,7 @@ def outcome(gate: Gate, run: Started) -> str:
 
 def said(gate: Gate, run: Started) -> None:
     """Read the run wherever it can be read; no key is in any of it, and no failure of ours."""
-    for dialect in ("text", "ag-ui", "responses", "agent-api"):
+    for dialect in ("text", "ag-ui", "responses", "agent-api", "chat-completions"):
         _read(gate, f"{RUNS}/{run.run_id}/events?dialect={dialect}", "text/event-stream")
     for path in (f"{RUNS}/{run.run_id}", f"/api/v1/agent/threads/{run.thread_id}?reasoning=true"):
         _read(gate, path, "application/json")

@@ -37,7 +37,7 @@ def test_no_body_stops_the_server(warm: Gate, name: str) -> None:
     attack()
 
 
-LARGE = ("ag-ui", "agent-api", "responses")
+LARGE = ("ag-ui", "agent-api", "responses", "chat-completions")
 UNITS = ('"\\\\', "[],", "data:", "a ", "\ud800", "{" * 99)
 
 
@@ -47,6 +47,6 @@ def test_no_large_text_stops_the_server(warm: Gate, name: str, unit: str) -> Non
     """Of 3 MiB and more as JSON, on the wires that take so much."""
     wire = WIRES[name]
     body = wire.valid()
-    said = body["messages" if name == "ag-ui" else "input"][-1]
+    said = body["messages" if "messages" in body else "input"][-1]
     said["content"] = unit * (3 * 2**20 // len(json.dumps(unit)))
     warm.send(wire.path, json.dumps(body).encode())
