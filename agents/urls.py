@@ -1,4 +1,4 @@
-"""The addresses of runs. `agent/run` is seed 001's spelling; both work."""
+"""The addresses of runs. `agent/run` is seed 001's spelling, at which a thread has any name."""
 
 from django.urls import path
 
@@ -18,7 +18,7 @@ from agents import (
 
 urlpatterns = [
     path("agent/runs", views.runs),
-    path("agent/run", views.runs),
+    path("agent/run", views.run_of_named_thread),
     path("agent/ag-ui", views.ag_ui_runs),
     path("agent/process", agent_api_views.process),
     path("agent/capabilities", thread_views.capabilities),

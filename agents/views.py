@@ -24,7 +24,7 @@ from agents.dialects.base import (
     refuses_stream,
     wants_stream,
 )
-from agents.dialects.recognise import ANSWERING, dialect_named, recognise
+from agents.dialects.recognise import ANSWERING, dialect_named, recognise, with_named_threads
 from agents.guards import Lease
 from agents.requests import OnBusy, OnDisconnect, RunRequest
 from config.auth.access import READ, RUN
@@ -53,13 +53,21 @@ async def runs(request: HttpRequest, caller: Caller) -> HttpResponseBase:
 
 
 @api(POST=RUN)
+async def run_of_named_thread(request: HttpRequest, caller: Caller) -> HttpResponseBase:
+    """`POST /api/v1/agent/run`, seed 001's spelling: the same, with threads of any name."""
+    return await _start(request, caller, request.GET.get("dialect"), named_threads=True)
+
+
+@api(POST=RUN)
 async def ag_ui_runs(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`POST /api/v1/agent/ag-ui`: the same for clients that speak AG-UI and set no headers."""
     return await _start(request, caller, ag_ui.NAME)
 
 
-async def _start(request: HttpRequest, caller: Caller, forced: str | None) -> HttpResponseBase:
-    dialect, asked, body = await posted(request, forced)
+async def _start(
+    request: HttpRequest, caller: Caller, forced: str | None, *, named_threads: bool = False
+) -> HttpResponseBase:
+    dialect, asked, body = await posted(request, forced, named_threads=named_threads)
     accept = request.headers.get("Accept", "")
     if dialect is ag_ui and dialect.streams(body, accept=accept):
         return await _attached(caller, asked, body)
@@ -79,15 +87,17 @@ class Posted(NamedTuple):
     body: dict[str, Any]
 
 
-async def posted(request: HttpRequest, dialect: str | None = None) -> Posted:
+async def posted(
+    request: HttpRequest, dialect: str | None = None, *, named_threads: bool = False
+) -> Posted:
     """What has been posted, in this dialect or in the one that the body speaks."""
-    return await parsed(request.body, functools.partial(_posted, request, dialect))
+    return await parsed(request.body, functools.partial(_posted, request, dialect, named_threads))
 
 
-def _posted(request: HttpRequest, named: str | None, raw: bytes) -> Posted:
+def _posted(request: HttpRequest, named: str | None, named_threads: bool, raw: bytes) -> Posted:
     body = json_object(raw)
-    accept = request.headers.get("Accept", "")
-    dialect = dialect_named(named) if named else recognise(body, accept=accept)
+    dialect = dialect_named(named) if named else recognise(body)
+    dialect = with_named_threads(dialect) if named_threads else dialect
     asked = _asked(request, dialect, body)
     request_limits.check(asked, size=len(raw))
     return Posted(dialect, asked, body)

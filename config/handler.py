@@ -51,6 +51,7 @@ HISTORY_PATHS: Final = (
     "/compatible-mode/",
     "/api/v1/agent/process",
 )
+HISTORY_DIALECTS: Final = (b"dialect=ag-ui", b"dialect=agent-api", b"dialect=responses")
 
 
 class HotHandler(ASGIHandler):
@@ -130,10 +131,9 @@ class Split:
 
 def _brings_history(scope: Any) -> bool:
     """Whether it is a client that may send its whole history each turn, and images with it."""
-    if scope["path"].startswith(HISTORY_PATHS) or b"dialect=ag-ui" in scope["query_string"]:
+    if scope["path"].startswith(HISTORY_PATHS):
         return True
-    accepts = [value for name, value in scope["headers"] if name == b"accept"]
-    return any(b"text/event-stream" in value for value in accepts)
+    return any(dialect in scope["query_string"] for dialect in HISTORY_DIALECTS)
 
 
 async def _send_error(error: ParleyError, scope: Any, send: Any, body: Incoming) -> None:

@@ -125,10 +125,51 @@ RULES = [
 ]
 
 
+STREAM = {"Accept": "text/event-stream"}
+
+
+@pytest.mark.parametrize("headers", [{}, STREAM], ids=["json", "stream"])
 @pytest.mark.parametrize(("wrong", "message"), RULES)
-def test_each_rule_has_its_exact_message(client: Client, wrong: dict[str, Any], message: str) -> None:
-    response = post(client, body(**wrong))
+def test_each_rule_has_its_exact_message_whatever_the_accept_header(
+    client: Client, wrong: dict[str, Any], message: str, headers: dict[str, str]
+) -> None:
+    response = post(client, body(**wrong), headers=headers)
     assert (response.status_code, response.json()["detail"]) == (422, message)
+
+
+def test_who_accepts_a_stream_gets_the_runs_own_and_the_same_again(client: Client) -> None:
+    given = body("hello", state={"cart": [1]})
+    seen = []
+    for _ in range(2):
+        with client.http.stream("POST", "/api/v1/agent/runs", json=given, headers=STREAM) as response:
+            assert response.status_code == 200
+            seen.append([frame.data for frame in read_sse(response)])
+    first, again = seen
+    assert [event["type"] for event in (first[0], first[-1])] == ["RUN_STARTED", "RUN_FINISHED"]
+    assert first == again
+    assert Run.objects.get(thread_id=given["threadId"]).dialect == "run-agent-input"
+
+
+def test_ag_uis_rules_hold_at_its_own_address_and_where_it_is_named(client: Client) -> None:
+    said = [
+        OTHER | {"id": "s", "role": "system"},
+        USER,
+        OTHER,
+        USER | {"id": "v", "content": "x" * 20_000},
+    ]
+    for path in ("/api/v1/agent/ag-ui", "/api/v1/agent/runs?dialect=ag-ui"):
+        given = body(threadId=f"thread-{uuid4().hex}", messages=said)
+        response = post(client, given, path, headers={"Accept": "application/json"})
+        assert response.status_code == 202, response.text
+    refused = post(client, given | {"runId": "r"}, headers=STREAM)
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid_thread_id")
+
+
+def test_an_answer_to_an_interrupt_is_refused_by_name_and_not_dropped(client: Client) -> None:
+    answer = {"interruptId": "i", "status": "resolved", "payload": True}
+    response = post(client, body(resume=[answer]))
+    assert (response.status_code, response.json()["code"]) == (422, "resume_not_supported")
+    assert "/api/v1/agent/ag-ui" in response.json()["detail"]
 
 
 def test_the_first_broken_rule_in_the_seeds_order_is_told(client: Client) -> None:
@@ -158,11 +199,12 @@ def test_the_first_broken_rule_in_the_seeds_order_is_told(client: Client) -> Non
 
 
 def test_a_body_over_the_limit_is_refused_before_it_is_read(client: Client) -> None:
-    response = post(client, body("x" * 300_000))
-    assert (response.status_code, response.json()["detail"]) == (
-        413,
-        "RunAgentInput payload exceeds size limit",
-    )
+    for headers in ({}, STREAM):
+        response = post(client, body("x" * 300_000), headers=headers)
+        assert (response.status_code, response.json()["detail"]) == (
+            413,
+            "RunAgentInput payload exceeds size limit",
+        )
     exact = body("hi", forwardedProps={"model": "demo", "pad": ""})
     size = len(httpx.Request("POST", "http://x", json=exact).content)
     exact["forwardedProps"]["pad"] = "x" * (262_144 - size)
@@ -216,6 +258,47 @@ def test_the_answer_is_a_task_accepted_response(client: Client, path: str) -> No
     assert len(answer["taskId"]) == 32
     assert answer["created"].endswith("Z")
     assert client.run(given["runId"])["run_id"] == answer["taskId"]
+
+
+def test_at_seed_001s_address_a_thread_has_the_clients_own_name(
+    client: Client, make_client: Callable[..., Client]
+) -> None:
+    given = body("hello", threadId="thread-123")
+    assert post(client, given).json()["detail"] == "threadId must be a valid UUID"
+    first = post(client, given, "/api/v1/agent/run")
+    assert (first.status_code, first.json()["threadId"]) == (202, "thread-123"), first.text
+    client.wait_for(first.json()["taskId"], "completed")
+    assert post(client, given, "/api/v1/agent/run").json() == first.json()
+    shown = client.history("thread-123")["messages"]
+    assert [said["id"] for said in shown if said["role"] == "user"] == ["msg-001"]
+    forced = given | {"runId": "forced"}
+    path = "/api/v1/agent/run?dialect=run-agent-input"
+    assert post(client, forced, path).status_code == 202
+    assert Thread.objects.filter(owner=client.user).count() == 1
+    other = make_client()
+    assert post(other, given, "/api/v1/agent/run").status_code == 202  # a thread of its own
+    assert len(other.history("thread-123")["messages"]) >= 1
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("", "invalid_thread_id"),
+        ("x" * 201, "invalid_thread_id"),
+        (7, "invalid_request"),
+        (None, "invalid_request"),
+    ],
+)
+def test_a_threads_name_has_its_limits(client: Client, name: Any, code: str) -> None:
+    response = post(client, body(threadId=name), "/api/v1/agent/run")
+    assert (response.status_code, response.json()["code"]) == (422, code)
+
+
+def test_seed_000s_rules_hold_at_seed_001s_address(client: Client) -> None:
+    wrong = body(threadId="thread-123", messages=[USER, USER])
+    response = post(client, wrong, "/api/v1/agent/run", headers=STREAM)
+    message = "RunAgentInput.messages must contain exactly one user message"
+    assert (response.status_code, response.json()["detail"]) == (422, message)
 
 
 def test_a_hundred_parallel_posts_of_one_run_id_start_one_run(client: Client) -> None:

@@ -35,7 +35,7 @@ from config.errors import InvalidRequest
 
 NAME: Final = "ag-ui"
 OPENING: Final = b""
-LONGEST_TEXT: Final = 10_000
+LONGEST_TEXT: Final = 1_000_000
 MOST_IMAGES: Final = 8
 _SDK: Final = frozenset({"state", "tools", "context", "forwarded_props"})
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")

@@ -13,7 +13,7 @@ from agents.dialects import (
     runner,
     text,
 )
-from agents.dialects.base import AnsweringDialect, Dialect, wants_stream
+from agents.dialects.base import AnsweringDialect, Dialect
 from config.errors import InvalidRequest
 
 ANSWERING: Final[dict[str, AnsweringDialect]] = {
@@ -45,17 +45,18 @@ def dialect_named(name: str) -> Dialect:
     return found
 
 
-def recognise(body: dict[str, Any], *, accept: str) -> Dialect:
+def recognise(body: dict[str, Any]) -> Dialect:
     """The dialect whose required keys the body has, or at least some of them if no other has any.
 
-    Those of OpenAI's wires have addresses of their own, and `?dialect=` here.
+    Those of OpenAI's wires have addresses of their own, and `?dialect=` here. So has AG-UI, whose body is
+    a RunAgentInput that keeps other rules (DESIGN §11.4).
     InvalidRequest, naming the dialects, when none or several fit.
     """
     whole = [name for name, keys in _KEYS.items() if keys <= body.keys()]
     partly = [name for name, keys in _KEYS.items() if keys & body.keys()]
     for speaking in (whole, partly):
         if len(speaking) == 1:
-            return _profile(DIALECTS[speaking[0]], accept)
+            return DIALECTS[speaking[0]]
     raise InvalidRequest(
         "The body is no run that we know, or several at once: send model and text (text run), "
         "threadId, runId and messages (RunAgentInput), or input (Agent API). ?dialect= forces one.",
@@ -63,6 +64,19 @@ def recognise(body: dict[str, Any], *, accept: str) -> Dialect:
     )
 
 
-def _profile(dialect: Dialect, accept: str) -> Dialect:
-    """RunAgentInput of a client that reads the answer as a stream is AG-UI (DESIGN §11.4)."""
-    return ag_ui if dialect is run_agent_input and wants_stream(accept) else dialect
+def with_named_threads(dialect: Dialect) -> Dialect:
+    """The dialect as it is spoken at seed 001's address, where a thread has any name."""
+    return _NAMED_THREADS if dialect is run_agent_input else dialect
+
+
+class _NamedThreads:
+    """RunAgentInput as in seed 001's example, `thread-123`; all else is as in seed 000."""
+
+    OPENING: Final = run_agent_input.OPENING
+    parse = staticmethod(run_agent_input.parse_named)
+    streams = staticmethod(run_agent_input.streams)
+    accepted = staticmethod(run_agent_input.accepted)
+    encoder = staticmethod(run_agent_input.encoder)
+
+
+_NAMED_THREADS: Final[Dialect] = _NamedThreads()

@@ -1,4 +1,4 @@
-"""RunAgentInput, the strict profile (seed 000; specs/run-agent-input.md §1): one question a run.
+"""RunAgentInput by seed 000's own rules (specs/run-agent-input.md §1): one question a run.
 
 The seed's rules are checked in the order of its table, each with its exact message. What comes after
 the user message is context: a client that executed a tool sends its question again, followed by the
@@ -39,6 +39,7 @@ from config.errors import InvalidRequest
 NAME: Final = "run-agent-input"
 OPENING: Final = b""
 LONGEST_RUN_ID: Final = 128
+LONGEST_NAME: Final = 200  # of a thread that a client names (seed 001)
 MOST_MESSAGES: Final = 200
 LONGEST_TEXT: Final = 10_000
 MOST_IMAGES: Final = 8
@@ -149,6 +150,7 @@ class RunAgentInputBody(_Part):
     tools: Annotated[list[Tool], Field(max_length=MOST_TOOLS)] | None = None
     context: Annotated[list[Context], Field(max_length=MOST_CONTEXT)] | None = None
     forwardedProps: Any = None  # noqa: N815
+    resume: Any = None
     protocolVersion: Annotated[str, StringConstraints(max_length=32)] | None = None  # noqa: N815
 
 
@@ -158,6 +160,21 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
     The size of the body (rule 1) is checked before it is read, the signed URLs (rule 11) where the
     caller is known.
     """
+    thread_id = body.get("threadId")
+    if thread_id is not None and not _is_uuid(thread_id):
+        raise _broken("threadId must be a valid UUID", "invalid_thread_id")
+    return _parsed(body, request_id)
+
+
+def parse_named(body: dict[str, Any], *, request_id: str) -> RunRequest:
+    """The same where a thread has a name of the client's own, or a UUID (seed 001's example)."""
+    thread_id = body.get("threadId")
+    if isinstance(thread_id, str) and not 0 < len(thread_id) <= LONGEST_NAME:
+        raise _broken(f"threadId must have 1 to {LONGEST_NAME} characters", "invalid_thread_id")
+    return _parsed(body, request_id)
+
+
+def _parsed(body: dict[str, Any], request_id: str) -> RunRequest:
     _check_frame(body)
     try:
         asked = RunAgentInputBody.model_validate(body)
@@ -165,6 +182,8 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
         raise invalid_body("RunAgentInput", error, body) from None
     _check_messages(asked.messages)
     _check_tools(asked.tools or [])
+    if asked.resume:
+        raise _broken("resume is AG-UI's: POST it to /api/v1/agent/ag-ui", "resume_not_supported")
     props = asked.forwardedProps if isinstance(asked.forwardedProps, dict) else {}
     return RunRequest(
         dialect=NAME,
@@ -172,7 +191,7 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
         messages=tuple(map(_message, asked.messages)),
         request_id=request_id,
         known="same" if len(asked.messages) > 1 else "none",
-        thread_id=str(UUID(asked.threadId)),
+        **_thread(asked.threadId),
         client_run_id=asked.runId,
         parent_run_id=asked.parentRunId,
         tools=tuple(ClientTool(t.name, t.description, t.parameters) for t in asked.tools or ()),
@@ -185,11 +204,18 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
     )
 
 
+def _is_uuid(given: object) -> bool:
+    return isinstance(given, str) and _UUID.fullmatch(given) is not None
+
+
+def _thread(given: str) -> dict[str, Any]:
+    """The thread by its id, or by the client's own name."""
+    return {"thread_id": str(UUID(given))} if _is_uuid(given) else {"session": given}
+
+
 def _check_frame(body: dict[str, Any]) -> None:
-    """Rules 2 to 4, before anything is read that they bound."""
-    thread_id, run_id, messages = (body.get(key) for key in ("threadId", "runId", "messages"))
-    if thread_id is not None and not (isinstance(thread_id, str) and _UUID.fullmatch(thread_id)):
-        raise _broken("threadId must be a valid UUID", "invalid_thread_id")
+    """Rules 3 and 4, before anything is read that they bound."""
+    run_id, messages = body.get("runId"), body.get("messages")
     if isinstance(run_id, str) and len(run_id) > LONGEST_RUN_ID:
         raise _broken("runId exceeds length limit", "run_id_too_long")
     if isinstance(messages, list) and len(messages) > MOST_MESSAGES:

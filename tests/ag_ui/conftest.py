@@ -33,7 +33,7 @@ def open_agent(clients: Clients, client: Client, generation: str) -> Open:
     def make(**given: Any) -> RealClient:
         told = {
             "threadId": str(uuid4()),
-            "url": f"{client.url}/api/v1/agent/runs",
+            "url": f"{client.url}/api/v1/agent/ag-ui",
             "headers": {"Authorization": f"Bearer {client.token}"},
         }
         return clients.new(generation, **(told | given))

@@ -191,7 +191,7 @@ def test_a_runner_that_misbehaves_gives_a_stream_that_clients_take(open_agent: O
 
 
 def test_what_is_refused_is_refused_before_the_stream_in_words(open_agent: Open) -> None:
-    seen = open_agent().run(add=[user("x" * 10_001)], params=params())
+    seen = open_agent().run(add=[user("x" * 1_000_001)], params=params())
     assert seen["status"] == 422
     assert "too long" in str(seen["failure"])
     assert "xxxx" not in str(seen["failure"])

@@ -160,6 +160,7 @@ BODIES["runner"] = {
 }
 BODIES["run-agent-input"] = BODIES["ag-ui"] | {
     "threadId": "7c9e6679-7425-40de-944b-e07fc1f90ae7",
+    "resume": [],
     "messages": [{"id": "1", "role": "user", "content": [{"type": "text", "text": "a"}]}],
 }
 ODD = st.one_of(
