@@ -69,7 +69,8 @@ _SAID: Final = """
     coalesce(m.metadata->'tool_agent_output'->'result',
         m.metadata->'tool_agent_output'->'error') AS answer,
     m.metadata->'reasoning' AS reasoning,
-    CASE WHEN NOT m.metadata ? 'message_id' THEN m.metadata->'leading' END AS leading
+    CASE WHEN NOT m.metadata ? 'message_id' THEN m.metadata->'leading' END AS leading,
+    m.metadata->'content_layout' AS layout
 """
 _PAGE: Final = (
     f"SELECT run.thread_seq, m.run_id, m.seq, {_SAID}"
@@ -247,6 +248,7 @@ def _message(
     answer: Any,
     reasoning: list[dict[str, Any]] | None,
     leading: Any,
+    layout: list[int | None] | None,
 ) -> InputMessage:
     """A row as the client's own message of the same kind would be."""
     kept = tuple(reasoning or ())
@@ -266,6 +268,7 @@ def _message(
         content,
         client_id,
         attachments=tuple(msgspec.convert(file, Attachment) for file in files),
+        layout=tuple(layout or ()),
         tool_calls=tuple(msgspec.convert(call, AskedCall) for call in calls or ()),
         metadata={LEADING: leading} if leading else {},
         reasoning=kept,

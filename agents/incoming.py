@@ -32,9 +32,9 @@ _RUN: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 async def settled(request: RunRequest, *, owner_id: UUID, thread_id: UUID) -> RunRequest:
     """The request with its new messages only, their files checked and stored.
 
-    InvalidRequest for a file that is not the caller's (specs/run-agent-input.md §1, rule 11), for what
-    refers to nothing of theirs, and `parent_run_not_found` for an AG-UI `parentRunId` that names no run
-    of the thread.
+    InvalidRequest for a file that is not the caller's (specs/run-agent-input.md §1, rule 11), or gone,
+    for what refers to nothing of theirs, and `parent_run_not_found` for an AG-UI `parentRunId` that names
+    no run of the thread.
     """
     if request.known in ("tail", "whole"):
         request = await _gone_on(request, owner_id, thread_id)
@@ -195,6 +195,10 @@ async def _stored(upload: Upload, owner_id: UUID, request: RunRequest, thread_id
         )
     else:
         found = attachments.parse_signed_url(upload.url, owner_id=owner_id)
+        if not await attachments.exists(found.bucket, found.path):
+            raise InvalidRequest(
+                "binary content url names a file that is not there (NoSuchKey)", code="no_such_key"
+            )
     return Attachment(found.bucket, found.path, attachments.mime_type_of(found))
 
 
@@ -209,7 +213,7 @@ def metadata(request: RunRequest, run_id: UUID) -> list[str]:
 
 def _is_plain(said: InputMessage) -> bool:
     return said.role == "user" and not (
-        said.attachments or said.name or said.encrypted_value or said.metadata
+        said.attachments or said.layout or said.name or said.encrypted_value or said.metadata
     )
 
 
@@ -225,6 +229,8 @@ def _metadata(said: InputMessage, run_id: UUID) -> dict[str, Any]:
     if said.attachments:
         files = [msgspec.to_builtins(file) for file in said.attachments]
         found["user_message_attachments"] = files[0] if len(files) == 1 else files
+    if said.layout:
+        found["content_layout"] = list(said.layout)
     if said.tool_calls:
         found["tool_calls"] = [msgspec.to_builtins(call) for call in said.tool_calls]
     if said.role == "tool":

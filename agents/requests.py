@@ -11,6 +11,8 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
+from conversations.blocks import Layout
+
 ResultMode = Literal["xml_plaintext", "raw_passthrough", "auto"]
 OnBusy = Literal["enqueue", "reject", "interrupt"]
 OnDisconnect = Literal["continue", "cancel"]
@@ -58,8 +60,9 @@ class InputMessage(Struct, frozen=True, omit_defaults=True):
     """One message the client adds to the thread (specs/run-agent-input.md §1).
 
     `uploads` and what it `refers` to never reach the store: they become `attachments`, and the messages
-    that are meant, when the run is accepted. `reasoning` is what a model thought before its
-    `tool_calls`, in its provider's form; no client sends it.
+    that are meant, when the run is accepted. `layout` says how the attachments stood between the texts
+    (`conversations.blocks`). `reasoning` is what a model thought before its `tool_calls`, in its
+    provider's form; no client sends it.
     """
 
     role: Role
@@ -68,6 +71,7 @@ class InputMessage(Struct, frozen=True, omit_defaults=True):
     name: str | None = None
     attachments: tuple[Attachment, ...] = ()
     uploads: tuple[Upload, ...] = ()
+    layout: Layout = ()
     tool_calls: tuple[AskedCall, ...] = ()
     tool_call_id: str | None = None
     error: str | None = None

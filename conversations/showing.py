@@ -12,12 +12,15 @@ from uuid import UUID
 import msgspec
 
 from conversations import attachments
+from conversations.blocks import arranged
 from conversations.ui_schema import ui_schema_for
 
 Content = Literal["text", "blocks"]
 
 # Only what is shown leaves the database: a tool's result may be many times its message.
 RELEVANT: Final = """CASE
+    WHEN role = 'user' AND metadata ? 'content_layout' THEN jsonb_build_object(
+        'files', metadata -> 'user_message_attachments', 'layout', metadata -> 'content_layout')
     WHEN role = 'user' THEN metadata -> 'user_message_attachments'
     WHEN metadata #> '{worker_agent_output,ui_hints}' IS NOT NULL
         OR metadata #> '{tool_agent_output,ui_hints}' IS NOT NULL
@@ -26,7 +29,8 @@ END"""
 
 
 class Stored(NamedTuple):
-    """The columns of a message; `relevant` is a user's attachments, or the metadata with hints."""
+    """The columns of a message; `relevant` is a user's attachments (with the layout, if there is one),
+    or the metadata with hints."""
 
     message_id: UUID
     client_id: str | None
@@ -46,10 +50,10 @@ def shown(message: Stored, content: Content) -> dict[str, Any]:
         "content": message.content,
     }
     if message.role == "user":
-        files = _files(message)
+        files, layout = _sent(message)
         said["url"] = files[0]["url"] if files else None
         if content == "blocks":
-            said["content"] = _blocks(message.content, files)
+            said["content"] = _blocks(message.content, files, layout)
     else:
         said["uiSchema"] = _card(message)
     return said | {"timestamp": timestamp(message.created_at)}
@@ -66,16 +70,22 @@ def _card(message: Stored) -> dict[str, Any] | None:
     return ui_schema_for(msgspec.json.decode(message.relevant), message.role)
 
 
-def _blocks(text: str, files: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Seed 001's form: the text, if there is any, then the files."""
-    return [{"type": "text", "text": text}, *files] if text or not files else files
+def _blocks(text: str, files: list[dict[str, Any]], layout: Any) -> list[dict[str, Any]]:
+    """Seed 001's form: texts and files as they were sent."""
+    return [
+        {"type": "text", "text": block} if isinstance(block, str) else block
+        for block in arranged(text, files, layout)
+    ]
 
 
-def _files(message: Stored) -> list[dict[str, Any]]:
-    """The binary blocks, freshly signed; what is no attachment of ours is left out."""
+def _sent(message: Stored) -> tuple[list[dict[str, Any]], Any]:
+    """The binary blocks, freshly signed, and the layout; what is no attachment of ours is left out."""
     found = msgspec.json.decode(message.relevant) if message.relevant else None
+    layout = None
+    if isinstance(found, dict) and "layout" in found:
+        found, layout = found["files"], found["layout"]
     several = found if isinstance(found, list) else [found]
-    return [block for block in map(_block, several) if block]
+    return [block for block in map(_block, several) if block], layout
 
 
 def _block(attachment: Any) -> dict[str, Any] | None:

@@ -156,3 +156,112 @@ def test_a_repeated_post_whose_url_was_signed_anew_is_the_same_run(client: Clien
     finished(client, first)
     anew = client.history(thread_id)["messages"][0]["url"]
     assert post(client, anew, threadId=thread_id).json() == first.json()
+
+
+# --- blocks in their order ------------------------------------------------------------------------
+
+
+def text_block(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
+
+
+def binary(stored: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "binary", "mimeType": stored["mime_type"], "url": stored["url"]}
+
+
+def told(client: Client, thread_id: str) -> list[tuple[str, str]]:
+    """The blocks of the thread's first message: a text, or which file."""
+    blocks = client.history(thread_id, content="blocks")["messages"][0]["content"]
+    return [told_block(block) for block in blocks]
+
+
+def told_block(block: dict[str, Any]) -> tuple[str, str]:
+    if block["type"] == "text":
+        return "text", block["text"]
+    return block["mimeType"], block["url"].partition("?")[0]
+
+
+ORDERS = ["a1b", "1a2", "12a", "ab1", "ab", "1", "a12", "1a2b1"]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_blocks_come_back_as_they_were_sent(client: Client, order: str) -> None:
+    files = {name: uploaded(client, picture("PNG", (8, 8))) for name in "12" if name in order}
+    words = {"a": "第一段，\n两行", "b": "第二段 😀"}
+    blocks = [binary(files[one]) if one in files else text_block(words[one]) for one in order]
+    said = [{"id": "msg-001", "role": "user", "content": blocks}]
+    accepted = finished(client, post(client, messages=said))
+    thread_id = accepted["threadId"]
+    assert told(client, thread_id) == [told_block(block) for block in blocks]
+    plain = client.history(thread_id)["messages"][0]
+    assert plain["content"] == "\n".join(words[one] for one in order if one in words)
+    assert (plain["url"] is None) == (not files)
+    shown = client.http.get(f"/api/v1/agent/threads/{thread_id}").json()["messages"][0]["content"]
+    as_ag_ui = [part["type"] for part in shown] if isinstance(shown, list) else ["text"]
+    assert as_ag_ui == ["text" if one in words else "image" for one in order]
+
+
+def test_the_model_is_told_the_blocks_in_their_order_now_and_later(
+    client: Client, scripted: Callable[..., ScriptedModel], provider: FakeModel
+) -> None:
+    name = f"script:{uuid4().hex}"
+    provider.script(text("One."), text("Two."), name=name.removeprefix("script:"))
+    stored = uploaded(client, picture("PNG", (16, 16)))
+    model = vision(scripted, name, sees=True)
+    blocks = [text_block("before"), binary(stored), text_block("after")]
+    said = [{"id": "msg-001", "role": "user", "content": blocks}]
+    thread_id = finished(client, post(client, messages=said, model=model))["threadId"]
+    later = [{"id": "msg-002", "role": "user", "content": "and?"}]
+    finished(client, post(client, messages=later, model=model, threadId=thread_id, runId="later"))
+    for asked in provider.requests_for(name):
+        (shown,) = [one["content"] for one in asked.body["messages"] if isinstance(one["content"], list)]
+        assert [block.get("text", block["type"]) for block in shown] == ["before", "image_url", "after"]
+
+
+def test_seed_001s_example_is_taken_as_it_stands_with_a_url_of_ours(client: Client) -> None:
+    stored = uploaded(client, picture("JPEG", (8, 8)), "image/jpeg")
+    example = {
+        "threadId": "thread-123",
+        "runId": "run-456",
+        "messages": [
+            {
+                "id": "msg-1",
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": "帮我看看这张图"},
+                    {"type": "binary", "mimeType": "image/jpeg", "url": stored["url"]},
+                ],
+            }
+        ],
+    }
+    accepted = finished(client, client.http.post("/api/v1/agent/run", json=example))
+    said = Message.objects.get(run_id=accepted["taskId"], role="user")
+    kept = {key: stored[key] for key in ("bucket", "path", "mime_type")}
+    assert said.metadata["user_message_attachments"] == kept
+    (shown, *_) = client.history("thread-123", content="blocks")["messages"]
+    assert shown["id"] == "msg-1"
+    assert [told_block(block) for block in shown["content"]] == [
+        ("text", "帮我看看这张图"),
+        ("image/jpeg", stored["url"].partition("?")[0]),
+    ]
+
+
+# --- a file that is gone --------------------------------------------------------------------------
+
+
+def test_a_url_whose_file_is_gone_is_refused(client: Client) -> None:
+    thread_id = str(uuid4())
+    response = client.http.post(
+        "/api/v1/agent/attachments",
+        files={"file": ("a.png", picture("PNG", (8, 8)), "image/png")},
+        data={"threadId": thread_id},
+    )
+    url = response.json()["url"]
+    finished(client, post(client, url, threadId=thread_id))
+    assert client.http.delete(f"/api/v1/agent/threads/{thread_id}").status_code == 204
+    assert client.http.get(url[url.index("/storage/") :]).json()["error"] == "NoSuchKey"
+    elsewhere = str(uuid4())
+    refused = post(client, url, threadId=elsewhere)
+    assert (refused.status_code, refused.json()["code"]) == (422, "no_such_key")
+    assert "NoSuchKey" in refused.json()["detail"]
+    assert not Message.objects.filter(thread_id=elsewhere).exists()

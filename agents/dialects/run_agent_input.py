@@ -35,6 +35,7 @@ from agents.requests import (
     Upload,
 )
 from config.errors import InvalidRequest
+from conversations.blocks import Layout, layout_of
 
 NAME: Final = "run-agent-input"
 OPENING: Final = b""
@@ -280,6 +281,7 @@ def _message(message: Message) -> InputMessage:
                 message.id,
                 name=message.name,
                 uploads=tuple(_uploads(_images(message))),
+                layout=_layout(message),
                 encrypted_value=message.encryptedValue,
             )
         case AssistantMessage():
@@ -316,6 +318,11 @@ def _message(message: Message) -> InputMessage:
                 name=message.name,
                 encrypted_value=message.encryptedValue,
             )
+
+
+def _layout(message: UserMessage) -> Layout:
+    blocks = [] if isinstance(message.content, str) else message.content
+    return layout_of(block.text if isinstance(block, TextBlock) else None for block in blocks)
 
 
 def _uploads(images: Iterable[BinaryBlock]) -> Iterable[Upload]:

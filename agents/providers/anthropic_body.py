@@ -140,7 +140,15 @@ def _blocks(said: ChatMessage, names: Names) -> list[Body]:
             thoughts = [kept.block for kept in said.reasoning if kept.wire == WIRE]
             return [*thoughts, *words, *(_call(call, names) for call in said.tool_calls)]
         case _:
-            return [*map(_image, said.images), *words]
+            return [_block(block) for block in said.blocks if not _is_blank(block)]
+
+
+def _is_blank(block: str | ImagePart) -> bool:
+    return isinstance(block, str) and not block.strip()
+
+
+def _block(block: str | ImagePart) -> Body:
+    return _text(block) if isinstance(block, str) else _image(block)
 
 
 def _text(text: str) -> Body:

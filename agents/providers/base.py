@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from agents.requests import Effort as Effort
 from agents.requests import Generation
+from conversations.blocks import Layout, arranged
 from conversations.events import Usage
 
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "refusal", "invalid_tool_call"]
@@ -107,7 +108,8 @@ class ChatMessage(Struct, frozen=True):
     """One message as a model sees it, whatever the provider's wire.
 
     A `tool` message answers the call `tool_call_id`; an `assistant` message may carry the calls it
-    made and the reasoning that its provider wants back.
+    made and the reasoning that its provider wants back. `layout` says where the images of a `user`
+    message stand between its texts (`conversations.blocks`).
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -116,6 +118,12 @@ class ChatMessage(Struct, frozen=True):
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
     reasoning: tuple[ReasoningBlock, ...] = ()
+    layout: Layout = ()
+
+    @property
+    def blocks(self) -> list[str | ImagePart]:
+        """The texts that are not empty and the images, as they were sent."""
+        return [block for block in arranged(self.content, self.images, self.layout) if block]
 
 
 class ToolSpec(Struct, frozen=True):

@@ -111,7 +111,7 @@ def _parts(said: ChatMessage, names: Names, called: dict[str, str]) -> list[Body
         case "assistant":
             return _answer(said, names)
         case _:
-            return [*map(_image, said.images), *([{"text": said.content}] if said.content else [])]
+            return [{"text": one} if isinstance(one, str) else _image(one) for one in said.blocks]
 
 
 def _answer(said: ChatMessage, names: Names) -> list[Body]:

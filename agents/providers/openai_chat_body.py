@@ -85,11 +85,11 @@ def _messages(messages: Iterable[ChatMessage], names: Names) -> Iterator[Body]:
         if said.role == "tool":
             shown += said.images
         elif shown:
-            yield {"role": "user", "content": _content(_SHOWN, shown)}
+            yield {"role": "user", "content": _content([_SHOWN, *shown])}
             shown = ()
         yield _message(said, names)
     if shown:
-        yield {"role": "user", "content": _content(_SHOWN, shown)}
+        yield {"role": "user", "content": _content([_SHOWN, *shown])}
 
 
 def _message(said: ChatMessage, names: Names) -> Body:
@@ -97,7 +97,7 @@ def _message(said: ChatMessage, names: Names) -> Body:
     if said.role == "tool":
         return message | {"tool_call_id": said.tool_call_id}
     if said.images:
-        message["content"] = _content(said.content, said.images)
+        message["content"] = _content(said.blocks)
     if said.tool_calls:
         message["content"] = said.content or None
         message["tool_calls"] = [_tool_call(call, names) for call in said.tool_calls]
@@ -106,9 +106,14 @@ def _message(said: ChatMessage, names: Names) -> Body:
     return message
 
 
-def _content(text: str, images: tuple[ImagePart, ...]) -> list[Body]:
-    words = [{"type": "text", "text": text}] if text else []
-    return [*words, *({"type": "image_url", "image_url": {"url": url_of(image)}} for image in images)]
+def _content(blocks: Iterable[str | ImagePart]) -> list[Body]:
+    return [_block(block) for block in blocks]
+
+
+def _block(block: str | ImagePart) -> Body:
+    if isinstance(block, str):
+        return {"type": "text", "text": block}
+    return {"type": "image_url", "image_url": {"url": url_of(block)}}
 
 
 def url_of(image: ImagePart) -> str:

@@ -80,8 +80,11 @@ def _call(call: ToolCall, names: Names) -> Body:
 
 
 def _content(said: ChatMessage) -> list[Body]:
-    words = [{"type": "input_text", "text": said.content}] if said.content or not said.images else []
-    return [*words, *map(_image, said.images)]
+    return [_block(block) for block in said.blocks or [""]]
+
+
+def _block(block: str | ImagePart) -> Body:
+    return {"type": "input_text", "text": block} if isinstance(block, str) else _image(block)
 
 
 def _image(image: ImagePart) -> Body:

@@ -45,7 +45,8 @@ def _paired(said: Sequence[InputMessage], answered: set[str | None]) -> Iterator
     for message in said:
         match message.role:
             case "user" | "system":
-                yield ChatMessage(message.role, message.content, tuple(map(_image, message.attachments)))
+                images = tuple(map(_image, message.attachments))
+                yield ChatMessage(message.role, message.content, images, layout=message.layout)
             case "developer":
                 yield ChatMessage("system", message.content)
             case "assistant":

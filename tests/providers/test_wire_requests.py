@@ -174,9 +174,9 @@ def test_a_conversation_as_anthropic_messages() -> None:
             {
                 "role": "user",
                 "content": [
+                    {"type": "text", "text": "Look."},
                     {"type": "image", "source": pixel},
                     {"type": "image", "source": linked},
-                    {"type": "text", "text": "Look."},
                 ],
             },
             {
@@ -247,7 +247,7 @@ def test_a_conversation_as_gemini_generate_content() -> None:
     assert first_form("gemini.generate_content", CONVERSATION) == {
         "systemInstruction": {"parts": [{"text": "Be brief."}]},
         "contents": [
-            {"role": "user", "parts": [pixel, linked, {"text": "Look."}]},
+            {"role": "user", "parts": [{"text": "Look."}, pixel, linked]},
             {
                 "role": "model",
                 "parts": [

@@ -22,6 +22,7 @@ TRANSPORT = ("rest_framework", "channels", "django.http")
 TRANSPORT_ROOMS = {"config", "views", "consumers", "urls", "admin"}
 ALONE = (
     "agents/requests.py",
+    "conversations/blocks.py",
     "conversations/events.py",
     "conversations/identifiers.py",
     "conversations/ui_nodes.py",

@@ -14,6 +14,7 @@ import msgspec
 from agents.dialects.agui import ending, names
 from agents.dialects.agui.fold import put_beside_call
 from conversations import events
+from conversations.blocks import arranged
 from conversations.ui_schema import ui_schema_for
 
 Wire = dict[str, Any]
@@ -137,9 +138,13 @@ def _reasoned_id(row: StoredRow) -> str:
 def _user_content(row: StoredRow, sign: Sign) -> str | list[Wire]:
     files = row.metadata.get("user_message_attachments") or []
     images = [_image(file, sign) for file in ([files] if isinstance(files, dict) else files)]
-    if not images:
+    layout = row.metadata.get("content_layout")
+    if not images and not layout:
         return row.content
-    return [*([{"type": "text", "text": row.content}] if row.content else []), *images]
+    return [
+        {"type": "text", "text": block} if isinstance(block, str) else block
+        for block in arranged(row.content, images, layout)
+    ]
 
 
 def _image(file: Wire, sign: Sign) -> Wire:
