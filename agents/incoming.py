@@ -33,8 +33,8 @@ async def settled(request: RunRequest, *, owner_id: UUID, thread_id: UUID) -> Ru
     """The request with its new messages only, their files checked and stored.
 
     InvalidRequest for a file that is not the caller's (specs/run-agent-input.md §1, rule 11), or gone,
-    for what refers to nothing of theirs, and `parent_run_not_found` for an AG-UI `parentRunId` that names
-    no run of the thread.
+    for what refers to nothing of theirs, and `parent_run_not_found` for an AG-UI `parentRunId` that
+    names no run of the thread.
     """
     if request.known in ("tail", "whole"):
         request = await _gone_on(request, owner_id, thread_id)

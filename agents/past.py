@@ -18,6 +18,7 @@ from agents.runners.base import RunContext, RunFailure, ToolOutcome
 from agents.runners.conversation import chat_messages
 from agents.runners.injection import injected_context
 from agents.runners.system_message import system_message
+from agents.runners.thinkingml import form_for
 from agents.runners.tokens import estimate, of_messages, of_tools
 from agents.runners.window import history_budget, window
 from agents.summary import Summarised, as_message, reach
@@ -47,11 +48,10 @@ class Past:
         say: Callable[[Fact], None],
     ) -> None:
         request = claim.request
-        state = request.state
         self._claim, self._chosen, self._host = claim, chosen, host
         self._findings, self._say = findings, say
         self._prompts = prompts
-        self._system = self._told(state)
+        self._system = self._told(request.state)
         clients = [ToolSpec(tool.name, tool.description, tool.parameters) for tool in request.tools]
         self._fixed = of_tools((*clients, *host.tools)) + estimate(self._system)
         self._fixed += estimate(injected_context(findings, source="agent_run"))
@@ -120,8 +120,9 @@ class Past:
     def _told(self, state: Any) -> str:
         """The system message with this state."""
         asked = self._claim.request
+        form, instructions = form_for(asked.result_mode), asked.instructions
         return system_message(
-            self._prompts, asked.tools, asked.context, state, instructions=asked.instructions
+            self._prompts, asked.tools, asked.context, state, form=form, instructions=instructions
         )
 
     async def _older(self, budget: int) -> tuple[tuple[ChatMessage, ...], tuple[InputMessage, ...]]:

@@ -24,6 +24,7 @@ from agents.rerunning import MARK, rerun
 from agents.run_events import rows, state_told, stored_events
 from agents.run_timeline import run_time, svg
 from agents.runners.system_message import system_message
+from agents.runners.thinkingml import form_for
 from agents.trying import PERMISSION
 from config.database import run_sync
 from config.errors import ParleyError
@@ -265,8 +266,9 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):
         if not unfilled:
             prompts = wording.filled(prompts, run.prompt_values or {})
         state = state_told(run.pk) if asked.state is None else asked.state
+        form, instructions = form_for(asked.result_mode), asked.instructions
         told = system_message(
-            prompts, asked.tools, asked.context, state, instructions=asked.instructions
+            prompts, asked.tools, asked.context, state, form=form, instructions=instructions
         )
         note = format_html("<p>{}</p>", _UNFILLED) if unfilled else ""
         return format_html('{}<pre class="whitespace-pre-wrap">{}</pre>', note, told or "–")

@@ -176,10 +176,8 @@ def completion(**more: str) -> dict[str, Any]:
 def data(**call: str) -> dict[str, Any]:
     content = [{"type": "data", "data": {"call_id": "c1", "name": "f", "arguments": "{}"} | call}]
     said = [{"type": "text", "text": "hi"}]
-    return {
-        "model": "demo",
-        "input": [{"role": "user", "content": said}, {"type": "function_call", "content": content}],
-    }
+    asked = {"role": "user", "content": said}
+    return {"model": "demo", "input": [asked, {"type": "function_call", "content": content}, asked]}
 
 
 @pytest.mark.parametrize(

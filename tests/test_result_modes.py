@@ -8,10 +8,12 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from pytest_django import Settings
 
 from agents.runners.thinkingml import Repair, validate_thinkingml
+from agents.runners.thinkingml.form import FORM
 from prompts import app_settings
-from tests.client import Client, ScriptedModel, Seen, reply
+from tests.client import Client, ScriptedModel, Seen, read_sse, reply
 from tests.fake_model import DONE, Answer, End, FakeModel, Finish, Step, text
 from tests.pure.thinkingml.test_thinkingml import PHASE, REPLY, answer
 from tests.pure.thinkingml.test_thinkingml_repair import wrap
@@ -161,6 +163,78 @@ def test_a_run_cancelled_in_the_middle_leaves_whole_thinkingml(
     assert validate_thinkingml(reply(frames)) is None
     messages = client.history(accepted["conversation_id"])["messages"]
     assert messages[-1]["content"] == reply(frames)
+
+
+# --- what the model is told -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_told"), [("xml_plaintext", True), ("auto", True), ("raw_passthrough", False)]
+)
+def test_the_model_is_told_the_form_in_the_modes_that_need_it(
+    modes: Modes, provider: FakeModel, mode: str, is_told: bool
+) -> None:
+    model = script(provider, text(REPLY))
+    modes.run(mode, model)
+    (asked,) = provider.requests_for(model)
+    system = asked.body["messages"][0]["content"]
+    assert ("ThinkingML v4.5" in system, system.count(FORM)) == (is_told, int(is_told))
+
+
+def test_a_form_that_a_model_copies_is_valid() -> None:
+    """The example within what the model is told."""
+    begin, end = FORM.index("<thinking>"), FORM.index("</final>") + len("</final>")
+    assert validate_thinkingml(FORM[begin:end]) is None
+
+
+def test_passing_everything_through_tells_no_form(modes: Modes, provider: FakeModel) -> None:
+    model = script(provider, text(REPLY))
+    app_settings.change("prompt_mode", "passthrough", by=None)
+    app_settings.forget()
+    try:
+        modes.run("xml_plaintext", model)
+    finally:
+        app_settings.change("prompt_mode", "server", by=None)
+        app_settings.forget()
+    (asked,) = provider.requests_for(model)
+    assert "ThinkingML" not in json.dumps(asked.body)
+
+
+QUESTIONS = [
+    "卧推怎么做？",
+    "Which exercises train my chest?",
+    "say <b>hi</b> &amp; <final> </thinking>",
+    "x",
+]
+
+
+@pytest.mark.parametrize("mode", ["xml_plaintext", "auto"])
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_offline_model_speaks_thinkingml_that_needs_no_repair(
+    client: Client, question: str, mode: str
+) -> None:
+    accepted = client.start(question, result_mode=mode)
+    frames = client.watch(accepted["run_id"])
+    assert (frames[-1].event, frames[-1].data["metadata"]["thinkingml"]) == ("completed", "ok")
+    said = reply(frames)
+    assert (validate_thinkingml(said), "格式修复" in said) == (None, False)
+    assert said.startswith('<thinking>\n<phase id="1">\n<title>')
+    assert len([frame for frame in frames if frame.event == "content_delta"]) > 20
+
+
+def test_the_offline_models_thinkingml_streams_while_the_run_goes_on(
+    client: Client, settings: Settings
+) -> None:
+    settings.DEMO_TOKEN_S = 0.1
+    accepted = client.start("卧推怎么做？", result_mode="xml_plaintext")
+    path = f"/api/v1/agent/runs/{accepted['run_id']}/events"
+    with client.http.stream("GET", path) as response:
+        deltas = (frame for frame in read_sse(response) if frame.event == "content_delta")
+        begun = "".join(next(deltas).data["delta"] for _ in range(3))
+        assert client.run(accepted["run_id"])["status"] == "running"
+    assert begun.startswith("<thinking>")
+    settings.DEMO_TOKEN_S = 0
+    client.wait_for(accepted["run_id"], "completed")
 
 
 # --- auto -----------------------------------------------------------------------------------------

@@ -48,8 +48,8 @@ def dialect_named(name: str) -> Dialect:
 def recognise(body: dict[str, Any]) -> Dialect:
     """The dialect whose required keys the body has, or at least some of them if no other has any.
 
-    Those of OpenAI's wires have addresses of their own, and `?dialect=` here. So has AG-UI, whose body is
-    a RunAgentInput that keeps other rules (DESIGN §11.4).
+    Those of OpenAI's wires have addresses of their own, and `?dialect=` here. So has AG-UI, whose body
+    is a RunAgentInput that keeps other rules (DESIGN §11.4).
     InvalidRequest, naming the dialects, when none or several fit.
     """
     whole = [name for name, keys in _KEYS.items() if keys <= body.keys()]

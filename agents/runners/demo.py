@@ -14,7 +14,14 @@ from typing import Any, Final
 from django.conf import settings
 
 from agents.requests import ToolUse
-from agents.runners import demo_cards, demo_images, demo_shows, demo_tools
+from agents.runners import (
+    demo_cards,
+    demo_images,
+    demo_shows,
+    demo_thinkingml,
+    demo_tools,
+    thinkingml,
+)
 from agents.runners.base import CHINESE, Host, RunContext, ToolOutcome
 from agents.runners.demo_answers import formed
 from conversations import events
@@ -59,7 +66,7 @@ class DemoRunner:
                     yield fact
                 exercises = _results(outcome)
             answers = [compose(demo_shows.plain(context.question), exercises)]
-        count, answer = 0, "\n\n".join(filter(None, answers))
+        count, answer = 0, _written("\n\n".join(filter(None, answers)), context, exercises)
         for token in tokens(answer):
             await asyncio.sleep(settings.DEMO_TOKEN_S)
             count += 1
@@ -68,6 +75,14 @@ class DemoRunner:
             body = events.MessageBody(context.message_id, "assistant", answer, ui_hints=hints)
             yield events.MessageCompleted(body)
         yield events.RunCompleted("stop", _usage(context, count))
+
+
+def _written(answer: str, context: RunContext, exercises: list[dict[str, Any]]) -> str:
+    """The answer in the form that the run's mode asks for."""
+    if not thinkingml.is_asked(context.request.result_mode):
+        return answer
+    chinese = bool(CHINESE.search(context.question))
+    return demo_thinkingml.reply(answer, context.question, exercises, chinese=chinese)
 
 
 async def _card(

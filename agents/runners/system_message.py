@@ -33,11 +33,15 @@ def system_message(
     context: Sequence[ContextItem] = (),
     state: Any = None,
     *,
+    form: str = "",
     instructions: str = "",
 ) -> str:
-    """The system message of a run, its parts a blank line apart; "" when there is none."""
+    """The system message of a run, its parts a blank line apart; "" when there is none.
+
+    `form` is what the model is told of the form of its reply; not where it is told no prompts of ours.
+    """
     told = (build_tools_prompt(tools), build_context_prompt(context), build_state_prompt(state))
-    parts = (prompts, instructions, *told)
+    parts = (prompts, form if prompts else "", instructions, *told)
     return "\n\n".join(part for part in parts if part)
 
 

@@ -201,7 +201,7 @@ def test_what_we_have_said_ourselves_does_not_come_in_again() -> None:
         ({"messages": [USER | {"content": 5}]}, "content"),
         ({"messages": [USER | {"content": [{"type": "text", "text": {"secret-words": 1}}]}]}, "text"),
         ({"messages": [{"id": "t", "role": "tool", "content": "secret-words"}]}, "toolCallId"),
-        ({"messages": [USER | {"content": "secret-words" * 900}]}, "too long"),
+        ({"messages": [USER | {"content": "secret-words" * 90_000}]}, "too long"),
         ({"resume": [{"interruptId": "i", "status": "secret-words"}]}, "status"),
         ({"tools": [{"name": "x"}] * 1_001}, "tools"),
     ],
