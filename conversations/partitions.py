@@ -90,9 +90,11 @@ FROM pg_inherits JOIN pg_class child ON child.oid = inhrelid
 WHERE inhparent = to_regclass(%s) AND pg_get_expr(child.relpartbound, child.oid) <> 'DEFAULT'
 """
 _QUOTED: Final = re.compile(r"'([^']+)'")
+# Read from the catalogue: to_regclass remembers what was missing before the lock was waited for.
 _MISSING: Final = """
 SELECT name FROM unnest(%s::text[]) AS name
-WHERE to_regclass(name) IS NULL AND to_regclass(%s) IS NOT NULL
+WHERE NOT EXISTS (SELECT FROM pg_class WHERE relname = name AND pg_table_is_visible(oid))
+    AND to_regclass(%s) IS NOT NULL
 """
 _OCCUPIED: Final = f"""
 SELECT pg_relation_size('{DEFAULT}') > %s

@@ -147,6 +147,7 @@ def test_upkeep_ends_what_an_analyst_holds_too_long_and_nothing_else(
 @pytest.fixture
 def plain_owner(database: None) -> Iterator[str]:
     """The application's role where it is no superuser, in a database whose PUBLIC may take locks."""
+    analysts.narrow_public()
     name = f"owner_{uuid4().hex[:12]}"
     rows_of = "ALL TABLES IN SCHEMA public"
     with connection.cursor() as cursor:
