@@ -52,20 +52,21 @@ _START: Final = """
 WITH thread AS (
     INSERT INTO conversations_thread (id, owner_id, title, last_seq, updated_at, head_run_id)
     VALUES (%(thread_id)s, %(owner_id)s, %(title)s, %(count)s,
-        CASE WHEN %(stored)s THEN statement_timestamp() ELSE to_timestamp(0) END, %(run_id)s)
+        CASE WHEN %(stored)s THEN statement_timestamp() ELSE to_timestamp(0) END,
+        CASE WHEN %(stored)s THEN %(run_id)s::uuid END)
     ON CONFLICT (id) DO UPDATE SET
         last_seq = conversations_thread.last_seq + %(count)s,
         updated_at = CASE WHEN %(stored)s THEN statement_timestamp()
             ELSE conversations_thread.updated_at END,
         title = CASE WHEN conversations_thread.last_seq = 0 AND conversations_thread.title = ''
             THEN excluded.title ELSE conversations_thread.title END,
-        head_run_id = excluded.head_run_id,
+        head_run_id = coalesce(excluded.head_run_id, conversations_thread.head_run_id),
         fork_run_id = CASE WHEN %(continues)s::uuid <> coalesce(conversations_thread.head_run_id, (
             SELECT id FROM conversations_run WHERE thread_id = %(thread_id)s
             ORDER BY thread_seq DESC, id DESC LIMIT 1
-        )) THEN excluded.head_run_id ELSE conversations_thread.fork_run_id END
+        )) THEN %(run_id)s::uuid ELSE conversations_thread.fork_run_id END
         WHERE conversations_thread.owner_id = excluded.owner_id
-    RETURNING id, last_seq - %(count)s AS base, coalesce(fork_run_id = head_run_id, false) AS forks
+    RETURNING id, last_seq - %(count)s AS base, coalesce(fork_run_id = %(run_id)s::uuid, false) AS forks
 ), run AS (
     INSERT INTO conversations_run (id, owner_id, thread_id, thread_seq, continues_run_id,
         client_run_id, request_digest, request_id, dialect, model, request, deadline_at, deadline_s,

@@ -98,7 +98,7 @@ async def _where_asked(caller: Caller, asked: RunRequest) -> RunRequest:
     interrupt = await interrupts.find(approvals.interrupt_id_of(asked.answers[0].interrupt_id))
     if interrupt is None or interrupt.owner_id != caller.user_id:
         raise approvals.approval_not_found()
-    return replace(asked, thread_id=str(interrupt.thread_id))
+    return replace(asked, thread_id=str(interrupt.thread_id), continues=interrupt.run_id.hex)
 
 
 async def _row(response_id: str, caller: Caller) -> RunRow:

@@ -73,7 +73,7 @@ SELECT thread.fork_run_id IS NOT NULL, thread.head_run_id, run.id, run.client_ru
     message.metadata->'tool_agent_output'->>'asked_in', message.metadata->'{LEADING}',
     message.metadata->'user_message_attachments', message.metadata ? 'awaits'
 FROM conversations_thread thread
-LEFT JOIN conversations_run run ON run.thread_id = thread.id {{of_branch}}
+LEFT JOIN conversations_run run ON run.thread_id = thread.id AND run.stored {{of_branch}}
 LEFT JOIN LATERAL (
     SELECT id, client_id, role, metadata, seq, length(btrim(content, {_BLANKS})) AS size,
         CASE WHEN metadata ? 'message_id' THEN '' ELSE content END AS text,
@@ -181,12 +181,13 @@ FROM (
     WHERE id = %(thread_id)s AND fork_run_id IS NOT NULL
     UNION SELECT (
         SELECT before.id FROM conversations_run before WHERE before.thread_id = fork.thread_id
-            AND (before.thread_seq, before.id) < (fork.thread_seq, fork.id)
+            AND before.stored AND (before.thread_seq, before.id) < (fork.thread_seq, fork.id)
         ORDER BY before.thread_seq DESC, before.id DESC LIMIT 1
     ) FROM conversations_run fork
-    WHERE fork.thread_id = %(thread_id)s AND fork.continues_run_id IS NOT NULL
+    WHERE fork.thread_id = %(thread_id)s AND fork.continues_run_id IS NOT NULL AND fork.stored
 ) ends JOIN conversations_run tip ON tip.id = ends.id
-WHERE NOT EXISTS (SELECT FROM conversations_run later WHERE later.continues_run_id = tip.id)
+WHERE tip.stored AND NOT EXISTS (
+    SELECT FROM conversations_run later WHERE later.continues_run_id = tip.id AND later.stored)
 ORDER BY tip.thread_seq DESC, tip.id DESC LIMIT {MOST_TIPS}
 """
 

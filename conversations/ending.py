@@ -75,7 +75,7 @@ WITH place AS (
         cached_tokens = %(cached_tokens)s, reasoning_tokens = %(reasoning_tokens)s,
         cache_write_tokens = %(cache_write_tokens)s, cost_usd = %(cost_usd)s,
         unpriced_tokens = %(unpriced_tokens)s, model_usage = %(model_usage)s::jsonb,
-        state = %(state)s::jsonb,
+        state = CASE WHEN stored THEN %(state)s::jsonb END,
         first_token_at = to_timestamp(%(first_token_at_ms)s::float8 / 1000)
     FROM place WHERE conversations_run.id = %(run_id)s AND thread_id = place.id
         AND fence = %(fence)s AND status IN ('queued', 'running')

@@ -68,6 +68,25 @@ _UNSTORE: Final = """
 UPDATE conversations_run SET stored = false, folded = false
 WHERE id = %(run_id)s AND owner_id = %(owner_id)s AND stored RETURNING thread_id
 """
+# The branch that it began begins with the next run now, and the shown one ends with the run before.
+_FORK_ON: Final = """
+UPDATE conversations_run next SET continues_run_id = gone.continues_run_id
+FROM conversations_run gone
+WHERE gone.id = %(run_id)s AND gone.continues_run_id IS NOT NULL AND next.continues_run_id IS NULL
+    AND next.id = (
+        SELECT after.id FROM conversations_run after WHERE after.thread_id = gone.thread_id
+            AND (after.thread_seq, after.id) > (gone.thread_seq, gone.id) AND after.stored
+        ORDER BY after.thread_seq, after.id LIMIT 1)
+"""
+_HEAD_BACK: Final = """
+UPDATE conversations_thread thread SET head_run_id = (
+    SELECT before.id FROM conversations_run before, conversations_branch(%(run_id)s) stretch
+    WHERE before.thread_id = thread.id AND before.stored
+        AND (before.thread_seq, before.id) >= (stretch.first_seq, stretch.first_id)
+        AND (before.thread_seq, before.id) <= (stretch.last_seq, stretch.last_id)
+    ORDER BY before.thread_seq DESC, before.id DESC LIMIT 1)
+WHERE thread.head_run_id = %(run_id)s
+"""
 _FIRST_SAID: Final = """
 SELECT content FROM conversations_message
 WHERE {of} = %s AND role = 'user' AND seq IS NOT NULL ORDER BY seq LIMIT 1
@@ -97,6 +116,8 @@ async def delete(run_id: UUID, *, owner_id: UUID) -> bool:
         row = await (await connection.execute(_UNSTORE, asked)).fetchone()
         if row is None:
             return False
+        await connection.execute(_FORK_ON, asked)
+        await connection.execute(_HEAD_BACK, asked)
         old = await (await connection.execute(_FIRST_SAID.format(of="run_id"), (run_id,))).fetchone()
         for table in ("conversations_message", "conversations_interrupt"):
             await connection.execute(f"DELETE FROM {table} WHERE run_id = %s", (run_id,))

@@ -443,6 +443,41 @@ def test_a_conversation_goes_on_past_what_was_not_stored(sdk: OpenAI, ask: Ask) 
     assert spoken(sent()[2]) == [("user", "1?"), ("assistant", "One."), ("user", "3?")]
 
 
+def test_what_is_not_stored_makes_no_branch_for_others(sdk: OpenAI, client: Client, ask: Ask) -> None:
+    model, sent = ask(*(text(word) for word in ("One.", "Two.", "Aside.", "Three.", "Four.")))
+    named = f"talk {uuid4().hex}"
+    first = sdk.responses.create(model=model, input="1?", conversation=named)
+    second = sdk.responses.create(model=model, input="2?", previous_response_id=first.id)
+    aside: Any = {"previous_response_id": first.id, "store": False}
+    sdk.responses.create(model=model, input="aside?", **aside)
+    told = client.history(named)["messages"]
+    assert [one["content"] for one in told] == ["1?", "One.", "2?", "Two."]
+    sdk.responses.create(model=model, input="3?", conversation=named)
+    sdk.responses.create(model=model, input="4?", previous_response_id=second.id)
+    said = [("user", "1?"), ("assistant", "One.")]
+    assert spoken(sent()[2]) == [*said, ("user", "aside?")]
+    said += [("user", "2?"), ("assistant", "Two.")]
+    assert spoken(sent()[3]) == [*said, ("user", "3?")]
+    assert spoken(sent()[4]) == [*said, ("user", "4?")]
+
+
+def test_the_branch_of_a_deleted_response_goes_on_without_it(sdk: OpenAI, ask: Ask) -> None:
+    model, sent = ask(*(text(word) for word in ("One.", "Two.", "Other.", "More.", "Most.")))
+    first = sdk.responses.create(model=model, input="1?")
+    sdk.responses.create(model=model, input="2?", previous_response_id=first.id)
+    other = sdk.responses.create(model=model, input="other?", previous_response_id=first.id)
+    more = sdk.responses.create(model=model, input="more?", previous_response_id=other.id)
+    sdk.responses.delete(other.id)
+    sdk.responses.create(model=model, input="most?", previous_response_id=more.id)
+    assert spoken(sent()[4]) == [
+        ("user", "1?"),
+        ("assistant", "One."),
+        ("user", "more?"),
+        ("assistant", "More."),
+        ("user", "most?"),
+    ]
+
+
 def test_a_conversation_whose_beginning_was_not_stored_has_a_title(sdk: OpenAI, client: Client) -> None:
     named = uuid4().hex
     sdk.responses.create(model="demo", input="secret", conversation=named, store=False)
