@@ -178,7 +178,7 @@ def check_requests(asked: list[dict[str, Any]]) -> None:
     """The image is shown; signed thoughts come back in the same run and in the one that goes on."""
     assert len(asked) == 3
     assert all(fake_anthropic.faults(body) == [] for body in asked)
-    assert asked[0]["messages"][0]["content"][0]["type"] == "image"
+    assert [part["type"] for part in asked[0]["messages"][0]["content"]] == ["text", "image"]
     assert asked[1]["messages"][1]["content"][0] == SIGNED
     thoughts = [
         part for turn in asked[2]["messages"] for part in turn["content"] if part["type"] == "thinking"
