@@ -3,8 +3,9 @@
 It lists what the SDK's own runtime does (git ba12a8b, 30 May 2026): every text with its nulls, keys
 that nobody asked for, and runners that are none; with `june` as the SDK of June 2026 (git b6a9677).
 Its one runner `plugin:old/probe/default` (`…/june`) does what the run's text says: `length`, `say …`,
-`snapshots …`, `final DRAFT|WHOLE`, `state KEY VALUE` (said, then read), `sleep`, `call ACTION JSON`,
-`rubbish`, `die`, `big N`, `flood N`, `unknown` (the actions it was asked for and does not have).
+`snapshots …`, `final DRAFT|WHOLE`, `state KEY VALUE` (said, then read), `tool`, `fail`, `sleep`,
+`call ACTION JSON`, `rubbish`, `die`, `big N`, `flood N`, `unknown` (the actions it was asked for and
+does not have).
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ CAPABILITIES = {
 }
 PERMISSIONS = {
     "models": ["invoke", "stream"],
-    "tools": [],
-    "knowledge_bases": [],
+    "tools": ["detail", "call"],
+    "knowledge_bases": ["list", "retrieve"],
     "history": ["page"],
     "events": [],
     "artifacts": ["metadata", "read"],
     "storage": ["plugin"],
-    "files": [],
+    "files": ["config", "knowledge"],
     "platform_api": [],
 }
 CONFIG = [
@@ -59,8 +60,29 @@ CONFIG = [
         "default": "calm",
         "options": None,
         "show_if": {"field": "tone", "operator": "eq", "value": None},
+    },
+    {
+        "name": "speed",
+        "type": "select",
+        "label": texts("Speed", "速度"),
+        "description": None,
+        "required": True,
+        "default": "fast",
+        "options": [{"name": "fast", "label": {"en_US": "Fast", "zh_Hans": "快"}}],
+        "show_if": None,
+    },
+]
+WRITTEN = [
+    {
+        "name": "speed",
+        "type": "select",
+        "label": {"en_US": "Speed", "zh_Hans": "速度"},
+        "required": True,
+        "default": "fast",
+        "options": [{"name": "fast", "label": {"en_US": "Fast", "zh_Hans": "快"}}],
     }
 ]
+"""As the plugin's own file has it, which the manifest repeats."""
 RUNNER = {
     "plugin_author": "old",
     "plugin_name": "probe",
@@ -78,6 +100,9 @@ RUNNER = {
         "spec": {
             "context": {"ownership": "self_managed", "bootstrap": None, "max_inline_turns": 3},
             "protocol_version": "1",
+            "config": WRITTEN,
+            "capabilities": CAPABILITIES,
+            "permissions": PERMISSIONS,
         },
         "execution": {"python": {"path": "default.py", "attr": "DefaultAgentRunner"}},
     },
@@ -197,6 +222,12 @@ class Session:
                 await tell(
                     json.dumps(await self.call("state_get", context, scope="conversation", key=key))
                 )
+            case "tool":
+                call = {"tool_call_id": "c", "tool_name": "its.own"}
+                await say("tool.call.started", **call, parameters={})
+                await say("tool.call.completed", **call, result={}, error=None)
+            case "fail":
+                await say("run.failed", error="It broke.", code="old.broken", retryable=False)
             case "sleep":
                 await tell("…")
                 await asyncio.sleep(600)

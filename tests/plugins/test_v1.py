@@ -64,7 +64,10 @@ def test_everything_of_the_first_generation(server: Server, old: HostedRunner) -
     assert old.manifest.context == ContextPolicy(ownership="self_managed")
     assert old.manifest.permissions.artifacts == ("metadata", "read")
     tone = FormItem("string", "tone", {"en_US": "Tone"}, {"en_US": "How it speaks."}, default="calm")
-    assert old.manifest.config_schema == (tone,)
+    speeds = [{"name": "fast", "label": {"en_US": "Fast", "zh_Hans": "快"}}]
+    label = {"en_US": "Speed", "zh_Hans": "速度"}
+    speed = FormItem("select", "speed", label, required=True, default="fast", options=speeds)
+    assert old.manifest.config_schema == (tone, speed)
 
     assert texts(on_loop(server, heard(old, context("say 你|好")))) == ["你", "你好"]
     assert texts(on_loop(server, heard(old, context("x" * 3_000_000)))) == ["3000000 characters"]
