@@ -5,10 +5,11 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 VENV := .venv
 RUN := $(VENV)/bin/python
 FAULTS ?= full
+CLIENTS ?= all
 PIP := $(RUN) -m pip --quiet --quiet --disable-pip-version-check install
 
 .DEFAULT_GOAL := help
-.PHONY: help up test faults hostile lint bench pins clean
+.PHONY: help up test clients faults hostile lint bench pins clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS='	' read -r name words; do printf 'make %-7s %s\n' "$$name" "$$words"; done
@@ -18,6 +19,9 @@ up: $(VENV)/.base ## Start Parley with everything it needs (PORT=8000 HOST=127.0
 
 test: $(VENV)/.dev ## Run all tests on all cores (ARGS= goes to pytest: ARGS=-n0 for one process)
 	@$(RUN) -m pytest -n logical --dist loadfile --hypothesis-profile=all $(ARGS)
+
+clients: $(VENV)/.dev ## Run every real client, also the heavy ones (CLIENTS=record keeps what those send)
+	@CLIENTS=$(CLIENTS) $(RUN) -m pytest tests/clients -n logical --dist loadfile $(ARGS)
 
 faults: $(VENV)/.dev ## Kill, stop and cut off real processes, in full: about an hour (FAULTS=bounded: minutes)
 	@FAULTS=$(FAULTS) $(RUN) -m pytest -m faults $(ARGS)
@@ -40,6 +44,11 @@ pins: ## Resolve requirements/*.in anew and write the exact versions
 	@var/pins/bin/pip freeze > requirements/base.txt
 	@var/pins/bin/pip --quiet --quiet install -c requirements/base.txt -r requirements/dev.in
 	@{ echo '-r base.txt'; var/pins/bin/pip freeze --all --exclude pip | grep -vxFf requirements/base.txt; } > requirements/dev.txt
+	@rm -rf var/pins
+	@for client in requirements/clients/*.in; do \
+		rm -rf var/pins && $(PYTHON) -m venv var/pins && var/pins/bin/pip --quiet --quiet install -r $$client && \
+		var/pins/bin/pip freeze > $${client%.in}.txt || exit 1; \
+	done
 	@rm -rf var/pins
 
 clean: ## Remove the caches and .venv; what is under var/ (the data) stays

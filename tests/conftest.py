@@ -54,7 +54,14 @@ def pytest_collection_finish() -> None:
 
 
 _SHARING = ("tests/browser/", "tests/hostile/")
-_LONG = (*_SHARING, "tests/processes/", "tests/plugins/", "tests/harness/", "tests/test_exports.py")
+_LONG = (
+    *_SHARING,
+    "tests/clients/",
+    "tests/processes/",
+    "tests/plugins/",
+    "tests/harness/",
+    "tests/test_exports.py",
+)
 _ALONE = tuple(f"tests/hostile/test_{name}.py" for name in ("bytes", "gate", "patterns"))
 """Those beside them that do not share."""
 

@@ -2,88 +2,26 @@
 
 from __future__ import annotations
 
-import fcntl
-import json
-import os
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.clients import environments
+from tests.clients.process import Program
 
-HERE = Path(__file__).parent
+PROGRAM = Path(__file__).with_name("clients.mjs")
 GENERATIONS = ("1.0.0", "0.0.59")
-_CI = os.environ.get("CI") == "true"
-
-
-def installed(folder: Path = HERE) -> str:
-    """The path of Node once a folder's packages are there; skips the test where they cannot be had."""
-    node, npm = shutil.which("node"), shutil.which("npm")
-    if node is None or npm is None or _major(node) < 20:
-        return _missing("Node 20 or newer with npm is needed to run the real AG-UI clients")
-    modules = folder / "node_modules"
-    modules.mkdir(exist_ok=True)
-    mark, wanted = modules / ".installed", (folder / "package.json").read_text()
-    with (modules / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (mark.exists() and mark.read_text() == wanted):
-            command = [
-                npm,
-                "install",
-                "--no-audit",
-                "--no-fund",
-                "--no-package-lock",
-                "--ignore-scripts",
-            ]
-            done = subprocess.run(command, cwd=folder, capture_output=True, timeout=300, check=False)
-            if done.returncode:
-                return _missing("npm could not install the AG-UI clients (no registry?)")
-            mark.write_text(wanted)
-    return node
-
-
-def _major(node: str) -> int:
-    said = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=30, check=False)
-    return int(said.stdout.lstrip("v").split(".")[0] or 0)
-
-
-def _missing(reason: str) -> str:
-    if _CI:
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 class Clients:
     """Answers to `ask` come from `clients.mjs`, one at a time."""
 
-    def __init__(self, node: str) -> None:
-        self._process = subprocess.Popen(
-            [node, "clients.mjs"],
-            cwd=HERE,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-        )
+    def __init__(self, program: Program) -> None:
+        self._program = program
         self._made = 0
 
-    def close(self) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait(10)
-        self._process.stdout.close()
-
     def ask(self, op: str, **given: Any) -> Any:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"op": op} | given) + "\n")
-        self._process.stdin.flush()
-        answer = json.loads(self._process.stdout.readline())
-        assert "broken" not in answer, answer["broken"]
-        return answer
+        return self._program.ask({"op": op} | given)
 
     def new(self, generation: str, **given: Any) -> RealClient:
         made = self.made(generation, **given)
@@ -119,6 +57,11 @@ class RealClient:
 
 def start() -> Iterator[Clients]:
     """The clients for a session."""
-    clients = Clients(installed())
-    yield clients
-    clients.close()
+    try:
+        node, folder = environments.node("ag-ui")
+    except environments.Unavailable as problem:
+        environments.missing(str(problem))
+    with environments.beside_packages(folder, PROGRAM) as place:
+        program = Program([node, PROGRAM.name], place)
+        yield Clients(program)
+        program.close()

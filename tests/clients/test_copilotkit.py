@@ -1,55 +1,44 @@
-"""Through CopilotKit's own runtime, as docs/connect-copilotkit.md says; it is large, so not by default.
-
-`COPILOTKIT=1 make test` installs it; CI does.
-"""
+"""CopilotKit's own runtime, unmodified, as docs/connect-copilotkit.md says."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from tests.ag_ui.node import HERE, installed
+from tests.ag_ui.conftest import scripted_runs  # noqa: F401 (a fixture)
 from tests.ag_ui.test_live import WEATHER, user
 from tests.client import Client
+from tests.clients.conftest import Play
+from tests.clients.environments import PROGRAMS, is_played
+from tests.fake_model import text
 
-FOLDER = HERE / "copilotkit"
-WANTED = "COPILOTKIT" in os.environ or os.environ.get("CI") == "true"
-pytestmark = [
-    pytest.mark.skipif(not WANTED, reason="280 MB of packages: set COPILOTKIT=1"),
-    pytest.mark.timeout(600),
-]
+CLIENT = "copilotkit"
+Through = Callable[..., dict[str, Any]]
 
 
-def through(client: Client, **given: Any) -> dict[str, Any]:
-    node = installed(FOLDER)
-    told = {"url": client.url, "authorization": f"Bearer {client.token}", "threadId": str(uuid4())}
-    done = subprocess.run(
-        [node, "runtime.mjs", json.dumps(told | given)],
-        cwd=FOLDER,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    answer: dict[str, Any] = json.loads(done.stdout.rstrip("\n").rpartition("\n")[2])
-    return answer
+@pytest.fixture
+def through(play: Play) -> Through:
+    """What a browser made of a conversation without a model of the test's own."""
+
+    def talk(**given: Any) -> dict[str, Any]:
+        got: dict[str, Any] = play("talk", **({"threadId": str(uuid4())} | given)).got
+        return got
+
+    return talk
 
 
 def spoken(messages: list[dict[str, Any]]) -> list[tuple[str, Any]]:
     return [(message["role"], message.get("content")) for message in messages]
 
 
-def test_turns_with_full_history_and_a_replay_from_our_log(client: Client) -> None:
+def test_turns_with_full_history_and_a_replay_from_our_log(through: Through, client: Client) -> None:
     thread_id = str(uuid4())
     turns = [user("hello"), user("练胸有什么动作？")]
-    seen = through(client, threadId=thread_id, turns=turns, forwardedProps={"model": "demo"})
+    seen = through(threadId=thread_id, turns=turns, forwardedProps={"model": "demo"})
     assert "failure" not in seen
     assert [kinds[0] for kinds in seen["runs"]] == ["RUN_STARTED"] * 2
     assert [kinds[-1] for kinds in seen["runs"]] == ["RUN_FINISHED"] * 2
@@ -60,25 +49,42 @@ def test_turns_with_full_history_and_a_replay_from_our_log(client: Client) -> No
     ]
 
 
-def test_frontend_tools_reach_the_browser(client: Client) -> None:
+def test_an_answer_that_is_asked_for_again_and_a_question_that_is_edited(play: Play) -> None:
+    again, other = {"keep": 1}, {"keep": 0, "message": user("Pick a colour.")}
+    turns = [user("Pick a number."), again, user("Why?"), other]
+    answers = [text(said) for said in ("Seven.", "Eight.", "Because.", "Red.")]
+    seen = play("talk", *answers, threadId=str(uuid4()), turns=turns)
+    asked = "user: Pick a number."
+    assert seen.lines == [
+        [asked],
+        [asked],
+        [asked, "assistant: Eight.", "user: Why?"],
+        ["user: Pick a colour."],
+    ]
+    assert "failure" not in seen.got
+    shown = [("user", "Pick a colour."), ("assistant", "Red.")]
+    assert (spoken(seen.got["messages"]), spoken(seen.got["replayed"])) == (shown, shown)
+
+
+def test_frontend_tools_reach_the_browser(through: Through) -> None:
     asked = user('Please get_weather {"city": "Oslo"}')
-    seen = through(client, turns=[asked], tools=[WEATHER], forwardedProps={"model": "demo"})
+    seen = through(turns=[asked], tools=[WEATHER], forwardedProps={"model": "demo"})
     calls = [call for said in seen["messages"] for call in said.get("toolCalls", [])]
     assert [call["function"]["name"] for call in calls] == ["get_weather"]
 
 
-def test_the_browsers_answer_to_a_frontend_tool_goes_on(client: Client) -> None:
+def test_the_browsers_answer_to_a_frontend_tool_goes_on(through: Through) -> None:
     turns = [user('Please get_weather {"city": "Oslo"}'), {"answer": "12 °C, rain"}]
-    seen = through(client, turns=turns, tools=[WEATHER], forwardedProps={"model": "demo"})
+    seen = through(turns=turns, tools=[WEATHER], forwardedProps={"model": "demo"})
     assert "failure" not in seen
     assert "12 °C, rain" in seen["messages"][-1]["content"]
     assert [kinds[-1] for kinds in seen["runs"]] == ["RUN_FINISHED"] * 2
 
 
 @pytest.mark.usefixtures("scripted_runs")
-def test_reasoning_tools_state_and_activities_arrive(client: Client) -> None:
+def test_reasoning_tools_state_and_activities_arrive(through: Through) -> None:
     props = {"model": "demo", "script": "everything"}
-    seen = through(client, turns=[user("go")], forwardedProps=props)
+    seen = through(turns=[user("go")], forwardedProps=props)
     assert "failure" not in seen
     said = {message["role"]: message.get("content") for message in seen["messages"]}
     assert said["reasoning"] == "let me think"
@@ -96,9 +102,9 @@ def test_reasoning_tools_state_and_activities_arrive(client: Client) -> None:
         ({"status": "cancelled"}, "approval_refused"),
     ],
 )
-def test_an_interrupt_is_answered(client: Client, resume: dict[str, Any], told: str) -> None:
+def test_an_interrupt_is_answered(through: Through, resume: dict[str, Any], told: str) -> None:
     turns = [user("approve demo.note buy milk"), {"resume": resume}]
-    seen = through(client, turns=turns, forwardedProps={"model": "demo"})
+    seen = through(turns=turns, forwardedProps={"model": "demo"})
     assert "failure" not in seen
     assert seen["interrupts"] == []
     [answer] = [message["content"] for message in seen["messages"] if message["role"] == "tool"]
@@ -106,11 +112,12 @@ def test_an_interrupt_is_answered(client: Client, resume: dict[str, Any], told: 
     assert spoken(seen["replayed"]) == spoken(seen["messages"])
 
 
+@pytest.mark.skipif(not is_played(CLIENT), reason="a request that is broken off cannot be sent again")
 @pytest.mark.usefixtures("scripted_runs")
-def test_stop_ends_the_run_here(client: Client) -> None:
+def test_stop_ends_the_run_here(through: Through, client: Client) -> None:
     thread_id = str(uuid4())
     props = {"model": "demo", "script": "endless"}
-    through(client, threadId=thread_id, turns=[user("speak")], stopAfter=8, forwardedProps=props)
+    through(threadId=thread_id, turns=[user("speak")], stopAfter=8, forwardedProps=props)
     run_id = _newest_run(client)
     client.wait_for(run_id, "cancelled")
 
@@ -126,4 +133,4 @@ def test_the_page_of_the_docs_shows_what_is_tested_here() -> None:
     page = (Path(__file__).parents[2] / "docs" / "connect-copilotkit.md").read_text()
     for said in ("class DurableRunner extends InMemoryAgentRunner", '"X-On-Disconnect": "cancel"'):
         assert said in page
-        assert said in (FOLDER / "runtime.mjs").read_text()
+        assert said in (PROGRAMS / "copilotkit.mjs").read_text()
