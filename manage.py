@@ -6,20 +6,24 @@ import sys
 
 from django.core.exceptions import ImproperlyConfigured
 
-from config import embedded, start
+from config.process import bootstrap, embedded_postgres
 
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     try:
         if sys.argv[1:] == ["up"]:
-            start.prepare()
+            bootstrap.prepare()
         else:
-            embedded.provide_database(sys.argv[1:])
+            embedded_postgres.provide_database(sys.argv[1:])
         from django.core.management import execute_from_command_line
 
         execute_from_command_line(sys.argv)
-    except (embedded.DatabaseUnavailable, start.CannotStart, ImproperlyConfigured) as refusal:
+    except (
+        embedded_postgres.DatabaseUnavailable,
+        bootstrap.CannotStart,
+        ImproperlyConfigured,
+    ) as refusal:
         sys.exit(str(refusal))
     except KeyboardInterrupt:
         sys.exit(130)

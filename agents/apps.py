@@ -7,17 +7,18 @@ class AgentsConfig(AppConfig):
     name = "agents"
 
     def ready(self) -> None:
-        from agents import host_models, mcp_models, models
-        from agents.hostcalls.artifacts import find_own
-        from config.audit.watching import watch, watch_pages
-        from conversations.artifacts import add_source
-        from conversations.holdings import add_content
+        from agents import models
+        from agents.host.calls.artifacts import find_own
+        from agents.models import host, mcp
+        from config.audit.watched_models import watch, watch_pages
+        from conversations.threads.artifacts import add_source
+        from conversations.upkeep.holdings import add_content
 
-        add_content(host_models.HostState, "owner_id")
-        add_content(host_models.HostArtifact, "owner_id")
+        add_content(host.HostState, "owner_id")
+        add_content(host.HostArtifact, "owner_id")
         add_source(find_own)
 
-        watch(mcp_models.McpServer, ignored=("headers", "env", "created_at"))
+        watch(mcp.McpServer, ignored=("headers", "env", "created_at"))
         watch(models.ToolPolicy)
         told = (
             "status",

@@ -7,6 +7,7 @@ process, after a crash) sees exactly what was accepted.
 from __future__ import annotations
 
 from typing import Any, Final, Literal
+from uuid import UUID
 
 import msgspec
 from msgspec import Struct
@@ -18,27 +19,45 @@ OnBusy = Literal["enqueue", "reject", "interrupt"]
 OnDisconnect = Literal["continue", "cancel"]
 Known = Literal["none", "same", "id", "tail", "whole"]
 Effort = Literal["minimal", "low", "medium", "high"]
+Search = Literal["any", "kept"]
 Truncation = Literal["auto", "disabled"]
 Role = Literal["user", "assistant", "system", "developer", "tool", "reasoning", "activity"]
 
 
-class Attachment(Struct, frozen=True):
-    """A file that belongs to a message: a stored object of ours (seed 001)."""
+class Attachment(Struct, frozen=True, omit_defaults=True):
+    """A file that belongs to a message: a stored object of ours (seed 001).
+
+    A document also has the `name` that its sender gave it, and its `size` in bytes.
+    """
 
     bucket: str
     path: str
     mime_type: str
+    name: str = ""
+    size: int = 0
+
+    @property
+    def is_image(self) -> bool:
+        return self.mime_type.startswith("image/")
 
 
 class Upload(Struct, frozen=True, omit_defaults=True):
     """A file as the client names it, before `start_run` has made an `Attachment` of it.
 
-    Either one of our signed URLs, or (AG-UI) base64 `data` that is still to be stored.
+    It has a `url`, or base64 `data`, or the `file_id` of a file that is stored here. A `signed` one must
+    be a signed URL of ours (seed 000); any other URL is fetched. An image must be one by its bytes; of
+    `any` kind it may be a text too. `place` is where it stands in the body, for refusals.
     """
 
     mime_type: str
     url: str = ""
     data: str = ""
+    file_id: str = ""
+    name: str = ""
+    charset: str = ""
+    takes: Literal["image", "any"] = "image"
+    signed: bool = False
+    place: str = ""
 
 
 class AskedCall(Struct, frozen=True):
@@ -61,8 +80,9 @@ class InputMessage(Struct, frozen=True, omit_defaults=True):
 
     `uploads` and what it `refers` to never reach the store: they become `attachments`, and the messages
     that are meant, when the run is accepted. `layout` says how the attachments stood between the texts
-    (`conversations.blocks`). `reasoning` is what a model thought before its `tool_calls`, in its
-    provider's form; no client sends it.
+    (`conversations.blocks`). What `repeats` an answer of a tool of ours was made in another run, which
+    counts it. `reasoning` is what a model thought before its `tool_calls`, in its provider's form; no
+    client sends it.
     """
 
     role: Role
@@ -80,6 +100,7 @@ class InputMessage(Struct, frozen=True, omit_defaults=True):
     metadata: dict[str, Any] = {}
     reasoning: tuple[dict[str, Any], ...] = ()
     refers: Reference | None = None
+    repeats: bool = False
 
 
 class ClientTool(Struct, frozen=True, omit_defaults=True):
@@ -221,19 +242,20 @@ class RunRequest(Struct, frozen=True, omit_defaults=True):
     """One run, as asked for by a client of any dialect.
 
     An empty `model` means the installation's default. `instructions` are for this run alone: part of the
-    system message, after the prompts. `session` is a client's own name for the
-    thread where that is no UUID; `wire` is what the dialect's encoder must know again later.
-    `known` says which messages count as said before: none, those that stand in the thread with the
-    same id and text, or all up to the last one that stands there with its id; or `shown` is what its
-    client shows of the conversation, all of it (whole) or its newer part (tail), and says where the run
-    goes on. `continues` is the run (32 hex digits; zeros: none) that it goes on from, where that need
-    not be the newest; `leading` are the system messages that the client shows first. `server_tools` are
-    the tools of ours that the model may call; None: those that it is granted. `servers` says more of
-    them, and `needs` which of them must be there. With `truncation` disabled a conversation that is
-    longer than the model takes fails. What is not `stored` is gone when the run has ended. `prompts` are
-    set where staff try a version: then those are used, and recorded, and not the active ones. `runner`
-    is the hosted runner that staff asked for; "" leaves it to the bindings. `event` is what it is run
-    for where the caller says more of that than a message. `schemas` is filled in rows only.
+    system message, after the prompts. `session` is a client's own name for the thread where that is no
+    UUID; `wire` is what the dialect's encoder must know again later. `known` says which messages count
+    as said before: none, those that stand in the thread with the same id and text, or all up to the last
+    one that stands there with its id; or `shown` is what its client shows of the conversation, all of it
+    (whole) or its newer part (tail), and says where the run goes on. `continues` is the run (32 hex
+    digits; zeros: none) that it goes on from, where that need not be the newest; `leading` are the
+    system messages that the client shows first. `server_tools` are the tools of ours that the model may
+    call; None: those that it is granted. `servers` says more of them, and `needs` which of them must be
+    there. With `search` kept the web search fetches no page anew. With `truncation` disabled a
+    conversation that is longer than the model takes fails. What is not `stored` is gone when the run has
+    ended. `prompts` are set where staff try a version: then those are used, and recorded, and not the
+    active ones. `runner` is the hosted runner that staff asked for; "" leaves it to the bindings.
+    `event` is what it is run for where the caller says more of that than a message. `schemas` is filled
+    in rows only.
     """
 
     dialect: str
@@ -254,6 +276,7 @@ class RunRequest(Struct, frozen=True, omit_defaults=True):
     server_tools: tuple[str, ...] | None = None
     servers: tuple[ServerTools, ...] = ()
     needs: tuple[str, ...] = ()
+    search: Search = "any"
     tools: tuple[ClientTool, ...] = ()
     tool_choice: ToolChoice = ToolChoice()
     context: tuple[ContextItem, ...] = ()
@@ -341,4 +364,24 @@ def identity(request: RunRequest) -> bytes:
 
 
 def _without_token(upload: Upload) -> Upload:
-    return msgspec.structs.replace(upload, url=upload.url.partition("?")[0])
+    url = upload.url.partition("?")[0] if _SIGNED in upload.url else upload.url
+    return msgspec.structs.replace(upload, url=url, place="")
+
+
+_SIGNED: Final = "/storage/v1/object/sign/"
+
+
+class Claim(Struct, frozen=True):
+    """A run that is this worker's to execute, until its lease ends; the event `started` says so."""
+
+    run_id: UUID
+    thread_id: UUID
+    user_id: UUID
+    thread_seq: int
+    attempt: int
+    fence: int
+    last_seq: int
+    deadline_at_ms: int
+    left_s: float
+    request: RunRequest
+    started: str

@@ -59,9 +59,9 @@ class Cost:
 
 def measure(name: str) -> Cost:
     """What one dialect's encoder costs for the run, over many rounds."""
+    from agents.api.streaming import sse
     from agents.dialects.base import RunHead
-    from agents.dialects.recognise import dialect_named
-    from agents.streaming import sse
+    from agents.dialects.recognition import dialect_named
 
     dialect, whole = dialect_named(name), run()
     head = RunHead(RUN, THREAD, "request-1", wire={"protocolVersion": "1.0"})
@@ -94,7 +94,7 @@ def main() -> None:
     import django
 
     django.setup()
-    from agents.dialects.recognise import DIALECTS
+    from agents.dialects.recognition import DIALECTS
 
     titles = ("delta median", "delta p99", "event median", "event p99", "event mean")
     print(f"{'dialect':<18}" + "".join(f"{title:>14}" for title in titles) + "   µs")

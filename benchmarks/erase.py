@@ -189,7 +189,7 @@ def say(title: str, took: list[float]) -> None:
 def main(messages: int) -> None:
     from django.contrib.auth import get_user_model
 
-    from conversations.retention import erase_user
+    from conversations.upkeep.retention import erase_user
 
     users = get_user_model().objects
     owner = users.create(username=f"erase-{time.time_ns()}")

@@ -47,25 +47,28 @@ async def measure() -> list[tuple[str, float, float]]:
 
 
 def _ways() -> dict[str, Callable[[], Awaitable[Any]]]:
-    from agents.hostcalls import audit, desk
-    from agents.hostcalls.grants import Binding
-    from agents.hostcalls.session import Deeds, Scene, Session
-    from agents.hosting import asks, records
-    from agents.hosting.api import HostApi
-    from agents.hosting.manifest import RunnerManifest
-    from agents.hosting.resources import AgentResources
+    from msgspec.structs import replace
 
-    notes: list[audit.Note] = []
+    from agents.host import call_audit, gateway
+    from agents.host.actions import ACTIONS
+    from agents.host.grants import Binding
+    from agents.host.session import Scene, Session
+    from agents.host_protocol import parameters, replies
+    from agents.host_protocol.host_api import HostApi
+    from agents.host_protocol.manifest import RunnerManifest
+    from agents.host_protocol.resources import AgentResources
 
-    def note(one: audit.Note) -> None:
+    notes: list[call_audit.Note] = []
+
+    def note(one: call_audit.Note) -> None:
         notes.append(one)
         if len(notes) > 10_000:
             notes.clear()
 
-    audit.note = note
+    call_audit.note = note
 
-    async def get(session: Session, ask: asks.GetState) -> records.StateValue:
-        return records.StateValue("abc")
+    async def get(session: Session, ask: parameters.GetState) -> replies.StateValue:
+        return replies.StateValue("abc")
 
     scene = Scene(
         run_id=RUN,
@@ -78,15 +81,16 @@ def _ways() -> dict[str, Callable[[], Awaitable[Any]]]:
         resources=AgentResources(),
         deadline_at=time.time() + 3_600,
     )
-    session = Session(scene, Deeds({"state_get": get}, {}), None)
-    desk.register(session)
-    host, ask = HostApi(session), asks.GetState("actor", "k")
+    ACTIONS["state_get"] = replace(ACTIONS["state_get"], handler=get)
+    session = Session(scene, None)
+    gateway.register(session)
+    host, ask = HostApi(session), parameters.GetState("actor", "k")
     payload = {"scope": "actor", "key": "k", "run_id": RUN.hex, "caller_plugin_identity": IDENTITY}
     return {
         "bare": lambda: get(session, ask),
         "session": lambda: session.call("state_get", ask),
         "api": lambda: host.state.get("actor", "k"),
-        "desk": lambda: desk.call("state_get", payload, run_id=RUN.hex, identity=IDENTITY),
+        "desk": lambda: gateway.call("state_get", payload, run_id=RUN.hex, identity=IDENTITY),
     }
 
 

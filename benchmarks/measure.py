@@ -47,6 +47,14 @@ class Cell:
         """How long a run takes where the model's pace is all that counts."""
         return (self.tokens - 1) * self.delay_ms / 1000
 
+    def has_another(self, made: int, *, left_s: float) -> bool:
+        """Whether a client that has made so many runs begins another when so much of the time is left.
+
+        Only while half of one still fits: otherwise one straggler could begin in the last moment and
+        double the wall clock of a paced cell.
+        """
+        return made < self.least_runs or left_s > self.ideal_s / 2
+
     @property
     def prompt(self) -> str:
         return f"tokens={self.tokens} delay_ms={self.delay_ms}"
@@ -209,8 +217,7 @@ async def measure(
 ) -> Result:
     """Load the target for about so many seconds; a run that has begun is finished, within the limit.
 
-    A client begins another run only while half of one still fits. Otherwise one straggler could begin
-    in the last moment and double the wall clock of a paced cell.
+    When a client begins another run is the cell's to say.
     """
     for _ in range(WARM_UP_RUNS):
         await run_once(target, WARM_UP, limit_s=limit_s)
@@ -218,7 +225,7 @@ async def measure(
 
     async def client() -> list[Run]:
         runs: list[Run] = []
-        while len(runs) < cell.least_runs or time.perf_counter() < began + seconds - cell.ideal_s / 2:
+        while cell.has_another(len(runs), left_s=began + seconds - time.perf_counter()):
             left_s = began + limit_s - time.perf_counter()
             runs.append(await run_once(target, cell.prompt, limit_s=left_s))
             if runs[-1].error:

@@ -22,7 +22,7 @@ import uvloop
 from benchmarks import load
 from benchmarks.measure import Spread
 from benchmarks.stack import Stack, running
-from config.serve import allow_many_files
+from config.process.server import allow_many_files
 
 NARROW: Mapping[str, str] = {"WORKER_CAPACITY": "50", "RUNS_WAITING": "200"}
 EASY = "tokens=5 delay_ms=0"

@@ -53,8 +53,8 @@ def main() -> None:
 def exercise_search() -> Piece:
     import msgspec
 
-    from agents.tools.exercise_library import Exercise, Library
-    from agents.tools.exercise_seed import starter_items
+    from agents.tools.exercises.index import Exercise, Library
+    from agents.tools.exercises.seed import starter_items
 
     rows = [
         msgspec.convert(
@@ -80,7 +80,7 @@ def exercise_search() -> Piece:
 
 
 def rate_limit() -> Piece:
-    from config.limits import Limiter
+    from config.redis.rate_limits import Limiter
 
     limiter = Limiter()
 

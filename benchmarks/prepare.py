@@ -15,8 +15,8 @@ def prepare(base_url: str, username: str = "bench") -> str:
     """Create endpoint, mapping and user; the text of a new API token."""
     from config.auth.bearer import create_api_token
     from config.auth.models import Scope, User
-    from prompts.actions import rotate_secret
     from prompts.models import Endpoint, ModelCandidate, ModelMapping
+    from prompts.wordings.staff_actions import rotate_secret
 
     endpoint, _ = Endpoint.objects.update_or_create(
         name="bench", defaults={"provider": "bench", "base_url": base_url}
@@ -32,8 +32,8 @@ def prepare(base_url: str, username: str = "bench") -> str:
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-    from config import embedded
+    from config.process import embedded_postgres
 
-    embedded.provide_database(["prepare"])
+    embedded_postgres.provide_database(["prepare"])
     django.setup()
     print(prepare(*sys.argv[1:]))

@@ -146,10 +146,10 @@ class Row:
 
 async def measure(port: int, *, deltas: int, repeats: int) -> list[Row]:
     """Every wire at both paces, bare and whole by turns."""
-    from agents.host import CLIENTS
     from agents.providers import http
     from agents.providers.base import ModelRequest, TextDelta
-    from prompts.routing import Candidate
+    from agents.providers.clients import CLIENTS
+    from prompts.endpoints.routing import Candidate
 
     async def bare(url: str) -> int:
         response = await http.post(url, headers={}, body=b"{}")

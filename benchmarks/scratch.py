@@ -19,7 +19,7 @@ import django
 @contextmanager
 def scratch_database() -> Iterator[None]:
     """Set Django up on a migrated scratch database; import models only inside."""
-    from config import embedded
+    from config.process import embedded_postgres
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     os.environ.setdefault("LOG_LEVEL", "WARNING")
@@ -28,7 +28,7 @@ def scratch_database() -> Iterator[None]:
             folder = Path(tempfile.mkdtemp(prefix="parley-scratch-"))
             opened.callback(shutil.rmtree, folder, ignore_errors=True)
             folder.chmod(0o711)  # PostgreSQL's user passes through
-            server = embedded.Server(folder)
+            server = embedded_postgres.Server(folder)
             os.environ |= {"DATABASE_URL": server.start(), "VAR_DIR": str(folder / "var")}
             opened.callback(server.stop)
         django.setup()

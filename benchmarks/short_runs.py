@@ -25,7 +25,7 @@ from benchmarks import load
 from benchmarks.measure import Faults, Spread
 from benchmarks.stack import Stack, running
 from benchmarks.streams import Size
-from config.serve import allow_many_files
+from config.process.server import allow_many_files
 
 TOKENS = 5
 PROMPT = f"tokens={TOKENS} delay_ms=0"

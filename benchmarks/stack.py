@@ -32,7 +32,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from config import embedded
+from config.process import embedded_postgres
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
@@ -150,7 +150,7 @@ def embedded_shape(
     _wait_for_health(parts, "up", int(env["PORT"]))
     token = parts.finish("prepare", PYTHON, "-m", "benchmarks.prepare", base_url, env=env)
     pids = (up.pid, *_postmaster(parts.folder / "var"))
-    address = embedded.Server(parts.folder / "var").url(embedded.DATABASE)
+    address = embedded_postgres.Server(parts.folder / "var").url(embedded_postgres.DATABASE)
     return "embedded (no redis-server found)", int(env["PORT"]), token, pids, up.pid, (up.pid,), address
 
 
@@ -171,7 +171,7 @@ def _database(parts: Parts, opened: ExitStack) -> tuple[str, tuple[int, ...]]:
         return fresh_database(given, opened), ()
     if binaries := sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres")):
         return _system_postgres(parts, binaries[-1].parent, opened)
-    server = embedded.Server(parts.folder)
+    server = embedded_postgres.Server(parts.folder)
     opened.callback(server.stop)
     return server.start(), _postmaster(parts.folder)
 

@@ -32,12 +32,15 @@ FROM (SELECT %s::regclass AS relid UNION SELECT inhrelid FROM pg_inherits WHERE 
 
 async def write(count: int, owner_id: UUID) -> list[UUID]:
     """Write runs of 200 tokens, ended; their ids. The claims must find no other run."""
-    from agents import actions, claims, endings
-    from agents.load import load
+    from agents.intake import submit
     from agents.requests import InputMessage, RunRequest
-    from conversations import events, log, transcript
+    from agents.worker import claims
+    from conversations import events
+    from conversations.log import event_log, transcript
+    from conversations.runs import endings
+    from conversations.runs.load_shedding import load
 
-    writer = log.Writer()
+    writer = event_log.Writer()
     writing = asyncio.create_task(writer.run())
     ids: list[UUID] = []
     for _ in range(count // AT_ONCE):
@@ -46,7 +49,7 @@ async def write(count: int, owner_id: UUID) -> list[UUID]:
             asked = RunRequest(
                 "text", "demo", (InputMessage("user", f"question {number}"),), f"request-{number}"
             )
-            await actions.start_run(asked, owner_id=owner_id, thread_id=uuid4())
+            await submit.start_run(asked, owner_id=owner_id, thread_id=uuid4())
         taken = await claims.claim(worker="bench", limit=AT_ONCE, lease_s=300, prompt_versions="[]")
         assert len(taken) == AT_ONCE
         logs = [writer.open(one.run_id, fence=one.fence, last_seq=one.last_seq) for one in taken]
@@ -70,7 +73,7 @@ async def write(count: int, owner_id: UUID) -> list[UUID]:
 
 
 async def fold(ids: list[UUID]) -> None:
-    from conversations import folding
+    from conversations.log import fold as folding
 
     for start in range(0, len(ids), folding.AT_ONCE):
         await folding.fold_runs(ids[start : start + folding.AT_ONCE])
@@ -129,7 +132,7 @@ def say(*said: Any) -> None:
 def main(runs: int, rounds: int) -> None:
     from config import database
     from config.auth.models import User
-    from conversations import partitions
+    from conversations.log import partitions
     from prompts import seeds
 
     seeds.seed()

@@ -23,7 +23,7 @@ import uvloop
 from benchmarks import load
 from benchmarks.measure import MIB, Faults
 from benchmarks.stack import Stack, running
-from config.serve import allow_many_files
+from config.process.server import allow_many_files
 
 DELAY_MS = 3_000
 STARTERS = 8

@@ -1,1 +1,1 @@
-"""The shell and the floor: settings, errors, auth, logs and the ways to start Parley."""
+"""Settings, errors, authentication, logs and the processes of Parley."""

@@ -1,4 +1,4 @@
-"""The ASGI application: HTTP through Django, sockets through Channels, and the web's own chores."""
+"""The ASGI application: HTTP by Django, sockets by Channels, and background tasks."""
 
 from __future__ import annotations
 
@@ -13,22 +13,25 @@ django_application = get_asgi_application()
 
 from asgiref.typing import ASGI3Application, ASGIReceiveCallable, ASGISendCallable, Scope  # noqa: E402
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
-from django.urls import path, re_path  # noqa: E402
+from django.urls import get_resolver, path, re_path  # noqa: E402
 
-from agents import guards  # noqa: E402
-from agents.consumers import NoSuchSocket, RunConsumer  # noqa: E402
-from agents.load import load  # noqa: E402
-from agents.sweeper import sweep_for_ever  # noqa: E402
-from config import cancelling, database, limits, shared  # noqa: E402
-from config.audit import openings  # noqa: E402
-from config.handler import HotHandler, Split  # noqa: E402
-from config.middleware import RequestId  # noqa: E402
-from config.posts import Posts  # noqa: E402
-from config.uploads import UploadHandler  # noqa: E402
-from conversations.follow import hub, stop_hub  # noqa: E402
-from conversations.metrics.keeping import keep_for_ever  # noqa: E402
-from conversations.upkeep import upkeep_for_ever  # noqa: E402
-from prompts.remembered import keep_warm  # noqa: E402
+from agents.api.sockets import NoSuchSocket, RunConsumer  # noqa: E402
+from agents.intake import stream_slots  # noqa: E402
+from config import database  # noqa: E402
+from config.audit import key_openings  # noqa: E402
+from config.cache import keep_warm  # noqa: E402
+from config.http.admission import Posts  # noqa: E402
+from config.http.handler import ApiHandler, HotHandler, Split, UploadHandler  # noqa: E402
+from config.http.middleware import RequestId  # noqa: E402
+from config.process import cancellation  # noqa: E402
+from config.redis import client, rate_limits  # noqa: E402
+from conversations.log.follow import hub, stop_hub  # noqa: E402
+from conversations.metrics.refresh import keep_for_ever  # noqa: E402
+from conversations.runs.load_shedding import load  # noqa: E402
+from conversations.runs.sweeper import sweep_for_ever  # noqa: E402
+from conversations.upkeep.rounds import upkeep_for_ever  # noqa: E402
+
+_urls = get_resolver().url_patterns  # imports every view now, so that the first request need not wait
 
 _sockets = URLRouter(
     [
@@ -38,23 +41,23 @@ _sockets = URLRouter(
 )
 
 
-_CHORES = (
+_BACKGROUND_TASKS = (
     sweep_for_ever,
     upkeep_for_ever,
     keep_for_ever,
     load.count_for_ever,
     keep_warm,
-    openings.write_for_ever,
-    limits.tell_for_ever,
-    guards.obey_for_ever,
-    guards.renew_for_ever,
+    key_openings.write_for_ever,
+    rate_limits.sync_for_ever,
+    stream_slots.obey_for_ever,
+    stream_slots.renew_for_ever,
 )
 
 
-class Chores:
-    """Starts what a web process does beside answering, on the first event of any kind.
+class BackgroundTasks:
+    """Starts the background tasks of a web process on the first event.
 
-    Servers differ in whether they send `lifespan`, so the first request will do as well.
+    Not every server sends `lifespan`, so the first request may be that event.
     """
 
     def __init__(self, app: ASGI3Application) -> None:
@@ -71,9 +74,9 @@ class Chores:
     def _start(self) -> None:
         loop = asyncio.get_running_loop()
         if not self._chores or self._chores[0].get_loop() is not loop:
-            database.serve_on(loop)
+            database.set_serving_loop(loop)
             hub()
-            self._chores = [loop.create_task(chore()) for chore in _CHORES]
+            self._chores = [loop.create_task(chore()) for chore in _BACKGROUND_TASKS]
 
     async def _live(self, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
         await receive()
@@ -83,12 +86,17 @@ class Chores:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _stop(self) -> None:
-        await cancelling.end(self._chores)
+        await cancellation.cancel_all(self._chores)
         await stop_hub()
-        database.serve_on(None)
-        await shared.close()
+        database.set_serving_loop(None)
+        await client.close()
         await database.close()
 
 
-_http = Split(HotHandler(Posts(load.refusal)), UploadHandler(), django_application)
-application = Chores(RequestId(ProtocolTypeRouter({"http": _http, "websocket": _sockets})))
+_http = Split(
+    hot=HotHandler(Posts(load.refusal)),
+    uploads=UploadHandler(),
+    with_orm=ApiHandler(),
+    pages=django_application,
+)
+application = BackgroundTasks(RequestId(ProtocolTypeRouter({"http": _http, "websocket": _sockets})))

@@ -1,7 +1,7 @@
-"""The Celery application: it carries wake-ups and runs periodic chores, nothing else.
+"""The Celery application; it only delivers wake-ups and schedules upkeep.
 
-A message holds a run id and may be lost, doubled or late without harm: who runs what is decided by
-the run's row (DESIGN §2). Hence early acknowledgement, no results and no retries here.
+A message contains a run id and may be lost, duplicated or late without harm, because the run's row
+decides which worker executes it (DESIGN §2). Hence early acknowledgement, no results and no retries.
 """
 
 from __future__ import annotations
@@ -31,4 +31,4 @@ app.conf.update(
     },
 )
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks(["agents"])
+app.autodiscover_tasks(["agents.worker"])

@@ -1,8 +1,8 @@
-"""PostgreSQL for coroutines: two pools an event loop, and a bridge for code that is not async.
+"""PostgreSQL for coroutines: two pools per event loop, and a bridge for synchronous code.
 
-The hot path (accept, claim, append, read) speaks SQL through the pool for serving; admin and the slow
-endpoints use the ORM. What analysts read takes seconds a statement, so it has a small pool of its own:
-nobody else ever waits behind it. Every loop has its own pools, each opened on first use.
+The hot path (accept, claim, append, read) uses SQL through the serving pool; admin and the slow
+endpoints use the ORM. Statements of analysts take seconds, so they have a small separate pool and
+delay nobody else. Every loop has its own pools, each opened on first use.
 
 A statement is prepared when a connection first runs it and planned once, whatever its values: a
 claim costs a third of what it would cost if planned each time. So an optional filter is another
@@ -28,13 +28,13 @@ Purpose = Literal["serving", "analytics"]
 ANALYTICS_POOL_SIZE: Final = 2
 _CONNECT_S: Final = 2
 _WAIT_S: Final[dict[Purpose, int]] = {"serving": 10, "analytics": 60}  # a statement may take a minute
-_RECONNECT_S = 0.5  # between two attempts to connect: how soon the end of an outage is seen
-_PASSING = ("08", "40", "53", "55", "57")
+_RECONNECT_S = 0.5  # between two attempts to connect after an outage
+_TRANSIENT = ("08", "40", "53", "55", "57")
 _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Purpose, AsyncConnectionPool]]
 _pools = WeakKeyDictionary()
 _serving: asyncio.AbstractEventLoop | None = None
 _suspect_at = 0.0
-_giving: set[asyncio.Future[None]] = set()  # the loop itself holds tasks only weakly
+_returns: set[asyncio.Future[None]] = set()  # the loop has only weak references to tasks
 _sound_at: WeakKeyDictionary[AsyncConnection[Any], float] = WeakKeyDictionary()
 
 
@@ -49,7 +49,7 @@ async def pool(purpose: Purpose = "serving") -> AsyncConnectionPool:
             max_size=settings.DATABASE_POOL_SIZE if purpose == "serving" else ANALYTICS_POOL_SIZE,
             timeout=_WAIT_S[purpose],
             reconnect_timeout=_RECONNECT_S,
-            reconnect_failed=_try_again,
+            reconnect_failed=_keep_connecting,
             check=None,
             open=False,
             name="parley" if purpose == "serving" else "parley-analytics",
@@ -59,10 +59,10 @@ async def pool(purpose: Purpose = "serving") -> AsyncConnectionPool:
 
 
 class _Pool(AsyncConnectionPool):
-    """psycopg's pool, but the connection that was given back last is given out first.
+    """psycopg's pool as a stack: the connection that was returned last is used first.
 
-    Statements that follow each other then meet a server process that is awake, its caches warm:
-    half a millisecond of a lone run's eight.
+    Consecutive statements then use a server process with warm caches, which saves half a millisecond
+    of a single run's eight.
     """
 
     async def _add_to_pool(self, conn: AsyncConnection[Any]) -> None:
@@ -71,11 +71,11 @@ class _Pool(AsyncConnectionPool):
             self._pool.rotate(1)
 
 
-async def _try_again(source: AsyncConnectionPool) -> None:
-    """Go on connecting while anybody waits.
+async def _keep_connecting(source: AsyncConnectionPool) -> None:
+    """Continue connecting while callers wait.
 
-    The pool gives up after `_RECONNECT_S`, and by itself begins anew only when somebody else comes:
-    those who wait already would wait for that, seconds after the database is back.
+    The pool gives up after `_RECONNECT_S` and tries again only for a new caller; the callers that wait
+    already would be delayed until then, seconds after the end of an outage.
     """
     if source.get_stats()["requests_waiting"]:
         await source.check()
@@ -83,12 +83,12 @@ async def _try_again(source: AsyncConnectionPool) -> None:
 
 @asynccontextmanager
 async def connection(purpose: Purpose = "serving") -> AsyncIterator[AsyncConnection[Any]]:
-    """A pooled connection in autocommit: one statement is one transaction unless you open one.
+    """Yield a pooled connection in autocommit: each statement is a transaction unless you open one.
 
     Never yield to a client, or wait for one, while you hold it.
 
-    After a connection has broken, every other one is tried before it is next given out: a restart
-    of the database breaks all of them, and the requests after it must not pay for that.
+    After a connection has broken, every other one is tested before its next use: a restart of the
+    database breaks all of them, and later requests must not fail for that.
     """
     source = await pool(purpose)
     held = await _take(source)
@@ -96,7 +96,7 @@ async def connection(purpose: Purpose = "serving") -> AsyncIterator[AsyncConnect
         yield held
     except OperationalError:
         if held.closed:
-            _suspect()
+            _mark_suspect()
         raise
     finally:
         _give_back(source, held)
@@ -120,24 +120,26 @@ async def _take(source: AsyncConnectionPool) -> AsyncConnection[Any]:
 
 
 def _give_back(source: AsyncConnectionPool, held: AsyncConnection[Any]) -> None:
-    """Have the connection given back. Nobody waits for that, and nobody's cancellation cuts it short:
-    a connection that is half given back is lost to the pool for ever."""
+    """Return the connection to the pool without waiting, so that no cancellation can interrupt it.
+
+    An interrupted return would lose the connection for ever.
+    """
     giving = asyncio.ensure_future(source.putconn(held))
-    _giving.add(giving)
-    giving.add_done_callback(_giving.discard)
+    _returns.add(giving)
+    giving.add_done_callback(_returns.discard)
 
 
-def passes(error: BaseException) -> bool:
-    """Whether an error of the database may be gone at the next try, by its SQLSTATE's class.
+def is_transient(error: BaseException) -> bool:
+    """Return whether a retry may succeed after this database error, by the class of its SQLSTATE.
 
-    One without a SQLSTATE got no answer at all. A limit of the program (class 54) stays, though psycopg
-    counts it among the operational errors: it is the value that is too large.
+    Without a SQLSTATE the server did not respond. A program limit (class 54) is permanent, although
+    psycopg treats it as an operational error: the value is too large.
     """
     state = getattr(error, "sqlstate", None)
-    return state is None or state[:2] in _PASSING
+    return state is None or state[:2] in _TRANSIENT
 
 
-def _suspect() -> None:
+def _mark_suspect() -> None:
     global _suspect_at
     _suspect_at = time.monotonic()
 
@@ -146,13 +148,13 @@ async def close() -> None:
     """Close the running loop's pools."""
     loop = asyncio.get_running_loop()
     for found in _pools.pop(loop, {}).values():
-        here = [giving for giving in _giving if giving.get_loop() is loop]
+        here = [giving for giving in _returns if giving.get_loop() is loop]
         await asyncio.gather(*here, return_exceptions=True)
         await found.close(timeout=5)
 
 
-def serve_on(loop: asyncio.AbstractEventLoop | None) -> None:
-    """Name the loop that serves this process, so that threads can hand coroutines to it."""
+def set_serving_loop(loop: asyncio.AbstractEventLoop | None) -> None:
+    """Set the serving loop of this process, to which other threads pass coroutines."""
     global _serving
     _serving = loop
 
@@ -175,12 +177,12 @@ async def _closing(work: Coroutine[Any, Any, T]) -> T:
 
 
 def connect() -> Connection[Any]:
-    """Open a connection for a thread that must not wait for a loop; use it in a `with` block."""
+    """Open a connection for an operating-system thread without a loop; use it in a `with` block."""
     return Connection.connect(**_connection_arguments() | {"connect_timeout": _CONNECT_S})
 
 
 def _connection_arguments() -> dict[str, Any]:
-    """Django's own arguments (so a test database is honoured), with time-outs on top."""
+    """Return Django's arguments (so a test database is used) with additional time-outs."""
     arguments = django_connection.get_connection_params()
     for name in ("cursor_factory", "context", "prepare_threshold"):
         arguments.pop(name, None)

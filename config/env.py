@@ -1,7 +1,7 @@
-"""Read the environment once, typed, and refuse what is wrong by name.
+"""Typed environment variables with validation at the start.
 
-Every setting of Parley passes through one of these functions, so a mistyped value stops the start
-with a sentence that names the variable and the fix, never with a traceback in the middle of a run.
+Every setting is read by one of these functions, so a wrong value stops the start with a sentence that
+names the variable and the fix, instead of a traceback during a run.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ _INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
 
 
 def text(name: str, default: str = "") -> str:
-    """The variable's text without surrounding white space, or the default when unset or empty."""
+    """Return the variable without surrounding white space, or the default if unset or empty."""
     return os.environ.get(name, "").strip() or default
 
 
 def integer(name: str, default: int, *, minimum: int, maximum: int) -> int:
-    """A whole number within bounds."""
+    """Return a whole number within bounds."""
     raw = text(name)
     if not raw:
         return default
     if not _INTEGER.fullmatch(raw) or not minimum <= int(raw) <= maximum:
-        raise _wrong(name, raw, f"a whole number from {minimum} to {maximum}", str(default))
+        raise _invalid(name, raw, f"a whole number from {minimum} to {maximum}", str(default))
     return int(raw)
 
 
 def seconds(name: str, default: float, *, minimum: float, maximum: float) -> float:
-    """A duration in seconds within bounds; fractions are allowed."""
+    """Return a duration in seconds within bounds; fractions are allowed."""
     raw = text(name)
     if not raw:
         return default
@@ -44,12 +44,12 @@ def seconds(name: str, default: float, *, minimum: float, maximum: float) -> flo
     except ValueError:
         value = float("nan")
     if not minimum <= value <= maximum:
-        raise _wrong(name, raw, f"seconds from {minimum:g} to {maximum:g}", f"{default:g}")
+        raise _invalid(name, raw, f"seconds from {minimum:g} to {maximum:g}", f"{default:g}")
     return value
 
 
 def flag(name: str, default: bool) -> bool:
-    """A switch: 1/0, true/false, yes/no, on/off."""
+    """Return a boolean: 1/0, true/false, yes/no, on/off."""
     raw = text(name).lower()
     if not raw:
         return default
@@ -57,62 +57,66 @@ def flag(name: str, default: bool) -> bool:
         return True
     if raw in {"0", "false", "no", "off"}:
         return False
-    raise _wrong(name, raw, "true or false", str(default).lower())
+    raise _invalid(name, raw, "true or false", str(default).lower())
 
 
 def words(name: str, default: Sequence[str] = ()) -> list[str]:
-    """A comma-separated list; empty items are dropped."""
+    """Return a comma-separated list without empty items."""
     raw = text(name)
     return [word.strip() for word in raw.split(",") if word.strip()] if raw else list(default)
 
 
 def networks(name: str) -> list[IPv4Network | IPv6Network]:
-    """Comma-separated addresses and networks, like 10.0.0.0/8."""
+    """Return comma-separated addresses and networks, such as 10.0.0.0/8."""
     try:
         return [ip_network(word, strict=False) for word in words(name)]
     except ValueError:
-        raise _wrong(
+        raise _invalid(
             name, text(name), "addresses or networks, with commas between", "10.0.0.0/8"
         ) from None
 
 
 def choice(name: str, default: str, options: Sequence[str]) -> str:
-    """One of a closed set."""
+    """Return one of the options."""
     raw = text(name, default)
     if raw not in options:
-        raise _wrong(name, raw, "one of " + ", ".join(options), default)
+        raise _invalid(name, raw, "one of " + ", ".join(options), default)
     return raw
 
 
 def time_zone(name: str, default: str) -> str:
-    """A name of the time zone database."""
+    """Return a name of the time zone database."""
     raw = text(name, default)
     try:
         ZoneInfo(raw)
-    except (OSError, ValueError, KeyError):  # a folder of it, a path out of it, no name in it
-        raise _wrong(name, raw, "a time zone's name", "Asia/Shanghai") from None
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+    ):  # a directory, an outside path, an unknown name
+        raise _invalid(name, raw, "a time zone's name", "Asia/Shanghai") from None
     return raw
 
 
 def url(name: str, default: str = "", *, schemes: Sequence[str]) -> str:
-    """An address with one of the schemes, or the default when unset."""
+    """Return an address with one of the schemes, or the default if unset."""
     raw = text(name, default)
     if raw and raw.partition("://")[0] not in schemes:
-        shown = raw.partition("://")[0] + "://…"  # an address may hold a password
-        raise _wrong(
+        shown = raw.partition("://")[0] + "://…"  # an address may contain a password
+        raise _invalid(
             name, shown, "an address starting with " + " or ".join(f"{s}://" for s in schemes), ""
         )
     return raw
 
 
 def is_installed(module: str) -> bool:
-    """Whether an optional package is there."""
+    """Return whether an optional package is installed."""
     try:
         return importlib.util.find_spec(module) is not None
     except ModuleNotFoundError:
         return False
 
 
-def _wrong(name: str, raw: str, wanted: str, example: str) -> ImproperlyConfigured:
+def _invalid(name: str, raw: str, expected: str, example: str) -> ImproperlyConfigured:
     fix = f" Set it like {name}={example}, or leave it unset." if example else " Or leave it unset."
-    return ImproperlyConfigured(f"{name} must be {wanted}, not {raw!r}.{fix}")
+    return ImproperlyConfigured(f"{name} must be {expected}, not {raw!r}.{fix}")

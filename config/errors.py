@@ -1,4 +1,4 @@
-"""Every error a client can meet, in one tree and one shape.
+"""Every error that clients get, in one tree and one format.
 
     ParleyError                     500 internal_error
     ├── MalformedRequest            400 malformed_request
@@ -16,11 +16,12 @@
     ├── Unavailable                 503 unavailable (Retry-After)
     └── StorageFull                 507 storage_full
 
-Below the transport only these are raised; `body()` is the one place that gives them a shape:
+Code below the transport raises only these, and only `body()` renders them:
 `{"detail", "code", "request_id", …facts}` (specs/run-agent-input.md §1, specs/text-run.md §6).
-At the addresses of another protocol they also have the `error` that its clients read: OpenAI's
+At addresses of another protocol they also have its `error` member: OpenAI's
 `{"message", "type", "param", "code"}`, the Agent API's `{"code", "message"}` (seed 004, `Error`).
-The message is for clients: our words and codes, never `str(exc)` of somebody else's exception.
+The message is for clients: Parley's own text, never `str(exc)` of a foreign exception. A class's
+docstring is its default message.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ import structlog
 
 OPENAI_PATHS: Final = ("/v1/", "/compatible-mode/")
 AGENT_API_PATHS: Final = ("/process", "/api/v1/agent/process")
-_USED_UP: Final = frozenset(("model_daily_quota_exceeded", "budget_exceeded"))
+_QUOTA_CODES: Final = frozenset(("model_daily_quota_exceeded", "budget_exceeded"))
 _OPENAI_TYPES: Final = {
     401: "authentication_error",
     403: "permission_error",
@@ -159,49 +160,49 @@ class StorageFull(ParleyError):
 
 
 def current_request_id() -> str:
-    """The id of the request being answered (or of the run being executed), "" outside both."""
+    """Return the id of the current request, or of the run being executed, or ""."""
     return str(structlog.contextvars.get_contextvars().get("request_id", ""))
 
 
 def body(error: ParleyError, path: str = "") -> dict[str, Any]:
-    """The JSON that a client gets for this error at this address.
+    """Return the JSON of this error at this address.
 
-    What is not known of the protocol stands beside its own words: its clients pass it over.
+    Parley's members stand beside those of another protocol, whose clients ignore them.
     """
     shape: dict[str, Any] = {
         "detail": error.detail,
         "code": error.error_code,
         "request_id": current_request_id(),
     }
-    if path.startswith(OPENAI_PATHS):
+    if f"{path}/".startswith(OPENAI_PATHS):
         shape["error"] = openai_error(error)
     elif path.startswith(AGENT_API_PATHS):
         shape["error"] = {"code": error.error_code, "message": error.detail}
-    elif isinstance(error, Unauthorized):  # the words of seed 002's clients (specs/text-run.md §6)
+    elif isinstance(error, Unauthorized):  # the format of seed 002 (specs/text-run.md §6)
         shape |= {"status": 401, "msg": error.error_code, "message": error.detail}
     return shape | error.facts
 
 
 def openai_error(error: ParleyError) -> dict[str, Any]:
-    """The error as OpenAI's clients read it; `param` is the field at fault, where one is."""
+    """Return the error in OpenAI's format; `param` is the invalid field, if any."""
     return {
         "message": error.detail,
         "type": _openai_type(error),
-        "param": error.facts.get("param") or _first_place(error),
+        "param": error.facts.get("param") or _first_error_path(error),
         "code": error.error_code,
     }
 
 
 def _openai_type(error: ParleyError) -> str:
-    if error.error_code in _USED_UP:
+    if error.error_code in _QUOTA_CODES:
         return "insufficient_quota"
     if error.status >= 500:
         return "server_error"
     return _OPENAI_TYPES.get(error.status, "invalid_request_error")
 
 
-def _first_place(error: ParleyError) -> str | None:
-    """The first wrong place of a body, as OpenAI writes it: `tools[0].name`."""
+def _first_error_path(error: ParleyError) -> str | None:
+    """Return the path of the first field error in OpenAI's notation: `tools[0].name`."""
     match error.facts.get("errors"):
         case [{"loc": [_, *keys]}, *_] if keys:
             return "".join(
@@ -211,7 +212,7 @@ def _first_place(error: ParleyError) -> str | None:
 
 
 def headers(error: ParleyError) -> dict[str, str]:
-    """The response headers that belong to this error, which nobody keeps or takes for a page."""
+    """Return the response headers of this error; they forbid caching and content sniffing."""
     found = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
     if error.retry_after is not None:
         found["Retry-After"] = str(error.retry_after)

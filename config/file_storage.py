@@ -1,6 +1,6 @@
-"""Where attached files are kept: a local folder, S3, or Supabase through its S3 endpoint.
+"""The storage of attached files: a local folder, S3, or Supabase through its S3 endpoint.
 
-The environment becomes Django's STORAGES here; `conversations.attachments` says what is done with it.
+This module builds Django's STORAGES from the environment; `conversations.attachments` uses it.
 """
 
 from __future__ import annotations
@@ -28,16 +28,18 @@ _DJANGO: Final[dict[str, Any]] = {
 
 
 def storages(var_dir: Path) -> dict[str, Any]:
-    """Django's STORAGES with ours beside them."""
+    """Return Django's STORAGES, including that of attachments."""
     if not _BUCKET_NAME.fullmatch(BUCKET):
         raise ImproperlyConfigured(
             "ATTACHMENT_BUCKET must be 3 to 63 lower-case letters, digits and hyphens, like agent-files."
         )
-    return _DJANGO | {ALIAS: local(var_dir / "attachments" / BUCKET) if KIND == "local" else _remote()}
+    return _DJANGO | {
+        ALIAS: local_options(var_dir / "attachments" / BUCKET) if KIND == "local" else _remote_options()
+    }
 
 
-def local(folder: Path) -> dict[str, Any]:
-    """A folder that nobody else on the machine reads."""
+def local_options(folder: Path) -> dict[str, Any]:
+    """Return the storage of a folder that only the server's user may read."""
     options = {
         "location": str(folder),
         "file_permissions_mode": 0o600,
@@ -46,10 +48,10 @@ def local(folder: Path) -> dict[str, Any]:
     return {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": options}
 
 
-def s3(
+def s3_options(
     *, bucket: str, endpoint_url: str, access_key: str, secret_key: str, region: str
 ) -> dict[str, Any]:
-    """An S3 bucket through django-storages; without keys boto looks for the machine's own role."""
+    """Return the storage of an S3 bucket; without keys boto uses the machine's role."""
     from boto3.s3.transfer import TransferConfig
     from botocore.config import Config
 
@@ -66,7 +68,7 @@ def s3(
             connect_timeout=5,
             read_timeout=30,
             retries={"max_attempts": 3, "mode": "standard"},
-            # what S3-compatible servers (Supabase, MinIO, Ceph) do not all know
+            # not every S3-compatible server (Supabase, MinIO, Ceph) supports checksums
             request_checksum_calculation="when_required",
             response_checksum_validation="when_required",
         ),
@@ -74,7 +76,7 @@ def s3(
     return {"BACKEND": "storages.backends.s3.S3Storage", "OPTIONS": options}
 
 
-def _remote() -> dict[str, Any]:
+def _remote_options() -> dict[str, Any]:
     endpoint_url = env.url("S3_ENDPOINT_URL", schemes=("http", "https"))
     access_key, secret_key = env.text("S3_ACCESS_KEY_ID"), env.text("S3_SECRET_ACCESS_KEY")
     if bool(access_key) != bool(secret_key):
@@ -87,7 +89,7 @@ def _remote() -> dict[str, Any]:
             "ATTACHMENT_STORAGE=supabase needs SUPABASE_URL (https://<project>.supabase.co), and "
             "S3_ACCESS_KEY_ID with S3_SECRET_ACCESS_KEY from the project's storage settings."
         )
-    return s3(
+    return s3_options(
         bucket=env.text("S3_BUCKET", BUCKET),
         endpoint_url=endpoint_url or (f"{SUPABASE_URL}/storage/v1/s3" if KIND == "supabase" else ""),
         access_key=access_key,
@@ -97,18 +99,18 @@ def _remote() -> dict[str, Any]:
 
 
 def supabase_secret() -> str:
-    """The secret with which the project signs its URLs; "" unless Supabase keeps the files."""
+    """Return the secret with which the project signs URLs; "" unless Supabase stores the files."""
     secret = env.text("SUPABASE_JWT_SECRET")
     if KIND == "supabase" and len(secret) < 32:
         raise ImproperlyConfigured(
             "SUPABASE_JWT_SECRET must be the project's JWT secret (32 characters or more) when "
-            "ATTACHMENT_STORAGE=supabase: signed URLs are made and checked with it."
+            "ATTACHMENT_STORAGE=supabase: it signs and checks URLs."
         )
     return secret
 
 
 def scanner() -> str:
-    """The dotted name of a callable, "" for none. What it does is not looked at here, only the form."""
+    """Return the dotted name of the scanner, or ""; only the existence of its module is checked."""
     name = env.text("ATTACHMENT_SCANNER")
     if name and not _can_be_imported(name):
         raise ImproperlyConfigured(
@@ -127,7 +129,7 @@ def _can_be_imported(name: str) -> bool:
 
 
 def clamav_address() -> str:
-    """`host:port` or the path of clamd's socket, for the scanner that is shipped."""
+    """Return `host:port` or the path of clamd's socket, for the included scanner."""
     address = env.text("CLAMAV_ADDRESS", "127.0.0.1:3310")
     if not _CLAMAV_ADDRESS.fullmatch(address):
         raise ImproperlyConfigured(

@@ -1,7 +1,7 @@
-"""The installation's own keys: from the environment, or made once and kept in `var/keys.json`.
+"""The keys of the installation: from the environment, or created once in `var/keys.json`.
 
-A single host needs no key to be set. Several hosts must be given the same SECRET_KEY, JWT_SECRET
-and SEALING_KEYS, because a file under `var/` is not shared between them.
+A single host needs no settings for keys. Several hosts need the same SECRET_KEY, JWT_SECRET and
+SEALING_KEYS, because they do not share `var/`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from config import env
 from config.auth import public_keys
 
 
-def secret(name: str, folder: Path) -> str:
-    """A signing secret of at least 32 characters."""
-    value = env.text(name) or _kept(folder)[name]
+def read_secret(name: str, folder: Path) -> str:
+    """Return a signing secret of at least 32 characters."""
+    value = env.text(name) or _load_keys(folder)[name]
     if len(value) < 32:
         raise ImproperlyConfigured(
             f"{name} is too short: use 32 characters or more, for example the output of "
@@ -31,26 +31,26 @@ def secret(name: str, folder: Path) -> str:
     return value
 
 
-def sealing(name: str, folder: Path) -> list[str]:
-    """Fernet keys, newest first: the first seals, all of them open (see `manage.py rotate_keys`)."""
-    keys = env.words(name) or _kept(folder)[name].split(",")
+def read_sealing_keys(name: str, folder: Path) -> list[str]:
+    """Return Fernet keys: the first one seals and each of them opens (`manage.py rotate_keys`)."""
+    keys = env.words(name) or _load_keys(folder)[name].split(",")
     for key in keys:
         try:
             Fernet(key)
         except ValueError:
             raise ImproperlyConfigured(
-                f"{name} holds something that is not a Fernet key. Make one with `python -c 'from "
+                f"{name} contains a value that is not a Fernet key. Create one with `python -c 'from "
                 "cryptography.fernet import Fernet; print(Fernet.generate_key().decode())'`."
             ) from None
     return keys
 
 
-def public_jwk(name: str) -> str:
-    """A public JWK or JWKS as JSON text, checked; "" when unset."""
+def read_public_jwk(name: str) -> str:
+    """Return a valid public JWK or JWKS as JSON text; "" if unset."""
     value = env.text(name)
     try:
-        public_keys.static(value)
-    except public_keys.Unfit as error:
+        public_keys.parse_setting(value)
+    except public_keys.InvalidKey as error:
         raise ImproperlyConfigured(
             f"{name} cannot be used: {error}. Set it to a public JWK like "
             '{"kty": "EC", "crv": "P-256", "x": "…", "y": "…"}, or leave it unset.'
@@ -58,15 +58,15 @@ def public_jwk(name: str) -> str:
     return value
 
 
-def jwks_url(name: str) -> str:
-    """The address of a JWKS; plain http only where nobody is between: this machine, a bare host name."""
+def read_jwks_url(name: str) -> str:
+    """Return the address of a JWKS; plain http only for this machine and host names without dots."""
     value = env.url(name, schemes=("https", "http"))
     host = urlsplit(value).hostname or ""
     near = "." not in host and ":" not in host
     if value.startswith("http://") and not (near or host == "::1" or host.startswith("127.")):
         raise ImproperlyConfigured(
-            f"{name} must start with https://: over plain http anybody between could put their own "
-            "keys in. Only this machine and bare host names (http://keycloak:8080/…) may do without."
+            f"{name} must start with https://: over plain http an attacker could replace the keys. "
+            "Only this machine and host names without dots (http://keycloak:8080/…) may use http."
         )
     if value and not host:
         raise ImproperlyConfigured(
@@ -75,28 +75,28 @@ def jwks_url(name: str) -> str:
     return value
 
 
-def _kept(folder: Path) -> dict[str, str]:
+def _load_keys(folder: Path) -> dict[str, str]:
     path = folder / "keys.json"
     if not path.exists():
-        _make(path)
-    kept: dict[str, str] = json.loads(path.read_text())
-    return kept
+        _create_keys(path)
+    keys: dict[str, str] = json.loads(path.read_text())
+    return keys
 
 
-def _make(path: Path) -> None:
-    """Write the file whole or not at all; of two processes that start together one wins."""
+def _create_keys(path: Path) -> None:
+    """Create the file atomically; of two processes that start together one wins."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    made = {
+    keys = {
         "SECRET_KEY": secrets.token_urlsafe(48),
         "JWT_SECRET": secrets.token_urlsafe(48),
         "SEALING_KEYS": Fernet.generate_key().decode(),
     }
     handle, draft = tempfile.mkstemp(dir=path.parent)  # mode 600
     with os.fdopen(handle, "w") as file:
-        json.dump(made, file, indent=1)
+        json.dump(keys, file, indent=1)
     try:
         os.link(draft, path)
     except FileExistsError:
-        pass  # the other process made it
+        pass  # another process created it
     finally:
         os.unlink(draft)

@@ -1,8 +1,8 @@
-"""Structured logs: one JSON object a line on stderr, with the request id, without secrets.
+"""Structured logs: one JSON object per line on stderr, with the request id and without secrets.
 
-Three nets, because a secret may arrive in any shape (promise P12): a value under a telling name is
-masked whole; in any text, tracebacks included, the value after a telling name is masked; and so is
-what looks like a token, a provider's key or the password in a URL, whatever it is called.
+Three rules mask secrets in any form (promise P12): values under a secret's name; values after such a
+name in any text, including tracebacks; and text that looks like a token, a provider's key or the
+password of a URL.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ _SELDOM_S: Final = 10.0
 
 
 def redact(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Mask what must not be read in a log; the last step before rendering."""
+    """Mask secrets in a log line; the last step before rendering."""
     for name, value in line.items():
-        line[name] = _field(name, value, 0)
+        line[name] = _redact_field(name, value, 0)
     return line
 
 
 def mask(text: str) -> str:
-    """The text without what looks like a secret."""
+    """Return the text with everything masked that looks like a secret."""
     text = _SECRET_TEXT.sub(_MASK, text)
-    if not _HINTS.search(text.lower()):  # most lines, which saves them half of the time
+    if not _HINTS.search(text.lower()):  # most lines, for which this halves the time
         return text
     return _SECRET_PAIRS.sub(rf"\1{_MASK}", _COOKIES.sub(rf"\1 {_MASK}", text))
 
@@ -67,22 +67,22 @@ def _is_secret(name: str) -> bool:
     return _SECRET_NAMES.search(name) is not None
 
 
-def _field(name: object, value: Any, depth: int) -> Any:
-    return _MASK if value and _is_secret(_text(name)) else _masked(value, depth)
+def _redact_field(name: object, value: Any, depth: int) -> Any:
+    return _MASK if value and _is_secret(_text(name)) else _redact_value(value, depth)
 
 
-def _masked(value: Any, depth: int) -> Any:
+def _redact_value(value: Any, depth: int) -> Any:
     match value:
         case str():
             return mask(value)
         case bool() | int() | float() | None:
             return value
         case Mapping() if depth < _DEEPEST:
-            return {mask(_text(k)): _field(k, v, depth + 1) for k, v in value.items()}
+            return {mask(_text(k)): _redact_field(k, v, depth + 1) for k, v in value.items()}
         case (str() | bytes() as name, str() | bytes() as text) if _is_secret(_text(name)):
-            return [_text(name), text and _MASK]  # a header, as ASGI has them
+            return [_text(name), text and _MASK]  # a header of ASGI
         case list() | tuple() | set() | frozenset() if depth < _DEEPEST:
-            return [_masked(item, depth + 1) for item in value]
+            return [_redact_value(item, depth + 1) for item in value]
     return mask(_text(value))
 
 
@@ -91,29 +91,26 @@ def _text(value: object) -> str:
 
 
 class Stderr(logging.StreamHandler[Any]):
-    """Standard error, where even a line that cannot be rendered does not show its arguments."""
+    """Standard error, without the arguments of a line that cannot be rendered."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
-        """Say where the line comes from, not what is in it (the standard library prints both).
+        """Print the origin of the line without its content (the standard library prints both).
 
-        Nothing is said where standard error has gone: who writes a log line must not fail for it.
+        Print nothing if standard error is closed: logging must not fail.
         """
         with suppress(OSError, ValueError):
             print(f"log line lost: {record.name} {record.filename}:{record.lineno}", file=self.stream)
 
 
-class Seldom(logging.Filter):
-    """One line of a kind in ten seconds: an outage is a line now and then, not eight a second.
-
-    A kind is a message before its arguments are filled in.
-    """
+class RateLimitFilter(logging.Filter):
+    """A filter that passes each message template once in ten seconds, to shorten logs of outages."""
 
     def __init__(self) -> None:
         super().__init__()
         self._next: dict[object, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether none of its kind was let through in the last ten seconds."""
+        """Return whether the same template did not pass in the last ten seconds."""
         now = time.monotonic()
         if now < self._next.get(record.msg, 0.0):
             return False
@@ -153,16 +150,16 @@ def configure(options: dict[str, str]) -> None:
                     ],
                 }
             },
-            "filters": {"seldom": {"()": Seldom}},
+            "filters": {"seldom": {"()": RateLimitFilter}},
             "handlers": {"stderr": {"()": Stderr, "formatter": "parley"}},
             "root": {"handlers": ["stderr"], "level": options["level"]},
             "loggers": {
                 "httpx": {"level": "WARNING"},
                 "httpcore": {"level": "WARNING"},
-                "httpx2": {"level": "CRITICAL"},  # their lines hold addresses, messages and headers
+                "httpx2": {"level": "CRITICAL"},  # their lines contain addresses, messages and headers
                 "httpcore2": {"level": "CRITICAL"},
                 "mcp": {"level": "CRITICAL"},
-                "client": {"level": "CRITICAL"},  # what the MCP SDK calls its session
+                "client": {"level": "CRITICAL"},  # the MCP SDK's name for its session
                 "django.request": {"level": "ERROR"},
                 "asyncio": {"level": "WARNING"},
                 "psycopg.pool": {"filters": ["seldom"], "level": "WARNING"},

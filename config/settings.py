@@ -1,8 +1,8 @@
-"""Every setting of Parley, read from the environment, with a safe default each.
+"""All settings of Parley, read from the environment, with safe defaults.
 
-Nothing set: the embedded shape (`manage.py up` starts PostgreSQL under `var/` and exports
-DATABASE_URL before this module is read). DATABASE_URL and REDIS_URL set: one host or many.
-README "Settings" explains each in one sentence; a test keeps the two together.
+Without any setting Parley runs embedded: `manage.py up` starts PostgreSQL under `var/` and exports
+DATABASE_URL before it imports this module. With DATABASE_URL and REDIS_URL it runs on one host or many.
+README "Settings" explains each setting in one sentence; a test compares the two.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from config import env, file_storage, keys
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = Path(env.text("VAR_DIR", str(BASE_DIR / "var")))
 
-# --- who we are on the network ------------------------------------------------------------------
+# --- network ------------------------------------------------------------------------------------
 HOST = env.text("HOST", "127.0.0.1")
 PORT = env.integer("PORT", 8000, minimum=1, maximum=65535)
 _REACHED_AT = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(HOST, HOST)
@@ -40,14 +40,14 @@ CORS_EXPOSE_HEADERS = ["X-Request-Id", "X-Request-Id-Replaced", "Retry-After"]
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
 BEHIND_TLS = env.flag("BEHIND_TLS", PUBLIC_URL.startswith("https://"))
 
-# --- keys: made once under var/ unless given ----------------------------------------------------
-SECRET_KEY = keys.secret("SECRET_KEY", VAR_DIR)
-JWT_SECRET = keys.secret("JWT_SECRET", VAR_DIR)
-SEALING_KEYS = keys.sealing("SEALING_KEYS", VAR_DIR)
+# --- keys: created once under var/ unless set ---------------------------------------------------
+SECRET_KEY = keys.read_secret("SECRET_KEY", VAR_DIR)
+JWT_SECRET = keys.read_secret("JWT_SECRET", VAR_DIR)
+SEALING_KEYS = keys.read_sealing_keys("SEALING_KEYS", VAR_DIR)
 JWT_AUDIENCES = env.words("JWT_AUDIENCES")
 JWT_ISSUERS = env.words("JWT_ISSUERS")
-JWT_JWKS_URL = keys.jwks_url("JWT_JWKS_URL")
-JWT_JWK = keys.public_jwk("JWT_JWK")
+JWT_JWKS_URL = keys.read_jwks_url("JWT_JWKS_URL")
+JWT_JWK = keys.read_public_jwk("JWT_JWK")
 if (JWT_JWKS_URL or JWT_JWK) and not JWT_ISSUERS:
     raise ImproperlyConfigured(
         "JWT_ISSUERS is not set. With JWT_JWKS_URL or JWT_JWK, name whose tokens these keys sign, "
@@ -58,7 +58,7 @@ JWT_LOCAL_ISSUER = env.text("JWT_LOCAL_ISSUER", "parley")
 JWT_LOCAL_TTL_S = env.integer("JWT_LOCAL_TTL_S", 86_400, minimum=60, maximum=31_536_000)
 JWT_CLOCK_SKEW_S = env.integer("JWT_CLOCK_SKEW_S", 120, minimum=0, maximum=3600)
 
-# --- PostgreSQL, broker, ring -------------------------------------------------------------------
+# --- PostgreSQL, broker, notifications ----------------------------------------------------------
 DATABASE_URL = env.url("DATABASE_URL", schemes=("postgresql", "postgres"))
 if not DATABASE_URL:
     raise ImproperlyConfigured(
@@ -98,7 +98,7 @@ CACHES: dict[str, Any] = {
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "parley"}
 }
 
-# --- limits: 0 is none ---------------------------------------------------------------------------
+# --- limits: 0 means no limit --------------------------------------------------------------------
 TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
 RATE_USER_PER_MINUTE = env.integer("RATE_USER_PER_MINUTE", 60_000, minimum=0, maximum=100_000_000)
 RATE_GUEST_PER_MINUTE = env.integer("RATE_GUEST_PER_MINUTE", 120, minimum=0, maximum=100_000_000)
@@ -126,6 +126,10 @@ ATTACHMENT_SERVE = env.choice("ATTACHMENT_SERVE", "stream", ("stream", "redirect
 ATTACHMENT_SCANNER = file_storage.scanner()
 ATTACHMENT_MAX_MEGAPIXELS = env.integer("ATTACHMENT_MAX_MEGAPIXELS", 50, minimum=1, maximum=89)
 ATTACHMENT_ORPHAN_DAYS = env.integer("ATTACHMENT_ORPHAN_DAYS", 7, minimum=2, maximum=3650)
+DOCUMENT_LIMIT_KB = env.integer("DOCUMENT_LIMIT_KB", 512, minimum=1, maximum=10_240)
+FETCH_FILES = env.integer("FETCH_FILES", 16, minimum=0, maximum=1_000)
+FETCH_NETWORKS = env.networks("FETCH_NETWORKS")
+FETCH_S = env.seconds("FETCH_S", 10, minimum=0.1, maximum=120)
 CLAMAV_ADDRESS = file_storage.clamav_address()
 SIGNED_URL_TTL_S = env.integer("SIGNED_URL_TTL_S", 3600, minimum=1, maximum=86_400)
 SUPABASE_URL = file_storage.SUPABASE_URL
@@ -200,21 +204,21 @@ INSTALLED_APPS = [
     "prompts",
     "agents",
 ]
-MIDDLEWARE = [
-    "config.middleware.Cors",
-    "config.middleware.Security",
-    "config.middleware.StaticFiles",
-    "config.middleware.ResponsePolicy",
-    "config.middleware.Session",
-    "config.middleware.Common",
-    "config.middleware.Csrf",
-    "config.middleware.Authentication",
-    "config.middleware.Acting",
-    "config.middleware.Messages",
-    "config.middleware.Frames",
+MIDDLEWARE = [  # the pages'; the API has its own (config/http/handler.py)
+    "corsheaders.middleware.CorsMiddleware",
+    "config.http.middleware.Security",
+    "config.http.middleware.StaticFiles",
+    "config.http.middleware.AdminPolicy",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "config.http.middleware.Acting",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
-# Django looks for its own classes by name; those above inherit from them (config/middleware.py).
-SILENCED_SYSTEM_CHECKS = ["security.W001", "security.W002", "security.W003"]
+# This check looks for Django's class by name; `Security` inherits from it.
+SILENCED_SYSTEM_CHECKS = ["security.W001"]
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -250,18 +254,18 @@ X_FRAME_OPTIONS = "DENY"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["config.rest.BearerAuthentication"],
-    "DEFAULT_THROTTLE_CLASSES": ["config.rest.CallerThrottle"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["config.http.rest.BearerAuthentication"],
+    "DEFAULT_THROTTLE_CLASSES": ["config.http.rest.CallerThrottle"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["config.rest.SafeJSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["config.http.rest.SafeJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "EXCEPTION_HANDLER": "config.rest.render_error",
+    "EXCEPTION_HANDLER": "config.http.rest.render_error",
     "UNAUTHENTICATED_USER": None,
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Parley",
-    "DESCRIPTION": "Start agent runs, watch them, find them again.",
+    "DESCRIPTION": "Start agent runs, follow them and find them again.",
     "VERSION": "1",
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
@@ -284,7 +288,7 @@ UNFOLD = {
     "SHOW_BACK_BUTTON": True,
     "BORDER_RADIUS": "8px",
     "STYLES": ["/static/config/admin.css"],
-    "SIDEBAR": {"show_search": True, "navigation": "config.navigation.sidebar"},
+    "SIDEBAR": {"show_search": True, "navigation": "config.staff.navigation.build_sidebar"},
 }
 LOG_LEVEL = env.choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))
 LOG_FORMAT = env.choice("LOG_FORMAT", "json", ("json", "console"))

@@ -1,4 +1,4 @@
-"""Where everything answers."""
+"""The URL configuration of all apps."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 from agents.urls import chat_urlpatterns, foreign_urlpatterns
-from config import pages
-from conversations.prometheus_views import prometheus
+from config.http import pages
+from conversations.api.prometheus import prometheus
 
 _docs = SpectacularSwaggerSplitView.as_view(url_name="schema", http_method_names=["get", "head"])
 
@@ -31,7 +31,7 @@ urlpatterns = [
     path("storage/v1/", include("conversations.storage_urls")),
 ]
 
-handler400 = "config.pages.bad_request"
-handler403 = "config.pages.forbidden"
-handler404 = "config.pages.not_found"
-handler500 = "config.pages.server_error"
+handler400 = "config.http.pages.bad_request"
+handler403 = "config.http.pages.forbidden"
+handler404 = "config.http.pages.not_found"
+handler500 = "config.http.pages.server_error"

@@ -18,6 +18,6 @@ class ConversationsConfig(AppConfig):
 
 def _ensure_partitions(**_: Any) -> None:
     from config import database
-    from conversations import partitions
+    from conversations.log import partitions
 
     database.run_sync(partitions.ensure_partitions(datetime.now(UTC)))

@@ -33,7 +33,7 @@ def arranged(content: str, files: Sequence[File], layout: Any) -> list[str | Fil
 
 
 def _texts(content: str, layout: Any) -> list[str] | None:
-    """Return the texts of which the content was made; None if the layout does not say."""
+    """Return the texts of which the content was made; None if the layout does not fit."""
     if not isinstance(layout, list | tuple) or not layout:
         return None
     sizes = [size for size in layout if size is not None]

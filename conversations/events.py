@@ -49,7 +49,7 @@ class MessageContent(Struct, frozen=True, omit_defaults=True):
 
     @property
     def kept(self) -> MessageContent:
-        """Itself as it is stored: without what an artifact holds."""
+        """Return itself as it is stored: without the data that an artifact holds."""
         if not self.artifact_id:
             return self
         return replace(self, data="", url="" if self.url.startswith("data:") else self.url)
@@ -83,7 +83,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     unpriced_tokens: int = 0
 
     def plus(self, other: Usage) -> Usage:
-        """Both together; what is known of the cost is added, what is not stays unpriced."""
+        """Return the sum of both; known costs are added, unknown ones stay unpriced."""
         known = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
         return Usage(
             _counted(self.input_tokens, other.input_tokens),
@@ -260,6 +260,7 @@ Fact = (
 )
 Terminal = RunCompleted | RunFailed
 TERMINAL: Final = (RunCompleted, RunFailed)
+DELTAS: Final = (MessageDelta, ReasoningDelta)
 
 
 class RunEvent(Struct, frozen=True):
@@ -275,17 +276,17 @@ class RunEvent(Struct, frozen=True):
 
 
 def tool_message_id(run_id: str, tool_call_id: str, asked_in: str | None = None) -> str:
-    """The id of the message that holds a tool's answer; run ids as 32 hex digits."""
+    """Return the id of the message that holds a tool's answer; run ids as 32 hex digits."""
     return f"tool-{run_id}-{asked_in}-{tool_call_id}" if asked_in else f"tool-{run_id}-{tool_call_id}"
 
 
 def call_message_id(tool_call_id: str) -> str:
-    """The id of the message in which a client's tool is called."""
+    """Return the id of the message in which a client's tool is called."""
     return f"call-{tool_call_id}"
 
 
 def now_ms() -> int:
-    """Epoch milliseconds."""
+    """Return epoch milliseconds."""
     return time.time_ns() // 1_000_000
 
 
@@ -309,15 +310,15 @@ _decoder: Final = Decoder(list[tuple[int, _Stored]])
 
 
 def encode(events: Sequence[RunEvent]) -> bytes:
-    """The JSON of a batch of consecutive events; runs of deltas are stored as one entry.
+    """Return the JSON of a batch of consecutive events; runs of deltas are stored as one entry.
 
-    Nothing is lost by that: `decode` gives the same events again, each with its seq and time.
+    That loses nothing: `decode` returns the same events, each with its seq and time.
     """
     return _encoder.encode(_joined(events))
 
 
 def decode(first_seq: int, batch: bytes | str) -> list[RunEvent]:
-    """The events of a batch whose first one has `first_seq`."""
+    """Return the events of a batch whose first one has `first_seq`."""
     seq, events = first_seq, []
     for at, stored in _decoder.decode(batch):
         if isinstance(stored, _MessageDeltas | _ReasoningDeltas):
@@ -332,7 +333,7 @@ def decode(first_seq: int, batch: bytes | str) -> list[RunEvent]:
 
 
 def decode_joined(first_seq: int, batch: bytes | str) -> list[RunEvent]:
-    """The events of a batch, deltas that stand together as one with the `seq` of the last of them.
+    """Return the events of a batch, adjacent deltas as one with the `seq` of the last of them.
 
     Folding needs no more of them, and a text in a million pieces costs no more than one in ten.
     """
@@ -349,21 +350,21 @@ def decode_joined(first_seq: int, batch: bytes | str) -> list[RunEvent]:
 
 
 def size_of(fact: Fact) -> int:
-    """How many bytes the fact takes in the log, about; deltas are counted by their text."""
-    if isinstance(fact, MessageDelta | ReasoningDelta):
+    """Return the approximate bytes of the fact in the log; deltas are counted by their text."""
+    if isinstance(fact, DELTAS):
         return len(fact.text) if fact.text.isascii() else len(fact.text.encode("utf-8", "surrogatepass"))
     return len(_encoder.encode(fact))
 
 
 def _joined(events: Sequence[RunEvent]) -> list[tuple[int, _Stored]]:
-    """What is stored: deltas that follow each other in one message become one entry."""
+    """Return the stored form: deltas that follow each other in one message become one entry."""
     joined: list[tuple[int, _Stored]] = []
     place, end = 0, len(events)
     while place < end:
         event = events[place]
         fact = event.fact
         last = place + 1
-        if isinstance(fact, MessageDelta | ReasoningDelta):
+        if isinstance(fact, DELTAS):
             while last < end and _continues(events[last].fact, fact):
                 last += 1
         joined.append((event.at, fact if last == place + 1 else _deltas(events[place:last])))
@@ -377,7 +378,7 @@ def _continues(fact: Fact, first: MessageDelta | ReasoningDelta) -> bool:
 
 def _deltas(events: Sequence[RunEvent]) -> _MessageDeltas | _ReasoningDeltas:
     first, facts = events[0].fact, [event.fact for event in events]
-    texts = [fact.text for fact in facts if isinstance(fact, MessageDelta | ReasoningDelta)]
+    texts = [fact.text for fact in facts if isinstance(fact, DELTAS)]
     later = [event.at - events[0].at for event in events]
     if isinstance(first, MessageDelta):
         return _MessageDeltas(first.message_id, texts, later)

@@ -13,7 +13,7 @@ from uuid import UUID
 
 
 def uuid7(at_ms: int | None = None) -> UUID:
-    """A version 7 UUID (RFC 9562 §5.7): 48 bits of epoch milliseconds, 74 random bits."""
+    """Return a version 7 UUID (RFC 9562 §5.7): 48 bits of epoch milliseconds, 74 random bits."""
     milliseconds = time.time_ns() // 1_000_000 if at_ms is None else at_ms
     random = int.from_bytes(os.urandom(10))
     value = (milliseconds & (1 << 48) - 1) << 80 | random
@@ -22,6 +22,14 @@ def uuid7(at_ms: int | None = None) -> UUID:
     return UUID(int=value)
 
 
+def uuid_of(text: str | None) -> UUID | None:
+    """Return the UUID of a text in any form; None if it has none."""
+    try:
+        return UUID(text) if text else None
+    except ValueError:
+        return None
+
+
 def lowest_uuid7(at: datetime) -> UUID:
-    """The bound below which lie all ids made before `at`."""
+    """Return the lower bound of all ids made from `at` on."""
     return UUID(int=int(at.timestamp() * 1000) << 80)

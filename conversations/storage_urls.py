@@ -2,6 +2,6 @@
 
 from django.urls import path
 
-from conversations.attachment_views import download
+from conversations.api.attachments import download
 
 urlpatterns = [path("object/sign/<str:bucket>/<path:path>", download)]

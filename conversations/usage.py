@@ -1,4 +1,4 @@
-"""What the model calls of a run used and cost, summed over the run, a message, or a model.
+"""The usage and cost of model calls, summed over a run, a message, or a model.
 
 Money is US dollars as a Decimal; on a wire it is text in plain notation, so that nothing rounds it.
 """
@@ -16,12 +16,12 @@ from conversations.events import ModelCompleted, Usage
 
 
 def total(calls: Iterable[ModelCompleted]) -> Usage:
-    """All of them together; the cost is None only where no call's is known."""
+    """Return the sum of all; the cost is None only where no call's is known."""
     return reduce(Usage.plus, (call.usage for call in calls), Usage())
 
 
 def by_model(calls: Iterable[ModelCompleted]) -> list[dict[str, Any]]:
-    """`{provider, model, endpoint_id, calls, …usage}` of each model, in the order of first use."""
+    """Return `{provider, model, endpoint_id, calls, …usage}` of each model, in order of first use."""
     grouped: dict[tuple[str, str, int | None], list[ModelCompleted]] = {}
     for call in calls:
         grouped.setdefault((call.provider, call.model, call.endpoint_id), []).append(call)
@@ -33,10 +33,10 @@ def by_model(calls: Iterable[ModelCompleted]) -> list[dict[str, Any]]:
 
 
 def shown(usage: Usage) -> dict[str, Any]:
-    """The usage as JSON, every field of it."""
+    """Return the usage as JSON, with every field."""
     return msgspec.structs.asdict(usage) | {"cost_usd": usd(usage.cost_usd)}
 
 
 def usd(amount: Decimal | None) -> str | None:
-    """An amount as text, such as "0.0000315"; None for an unknown one."""
+    """Return an amount as text, such as "0.0000315"; None for an unknown one."""
     return None if amount is None else f"{amount.normalize():f}"

@@ -1,1 +1,1 @@
-"""What staff write: prompts and their versions, models and endpoints, settings, sealed keys."""
+"""The configuration by staff: prompts, models, endpoints, settings and sealed keys."""

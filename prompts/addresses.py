@@ -1,7 +1,7 @@
-"""Which addresses staff may enter, and which are never asked whoever entered them.
+"""Validation of addresses: what staff may enter, and what Parley never connects to.
 
-Loopback and private addresses are fine: models run on this machine and beside it. Link-local ones are
-not: what answers there is a cloud's metadata service, which hands out the keys of this machine.
+Loopback and private addresses are allowed because models run there. Link-local addresses are refused:
+the metadata service of a cloud answers there and hands out the keys of this machine.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from django.core.exceptions import ValidationError
 
 REFUSED: Final = (
-    "This is a link-local, multicast or unspecified address, or a cloud's metadata service: "
-    "nothing is asked there."
+    "This is a link-local, multicast or unspecified address, or a cloud's metadata service. "
+    "Parley does not connect to it."
 )
 _UNFIT: Final = re.compile(r"[\s\x00-\x20\x7f\\]")
 _HOLD_IPV4: Final = (ip_network("::ffff:0:0/96"), ip_network("64:ff9b::/96"))  # mapped; NAT64
@@ -27,10 +27,10 @@ _METADATA: Final = frozenset(  # outside the link-local networks: of AWS, Google
 
 
 def http_address(address: str) -> None:
-    """Refuse what is no plain http(s) address; names without a dot, such as `ollama`, are fine.
+    """Raise `ValidationError` unless this is a plain http(s) address; host names need no dot.
 
-    A password in the address would be stored and shown unsealed, so user names are refused, and
-    the message never repeats what was typed.
+    User names are refused because a password in the address would be stored and shown in plain text.
+    The message never quotes the input.
     """
     parts = _split(address)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
@@ -43,25 +43,42 @@ def http_address(address: str) -> None:
         raise ValidationError(REFUSED)
 
 
+def same_origin(one: str, other: str) -> bool:
+    """Whether two URLs lead to the same server: a stored secret goes to no other."""
+    return _origin(one) == _origin(other)
+
+
+def _origin(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc.lower()
+
+
 def is_refused_url(url: str) -> bool:
-    """Whether the host in the URL is a refused address; see `is_refused_host`."""
+    """Return whether the host of the URL is a refused address; see `is_refused_host`."""
     parts = _split(url)
     return parts is not None and is_refused_host(parts.hostname or "")
 
 
 def is_refused_host(host: str) -> bool:
-    """Whether the host is an IP address, in whatever spelling, that is never asked.
+    """Return whether the host is a refused IP address, in any spelling.
 
-    False for a name: where it leads is known when something connects there.
+    Return False for a name: its address is checked on connection.
     """
-    address = _as_address(host)
+    address = parse_address(host)
     return address is not None and (
         address.is_link_local or address.is_multicast or address.is_unspecified or address in _METADATA
     )
 
 
-def _as_address(host: str) -> IPv4Address | IPv6Address | None:
-    """The address that resolvers take the host for, which is more than `ip_address` takes."""
+def is_public(address: IPv4Address | IPv6Address) -> bool:
+    """Return whether the address is on the public internet; 6to4 and Teredo addresses are not."""
+    if isinstance(address, IPv6Address) and (address.sixtofour or address.teredo):
+        return False
+    return address.is_global and not (address.is_multicast or address.is_reserved)
+
+
+def parse_address(host: str) -> IPv4Address | IPv6Address | None:
+    """Return the address that resolvers read from the host; they accept more than `ip_address`."""
     if ":" in host:
         host = host.partition("%")[0]
     else:
@@ -70,14 +87,14 @@ def _as_address(host: str) -> IPv4Address | IPv6Address | None:
             host = host.encode("idna").decode()  # digits and dots of other scripts
         host = host.removesuffix(".")
     with suppress(ValueError):
-        return _unwrapped(ip_address(host))
+        return _unwrap_ipv4(ip_address(host))
     with suppress(OSError, ValueError):
         return IPv4Address(socket.inet_aton(host))  # 2852039166, 0xA9FEA9FE, 169.254.43518
     return None
 
 
-def _unwrapped(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
-    """The IPv4 address in an IPv6 one that stands for it, else the address itself."""
+def _unwrap_ipv4(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    """Return the IPv4 address that an IPv6 address embeds, or else the address itself."""
     if any(address in network for network in _HOLD_IPV4):
         return IPv4Address(int(address) & 0xFFFF_FFFF)
     return address
@@ -88,7 +105,7 @@ def _split(address: str) -> SplitResult | None:
         return None
     try:
         parts = urlsplit(address)
-        _ = parts.port  # raises when it is no number
+        _ = parts.port  # raises ValueError if it is no number
     except ValueError:
         return None
     return parts

@@ -1,6 +1,6 @@
-"""The settings that staff change while Parley runs: typed, with defaults; only changes are stored.
+"""Typed settings with defaults that staff change while Parley runs; only changes are stored.
 
-To add one, add a line to `SETTINGS`; admin and the API show it.
+To add a setting, add it to `SETTINGS`; admin and the API then show it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Final, cast
 import structlog
 from django.db import transaction
 
+from config import sql
 from config.audit.recording import record
 from config.auth.models import User
-from config.database import connection
+from config.cache import CachedValue
 from config.errors import InvalidRequest
 from prompts.models import AppSetting, ModelMapping, PromptLabel
-from prompts.remembered import Remembered
 
 log = structlog.get_logger(__name__)
 
@@ -36,10 +36,10 @@ def _is_a_label(value: Value) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting: a switch, one of `options`, or (with a text as default) a text.
+    """A setting: a boolean, one of `options`, or a text if the default is a text.
 
-    `exists` looks in the database, and only when a value is entered: what a text names may be
-    deleted later.
+    `exists` queries the database when a value is entered; the object that it names may be deleted
+    later.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Setting:
     help: str
     options: tuple[str, ...] = ()
     exists: Callable[[Value], bool] = lambda value: True
-    wanted: str = "true or false"
+    expected: str = "true or false"
 
     def accepts(self, value: object) -> bool:
         if self.options:
@@ -63,30 +63,30 @@ SETTINGS: Final = {
         Setting(
             "default_result_mode",
             "raw_passthrough",
-            "What a text run delivers when its request does not say.",
+            "The result mode of text runs whose request sets none.",
             options=("xml_plaintext", "raw_passthrough", "auto"),
         ),
         Setting(
             "default_model",
             "",
-            "Serves runs that name no model. Empty: the first routable one, the demo only if there is "
-            "no other.",
+            "The model of runs that name none. Empty: the first routable model; the demo only if there "
+            "is no other.",
             exists=_names_a_model,
-            wanted="the name of a model mapping, or empty",
+            expected="the name of a model mapping, or empty",
         ),
         Setting(
             "prompt_mode",
             "server",
-            "server: runs use the active prompts. passthrough: runs get no system message of ours.",
+            "server: runs use the active prompts. passthrough: Parley adds no system message.",
             options=("server", "passthrough"),
         ),
         Setting(
             "prompt_label",
             "",
-            "Runs use the version that carries this label, such as staging, of each active prompt that "
-            "has it; of the others, and if this is empty, the active version.",
+            "A label, such as staging. Runs use the version with this label of each active prompt that "
+            "has one, and otherwise the active version.",
             exists=_is_a_label,
-            wanted="a label that a prompt has, or empty",
+            expected="a label that a prompt has, or empty",
         ),
         Setting(
             "web_search_enabled", False, "Runs may search the web; a request can only switch it off."
@@ -94,50 +94,50 @@ SETTINGS: Final = {
         Setting(
             "history_summary",
             False,
-            "What no longer fits a model's context is summarised by it, once, and the summary is kept "
-            "with the conversation. Off: it is left out.",
+            "The model summarises the part of a conversation that no longer fits its context, once; the "
+            "summary is stored. Off: that part is left out.",
         ),
         Setting(
             "structured_output",
             "fail",
-            "An answer that does not fit the JSON Schema asked for. fail: the run fails. flag: it "
-            "completes, and metadata.structured_output says what is wrong.",
+            "If an answer does not match the requested JSON Schema: fail: the run fails. flag: it "
+            "completes, and metadata.structured_output describes the error.",
             options=("fail", "flag"),
         ),
         Setting(
             "show_tool_visible",
             False,
-            "Calls of parley.show are shown as tool calls too, not only as the cards they make.",
+            "Show calls of parley.show as tool calls in addition to their cards.",
         ),
-        Setting("web_search_provider", "exa", "Who searches the web.", options=("exa",)),
+        Setting("web_search_provider", "exa", "The provider of the web search.", options=("exa",)),
     )
 }
 
 
 def get(name: str) -> Value:
-    """The setting's value now, or its default."""
-    return _valid(name, dict(AppSetting.objects.filter(pk=name).values_list("key", "value")))
+    """Return the setting's present value, or its default."""
+    return _validated(name, dict(AppSetting.objects.filter(pk=name).values_list("key", "value")))
 
 
 async def aget(name: str) -> Value:
-    """The same without the ORM; at most a second old."""
-    return _valid(name, await _stored.get())
+    """Return the same without the ORM; cached for a second."""
+    return _validated(name, await _stored.get())
 
 
 def forget() -> None:
-    """Let `aget` read again at once in this process."""
+    """Invalidate the cache of `aget` in this process."""
     _stored.forget()
 
 
-def everything() -> dict[str, Value]:
-    """All settings with their values."""
+def get_all() -> dict[str, Value]:
+    """Return all settings with their values."""
     stored = dict(AppSetting.objects.values_list("key", "value"))
-    return {name: _valid(name, stored) for name in SETTINGS}
+    return {name: _validated(name, stored) for name in SETTINGS}
 
 
 @transaction.atomic
 def change(name: str, value: Value, *, by: User | None) -> None:
-    """Store a value; raises `InvalidRequest` for an unknown name or a value of another type."""
+    """Store a value; raise `InvalidRequest` for an unknown name or an invalid value."""
     check(name, value)
     before = get(name)
     stored, _ = AppSetting.objects.update_or_create(
@@ -150,26 +150,25 @@ def change(name: str, value: Value, *, by: User | None) -> None:
 
 
 def check(name: str, value: object) -> None:
-    """Raise `InvalidRequest` for an unknown name or a value that this setting cannot have."""
+    """Raise `InvalidRequest` for an unknown name or an invalid value."""
     setting = SETTINGS.get(name)
     if setting is None:
         raise InvalidRequest(f"There is no setting {name!r}.", code="setting_unknown", field=name)
     if not (setting.accepts(value) and setting.exists(cast("Value", value))):
-        wanted = f"one of {', '.join(setting.options)}" if setting.options else setting.wanted
-        raise InvalidRequest(f"{name} must be {wanted}.", code="setting_invalid", field=name)
+        expected = f"one of {', '.join(setting.options)}" if setting.options else setting.expected
+        raise InvalidRequest(f"{name} must be {expected}.", code="setting_invalid", field=name)
 
 
-def _valid(name: str, stored: dict[str, object]) -> Value:
-    """The stored value, or the default where an older release stored what is no longer accepted."""
+def _validated(name: str, stored: dict[str, object]) -> Value:
+    """Return the stored value, or the default if it is missing or no longer valid."""
     setting = SETTINGS[name]
     value = stored.get(name, setting.default)
     return value if isinstance(value, str | bool) and setting.accepts(value) else setting.default
 
 
 async def _read() -> dict[str, object]:
-    async with connection() as held:
-        rows = await (await held.execute("SELECT key, value FROM prompts_appsetting")).fetchall()
+    rows = await sql.every("SELECT key, value FROM prompts_appsetting")
     return dict(rows)
 
 
-_stored: Final = Remembered(_read, seconds=1.0)
+_stored: Final = CachedValue(_read, seconds=1.0)

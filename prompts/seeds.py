@@ -1,7 +1,7 @@
-"""What an empty installation is given, so that the first run works without any setting.
+"""Default data of an empty installation, so that the first run works without configuration.
 
-Each part is made only where there is nothing of its sort at all: what staff edited, switched off
-or deleted in favour of their own stays as they left it.
+Each part is created only if there is nothing of its kind: what staff edited, switched off or
+replaced stays unchanged.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Final
 from django.db import connection, transaction
 from django.db.models import Q
 
-from prompts import actions
 from prompts.models import Endpoint, ModelMapping, Prompt, PromptKind, ProviderDialect
+from prompts.wordings import staff_actions
 
 DEFAULT_MODEL: Final = "global:demo"
 _TEXTS: Final = Path(__file__).parent / "defaults"
@@ -27,17 +27,17 @@ _DESCRIPTIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SeedReport:
-    """What `seed` made, in words for the console; empty when all was there."""
+    """The objects that `seed` created, for the console; empty if all existed."""
 
-    made: tuple[str, ...]
+    created: tuple[str, ...]
 
 
 @transaction.atomic
 def seed() -> SeedReport:
-    """Make what is missing; of processes that start together one does it."""
+    """Create what is missing; of processes that start together only one does so."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('prompts.seed'))")
-    return SeedReport(made=(*_seed_prompts(), *_seed_demo()))
+    return SeedReport(created=(*_seed_prompts(), *_seed_demo()))
 
 
 def _seed_prompts() -> Iterator[str]:
@@ -46,8 +46,8 @@ def _seed_prompts() -> Iterator[str]:
             continue
         prompt = Prompt.objects.create(name=kind.value, kind=kind, description=description)
         text = (_TEXTS / f"{kind.value}.md").read_text(encoding="utf-8").strip()
-        version = actions.publish_version(prompt, text, author=None, note="Comes with Parley.")
-        actions.activate_version(version, by=None)
+        version = staff_actions.publish_version(prompt, text, author=None, note="Comes with Parley.")
+        staff_actions.activate_version(version, by=None)
         yield f"prompt {prompt.name}"
 
 

@@ -143,9 +143,9 @@ class ScriptedModel:
     def make(
         cls, base_url: str, models: tuple[str, ...], *, dialect: str = "openai.chat_completions"
     ) -> Self:
-        from prompts import routing
-        from prompts.actions import rotate_secret
+        from prompts.endpoints import routing
         from prompts.models import Endpoint, ModelCandidate, ModelMapping
+        from prompts.wordings.staff_actions import rotate_secret
 
         key = f"m{uuid4().hex[:12]}"
         mapping = ModelMapping.objects.create(key=key)

@@ -26,10 +26,12 @@ from django.test.utils import setup_databases, teardown_databases
 from pytest_django.plugin import DjangoDbBlocker
 from xdist.scheduler import LoadFileScheduling
 
-from config import limits, memory
+from config.process import memory
+from config.redis import rate_limits
 from tests.client import Client, ScriptedModel
 from tests.database import start_postgres
 from tests.fake_model import FakeModel
+from tests.schema_true.recording import Recorded
 
 # No deadline: a busy machine is no fault. `make test` asks for all examples, a lone pytest for a few,
 # `make hostile` for twenty times as many.
@@ -50,7 +52,7 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_finish() -> None:
-    memory.settle()
+    memory.freeze_heap()
 
 
 _SHARING = ("tests/browser/", "tests/hostile/")
@@ -120,7 +122,7 @@ def django_db_setup(
 @pytest.fixture(scope="session", autouse=True)
 def database(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     """The test database, open to every test, seeded as a new installation is."""
-    from agents.tools.exercise_seed import seed_exercises
+    from agents.tools.exercises.seed import seed_exercises
     from prompts import app_settings, seeds
 
     with django_db_blocker.unblock():
@@ -139,22 +141,22 @@ def no_window_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     Each test has a moment of its own, because Redis remembers what other tests have used.
     """
     moment = 600 * random.SystemRandom().randrange(10**6) + 30
-    monkeypatch.setattr(limits, "limiter", limits.Limiter(lambda: moment))
+    monkeypatch.setattr(rate_limits, "limiter", rate_limits.Limiter(lambda: moment))
 
 
 @pytest.fixture(scope="session")
 def server(database: None) -> Iterator[Server]:
     """Web and worker in one process, as `make up` runs them."""
-    from agents.worker import serve_worker
+    from agents.worker.loop import serve_worker
     from config.asgi import application
-    from config.protocol import HttpProtocol, SocketProtocol
-    from config.start import bind
+    from config.process.bootstrap import bind
+    from config.process.connections import HttpProtocol, SocketProtocol
 
     listener = bind("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
     web = uvicorn.Server(
-        uvicorn.Config(application, http=HttpProtocol, ws=SocketProtocol, log_config=None)
+        uvicorn.Config(Recorded(application), http=HttpProtocol, ws=SocketProtocol, log_config=None)
     )
     web.capture_signals = nullcontext  # type: ignore[method-assign,assignment]
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from config.embedded import DATABASE, Server
+from config.process.embedded_postgres import DATABASE, Server
 
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 _FOLDER = "PARLEY_TESTS_FOLDER"

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any, ClassVar
 
 import jsonschema
@@ -25,17 +25,34 @@ DETAILED_USAGE = {
 }
 
 
+_CACHE = {"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
+_ABOUT = {
+    "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
+    "service_tier": "standard",
+    "inference_geo": "global",
+}
+
+
 def event(kind: str, **fields: Any) -> bytes:
     """One named server-sent event; its data repeats the name."""
     data = json.dumps({"type": kind} | fields, ensure_ascii=False, separators=(",", ":"))
     return f"event: {kind}\ndata: {data}\n\n".encode()
 
 
+_STOPPED = {"stop_reason": None, "stop_sequence": None}
+_REFUSED = {
+    "type": "refusal",
+    "category": "cyber",
+    "explanation": "Why not.",
+    "recommended_model": "claude-other",
+}
+
+
 def opening(usage: Mapping[str, Any] | None = USAGE) -> bytes:
     """The beginning of a message; the output counted so far is one token."""
-    counted = {"usage": {**usage, "output_tokens": 1}} if usage is not None else {}
+    counted = {"usage": {**_CACHE, **_ABOUT, **usage, "output_tokens": 1}} if usage is not None else {}
     message = {"id": "msg_1", "type": "message", "role": "assistant", "content": [], "model": "claude"}
-    return event("message_start", message=message | counted)
+    return event("message_start", message=message | _STOPPED | counted)
 
 
 def block(index: int, block: Mapping[str, Any], *deltas: Mapping[str, Any]) -> bytes:
@@ -51,15 +68,18 @@ def words(index: int, *pieces: str) -> bytes:
 
 
 def ending(reason: str, usage: Mapping[str, Any] | None = USAGE) -> bytes:
-    counted = {"usage": {"output_tokens": usage["output_tokens"]}} if usage is not None else {}
-    delta = {"stop_reason": reason, "stop_sequence": None}
+    counted = {"usage": {**_CACHE, **usage}} if usage is not None else {}
+    details = {"stop_details": _REFUSED} if reason == "refusal" else {}
+    delta = {"stop_reason": reason, "stop_sequence": None} | details
     return event("message_delta", delta=delta, **counted) + event("message_stop")
 
 
 def answer(*blocks: bytes, reason: str = "end_turn", usage: Mapping[str, Any] | None = USAGE) -> Answer:
-    """A whole message of these blocks."""
-    ping = event("ping")
-    return Answer((opening(usage), ping, *blocks, ending(reason, usage)))
+    """A whole message of these blocks, with a ping after the first has begun."""
+    told = re.findall(rb"(?s).+?\n\n", b"".join(blocks))
+    begun = 2 if told and b'"tool_use"' in told[0] else 1
+    steps = [b"".join(told[:begun]), event("ping"), b"".join(told[begun:])]
+    return Answer((opening(usage), *steps, ending(reason, usage)))
 
 
 def text(*pieces: str, finish: str = "end_turn", usage: Mapping[str, Any] | None = USAGE) -> Answer:
@@ -82,10 +102,19 @@ def tool(index: int, key: str, name: str, arguments: str) -> tuple[bytes, list[b
 
 
 def tool_calls(*calls: tuple[str, str, str]) -> Answer:
-    """Calls of (id, name, arguments) whose pieces take turns."""
+    """Calls of (id, name, arguments), one after the other."""
     made = [tool(index, *call) for index, call in enumerate(calls)]
-    turns = max(len(deltas) for _, deltas in made)
-    woven = [deltas[turn] for turn in range(turns) for _, deltas in made if turn < len(deltas)]
+    blocks = [
+        b"".join([start, *deltas, event("content_block_stop", index=index)])
+        for index, (start, deltas) in enumerate(made)
+    ]
+    return answer(*blocks, reason="tool_use")
+
+
+def woven_calls(*calls: tuple[str, str, str]) -> Answer:
+    """Calls whose pieces take turns, as the wire allows and nobody was seen to send."""
+    made = [tool(index, *call) for index, call in enumerate(calls)]
+    woven = [one for turn in zip_longest(*(deltas for _, deltas in made)) for one in turn if one]
     stops = [event("content_block_stop", index=index) for index in range(len(calls))]
     return answer(*(start for start, _ in made), *woven, *stops, reason="tool_use")
 
@@ -130,9 +159,14 @@ _THOUGHTS = block(
     {"type": "thinking", "thinking": "", "signature": ""},
     {"type": "thinking_delta", "thinking": "Let me "},
     {"type": "thinking_delta", "thinking": "think."},
-    {"type": "signature_delta", "signature": "c2lnbmVk"},
-    {"type": "signature_delta", "signature": "IQ=="},
+    {"type": "thinking_delta", "thinking": ""},
+    {"type": "signature_delta", "signature": "c2lnbmVkIQ=="},
 ) + block(1, REDACTED)
+
+_CALLS = (
+    ("toolu_a", "gymbro_exercise_search", '{"query": "卧推", "top_k": 3}'),
+    ("toolu_b", "weather", '{"city": "São Paulo"}'),
+)
 
 CASES: dict[str, Answer] = {
     "hello": _HELLO,
@@ -151,7 +185,7 @@ CASES: dict[str, Answer] = {
     "no-usage": text(*TEXT, usage=None),
     "usage": text(*TEXT, usage=DETAILED_USAGE),
     "length": text("Hel", "lo", finish="max_tokens"),
-    "refusal": text("I can't.", finish="refusal"),
+    "refusal": answer(reason="refusal"),
     "reasoning": answer(_THOUGHTS, words(2, *TEXT)),
     "strange": Answer(
         (
@@ -161,13 +195,8 @@ CASES: dict[str, Answer] = {
             *_HELLO.steps[2:],
         )
     ),
-    "tools": replace(
-        tool_calls(
-            ("toolu_a", "gymbro_exercise_search", '{"query": "卧推", "top_k": 3}'),
-            ("toolu_b", "weather", '{"city": "São Paulo"}'),
-        ),
-        splits_characters=True,
-    ),
+    "tools": replace(tool_calls(*_CALLS), splits_characters=True),
+    "woven": woven_calls(*_CALLS),
 }
 
 

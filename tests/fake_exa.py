@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
+
+from pytest_django import Settings
+
+from prompts import app_settings
+from prompts.endpoints import web_search_key as web_search_key
+from prompts.models import AppSetting
+
+KEY = "exa-cAnArYkEy0123456789abcdef"
 
 
 @dataclass(frozen=True)
@@ -30,9 +39,30 @@ class Asked:
     body: dict[str, Any]
 
 
+def page(**more: Any) -> dict[str, Any]:
+    """A result as Exa tells it, where the text is asked for."""
+    return {
+        "id": "https://example.com/a",
+        "title": "Training news",
+        "url": "https://example.com/a",
+        "publishedDate": "2026-11-01T00:00:00.000Z",
+        "author": "A. Coach",
+        "image": "https://example.com/a.png",
+        "favicon": "https://example.com/favicon.ico",
+        "text": "Short\n text.",
+    } | more
+
+
 def found(*items: Any) -> Answer:
     """Search results."""
-    return Answer(body=json.dumps({"requestId": "r", "results": items}).encode())
+    cost = {"total": 0.006, "search": {"neural": 0.005}, "contents": {"text": 0.001}}
+    about = {"requestId": "r", "resolvedSearchType": "neural", "searchTime": 471.3, "costDollars": cost}
+    return Answer(body=json.dumps(about | {"results": items}).encode())
+
+
+def refused(status: int, tag: str, words: str = "Refused.") -> Answer:
+    """A refusal; its tags are an open set."""
+    return Answer(status, json.dumps({"requestId": "r", "error": words, "tag": tag}).encode())
 
 
 class FakeExa:
@@ -59,6 +89,24 @@ class FakeExa:
 
     def requests_for(self, query: str) -> list[Asked]:
         return [asked for asked in self.asked if asked.body["query"] == query]
+
+
+@contextmanager
+def switched_on(exa: FakeExa, settings: Settings) -> Iterator[FakeExa]:
+    """Staff have set up this Exa, and switched the search on."""
+    settings.EXA_BASE_URL = exa.url
+    web_search_key.store_key(KEY, by=None)
+    app_settings.change("web_search_enabled", True, by=None)
+    forget()
+    yield exa
+    web_search_key.store_key("", by=None)
+    AppSetting.objects.filter(pk="web_search_enabled").delete()
+    forget()
+
+
+def forget() -> None:
+    web_search_key._sealed.forget()
+    app_settings.forget()
 
 
 def _handler(exa: FakeExa) -> Callable[..., BaseHTTPRequestHandler]:

@@ -27,11 +27,22 @@ DETAILED_USAGE = {
 }
 
 
+def counts(usage: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What every chunk says of its use; a model that thinks does not say what its answer consists of."""
+    if usage is None:
+        return {}
+    details = {"promptTokensDetails": [{"modality": "TEXT", "tokenCount": 11}]}
+    if "thoughtsTokenCount" not in usage:
+        details["candidatesTokensDetails"] = [{"modality": "TEXT", "tokenCount": 8}]
+    return {"usageMetadata": {**usage, **details}}
+
+
 def chunk(*parts: Mapping[str, Any], finish: str | None = None, **fields: Any) -> bytes:
-    """One event: a response with these parts."""
+    """One event: a response with these parts; models that think number their candidates."""
     content = {"content": {"parts": list(parts), "role": "model"}} if parts else {}
     reason = {"finishReason": finish} if finish else {}
-    candidate = content | reason | {"index": 0}
+    place = {"index": 0} if "thoughtsTokenCount" in fields.get("usageMetadata", {}) else {}
+    candidate = content | reason | place
     return event(candidates=[candidate], modelVersion="gemini", responseId="r1", **fields)
 
 
@@ -40,11 +51,9 @@ def event(**fields: Any) -> bytes:
 
 
 def text(*pieces: str, finish: str = "STOP", usage: Mapping[str, Any] | None = USAGE) -> Answer:
-    """A whole answer, one chunk a piece; the counts grow and come with every chunk."""
-    so_far: dict[str, Any] = {"usageMetadata": {"promptTokenCount": 11}} if usage is not None else {}
-    whole = {"usageMetadata": usage} if usage is not None else {}
-    said = [chunk({"text": piece}, **so_far) for piece in pieces]
-    return Answer((*said, chunk({"text": ""}, finish=finish, **whole)))
+    """A whole answer, one chunk a piece; the counts come with every chunk."""
+    said = [chunk({"text": piece}, **counts(usage)) for piece in pieces]
+    return Answer((*said, chunk({"text": ""}, finish=finish, **counts(usage))))
 
 
 def call(name: str, arguments: Any, key: str | None = None, signature: str | None = None) -> Any:
@@ -54,10 +63,19 @@ def call(name: str, arguments: Any, key: str | None = None, signature: str | Non
 
 def status(code: int, *, kind: str = "", headers: Mapping[str, str] | None = None) -> Answer:
     """An HTTP error with Google's error body; `kind` is the reason in its details."""
-    details = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": kind}] if kind else []
     error = {"code": code, "message": "Refused: sk-secret.", "status": _KINDS.get(code, "UNKNOWN")}
-    body = json.dumps({"error": error | {"details": details}}).encode()
+    details = {"details": _details(kind)} if kind else {}
+    body = json.dumps({"error": error | details}).encode()
     return Answer((body,), code, {"content-type": "application/json"} | dict(headers or {}))
+
+
+def _details(reason: str) -> list[dict[str, Any]]:
+    kind, about = "type.googleapis.com/google.rpc.", {"domain": "googleapis.com", "metadata": {"a": "b"}}
+    words = {"locale": "en-US", "message": "Refused: sk-secret."}
+    return [
+        {"@type": f"{kind}ErrorInfo", "reason": reason, **about},
+        {"@type": f"{kind}LocalizedMessage", **words},
+    ]
 
 
 _KINDS = {
@@ -73,6 +91,9 @@ _KINDS = {
 _HELLO = text(*TEXT)
 _OPENED: tuple[Step, ...] = (chunk({"text": "Hel"}), chunk({"text": "lo"}))
 _OVERLOADED = {"code": 503, "message": "Overloaded: sk-secret.", "status": "UNAVAILABLE"}
+
+_THOUGHT = {"promptTokenCount": 11, "totalTokenCount": 16, "thoughtsTokenCount": 5}
+_THOUGHTFUL = USAGE | {"candidatesTokenCount": 3, "thoughtsTokenCount": 5}
 
 CASES: dict[str, Answer] = {
     "hello": _HELLO,
@@ -94,10 +115,13 @@ CASES: dict[str, Answer] = {
     "refusal": text(finish="SAFETY"),
     "reasoning": Answer(
         (
-            chunk({"text": "Let me ", "thought": True}),
-            chunk({"text": "think.", "thought": True}),
-            *_HELLO.steps[:-1],
-            chunk({"text": "", "thoughtSignature": "c2lnbmVk"}, finish="STOP", usageMetadata=USAGE),
+            *(
+                chunk({"text": one, "thought": True}, **counts(_THOUGHT))
+                for one in ("Let me ", "think.")
+            ),
+            chunk({"text": TEXT[0], "thoughtSignature": "c2lnbmVk"}, **counts(_THOUGHTFUL)),
+            *(chunk({"text": one}, **counts(_THOUGHTFUL)) for one in TEXT[1:-1]),
+            chunk({"text": TEXT[-1]}, finish="STOP", **counts(_THOUGHTFUL)),
         )
     ),
     "strange": Answer(
@@ -108,14 +132,18 @@ CASES: dict[str, Answer] = {
             *_HELLO.steps,
         )
     ),
+    "one-tool": Answer(
+        (chunk(call("weather", {"city": "São Paulo"}), finish="STOP", **counts(USAGE)),),
+    ),
     "tools": replace(
         Answer(
             (
                 chunk(
                     call("gymbro_exercise_search", {"query": "卧推", "top_k": 3}, "fc_a", "c2lnbmVk"),
                     call("weather", {"city": "São Paulo"}, "fc_b"),
+                    **counts(_THOUGHTFUL),
                 ),
-                chunk({"text": ""}, finish="STOP", usageMetadata=USAGE),
+                chunk({"text": ""}, finish="STOP", **counts(_THOUGHTFUL)),
             )
         ),
         splits_characters=True,

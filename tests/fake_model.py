@@ -24,6 +24,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import chain, zip_longest
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
@@ -31,9 +32,14 @@ import httptools
 
 TEXT = ("Hello", ", ", "world", ". ", "你好", "，", "世界", "。")
 USAGE = {"prompt_tokens": 11, "completion_tokens": 8, "total_tokens": 19}
+_PREDICTED = {"accepted_prediction_tokens": 0, "rejected_prediction_tokens": 0}
 DETAILED_USAGE = USAGE | {
     "prompt_tokens_details": {"cached_tokens": 7, "audio_tokens": 0},
-    "completion_tokens_details": {"reasoning_tokens": 5, "audio_tokens": 0},
+    "completion_tokens_details": {"reasoning_tokens": 5, "audio_tokens": 0} | _PREDICTED,
+}
+DETAILS = {
+    "prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 0},
+    "completion_tokens_details": {"reasoning_tokens": 0, "audio_tokens": 0} | _PREDICTED,
 }
 DONE = b"data: [DONE]\n\n"
 Delta = dict[str, Any]
@@ -55,9 +61,11 @@ class Pause:
 
 @dataclass(frozen=True)
 class Finish:
-    """The chunk that carries the finish reason."""
+    """The chunk that carries the finish reason; some providers say more in it."""
 
     reason: str
+    delta: Delta = field(default_factory=dict)
+    counts: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +79,21 @@ Step = Delta | Finish | Usage | Pause | End | bytes
 
 
 @dataclass(frozen=True)
+class Manner:
+    """What a provider of this wire says in every chunk, and in every choice."""
+
+    chunk: Mapping[str, Any] = field(default_factory=dict)
+    choice: Mapping[str, Any] = field(default_factory=dict)
+    counts_later: bool = True  # and until then says that it has none, if it was asked for them
+
+
+_PRINT = {"system_fingerprint": "fp_fake"}
+OPENAI = Manner(_PRINT | {"service_tier": "default", "obfuscation": "aZ09"}, {"logprobs": None})
+DEEPSEEK = Manner(_PRINT, {"logprobs": None})
+MISTRAL = Manner(counts_later=False)
+
+
+@dataclass(frozen=True)
 class Answer:
     """What goes on the wire, in order: deltas become chunks, bytes go out as they are."""
 
@@ -79,6 +102,7 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
     line_end: bytes = b"\n"
     splits_characters: bool = False
+    manner: Manner = OPENAI
 
 
 @dataclass(frozen=True)
@@ -110,27 +134,45 @@ def text(*pieces: str, finish: str = "stop", usage: Mapping[str, Any] | None = U
 def status(code: int, *, message: str = "", headers: Mapping[str, str] | None = None) -> Answer:
     """An HTTP error with OpenAI's error body."""
     kind, name, words = _ERRORS.get(code, ("server_error", None, "The server had an error."))
-    error = {"message": message or words, "type": kind, "param": None, "code": name}
+    param = "messages" if code == 400 else None
+    error = {"message": message or words, "type": kind, "param": param, "code": name}
     extra = {"retry-after": "1"} if code == 429 else {}
     json_type = {"content-type": "application/json"}
     return Answer((_encoded({"error": error}),), code, json_type | extra | dict(headers or {}))
 
 
 def tool_calls(*calls: tuple[str, str, str]) -> Answer:
-    """Calls of (id, tool name, arguments), streamed in pieces of four characters, taking turns."""
-    opened = (
+    """Calls of (id, tool name, arguments), one after the other, each in pieces of four characters.
+
+    A single call opens in the chunk that opens the answer.
+    """
+    opened = _opened(*calls)
+    steps = [[begun, *pieces] for begun, pieces in zip(opened, _pieces(*calls), strict=True)]
+    if len(steps) == 1:
+        steps[0][0] = _role(None) | steps[0][0]
+    else:
+        steps.insert(0, [{"role": "assistant", "content": None}])
+    return Answer((*chain(*steps), Finish("tool_calls"), Usage(USAGE), DONE))
+
+
+def woven_calls(*calls: tuple[str, str, str]) -> Answer:
+    """Calls whose pieces take turns, as the wire allows and nobody was seen to send."""
+    woven = (piece for turn in zip_longest(*_pieces(*calls)) for piece in turn if piece)
+    return Answer((_role(None), *_opened(*calls), *woven, Finish("tool_calls"), Usage(USAGE), DONE))
+
+
+def _opened(*calls: tuple[str, str, str]) -> list[Delta]:
+    return [
         _call(i, id=key, type="function", name=name, arguments="")
         for i, (key, name, _) in enumerate(calls)
-    )
-    pieces = [re.findall(r".{1,4}", arguments, re.DOTALL) for *_, arguments in calls]
-    turns = range(max(map(len, pieces), default=0))
-    woven = (
-        _call(i, arguments=own[turn])
-        for turn in turns
-        for i, own in enumerate(pieces)
-        if turn < len(own)
-    )
-    return Answer((_role(None), *opened, *woven, Finish("tool_calls"), Usage(USAGE), DONE))
+    ]
+
+
+def _pieces(*calls: tuple[str, str, str]) -> list[list[Delta]]:
+    return [
+        [_call(i, arguments=piece) for piece in re.findall(r"(?s).{1,4}", arguments)]
+        for i, (*_, arguments) in enumerate(calls)
+    ]
 
 
 def _role(content: str | None = "") -> Delta:
@@ -139,6 +181,10 @@ def _role(content: str | None = "") -> Delta:
 
 def _content(piece: str) -> Delta:
     return {"content": piece}
+
+
+def _thinking(piece: str) -> Delta:
+    return {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": piece}]}]}
 
 
 def _call(index: int, *, arguments: str, name: str = "", **opening: str) -> Delta:
@@ -166,6 +212,17 @@ _ERRORS: dict[int, tuple[str, str | None, str]] = {
 _HELLO = text(*TEXT)
 _OPENED: tuple[Step, ...] = (_role(), _content("Hel"), _content("lo"))
 _STREAM_ERROR = {"error": {"message": "The server had an error.", "type": "server_error", "code": None}}
+
+_CALLS = (
+    ("call_a", "search", '{"query": "卧推", "top_k": 3}'),
+    ("call_b", "weather", '{"city": "São Paulo"}'),
+)
+_DEEPSEEKS = USAGE | {
+    "prompt_tokens_details": {"cached_tokens": 0},
+    "completion_tokens_details": {"reasoning_tokens": 5},
+    "prompt_cache_hit_tokens": 0,
+    "prompt_cache_miss_tokens": 11,
+}
 
 CASES: dict[str, Answer] = {
     "hello": _HELLO,
@@ -195,29 +252,33 @@ CASES: dict[str, Answer] = {
     "huge": text("x" * 100_000),
     "flood": text(*["x" * 100_000] * 60),
     "endless": Answer((_role(), *(_content("tick "), Pause(0.02)) * 1500, Finish("stop"), DONE)),
-    "reasoning": Answer(
+    "reasoning": Answer(  # as DeepSeek says it
         (
-            _role(None),
-            {"reasoning_content": "Let me "},
-            {"reasoning_content": "think."},
-            *_HELLO.steps[1:],
-        )
+            {"role": "assistant", "content": None, "reasoning_content": ""},
+            {"content": None, "reasoning_content": "Let me "},
+            {"content": None, "reasoning_content": "think."},
+            *({"content": piece, "reasoning_content": None} for piece in TEXT),
+            Finish("stop", {"content": "", "reasoning_content": None}, _DEEPSEEKS),
+            DONE,
+        ),
+        manner=DEEPSEEK,
     ),
     "parts": Answer(  # as Mistral's reasoning models say it
         (
-            _role(None),
-            {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "Let me "}]}]},
-            {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "think."}]}]},
-            {"content": [{"type": "text", "text": "Hel"}]},
+            _content("") | {"role": "assistant"},
+            _content(""),
+            *map(_thinking, ("Let me ", "think.")),
+            {"content": [{"type": "thinking", "thinking": []}]},
+            _content("Hel"),
             _content("lo"),
-            Finish("stop"),
+            Finish("stop", _content(""), USAGE),
             DONE,
-        )
+        ),
+        manner=MISTRAL,
     ),
-    "tools": tool_calls(
-        ("call_a", "search", '{"query": "卧推", "top_k": 3}'),
-        ("call_b", "weather", '{"city": "São Paulo"}'),
-    ),
+    "tools": tool_calls(*_CALLS),
+    "one-tool": tool_calls(_CALLS[0]),
+    "woven": woven_calls(*_CALLS),
 }
 
 
@@ -388,13 +449,36 @@ def _body_refusal(request: Received) -> Answer | None:
     match body:
         case {"model": str(), "stream": True} if isinstance(messages, list) and messages:
             wrong = next((m for m in messages if not _is_message(m)), None)
-            return None if wrong is None else status(400, message=f"Invalid message: {wrong!r}")
+            if wrong is not None:
+                return status(400, message=f"Invalid message: {wrong!r}")
+            return _pairing_refusal(messages)
         case {"model": str(), "stream": True}:
             return status(400, message="Missing required parameter: 'messages'.")
         case {"model": str()}:
             return status(400, message="This fake only streams: send stream=true.")
         case {}:
             return status(400, message="We could not parse the JSON body of your request.")
+
+
+def _pairing_refusal(messages: list[dict[str, Any]]) -> Answer | None:
+    """What OpenAI says of an answer without its call, and of a call without its answer."""
+    waiting: set[str] = set()
+    answers = False
+    for place, message in enumerate(messages):
+        if message["role"] == "tool":
+            if not answers or message["tool_call_id"] not in waiting:
+                words = "messages with role 'tool' must be a response to a preceeding message with"
+                return status(400, message=f"Invalid parameter: {words} 'tool_calls' ({place}).")
+            waiting.discard(message["tool_call_id"])
+            continue
+        if waiting:
+            break
+        calls = message.get("tool_calls") or []
+        waiting, answers = {call["id"] for call in calls}, bool(calls)
+    if waiting:
+        words = "An assistant message with 'tool_calls' must be followed by tool messages responding to"
+        return status(400, message=f"{words} each 'tool_call_id': {', '.join(sorted(waiting))}.")
+    return None
 
 
 def _is_message(message: object) -> bool:
@@ -478,7 +562,7 @@ class _Connection(asyncio.Protocol):
                 case End.CUT:
                     return self._cut()
                 case _:
-                    for part in _parts(wire(step, request, answer.line_end), answer):
+                    for part in _parts(wire(step, request, answer), answer):
                         self.transport.write(head + b"%x\r\n%b\r\n" % (len(part), part))
                         head = b""
                         await asyncio.sleep(0.001 if answer.splits_characters else 0)
@@ -502,35 +586,41 @@ def _head(request: Received, answer: Answer) -> bytes:
     return "\r\n".join(lines).encode()
 
 
-def wire(step: Step, request: Received, line_end: bytes) -> bytes:
+def wire(step: Step, request: Received, answer: Answer) -> bytes:
     """A step as bytes of the body; nothing for a usage chunk that was not asked for."""
     counted = bool((request.body.get("stream_options") or {}).get("include_usage"))
+    none_yet: dict[str, Any] = {"usage": None} if counted and answer.manner.counts_later else {}
     match step:
         case bytes():
             plain = step
         case Usage(counts):
-            plain = _event(request, {"choices": [], "usage": counts}) if counted else b""
-        case Finish(reason):
-            plain = _event(request, _choice({}, reason), counted=counted)
+            told = {"choices": [], "usage": DETAILS | dict(counts)}
+            plain = _event(request, answer, told) if counted else b""
+        case Finish(reason, delta, counts):
+            told = none_yet if counts is None else {"usage": counts}
+            plain = _event(request, answer, told, delta, reason)
         case dict():
-            plain = _event(request, _choice(step, None), counted=counted)
+            plain = _event(request, answer, none_yet, step)
         case _:
             raise TypeError(step)
-    return plain.replace(b"\n", line_end)
+    return plain.replace(b"\n", answer.line_end)
 
 
-def _choice(delta: Delta, reason: str | None) -> dict[str, Any]:
-    return {"choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}]}
-
-
-def _event(request: Received, fields: dict[str, Any], *, counted: bool = False) -> bytes:
+def _event(
+    request: Received,
+    answer: Answer,
+    fields: Mapping[str, Any],
+    delta: Delta | None = None,
+    reason: str | None = None,
+) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": reason} | dict(answer.manner.choice)
     chunk = {
         "id": f"chatcmpl-{request.request_id}",
         "object": "chat.completion.chunk",
         "created": 1_700_000_000,
         "model": request.model,
-        "system_fingerprint": "fp_fake",
-        **({"usage": None} if counted else {}),
+        **answer.manner.chunk,
+        **({"choices": [choice]} if delta is not None else {}),
         **fields,
     }
     return b"data: " + _encoded(chunk) + b"\n\n"

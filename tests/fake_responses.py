@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import count, zip_longest
 from typing import Any, ClassVar
 
 import jsonschema
@@ -29,66 +30,156 @@ DETAILED_USAGE = USAGE | {
 }
 
 
+_ASKED: dict[str, Any] = {
+    "created_at": 1_700_000_000,
+    "background": False,
+    "completed_at": None,
+    "error": None,
+    "frequency_penalty": 0.0,
+    "incomplete_details": None,
+    "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "model": "fake",
+    "moderation": None,
+    "output": [],
+    "parallel_tool_calls": True,
+    "presence_penalty": 0.0,
+    "previous_response_id": None,
+    "prompt_cache_key": None,
+    "prompt_cache_retention": "24h",
+    "reasoning": {"effort": "medium", "summary": None},
+    "safety_identifier": None,
+    "service_tier": "default",
+    "store": False,
+    "temperature": 1.0,
+    "text": {"format": {"type": "text"}, "verbosity": "medium"},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_logprobs": 0,
+    "top_p": 0.98,
+    "truncation": "disabled",
+    "usage": None,
+    "user": None,
+    "metadata": {},
+}
+"""A response says again what it was asked for."""
+_TO_THINK: dict[str, Any] = {
+    "reasoning": {"effort": "high", "summary": "detailed"},
+    "prompt_cache_retention": None,
+}
+
+
 def event(kind: str, **fields: Any) -> bytes:
     """One named server-sent event; its data repeats the name."""
-    data = json.dumps({"type": kind} | fields, ensure_ascii=False, separators=(",", ":"))
+    told = {"type": kind, "sequence_number": 0} | fields
+    data = json.dumps(told, ensure_ascii=False, separators=(",", ":"))
     return f"event: {kind}\ndata: {data}\n\n".encode()
 
 
 def response(status: str, **fields: Any) -> dict[str, Any]:
-    empty: dict[str, Any] = {"error": None, "incomplete_details": None, "output": [], "usage": None}
-    return {"id": "resp_1", "object": "response", "status": status} | empty | fields
+    return {"id": "resp_1", "object": "response", "status": status} | _ASKED | fields
 
 
-def opening() -> bytes:
-    begun = response("in_progress")
+def opening(**asked: Any) -> bytes:
+    begun = response("in_progress", **asked)
     return event("response.created", response=begun) + event("response.in_progress", response=begun)
+
+
+def _item(
+    place: int, kind: str, item: Mapping[str, Any], ended: Mapping[str, Any], *steps: bytes
+) -> bytes:
+    """An item: its start, what comes of it, its end, where it differs."""
+    told = {"type": kind, **item}
+    begun = event("response.output_item.added", output_index=place, item=told)
+    return b"".join(
+        [begun, *steps, event("response.output_item.done", output_index=place, item=told | dict(ended))]
+    )
+
+
+def _part(place: int, part: Mapping[str, Any], ended: Mapping[str, Any], *steps: bytes) -> bytes:
+    """A message item of one part."""
+    at = {"item_id": f"msg_{place}", "output_index": place, "content_index": 0}
+    item = {
+        "id": f"msg_{place}",
+        "status": "in_progress",
+        "content": [],
+        "phase": "final_answer",
+        "role": "assistant",
+    }
+    whole = {**part, **ended}
+    return _item(
+        place,
+        "message",
+        item,
+        {"status": "completed", "content": [whole]},
+        event("response.content_part.added", **at, part=part),
+        *steps,
+        event("response.content_part.done", **at, part=whole),
+    )
 
 
 def words(place: int, *pieces: str) -> bytes:
     """A message item: its start, its deltas, its end."""
+    at = {"item_id": f"msg_{place}", "output_index": place, "content_index": 0, "logprobs": []}
+    part = {"type": "output_text", "annotations": [], "logprobs": [], "text": ""}
+    return _part(
+        place,
+        part,
+        {"text": "".join(pieces)},
+        *(event("response.output_text.delta", **at, delta=one, obfuscation="aZ09") for one in pieces),
+        event("response.output_text.done", **at, text="".join(pieces)),
+    )
+
+
+def refused(place: int, words: str) -> bytes:
+    """A message item that is a refusal, by the reference: none was recorded."""
     at = {"item_id": f"msg_{place}", "output_index": place, "content_index": 0}
-    item = {"id": f"msg_{place}", "type": "message", "role": "assistant", "content": []}
-    part = {"type": "output_text", "text": "", "annotations": []}
-    return b"".join(
-        [
-            event("response.output_item.added", output_index=place, item=item),
-            event("response.content_part.added", **at, part=part),
-            *(event("response.output_text.delta", **at, delta=piece) for piece in pieces),
-            event("response.output_text.done", **at, text="".join(pieces)),
-            event("response.content_part.done", **at, part=part),
-            event("response.output_item.done", output_index=place, item=item),
-        ]
+    return _part(
+        place,
+        {"type": "refusal", "refusal": ""},
+        {"refusal": words},
+        event("response.refusal.delta", **at, delta=words),
+        event("response.refusal.done", **at, refusal=words),
     )
 
 
 def thoughts(place: int, *parts: str, secret: str = "ZW5jcnlwdGVk") -> bytes:
     """A reasoning item of these summary parts, each in two pieces."""
-    item: dict[str, Any] = {"id": f"rs_{place}", "type": "reasoning", "summary": []}
-    steps = [event("response.output_item.added", output_index=place, item=item)]
+    item: dict[str, Any] = {"id": f"rs_{place}", "encrypted_content": secret, "summary": []}
+    steps, shown = [], []
     for index, part in enumerate(parts):
         at = {"item_id": f"rs_{place}", "output_index": place, "summary_index": index}
         kind, half = "response.reasoning_summary_text.delta", len(part) // 2
-        shown = {"type": "summary_text", "text": part}
-        item["summary"].append(shown)
+        shown.append({"type": "summary_text", "text": part})
         steps += [
-            event("response.reasoning_summary_part.added", **at, part=shown | {"text": ""}),
-            event(kind, **at, delta=part[:half]),
-            event(kind, **at, delta=part[half:]),
+            event("response.reasoning_summary_part.added", **at, part=shown[-1] | {"text": ""}),
+            event(kind, **at, delta=part[:half], obfuscation="aZ09"),
+            event(kind, **at, delta=part[half:], obfuscation="aZ09"),
             event("response.reasoning_summary_text.done", **at, text=part),
-            event("response.reasoning_summary_part.done", **at, part=shown),
+            event("response.reasoning_summary_part.done", **at, part=shown[-1]),
         ]
-    whole = item | {"encrypted_content": secret, "status": None}
-    return b"".join([*steps, event("response.output_item.done", output_index=place, item=whole)])
+    return _item(place, "reasoning", item, {"summary": shown}, *steps)
 
 
 def ended(kind: str = "completed", **fields: Any) -> bytes:
-    return event(f"response.{kind}", response=response(kind, **fields))
+    at = {"completed_at": 1_700_000_001} if kind == "completed" else {}
+    return event(f"response.{kind}", response=response(kind, **at, **fields))
+
+
+def numbered(*steps: bytes) -> bytes:
+    """The events of a stream, each with its number."""
+    number, told = count(), b"".join(steps)
+    return re.sub(rb'"sequence_number":0', lambda _: b'"sequence_number":%d' % next(number), told)
 
 
 def answer(*items: bytes, usage: Mapping[str, Any] | None = USAGE) -> Answer:
-    """A whole response of these items."""
-    return Answer((opening(), *items, ended(usage=usage)))
+    """A whole response of these items, which stand in its end once more."""
+    said = [json.loads(one[6:]) for one in b"".join(items).splitlines() if one.startswith(b"data: ")]
+    output = [one["item"] for one in said if one["type"] == "response.output_item.done"]
+    asked = _TO_THINK if any(item["type"] == "reasoning" for item in output) else {}
+    end = ended(usage=usage, output=output, **asked)
+    return Answer((numbered(opening(**asked), *items, end),))
 
 
 def text(*pieces: str, usage: Mapping[str, Any] | None = USAGE) -> Answer:
@@ -96,24 +187,36 @@ def text(*pieces: str, usage: Mapping[str, Any] | None = USAGE) -> Answer:
 
 
 def tool_calls(*calls: tuple[str, str, str], first: int = 0) -> bytes:
-    """Calls of (id, name, arguments) whose pieces of four characters take turns."""
-    opened, ends, pieces = [], [], []
-    for place, (key, name, arguments) in enumerate(calls, first):
-        item = {"id": f"fc_{place}", "type": "function_call", "call_id": key, "name": name}
-        at = {"item_id": f"fc_{place}", "output_index": place}
-        kind = "response.function_call_arguments"
-        opened.append(
-            event("response.output_item.added", output_index=place, item=item | {"arguments": ""})
-        )
-        pieces.append(
-            [event(f"{kind}.delta", **at, delta=p) for p in re.findall(r"(?s).{1,4}", arguments)]
-        )
-        whole = item | {"arguments": arguments, "status": "completed"}
-        ends.append(event(f"{kind}.done", **at, arguments=arguments))
-        ends.append(event("response.output_item.done", output_index=place, item=whole))
-    turns = range(max(map(len, pieces), default=0))
-    woven = [own[turn] for turn in turns for own in pieces if turn < len(own)]
-    return b"".join([*opened, *woven, *ends])
+    """Calls of (id, name, arguments), one after the other."""
+    return b"".join(_call(place, *call) for place, call in enumerate(calls, first))
+
+
+def woven_calls(*calls: tuple[str, str, str]) -> bytes:
+    """Calls whose events take turns, as the wire allows and nobody was seen to send."""
+    told = [re.findall(rb"(?s).+?\n\n", _call(place, *call)) for place, call in enumerate(calls)]
+    return b"".join(one for turn in zip_longest(*told) for one in turn if one)
+
+
+def _call(place: int, key: str, name: str, arguments: str) -> bytes:
+    item = {"id": f"fc_{place}", "status": "in_progress", "arguments": "", "call_id": key, "name": name}
+    ended = {"status": "completed", "arguments": arguments}
+    at = {"item_id": f"fc_{place}", "output_index": place}
+    kind = "response.function_call_arguments"
+    pieces = re.findall(r"(?s).{1,4}", arguments)
+    return _item(
+        place,
+        "function_call",
+        item,
+        ended,
+        *(event(f"{kind}.delta", **at, delta=one, obfuscation="aZ09") for one in pieces),
+        event(f"{kind}.done", **at, arguments=arguments),
+    )
+
+
+def failed(code: str, message: str) -> bytes:
+    """An error in the middle: it is told, and the response fails."""
+    error = {"type": code, "code": code, "message": message, "param": None}
+    return event("error", error=error) + ended("failed", error={"code": code, "message": message})
 
 
 def status(code: int, *, kind: str | None = None, headers: Mapping[str, str] | None = None) -> Answer:
@@ -121,7 +224,12 @@ def status(code: int, *, kind: str | None = None, headers: Mapping[str, str] | N
     made = chat_status(code, headers=headers)
     if kind is None:
         return made
-    error = {"message": "Refused: sk-secret.", "type": "invalid_request_error", "code": kind}
+    error = {
+        "message": "Refused: sk-secret.",
+        "type": "invalid_request_error",
+        "param": "input",
+        "code": kind,
+    }
     return replace(made, steps=(json.dumps({"error": error}).encode(),))
 
 
@@ -131,8 +239,12 @@ _OPENED: tuple[Step, ...] = (
     opening(),
     *(event("response.output_text.delta", **_AT, delta=piece) for piece in ("Hel", "lo")),
 )
-_FAILED = response("failed", error={"code": "server_error", "message": "Failed: sk-secret."})
 _INCOMPLETE = {"incomplete_details": {"reason": "max_output_tokens"}, "usage": USAGE}
+
+_CALLS = (
+    ("call_a", "gymbro_exercise_search", '{"query": "卧推", "top_k": 3}'),
+    ("call_b", "weather", '{"city": "São Paulo"}'),
+)
 
 CASES: dict[str, Answer] = {
     "hello": _HELLO,
@@ -141,10 +253,8 @@ CASES: dict[str, Answer] = {
     "cut-first": Answer((End.CUT,)),
     "cut": Answer((*_OPENED, End.CUT)),
     "truncated": Answer(_OPENED),
-    "overloaded-in-stream": Answer((*_OPENED, event("response.failed", response=_FAILED))),
-    "unknown-error-in-stream": Answer(
-        (*_OPENED, event("error", code="strange", message="sk-secret", param=None))
-    ),
+    "overloaded-in-stream": Answer((*_OPENED, failed("server_error", "Failed: sk-secret."))),
+    "unknown-error-in-stream": Answer((*_OPENED, failed("strange", "sk-secret"))),
     "rubbish": Answer((b"<html><body>Bad gateway</body></html>",)),
     "bad-chunk": Answer((*_OPENED, b'data: {"type":"response.output_text.del\n\n')),
     "comments": Answer((b": keep-alive\n\n", *_HELLO.steps, b": bye\n\n")),
@@ -153,7 +263,7 @@ CASES: dict[str, Answer] = {
     "no-usage": text(*TEXT, usage=None),
     "usage": text(*TEXT, usage=DETAILED_USAGE),
     "length": Answer((*_OPENED, ended("incomplete", **_INCOMPLETE))),
-    "refusal": answer(event("response.refusal.delta", **_AT, delta="I can't.")),
+    "refusal": answer(refused(0, "I can't.")),
     "reasoning": answer(thoughts(0, "Let me think."), words(1, *TEXT)),
     "strange": Answer(
         (
@@ -162,15 +272,8 @@ CASES: dict[str, Answer] = {
             *_HELLO.steps,
         )
     ),
-    "tools": replace(
-        answer(
-            tool_calls(
-                ("call_a", "gymbro_exercise_search", '{"query": "卧推", "top_k": 3}'),
-                ("call_b", "weather", '{"city": "São Paulo"}'),
-            )
-        ),
-        splits_characters=True,
-    ),
+    "tools": replace(answer(tool_calls(*_CALLS)), splits_characters=True),
+    "woven": answer(woven_calls(*_CALLS)),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import subprocess
 import sys
@@ -9,8 +10,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
+
+from agents.tools import mcp
+
+if TYPE_CHECKING:
+    from tests.conftest import Server
 
 PROGRAM = Path(__file__).with_name("mcp_server.py")
 
@@ -22,6 +28,15 @@ def wait_until(done: Callable[[], Any], seconds: float = 15) -> Any:
         assert time.monotonic() < until, "waited in vain"
         time.sleep(0.02)
     return found
+
+
+def nothing_offered(server: Server) -> None:
+    """Wait until the server's worker offers no MCP tools, so that the next test's runs list none."""
+
+    async def now() -> tuple[object, ...]:
+        return mcp.offered()
+
+    wait_until(lambda: not asyncio.run_coroutine_threadsafe(now(), server.loop).result(5), 30)
 
 
 def free_port() -> int:

@@ -9,7 +9,7 @@ from uuid import uuid4
 from django.db.models import Sum
 
 from conversations.models import Run, Spend
-from prompts import routing
+from prompts.endpoints import routing
 from prompts.models import ModelCandidate
 from tests.client import Client, ScriptedModel
 

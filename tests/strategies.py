@@ -8,10 +8,10 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from agents.in_order import InOrder
 from conversations import events
 from conversations.events import Fact, RunEvent
-from conversations.transcript import Transcript
+from conversations.log.ordering import InOrder
+from conversations.log.transcript import Transcript
 
 AT = 1_760_000_000_000
 _UNITS = ["x", "word ", "你好，", "句。", "🏋️‍♀️", ".\n", "é\t", "a\u2028b", "\x00", "<b>", "\u200b", "   "]

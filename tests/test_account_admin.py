@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client as Browser
 
-from conversations import account_admin
+from conversations.admin import accounts
 from conversations.models import Thread
 from tests.client import Client
 from tests.test_erase_copies import keep_in_every_room, new_canary, ran, run_again, tables_with
@@ -52,7 +52,7 @@ def test_deleting_from_the_list_erases_as_well(client: Client, browser: Browser)
 def test_what_is_too_much_for_a_page_is_left_to_the_command(
     client: Client, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(account_admin, "MOST", 2)
+    monkeypatch.setattr(accounts, "MOST", 2)
     ran(client, "hello")
     path = f"/admin/accounts/user/{client.user.pk}/delete/"
     assert "manage.py erase_user" in browser.get(path).content.decode()

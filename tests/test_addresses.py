@@ -15,14 +15,14 @@ import pytest
 from django.test import Client as Browser
 from pytest_django import Settings
 
-from agents import egress
 from agents.models import McpServer, PluginRuntime
-from agents.plugins.testing import look_once
-from agents.tools.mcp.entering import as_server
-from agents.tools.mcp.opening import Trail
-from agents.tools.mcp.opening import look_once as look_at_mcp
-from prompts import secrets
+from agents.runtimes.plugins.connection_check import look_once
+from agents.tools.mcp.secret_pairs import as_server
+from agents.tools.mcp.sessions import Trail
+from agents.tools.mcp.sessions import look_once as look_at_mcp
+from prompts import egress
 from prompts.addresses import REFUSED
+from prompts.endpoints import secrets
 from tests.client import Client, ScriptedModel
 from tests.fake_model import FakeModel
 from tests.mcp_host import McpHost

@@ -16,8 +16,8 @@ from django.core.management import CommandError, call_command
 from django.db import ProgrammingError, connection, transaction
 
 from config.database import run_sync
-from conversations import analysts
 from conversations.metrics.views_sql import CONTENTS, views
+from conversations.upkeep import analyst_roles
 from tests import metrics_seed
 from tests.metrics_seed import Seeded
 
@@ -115,7 +115,7 @@ def test_the_role_has_five_connections(role: str) -> None:
     password = uuid4().hex
     call_command("create_analyst_role", role, password=password)
     with ExitStack() as opened:
-        for _ in range(analysts.CONNECTIONS):
+        for _ in range(analyst_roles.CONNECTIONS):
             opened.enter_context(as_role(role, password))
         with pytest.raises(psycopg.OperationalError, match="too many connections"):
             as_role(role, password)
@@ -135,10 +135,10 @@ def test_upkeep_ends_what_an_analyst_holds_too_long_and_nothing_else(
 ) -> None:
     with transaction.atomic():
         assert rows("SELECT 1") == [(1,)]  # a transaction of ours, as old as theirs
-        assert run_sync(analysts.end_overlong()) == 0
+        assert run_sync(analyst_roles.end_overlong()) == 0
         with analyst.transaction():
             analyst.execute("SELECT FROM analytics_runs")
-            assert run_sync(analysts.end_overlong(longest_s=0)) == 1
+            assert run_sync(analyst_roles.end_overlong(longest_s=0)) == 1
             with pytest.raises(psycopg.OperationalError):
                 analyst.execute("SELECT 1")
         assert rows("SELECT 1") == [(1,)]
@@ -147,7 +147,7 @@ def test_upkeep_ends_what_an_analyst_holds_too_long_and_nothing_else(
 @pytest.fixture
 def plain_owner(database: None) -> Iterator[str]:
     """The application's role where it is no superuser, in a database whose PUBLIC may take locks."""
-    analysts.narrow_public()
+    analyst_roles.narrow_public()
     name = f"owner_{uuid4().hex[:12]}"
     rows_of = "ALL TABLES IN SCHEMA public"
     with connection.cursor() as cursor:
@@ -172,7 +172,7 @@ def test_without_a_superuser_the_command_shows_what_is_left_and_upkeep_ends_who_
         with as_role(role, password) as analyst:
             analyst.execute("SELECT pg_advisory_lock(20)")
             with connection.cursor() as cursor:
-                cursor.execute(analysts._END, {"longest_s": analysts.LONGEST_S})
+                cursor.execute(analyst_roles._END, {"longest_s": analyst_roles.LONGEST_S})
                 ended = cursor.fetchall()
             with pytest.raises(psycopg.OperationalError):
                 analyst.execute("SELECT 1")

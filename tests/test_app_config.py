@@ -11,9 +11,10 @@ from django.test import Client as Browser
 from pytest_django import Settings
 from structlog.testing import capture_logs
 
-from prompts import app_settings, secrets, web_search
+from prompts import app_settings
+from prompts.endpoints import secrets, web_search_key
+from prompts.endpoints.secrets import Purpose
 from prompts.models import AppSetting, Secret
-from prompts.secrets import Purpose
 from tests.client import Client
 
 CONFIG = "/api/v1/llm/app/config"
@@ -28,7 +29,7 @@ def config_kept() -> Iterator[None]:
     yield
     AppSetting.objects.all().delete()
     AppSetting.objects.bulk_create(before)
-    web_search.store_key("", by=None)
+    web_search_key.store_key("", by=None)
     app_settings.forget()
 
 
@@ -90,7 +91,7 @@ def test_the_key_is_sealed_shown_masked_and_removed(staff: Client, settings: Set
     }
     stored = Secret.objects.get(name="web_search_exa")
     assert KEY not in stored.sealed
-    assert secrets.open_secret(secrets.sealed_of(stored), Purpose.WEB_SEARCH.of(stored.name)) == KEY
+    assert secrets.open_secret(secrets.get_sealed(stored), Purpose.WEB_SEARCH.of(stored.name)) == KEY
     settings.EXA_API_KEY = "12345678"
     assert read(staff)["web_search_exa_api_key_source"] == "db"
     write(staff, {"web_search_exa_api_key": ""})
@@ -154,6 +155,6 @@ def test_staff_enter_and_remove_the_key_in_admin() -> None:
     assert b"exa-***9876" in saved.content
     assert KEY.encode() not in saved.content
     browser.post(page, form)
-    assert web_search.key_shown().source == "db"
+    assert web_search_key.get_masked_key().source == "db"
     browser.post(page, form | {"remove_web_search_exa_api_key": "on"})
-    assert web_search.key_shown().source == "none"
+    assert web_search_key.get_masked_key().source == "none"

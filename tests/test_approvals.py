@@ -17,11 +17,11 @@ from django.test import Client as Browser
 from django.utils import timezone
 
 from agents.models import ToolPolicy
-from agents.tools import granting, registry
+from agents.tools import offered_tools, registry
 from agents.tools.base import Tool
 from config.database import run_sync
-from conversations import interrupts
 from conversations.models import Interrupt, Message, Run
+from conversations.runs import interrupts
 from prompts.models import Entitlement, Tier
 from tests.client import Client, ScriptedModel, read_sse
 from tests.conftest import Server
@@ -70,11 +70,11 @@ def policy() -> Iterator[Callable[..., None]]:
 
     def decide(tool: str, **fields: Any) -> None:
         ToolPolicy.objects.update_or_create(tool=tool, defaults=fields)
-        granting.forget()
+        offered_tools.forget()
 
     yield decide
     ToolPolicy.objects.all().delete()
-    granting.forget()
+    offered_tools.forget()
 
 
 class Talk:
@@ -394,16 +394,16 @@ def test_a_tool_may_be_for_staff_or_for_a_tier(
     Entitlement.objects.create(user=member, tier=tier)
 
     def names(user: Any) -> set[str]:
-        tools = run_sync(granting.granted(("test.send", "test.free"), user_id=user.pk))
+        tools = run_sync(offered_tools.granted(("test.send", "test.free"), user_id=user.pk))
         return {tool.name for tool in tools}
 
     assert (names(member), names(staff)) == ({"test.free"}, {"test.send"})
 
 
 def test_a_request_cannot_call_a_tool_around_its_approval(mail: Mail, client: Client) -> None:
-    from agents.host import RunHost
+    from agents.host.run_host import RunHost
     from agents.requests import ToolUse
-    from prompts.routing import ModelRoute
+    from prompts.endpoints.routing import ModelRoute
 
     host = RunHost(ModelRoute("global:m", "m", ()))
     outcome = run_sync(host.call_tool(ToolUse("test.send", HI)))

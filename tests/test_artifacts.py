@@ -10,11 +10,11 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 
-from agents.tools import artifacts, registry
+from agents.tools import large_results, registry
 from agents.tools.base import Tool, ToolContext, ToolFailure, in_context
 from config.errors import StorageFull
 from conversations import attachments
-from conversations.attachments import catalogue
+from conversations.attachments import stored_files
 from conversations.models import Attachment, Run
 from tests.client import Client, ScriptedModel, read_sse
 from tests.fake_model import Answer, FakeModel, text, tool_calls
@@ -77,7 +77,7 @@ def test_a_large_result_is_an_artifact_that_its_owner_downloads(
     assert (artifact["mime_type"], artifact["name"]) == ("application/json", "test.large.json")
     assert artifact["size_bytes"] == len(WHOLE.encode())
     told = json.loads(asked[1]["messages"][-1]["content"])
-    assert told["head"] == WHOLE[: artifacts.LONGEST_HEAD]
+    assert told["head"] == WHOLE[: large_results.LONGEST_HEAD]
     assert artifact["artifact_id"] in told["note"]
     assert len(asked[1]["messages"][-1]["content"]) < 20_000
     path = f"/api/v1/agent/artifacts/{artifact['artifact_id']}"
@@ -118,7 +118,7 @@ def test_an_artifact_goes_with_its_thread_and_stays_until_then(
     row = Attachment.objects.get(pk=UUID(artifact_of(seen)["artifact_id"]))
     assert row.thread == str(run.thread_id)
     Attachment.objects.filter(pk=row.pk).update(check_at="2020-01-01T00:00:00Z")
-    orphans, _ = _run(catalogue.check_due(10_000))
+    orphans, _ = _run(stored_files.check_due(10_000))
     assert row.path not in orphans
     client.http.delete(f"/api/v1/agent/threads/{run.thread_id}")
     assert not Attachment.objects.filter(pk=row.pk).exists()
@@ -151,10 +151,10 @@ def caller(client: Client) -> ToolContext:
 
 def test_only_the_same_conversation_reads_it(caller: ToolContext) -> None:
     async def read() -> str:
-        _, artifact = await artifacts.fitted(TOOL, LARGE, caller)
+        _, artifact = await large_results.fitted(TOOL, LARGE, caller)
         assert artifact is not None
         in_context(caller)
-        own = await artifacts.read({"artifact_id": artifact.artifact_id, "length": 10})
+        own = await large_results.read({"artifact_id": artifact.artifact_id, "length": 10})
         assert own["text"] == WHOLE[:10]
         for other in (
             ToolContext(caller.run_id, uuid4(), caller.user_id, "c"),
@@ -162,11 +162,11 @@ def test_only_the_same_conversation_reads_it(caller: ToolContext) -> None:
         ):
             in_context(other)
             with pytest.raises(ToolFailure) as caught:
-                await artifacts.read({"artifact_id": artifact.artifact_id})
+                await large_results.read({"artifact_id": artifact.artifact_id})
             assert caught.value.code == "artifact_not_found"
         in_context(caller)
         with pytest.raises(ToolFailure):
-            await artifacts.read({"artifact_id": "none"})
+            await large_results.read({"artifact_id": "none"})
         return "done"
 
     assert _run(read()) == "done"
@@ -179,16 +179,16 @@ def test_what_cannot_be_kept_is_told_as_far_as_it_fits(
         raise StorageFull
 
     monkeypatch.setattr(attachments, "keep_artifact", full)
-    result, artifact = _run(artifacts.fitted(TOOL, LARGE, caller))
+    result, artifact = _run(large_results.fitted(TOOL, LARGE, caller))
     assert artifact is None
-    assert (result["head"], "artifact" in result) == (WHOLE[: artifacts.LONGEST_HEAD], False)
-    monkeypatch.setattr(artifacts, "LARGEST", 10)
-    assert "too large to be kept" in _run(artifacts.fitted(TOOL, LARGE, caller))[0]["note"]
+    assert (result["head"], "artifact" in result) == (WHOLE[: large_results.LONGEST_HEAD], False)
+    monkeypatch.setattr(large_results, "LARGEST", 10)
+    assert "too large to be kept" in _run(large_results.fitted(TOOL, LARGE, caller))[0]["note"]
 
 
 def test_what_fits_stays_as_it_is(caller: ToolContext) -> None:
     fits = {"text": "练" * 40_000}  # characters count, not bytes
-    assert _run(artifacts.fitted(TOOL, fits, caller)) == (fits, None)
+    assert _run(large_results.fitted(TOOL, fits, caller)) == (fits, None)
 
 
 def _run(waiting: Any) -> Any:

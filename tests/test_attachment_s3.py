@@ -18,7 +18,7 @@ from moto.server import ThreadedMotoServer
 from config import database, file_storage
 from config.errors import InvalidRequest
 from conversations import attachments
-from conversations.retention import erase_user
+from conversations.upkeep.retention import erase_user
 from tests.client import Client
 from tests.pictures import large_jpeg, picture
 from tests.test_attachment_storage import noted, say
@@ -53,7 +53,7 @@ def _client(address: str) -> Any:
 def _use(settings: Any, address: str) -> None:
     options = {"access_key": "k", "secret_key": "s", "region": "us-east-1", "bucket": BUCKET}
     settings.STORAGES = settings.STORAGES | {
-        file_storage.ALIAS: file_storage.s3(endpoint_url=address, **options)
+        file_storage.ALIAS: file_storage.s3_options(endpoint_url=address, **options)
     }
 
 

@@ -20,10 +20,10 @@ from django.utils import timezone
 
 from config import database, file_storage
 from conversations import attachments
-from conversations.attachments import StoredObject, catalogue, spool
+from conversations.attachments import StoredObject, spool, stored_files
 from conversations.attachments.local import LocalStorage
 from conversations.models import Attachment, Message, Thread
-from conversations.retention import erase_user
+from conversations.upkeep.retention import erase_user
 from tests.client import Client
 from tests.pictures import large_jpeg, picture
 from tests.test_attachments import MIB, fetch, left_over, send, upload
@@ -55,7 +55,7 @@ def tiny_disk(tmp_path: Path, settings: Any) -> Iterator[Path]:
         pytest.skip("only root can mount a small disk")
     settings.VAR_DIR = tmp_path
     settings.STORAGES = settings.STORAGES | {
-        file_storage.ALIAS: file_storage.local(tmp_path / "attachments" / "agent-files")
+        file_storage.ALIAS: file_storage.local_options(tmp_path / "attachments" / "agent-files")
     }
     yield tmp_path
     subprocess.run(["umount", "-l", str(tmp_path)], check=True)
@@ -202,15 +202,19 @@ def test_inline_images_pass_the_same_checks(client: Client) -> None:
 
     data, owner = picture("PNG"), client.user.pk
 
+    async def kept(sent: str, *, thread: str, run: str) -> StoredObject:
+        async with attachments.Inbox(texts=False) as inbox:
+            await inbox.write(attachments.decoded_base64(sent))
+            return (await inbox.keep(owner_id=owner, thread=thread, run=run)).stored
+
     async def work() -> StoredObject:
-        sent = b64encode(data).decode()
-        stored = await attachments.store_base64(sent, owner_id=owner, thread=str(uuid4()), run="a.b/c")
+        stored = await kept(b64encode(data).decode(), thread=str(uuid4()), run="a.b/c")
         for wrong, error in (
             ("%%%", InvalidRequest),
             (b64encode(b"<svg>" * 9).decode(), UnsupportedMedia),
         ):
             with pytest.raises(error):
-                await attachments.store_base64(wrong, owner_id=owner, thread="_", run="_")
+                await kept(wrong, thread="_", run="_")
         assert await attachments.read_bytes(stored.bucket, stored.path, limit=len(data)) == data
         assert await attachments.read_bytes(stored.bucket, stored.path, limit=len(data) - 1) is None
         assert await attachments.read_bytes(stored.bucket, "../../keys.json", limit=10**6) is None
@@ -318,6 +322,6 @@ def test_looking_for_orphans_uses_the_index() -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         arguments: Any = (200, timedelta(days=7))
-        cursor.execute(f"EXPLAIN {catalogue._CHECK}", arguments)
+        cursor.execute(f"EXPLAIN {stored_files._CHECK}", arguments)
         plan = "\n".join(line for (line,) in cursor.fetchall())
     assert plan.count("Bitmap Index Scan on message_by_attachment") == 2, plan

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from PIL import Image
 
-from config import uploads
+from config.http import streamed_body
 from conversations.attachments import spool
 from conversations.models import Attachment
 from tests.client import Client
@@ -317,8 +317,8 @@ def _until(ask: Callable[[], httpx.Response], status: int) -> httpx.Response:
 
 
 def test_a_body_that_stops_coming_is_408(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "SILENCE_S", 0.3)
-    monkeypatch.setattr(uploads, "_LINGER_S", 0.1)
+    monkeypatch.setattr(streamed_body, "SILENCE_S", 0.3)
+    monkeypatch.setattr(streamed_body, "_LINGER_S", 0.1)
     with _begin(client) as line:
         answer = line.makefile("rb").read()
     assert answer.startswith(b"HTTP/1.1 408 ")

@@ -13,15 +13,16 @@ from django.db import IntegrityError, connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from agents.mcp_models import McpServer
-from agents.tools.mcp.entering import store_pairs
-from config.audit.forgetting import forget_old
+from agents.models.mcp import McpServer
+from agents.tools.mcp.secret_pairs import store_pairs
 from config.audit.models import AuditEntry
-from config.audit.recording import acting_as, plain, record
+from config.audit.recording import acting_as, record, to_json_value
+from config.audit.retention import delete_old
 from config.auth.bearer import create_api_token, revoke
 from config.database import run_sync
-from prompts import actions, app_settings, releases
+from prompts import app_settings
 from prompts.models import AppSetting, Endpoint, ModelMapping, Prompt, PromptKind, Quota
+from prompts.wordings import releases, staff_actions
 from tests.client import Client as ApiClient
 
 KEY = "sk-audit-abcdefghijklmnop-4567"
@@ -42,8 +43,8 @@ def browser(owner: Any) -> Client:
 @pytest.fixture
 def prompt() -> Prompt:
     made = Prompt.objects.create(name=uuid4().hex, kind=PromptKind.SYSTEM)
-    actions.publish_version(made, "One.", author=None)
-    actions.publish_version(made, "Two.", author=None)
+    staff_actions.publish_version(made, "One.", author=None)
+    staff_actions.publish_version(made, "Two.", author=None)
     return made
 
 
@@ -109,13 +110,13 @@ def test_a_part_is_recorded_with_its_whole(owner: Any) -> None:
 
 def test_prompts_labels_splits_and_activations_are_recorded(prompt: Prompt, owner: Any) -> None:
     one, two = prompt.versions.order_by("number")
-    actions.activate_version(two, by=owner)
+    staff_actions.activate_version(two, by=owner)
     releases.move_label(prompt, "staging", one, by=owner)
     releases.move_label(prompt, "staging", two, by=owner)
     releases.split(prompt, one, 25, by=owner)
     releases.end_split(prompt, by=owner)
-    actions.activate_version(one, by=owner)
-    actions.deactivate(prompt, by=owner)
+    staff_actions.activate_version(one, by=owner)
+    staff_actions.deactivate(prompt, by=owner)
     assert [action for action, *_ in entries(prompt)] == [
         "added",
         "published",
@@ -137,7 +138,7 @@ def test_prompts_labels_splits_and_activations_are_recorded(prompt: Prompt, owne
 def test_no_secret_is_ever_in_the_log(owner: Any) -> None:
     with acting_as(owner):
         endpoint = Endpoint.objects.create(name=uuid4().hex, provider="a", base_url="https://a.example")
-        actions.rotate_secret(endpoint, KEY, by=owner)
+        staff_actions.rotate_secret(endpoint, KEY, by=owner)
         server = McpServer.objects.create(label=f"m{uuid4().hex[:8]}", url="https://mcp.example")
         store_pairs(server, "headers", {"Authorization": f"Bearer {KEY}"}, by=owner)
         token, text = create_api_token(owner, "audited")
@@ -227,7 +228,7 @@ def test_an_entry_can_be_neither_changed_nor_deleted(prompt: Prompt) -> None:
 
 def test_the_log_outlives_the_account_of_the_actor(prompt: Prompt) -> None:
     actor = get_user_model().objects.create_user(f"gone-{uuid4().hex}", is_staff=True)
-    actions.activate_version(prompt.versions.get(number=1), by=actor)
+    staff_actions.activate_version(prompt.versions.get(number=1), by=actor)
     actor.delete()
     assert (newest(prompt).actor_id, newest(prompt).actor_name) == (None, actor.username)
 
@@ -241,17 +242,17 @@ def test_a_change_that_is_rolled_back_leaves_no_entry(prompt: Prompt) -> None:
 
 
 def test_values_are_cut_and_plain() -> None:
-    cut = plain("x" * 3_000)
+    cut = to_json_value("x" * 3_000)
     assert len(cut) < 2_100
     assert cut.endswith("(3000 characters)")
-    assert plain({"a": [1, None, "\x00"]}) == {"a": [1, None, "�"]}
+    assert to_json_value({"a": [1, None, "\x00"]}) == {"a": [1, None, "�"]}
 
 
 # --- the page -----------------------------------------------------------------------------------
 
 
 def test_the_page_shows_finds_and_filters(browser: Client, prompt: Prompt, owner: Any) -> None:
-    actions.activate_version(prompt.versions.get(number=1), by=owner)
+    staff_actions.activate_version(prompt.versions.get(number=1), by=owner)
     page = browser.get(f"/admin/audit/auditentry/?q={prompt.name}")
     assert f'href="/admin/prompts/prompt/{prompt.pk}/change/"' in page.content.decode()
     found = browser.get(f"/admin/audit/auditentry/?q={owner.username}&did=activated").context["cl"]
@@ -273,7 +274,7 @@ def test_the_list_costs_the_same_however_many_entries_there_are(browser: Client,
     queries()
     before = queries()
     for number in range(6):
-        actions.publish_version(prompt, f"More {number}.", author=None)
+        staff_actions.publish_version(prompt, f"More {number}.", author=None)
     assert queries() == before
 
 
@@ -316,9 +317,9 @@ def test_entries_past_their_days_are_forgotten_and_only_if_that_is_set(
 ) -> None:
     old, young = aged(prompt, 400), aged(prompt, 300)
     settings.AUDIT_DAYS = 0
-    assert run_sync(forget_old()) == 0
+    assert run_sync(delete_old()) == 0
     settings.AUDIT_DAYS = 365
-    assert run_sync(forget_old()) >= 1
+    assert run_sync(delete_old()) >= 1
     left = AuditEntry.objects.filter(pk__in=[old.pk, young.pk])
     assert [entry.pk for entry in left] == [young.pk]
 

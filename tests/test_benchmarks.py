@@ -20,7 +20,18 @@ from benchmarks import providers as provider_bench
 from benchmarks.measure import Cell, Faults, Spread, Tree, measure
 from benchmarks.report import GOALS, report
 from prompts.models import ProviderDialect
-from tests.fake_model import CASES, DETAILED_USAGE, TEXT, USAGE, Answer, End, FakeModel, status, text
+from tests.fake_model import (
+    CASES,
+    DETAILED_USAGE,
+    DETAILS,
+    TEXT,
+    USAGE,
+    Answer,
+    End,
+    FakeModel,
+    status,
+    text,
+)
 
 # --- the benchmark's own parts --------------------------------------------------------------------
 
@@ -121,13 +132,20 @@ def test_faults_are_counted_by_kind(received: bytes, faults: Faults) -> None:
     assert Faults.of([load.Run(text=received)], 3) == faults
 
 
-def test_a_client_begins_no_run_that_would_mostly_lie_outside_the_window() -> None:
+@pytest.mark.parametrize(
+    ("made", "left_s", "another"), [(0, -1, True), (1, 0.11, True), (1, 0.09, False), (9, 5, True)]
+)
+def test_a_client_begins_no_run_that_would_mostly_lie_outside_the_window(
+    made: int, left_s: float, another: bool
+) -> None:
+    assert Cell(2, 10, tokens=21).has_another(made, left_s=left_s) is another  # 0.2 s a run
+
+
+def test_each_client_makes_the_least_number_of_runs_and_none_outside_the_window() -> None:
     async def once() -> Any:
         async with serving() as port:
-            cell = Cell(2, 10, tokens=21)  # 0.2 s a run: two begin within 0.4 - 0.1 s, a third does not
-            return await measure(
-                load.fake_model(port), cell, Tree([]), Tree([]), seconds=0.4, limit_s=20
-            )
+            cell = Cell(2, 10, tokens=21, least_runs=2)
+            return await measure(load.fake_model(port), cell, Tree([]), Tree([]), seconds=0, limit_s=20)
 
     assert uvloop.run(once()).runs == 2 * 2
 
@@ -177,6 +195,10 @@ def ask(client: httpx.Client, name: str, **extra: Any) -> httpx.Response:
     return client.post("/chat/completions", json=_body(name) | extra)
 
 
+_SEARCH = {"id": "call_a", "type": "function", "function": {"name": "search", "arguments": "{}"}}
+CALLS_A = {"role": "assistant", "tool_calls": [_SEARCH]}
+
+
 def _body(name: str) -> dict[str, Any]:
     messages = [{"role": "user", "content": "Hi"}]
     return {
@@ -218,14 +240,16 @@ def test_plain_answer_has_the_documented_wire_format(client: httpx.Client, model
         "object": "chat.completion.chunk",
         "created": 1_700_000_000,
         "model": "plain-wire",
+        "service_tier": "default",
         "system_fingerprint": "fp_fake",
+        "obfuscation": "aZ09",
         "usage": None,
         "choices": [
             {"index": 0, "delta": {"content": TEXT[0]}, "logprobs": None, "finish_reason": None}
         ],
     }
     assert (said(answer), _finish(answer)) == ("".join(TEXT), ["stop"])
-    assert (chunks(answer)[-1]["choices"], chunks(answer)[-1]["usage"]) == ([], USAGE)
+    assert (chunks(answer)[-1]["choices"], chunks(answer)[-1]["usage"]) == ([], DETAILS | USAGE)
     assert received.headers["authorization"] == "Bearer sk-test"
     assert received.body == _body("plain-wire")
 
@@ -274,13 +298,14 @@ def test_status_gives_an_error_body(client: httpx.Client, code: int) -> None:
     assert answer.headers.get("retry-after") == ("1" if code == 429 else None)
 
 
-def test_tool_calls_arrive_in_pieces_that_take_turns(client: httpx.Client) -> None:
-    answer = ask(client, "tools")
+@pytest.mark.parametrize(("name", "turns"), [("tools", [0] * 6), ("woven", [0, 1] * 3)])
+def test_tool_calls_arrive_in_pieces(client: httpx.Client, name: str, turns: list[int]) -> None:
+    answer = ask(client, name)
     pieces = [call for chunk in chunks(answer) for call in _delta(chunk).get("tool_calls", [])]
     arguments: dict[int, str] = {0: "", 1: ""}
     for piece in pieces:
         arguments[piece["index"]] += piece["function"]["arguments"]
-    assert [piece["index"] for piece in pieces[:6]] == [0, 1, 0, 1, 0, 1]
+    assert [piece["index"] for piece in pieces[:6]] == turns
     assert [json.loads(arguments[i]) for i in (0, 1)] == [
         {"query": "卧推", "top_k": 3},
         {"city": "São Paulo"},
@@ -288,9 +313,25 @@ def test_tool_calls_arrive_in_pieces_that_take_turns(client: httpx.Client) -> No
     assert _finish(answer) == ["tool_calls"]
 
 
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ([{"role": "tool", "tool_call_id": "call_a", "content": "[]"}], "preceeding message"),
+        ([CALLS_A, {"role": "tool", "tool_call_id": "call_b", "content": "[]"}], "preceeding message"),
+        ([CALLS_A, {"role": "user", "content": "well?"}], "must be followed by tool messages"),
+        ([CALLS_A], "must be followed by tool messages"),
+    ],
+)
+def test_an_answer_without_its_call_is_refused_and_a_call_without_its_answer(
+    client: httpx.Client, said: list[dict[str, Any]], why: str
+) -> None:
+    answer = ask(client, "hello", messages=[*_body("hello")["messages"], *said])
+    assert (answer.status_code, why in answer.text) == (400, True)
+
+
 def test_tools_answers_in_words_once_it_has_a_result(client: httpx.Client) -> None:
     result = {"role": "tool", "tool_call_id": "call_a", "content": "[]"}
-    answer = ask(client, "tools", messages=[*_body("tools")["messages"], result])
+    answer = ask(client, "tools", messages=[*_body("tools")["messages"], CALLS_A, result])
     assert said(answer) == "".join(TEXT)
 
 

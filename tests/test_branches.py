@@ -18,14 +18,16 @@ from django.test import Client as Browser
 from django.test.utils import CaptureQueriesContext
 from psycopg import AsyncCursor
 
-from agents import context, incoming
+from agents.context import thread as context
 from agents.dialects import ag_ui
-from agents.hostcalls import history as host_history
-from agents.hosting import asks
+from agents.host.calls import history as host_history
+from agents.host_protocol import parameters
+from agents.intake import new_messages
 from config.database import run_sync
-from conversations import history as history_room
-from conversations import said, search, told
+from conversations.admin import conversation_page as told
 from conversations.models import Message, Run, Thread
+from conversations.threads import history as history_room
+from conversations.threads import search, stored_messages
 from tests.chat import UNSET, Chat, Told, system, user
 from tests.client import Client, ScriptedModel, read_sse
 from tests.fake_model import FakeModel, status, text, tool_calls
@@ -407,6 +409,11 @@ def test_a_client_that_keeps_the_calls_and_drops_the_answer(chat: Chat, mail: Ma
     assert len(mail.sent) == 1
     told = chat.say("thanks")
     assert [role for role, _ in told] == ["user", "assistant", "tool", "assistant", "user"]
+    counted = Message.objects.filter(thread_id=chat.thread_id, tool_ok__isnull=False)
+    assert [one.run_id for one in counted] == [UUID(run_of(chat, 0))], "what is repeated is no call"
+    with_stage = Message.objects.filter(thread_id=chat.thread_id, stage="tool_execution")
+    assert with_stage.count() == 1
+    assert Message.objects.filter(thread_id=chat.thread_id, role="tool").count() == 2
 
 
 def merged(chat: Chat) -> list[dict[str, Any]]:
@@ -693,10 +700,10 @@ def test_a_thread_of_one_branch_is_read_with_as_many_statements_as_ever(
         before = {"thread_id": thread_id, "run_id": run.pk}
         works: dict[str, Coroutine[Any, Any, Any]] = {
             "history": history_room.history_day(owner, thread_id=thread_id, before=None),
-            "head": said.thread_head(thread_id, owner_id=owner),
-            "messages": said.whole(thread_id, owner_id=owner),
+            "head": stored_messages.thread_head(thread_id, owner_id=owner),
+            "messages": stored_messages.whole(thread_id, owner_id=owner),
             "context": context.so_far(**before, before=99, budget=9_999),  # type: ignore[arg-type]
-            "request": incoming.settled(shown_again(chat), owner_id=owner, thread_id=thread_id),
+            "request": new_messages.settled(shown_again(chat), owner_id=owner, thread_id=thread_id),
             "search": search.search(owner, asked),
         }
         return {name: count(work) for name, work in works.items()}
@@ -719,9 +726,9 @@ def test_a_runner_reads_the_history_of_its_own_branch(chat: Chat) -> None:
     stage = Stage(chat.client.user, thread(chat), Run.objects.get(client_run_id=chat.runs[1]))
     stage.run.thread_seq += 1  # as one that comes after it would see it
     session = stage.session()
-    page = run_sync(host_history.page(session, asks.PageHistory()))
+    page = run_sync(host_history.page(session, parameters.PageHistory()))
     assert "first pears" not in [item.content for item in page.items]
-    found = run_sync(host_history.search(session, asks.SearchHistory(query="pears")))
+    found = run_sync(host_history.search(session, parameters.SearchHistory(query="pears")))
     assert found.items == ()
     stage.close()
 

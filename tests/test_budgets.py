@@ -17,11 +17,11 @@ from django.db import IntegrityError, transaction
 from django.test import Client as Browser
 from django.utils import timezone
 
-from agents import budgets as asking
+from agents.spending import budget_checks as asking
 from config.database import connection, run_sync
-from conversations import spending
 from conversations.models import Run, Spend
-from prompts import budgets
+from conversations.runs import spending
+from prompts.allowances import budgets
 from prompts.models import Budget, Entitlement, ModelCandidate, Tier
 from tests.client import Client, ScriptedModel
 from tests.fake_model import FakeModel, text, tool_calls
@@ -383,7 +383,7 @@ def test_staff_enter_own_prices_at_a_mapping(staff: Browser, scripted: Scripted)
     model = scripted("hello")
     candidate = ModelCandidate.objects.get(mapping__key=model.name.removeprefix("global:"))
     page = f"/admin/prompts/modelmapping/{candidate.mapping_id}/change/"
-    assert "unknown: only its tokens are counted" in staff.get(page).content.decode()
+    assert "unknown: only tokens are counted" in staff.get(page).content.decode()
     inline = {
         "candidates-TOTAL_FORMS": 1,
         "candidates-INITIAL_FORMS": 1,
@@ -395,7 +395,7 @@ def test_staff_enter_own_prices_at_a_mapping(staff: Browser, scripted: Scripted)
     }
     body = {"key": candidate.mapping.key, "is_active": "on", "supports_tools": "on"} | inline
     half = staff.post(page, body | {"candidates-0-input_price": "2"})
-    assert "An own price needs input and output" in half.content.decode()
+    assert "Enter both the input and the output price" in half.content.decode()
     below = staff.post(page, body | {"candidates-0-input_price": "-2"})
     assert "greater than or equal to 0" in below.content.decode()
     whole = body | {"candidates-0-input_price": "2", "candidates-0-output_price": "0.150001"}
@@ -403,4 +403,4 @@ def test_staff_enter_own_prices_at_a_mapping(staff: Browser, scripted: Scripted)
     candidate.refresh_from_db()
     prices = candidate.input_price, candidate.output_price
     assert prices == (Decimal(2), Decimal("0.150001"))
-    assert "its own" in staff.get(page).content.decode()
+    assert "own price" in staff.get(page).content.decode()

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from agents import worker
-from agents.load import Load
+from agents.worker import loop
 from config.errors import TooManyRequests, Unavailable
 from conversations.models import Run
+from conversations.runs.load_shedding import Load
 from tests.client import Client, reply
 
 RUNS = "/api/v1/agent/runs"
@@ -90,7 +90,7 @@ def test_interrupt_ends_the_live_run_and_runs_next(client: Client, scripted: Cal
 def test_the_next_run_of_a_thread_starts_as_soon_as_the_one_before_it_has_ended(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "_LOOK_S", 60.0)  # who is not woken is looked for too late
+    monkeypatch.setattr(loop, "_LOOK_S", 60.0)  # who is not woken is looked for too late
     first = client.start("bench press")
     thread = first["conversation_id"]
     queued = [client.start("squat", conversation_id=thread) for _ in range(3)]
@@ -160,12 +160,13 @@ def test_a_reader_that_takes_nothing_is_cut_and_can_come_back(
 def test_one_run_of_a_modest_user_does_not_wait_behind_another_users_flood(
     make_client: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from agents import claims, settling, worker
-    from agents.settling import Due
+    from agents.worker import claims, loop
     from config.database import run_sync
+    from conversations.runs import settling
+    from conversations.runs.settling import Due
 
     greedy, modest = make_client(), make_client()
-    monkeypatch.setattr(worker._current, "_capacity", 0)
+    monkeypatch.setattr(loop._current, "_capacity", 0)
     for number in range(6):
         greedy.start(f"question {number}")
     single = modest.start("one question")

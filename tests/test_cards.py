@@ -9,9 +9,9 @@ from uuid import uuid4
 
 import pytest
 
-from agents.card_hints import SHOW
 from agents.models import ToolPolicy
-from agents.tools import granting
+from agents.tools import offered_tools
+from conversations.cards.model_hints import SHOW
 from conversations.models import Message, Run
 from prompts import app_settings
 from prompts.models import AppSetting
@@ -25,10 +25,10 @@ CARD = {"title": "Plan", "items": [{"title": "Squat", "description": "3 × 5"}]}
 def granted() -> Iterator[None]:
     """Staff let models show cards."""
     ToolPolicy.objects.create(tool=SHOW)
-    granting.forget()
+    offered_tools.forget()
     yield
     ToolPolicy.objects.filter(tool=SHOW).delete()
-    granting.forget()
+    offered_tools.forget()
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from django.contrib.auth.models import Group
 from django.test import Client as Browser
 
 from conversations.models import Run
-from prompts import actions
 from prompts.models import Prompt, PromptKind, PromptVersion
+from prompts.wordings import staff_actions
 from tests.client import Client
 from tests.fake_model import FakeModel
 
@@ -39,7 +39,7 @@ def signed_in(user: Any) -> Browser:
 def tried() -> PromptVersion:
     """A version of a prompt that is not in use."""
     prompt = Prompt.objects.create(name=f"Trial {uuid4().hex[:8]}", kind=PromptKind.AGENT_SYSTEM)
-    return actions.publish_version(prompt, f"Speak like a trial. {uuid4().hex}", author=None)
+    return staff_actions.publish_version(prompt, f"Speak like a trial. {uuid4().hex}", author=None)
 
 
 # --- the page -----------------------------------------------------------------------------------

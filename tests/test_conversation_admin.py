@@ -18,13 +18,14 @@ from django.db import connection
 from django.test import Client as Browser
 from django.test.utils import CaptureQueriesContext
 
-from agents.run_timeline import RunTime, Span, run_time, svg
-from conversations import events, filters_admin
-from conversations.card_html import card_html
+from conversations import events
+from conversations.admin import filters
+from conversations.cards.html import card_html
 from conversations.events import RunEvent
 from conversations.models import LIVE, Feedback, Message, Run, Thread
-from prompts import actions
+from conversations.runs.timeline import RunTime, Span, run_time, svg
 from prompts.models import Prompt, PromptKind, PromptVersion
+from prompts.wordings import staff_actions
 from tests.client import Client, ScriptedModel
 from tests.conversation import Conversation
 from tests.fake_model import FakeModel
@@ -245,7 +246,7 @@ def test_a_conversation_fits_where_one_run_of_it_fits_every_filter(
 def test_filters_look_at_so_many_runs_before_the_chosen_days(
     client: Client, staff: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(filters_admin, "WINDOW", 1)
+    monkeypatch.setattr(filters, "WINDOW", 1)
     old, *new = (done(client) for _ in range(3))
     Run.objects.filter(pk=old.pk).update(created_at=datetime(2020, 2, 2, tzinfo=UTC))
     asked = {"user": client.user.username, "status": "completed"}
@@ -373,7 +374,7 @@ def test_a_runs_page_shows_where_its_time_went(client: Client, reader: Browser) 
 @pytest.fixture
 def trial() -> PromptVersion:
     prompt = Prompt.objects.create(name=f"Again {uuid4().hex[:8]}", kind=PromptKind.AGENT_SYSTEM)
-    return actions.publish_version(prompt, f"Speak like {uuid4().hex}.", author=None)
+    return staff_actions.publish_version(prompt, f"Speak like {uuid4().hex}.", author=None)
 
 
 def test_a_run_is_run_again_with_another_prompt_and_the_original_stays(

@@ -12,13 +12,14 @@ from django.contrib.auth import get_user_model
 from django.test import Client as Browser
 from django.utils import timezone
 
-from agents.endings import FAILURES, compose
 from config.database import connection, run_sync
-from conversations import ending, events
+from conversations import events
 from conversations.events import ModelCompleted, RunEvent, Usage
 from conversations.identifiers import uuid7
+from conversations.log.transcript import fold
 from conversations.models import Message, Run, Thread
-from conversations.transcript import fold
+from conversations.runs import end_sql
+from conversations.runs.endings import FAILURES, compose
 from tests import fake_anthropic
 from tests.client import Client, ScriptedModel, Seen
 from tests.fake_anthropic import FakeAnthropic
@@ -221,9 +222,9 @@ def test_a_worker_that_lost_its_lease_writes_no_cost(client: Client) -> None:
     assert spent(client)["runs"] == 1
 
 
-async def _end(made: ending.Ending) -> ending.Ended | None:
+async def _end(made: end_sql.Ending) -> end_sql.Ended | None:
     async with connection() as held:
-        return await ending.end(held, made, [uuid7() for _ in made.messages])
+        return await end_sql.end(held, made, [uuid7() for _ in made.messages])
 
 
 @pytest.mark.parametrize("count", [2**31 - 1])
@@ -242,7 +243,7 @@ def test_a_provider_that_counts_past_every_column_still_lets_its_run_end(
 
 def test_erasing_an_account_erases_what_it_spent(client: Client, scripted: Scripted) -> None:
     from conversations.models import Spend
-    from conversations.retention import erase_user
+    from conversations.upkeep.retention import erase_user
 
     run(client, priced(scripted("hello")))
     owner_id: UUID = client.user.pk

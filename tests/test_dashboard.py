@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 from django.utils import timezone
 
-from agents import dashboard
+from agents.api import dashboard
 from config.auth.models import User
 from conversations.models import Run, Thread
 from prompts.models import Endpoint, ModelCandidate, ModelMapping

@@ -51,7 +51,7 @@ def test_tasks_that_are_cancelled_anywhere_lose_no_connection(suspicious: bool) 
     async def play() -> None:
         try:
             if suspicious:
-                database._suspect()
+                database._mark_suspect()
             await _come_and_go(Random(1))
             await _hold_all(3)
         finally:

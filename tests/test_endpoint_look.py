@@ -15,10 +15,10 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
-from agents import endpoint_look
-from agents.endpoint_look import look_at, models_url
-from prompts import actions
+from agents.admin import endpoint_check
+from agents.admin.endpoint_check import look_at, models_url
 from prompts.models import Endpoint, ModelMapping
+from prompts.wordings import staff_actions
 
 KEY = "sk-endpoint-abcdefghijkl-0123"
 
@@ -80,7 +80,7 @@ def endpoint(base_url: str, *, key: str = KEY, **fields: Any) -> Endpoint:
     facts = {"name": uuid4().hex, "provider": "acme", "base_url": base_url, "needs_key": bool(key)}
     made = Endpoint.objects.create(**facts | fields)
     if key:
-        actions.rotate_secret(made, key)
+        staff_actions.rotate_secret(made, key)
     return made
 
 
@@ -145,7 +145,7 @@ def test_nobody_there_and_nobody_who_answers(address: str, monkeypatch: pytest.M
         port = listener.getsockname()[1]
     works, said, _ = look_at(endpoint(f"http://127.0.0.1:{port}/v1"))
     assert (works, said) == (False, f"Nothing answers at 127.0.0.1:{port}.")
-    monkeypatch.setattr(endpoint_look, "PATIENCE_S", 0.3)
+    monkeypatch.setattr(endpoint_check, "PATIENCE_S", 0.3)
     works, said, _ = look_at(endpoint(f"{address}/slow"))
     assert said.endswith("within 0.3 seconds.")
     works, said, _ = look_at(endpoint(f"{address.replace('http:', 'https:')}/models"))
@@ -185,7 +185,7 @@ def test_without_a_key_or_for_the_demo_nothing_is_asked(address: str) -> None:
     assert look_at(keyless)[1].startswith("The endpoint has no key yet")
     demo = Endpoint.objects.create(name=uuid4().hex, provider="demo", dialect="demo")
     assert look_at(demo)[0]
-    actions.rotate_secret(keyless, KEY)
+    staff_actions.rotate_secret(keyless, KEY)
     assert keyless.secret is not None
     keyless.secret.sealed = "gAAAA-not-ours"
     keyless.secret.save()

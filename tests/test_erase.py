@@ -16,9 +16,9 @@ from django.db import connection
 
 from benchmarks import erase as benchmark
 from config.auth.models import ApiToken
-from conversations import retention
 from conversations.models import EventBatch, Message, Run, Thread
-from conversations.retention import Erased, erase_user
+from conversations.upkeep import retention
+from conversations.upkeep.retention import Erased, erase_user
 from tests.client import Client, read_sse
 
 

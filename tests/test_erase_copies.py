@@ -12,13 +12,14 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from agents import actions, requests
-from agents.host_models import HostArtifact, HostState
-from agents.rerunning import rerun
+from agents import requests
+from agents.intake import submit
+from agents.intake.rerun import rerun
+from agents.models.host import HostArtifact, HostState
 from config.database import run_sync
 from config.errors import NotFound
 from conversations.models import EventBatch, Feedback, Run, Thread, ThreadCopy
-from conversations.retention import Erased, erase_user
+from conversations.upkeep.retention import Erased, erase_user
 from tests.client import Client
 
 TABLES = """
@@ -182,9 +183,7 @@ def test_what_is_erased_meanwhile_is_not_copied(client: Client, staff: Client) -
     erase_user(client.user.pk)
     with pytest.raises(NotFound):
         run_sync(
-            actions.start_run(
-                asked, owner_id=staff.user.pk, thread_id=uuid4(), copied_from=run.thread_id
-            )
+            submit.start_run(asked, owner_id=staff.user.pk, thread_id=uuid4(), copied_from=run.thread_id)
         )
     assert not Thread.objects.filter(owner=staff.user).exists()
 

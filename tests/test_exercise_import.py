@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.models import Exercise, official_id
-from agents.tools.exercise_import import read_items
-from agents.tools.exercise_items import BadExercises, read_media
-from agents.tools.exercise_seed import STARTER_FILE, seed_exercises, starter_items
-from agents.tools.exercise_store import Stored, store
+from agents.tools.exercises.file_items import BadExercises, read_media
+from agents.tools.exercises.import_files import read_items
+from agents.tools.exercises.seed import STARTER_FILE, seed_exercises, starter_items
+from agents.tools.exercises.store import Stored, store
 
 _PARENTS = Path(__file__).resolve().parents  # beside the project, or beside a worktree's folder
 DATA = next((found for up in _PARENTS[2:4] if (found := up / "shared" / "data").exists()), _PARENTS[0])

@@ -13,12 +13,13 @@ from django.contrib.admin import site
 from django.db import IntegrityError, connection, transaction
 from django.test import RequestFactory
 
-from agents.exercise_admin import ExerciseAdmin
+from agents.admin.exercises import ExerciseAdmin
 from agents.models import Exercise as Row
 from agents.models import official_id
-from agents.tools import exercises, registry
+from agents.tools import registry
 from agents.tools.base import ToolFailure
-from agents.tools.exercise_library import dto
+from agents.tools.exercises import search_tool as exercises
+from agents.tools.exercises.index import dto
 from config import database
 from tests.client import Client
 from tests.pure.test_exercise_search import named

@@ -17,9 +17,10 @@ import pytest
 import websocket
 from pytest_django import Settings
 
-from config import bodies, protocol
 from config.auth import bearer
 from config.errors import TooManyRequests, Unavailable
+from config.http import body_limits
+from config.process import connections
 from tests.client import Client
 from tests.conftest import Server
 from tests.test_guards import held, run, until  # noqa: F401
@@ -118,7 +119,7 @@ def test_what_never_ends_is_not_read_and_not_kept(server: Server, begun: bytes, 
 def test_who_sends_no_head_or_half_of_one_is_hung_up_on(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(protocol, "HEAD_S", 0.5)
+    monkeypatch.setattr(connections, "HEAD_S", 0.5)
     with connection(server.url) as silent, connection(server.url) as half:
         half.sendall(b"GET /health HTTP/1.1\r\nHost: ")
         assert code_of(rest(half)) == (408, "request_timeout")
@@ -128,7 +129,7 @@ def test_who_sends_no_head_or_half_of_one_is_hung_up_on(
 def test_a_connection_may_rest_between_two_requests(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(protocol, "HEAD_S", 0.3)
+    monkeypatch.setattr(connections, "HEAD_S", 0.3)
     with connection(server.url) as raw:
         raw.sendall(head("GET", "/health"))
         assert one(raw).startswith(b"HTTP/1.1 200 ")
@@ -156,7 +157,7 @@ def test_requests_that_wait_for_each_other_are_few(server: Server) -> None:
     with connection(server.url) as raw:
         with suppress(ConnectionError):
             raw.sendall(head("GET", "/health") * 10_000)
-        assert rest(raw).count(b"HTTP/1.1 200 ") <= protocol.MOST_PIPELINED + 1
+        assert rest(raw).count(b"HTTP/1.1 200 ") <= connections.MOST_PIPELINED + 1
 
 
 def test_a_reader_that_asked_for_more_and_left_holds_no_place(
@@ -179,7 +180,7 @@ def test_a_reader_that_asked_for_more_and_left_holds_no_place(
 def test_half_a_body_is_waited_for_only_so_long(
     server: Server, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    monkeypatch.setattr(bodies, "BODY_S", 0.5)
+    monkeypatch.setattr(body_limits, "BODY_S", 0.5)
     with connection(server.url) as raw:
         raw.sendall(head("POST", path, "Content-Length: 100") + b"username=")
         assert code_of(rest(raw)) == (408, "request_timeout")
@@ -189,8 +190,8 @@ def test_half_a_body_is_waited_for_only_so_long(
 def test_a_body_that_comes_slowly_but_comes_is_read(
     server: Server, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    monkeypatch.setattr(bodies, "BODY_S", 0.5)
-    monkeypatch.setattr(bodies, "BODY_RATE", 10)
+    monkeypatch.setattr(body_limits, "BODY_S", 0.5)
+    monkeypatch.setattr(body_limits, "BODY_RATE", 10)
     with connection(server.url) as raw:
         raw.sendall(head("POST", path, "Content-Length: 50", "Connection: close"))
         for _ in range(5):
@@ -238,10 +239,10 @@ def test_one_account_with_stalled_bodies_keeps_nobody_else_out(
 ) -> None:
     greedy, modest = make_client(), make_client()
     with ExitStack() as open_:
-        for _ in range(bodies.LARGE_PER_ACCOUNT):
+        for _ in range(body_limits.LARGE_PER_ACCOUNT):
             open_.enter_context(stalled(greedy, token=greedy.token))
-        until(lambda: bodies._places._taken == bodies.LARGE_PER_ACCOUNT)
-        late = range(count - bodies.LARGE_PER_ACCOUNT)
+        until(lambda: body_limits._places._taken == body_limits.LARGE_PER_ACCOUNT)
+        late = range(count - body_limits.LARGE_PER_ACCOUNT)
         raws = [open_.enter_context(stalled(greedy, token=greedy.token)) for _ in late]
         for raw in raws:
             assert code_of(rest(raw)) == (429, "too_many_large_requests")
@@ -254,9 +255,9 @@ def test_an_address_has_a_share_of_the_large_bodies(make_client: Callable[..., C
     one, other, third = (make_client() for _ in range(3))
     with ExitStack() as open_:
         for client in (one, other):
-            for _ in range(bodies.LARGE_PER_ADDRESS // 2):
+            for _ in range(body_limits.LARGE_PER_ADDRESS // 2):
                 open_.enter_context(stalled(client, token=client.token))
-        until(lambda: bodies._places._taken == bodies.LARGE_PER_ADDRESS)
+        until(lambda: body_limits._places._taken == body_limits.LARGE_PER_ADDRESS)
         assert accepted(third, history(353)).json()["code"] == "too_many_large_requests"
         assert accepted(third, history(3)).status_code == 202
     until(lambda: accepted(third, history(353)).status_code == 202)
@@ -268,7 +269,7 @@ def test_a_large_body_of_nobody_is_refused_before_it_is_read(client: Client, tok
         for raw in [open_.enter_context(stalled(client, token=token)) for _ in range(8)]:
             status, _ = code_of(rest(raw))
             assert status == 401
-        assert bodies._places._taken == 0
+        assert body_limits._places._taken == 0
         assert accepted(client, history(353)).status_code == 202
 
 
@@ -288,17 +289,17 @@ def test_who_sends_a_large_body_is_looked_up_once(
 
 
 def test_the_guests_of_an_address_are_one_account() -> None:
-    places = bodies._Places()
+    places = body_limits._Places()
 
     def guest() -> bearer.Caller:
         return bearer.Caller(
             uuid4(), False, True, scopes=frozenset(), namespace=uuid4(), named_by_id=False
         )
 
-    leaves = [places.take(guest(), "10.0.0.1") for _ in range(bodies.LARGE_PER_ACCOUNT)]
+    leaves = [places.take(guest(), "10.0.0.1") for _ in range(body_limits.LARGE_PER_ACCOUNT)]
     with pytest.raises(TooManyRequests):
         places.take(guest(), "10.0.0.1")
-    more = bodies.LARGE_AT_ONCE - bodies.LARGE_PER_ACCOUNT
+    more = body_limits.LARGE_AT_ONCE - body_limits.LARGE_PER_ACCOUNT
     leaves += [places.take(guest(), "10.0.0.2") for _ in range(more)]
     with pytest.raises(Unavailable):
         places.take(guest(), "10.0.0.3")
@@ -325,10 +326,10 @@ def test_an_address_holds_only_so_many_connections(client: Client, settings: Set
         assert code_of(rest(third)) == (429, "too_many_connections")
         assert client.http.get("/health").status_code == 200  # from another address
         first.close()
-        until(lambda: protocol.connections._held[STRANGER] == 1)
+        until(lambda: connections.connections._held[STRANGER] == 1)
         second.sendall(head("GET", "/health", "Connection: close"))
         assert rest(second).startswith(b"HTTP/1.1 200 ")
-    until(lambda: STRANGER not in protocol.connections._held)
+    until(lambda: STRANGER not in connections.connections._held)
 
 
 def test_a_socket_counts_for_its_address_until_it_is_closed(client: Client) -> None:
@@ -339,8 +340,8 @@ def test_a_socket_counts_for_its_address_until_it_is_closed(client: Client) -> N
             url, header=[f"Authorization: Bearer {client.token}"], socket=raw, timeout=PATIENCE_S
         )
         web.recv()
-        assert protocol.connections._held[STRANGER] == 1
-    until(lambda: STRANGER not in protocol.connections._held)
+        assert connections.connections._held[STRANGER] == 1
+    until(lambda: STRANGER not in connections.connections._held)
 
 
 def test_a_trusted_proxy_holds_as_many_as_its_clients_need(server: Server, settings: Settings) -> None:

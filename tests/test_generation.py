@@ -12,12 +12,12 @@ import pytest
 
 from agents.dialects import ag_ui, agent_api, responses, run_agent_input, text
 from agents.providers.base import ChatMessage, ReasoningBlock, ToolCall
-from agents.providers.wanted import model_request
+from agents.providers.generation_parameters import model_request
 from agents.requests import Generation, RunRequest
 from config.errors import InvalidRequest
 from prompts.admin.generation import FIELDS, CandidateForm
+from prompts.endpoints.routing import Candidate
 from prompts.models import Endpoint, ModelCandidate, ModelMapping
-from prompts.routing import Candidate
 from tests.client import Client, ScriptedModel
 from tests.fake_model import FakeModel
 from tests.wires import WIRES
@@ -199,7 +199,7 @@ def test_reasoning_reaches_the_provider_from_the_mapping_and_from_the_request(wi
 
 def bodies_of(wire: str, candidate: Candidate, asked: Generation) -> list[dict[str, Any]]:
     """The forms that the Host\'s request has on this wire."""
-    from agents.providers.names import Names
+    from agents.providers.tool_names import Names
 
     request = model_request(candidate, asked, (ChatMessage("user", "Hi."),), (), raw=False)
     return list(WIRES[wire].wire.forms("m", request, Names.of(request)))
@@ -220,7 +220,7 @@ def test_reasoning_goes_back_to_who_made_it_and_to_nobody_else() -> None:
 def test_a_mapping_is_asked_as_staff_entered_it_and_the_request_overrules_it(
     client: Client, scripted: Callable[..., ScriptedModel], provider: FakeModel
 ) -> None:
-    from prompts import routing
+    from prompts.endpoints import routing
     from tests.fake_model import text as answer
 
     name = uuid4().hex
@@ -268,7 +268,7 @@ def test_the_form_refuses_what_the_wire_of_the_endpoint_has_no_word_for(
 
 
 def test_images_go_by_address_where_the_endpoint_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    from agents import host as host_module
+    from agents.host import run_host as host_module
     from agents.providers.base import ImagePart
     from conversations import attachments
 

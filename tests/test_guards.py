@@ -20,7 +20,8 @@ import websocket
 from psycopg_pool import PoolTimeout
 from pytest_django import Settings
 
-from agents import consumers, guards
+from agents.api import sockets
+from agents.intake import stream_slots
 from config import database
 from conversations.models import Run
 from tests.client import Client, ScriptedModel
@@ -85,7 +86,7 @@ def until(is_so: Callable[[], bool], seconds: float = 10) -> None:
 
 
 def held(client: Client) -> int:
-    return len(guards._streams.of_user(client.user.pk))
+    return len(stream_slots._streams.of_user(client.user.pk))
 
 
 def test_a_conversation_has_so_many_streams_and_a_closed_one_makes_room(
@@ -181,7 +182,7 @@ def test_a_socket_is_told_that_the_database_is_away(
     async def away(*_: Any) -> None:
         raise PoolTimeout("no connection")
 
-    monkeypatch.setattr(consumers, "admitted", away)
+    monkeypatch.setattr(sockets, "admitted", away)
     url = client.url.replace("http", "ws") + f"/ws/agent/runs/{run['run_id']}"
     socket = websocket.create_connection(
         url, header=[f"Authorization: Bearer {client.token}"], timeout=20
@@ -255,14 +256,14 @@ def test_staff_end_a_user_s_streams(
 def test_a_place_that_nobody_enters_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
     import asyncio
 
-    monkeypatch.setattr(guards, "_UNUSED_S", 0.05)
+    monkeypatch.setattr(stream_slots, "_UNUSED_S", 0.05)
 
     async def forget_it() -> int:
         user_id = uuid4()
-        await guards.admit(user_id, uuid4())
-        assert len(guards._streams.of_user(user_id)) == 1
+        await stream_slots.admit(user_id, uuid4())
+        assert len(stream_slots._streams.of_user(user_id)) == 1
         await asyncio.sleep(0.2)
-        return len(guards._streams.of_user(user_id))
+        return len(stream_slots._streams.of_user(user_id))
 
     assert database.run_sync(forget_it()) == 0
 
@@ -278,7 +279,7 @@ def test_streams_of_other_processes_count_until_their_lease_ends(
     patient: None,  # noqa: F811
 ) -> None:
     settings.REDIS_URL, settings.STREAMS_PER_USER = redis_url, 2
-    key = guards._user_key(client.user.pk)
+    key = stream_slots._user_key(client.user.pk)
     with redis.Redis.from_url(redis_url) as direct:
         direct.zadd(key, {f"{uuid4().hex}:1:other:1": time.time() + 60})
         direct.zadd(key, {f"{uuid4().hex}:1:dead:1": time.time() - 1})
@@ -286,7 +287,7 @@ def test_streams_of_other_processes_count_until_their_lease_ends(
             assert first.status_code == 200
             assert refused(second) == OVER_USER
             direct.flushall()  # what Redis forgets it is told again
-            database.run_sync(guards.renew())
+            database.run_sync(stream_slots.renew())
             assert direct.zcard(key) == 1
         until(lambda: direct.zcard(key) == 0)
 
@@ -308,9 +309,9 @@ HOLDER = """
 import asyncio, sys
 from uuid import UUID
 import django; django.setup()
-from agents import guards
-from config import shared
-shared.PATIENCE_S = 30  # how soon Redis is given up is tested elsewhere
+from agents.intake import stream_slots
+from config.redis import client
+client.PATIENCE_S = 30  # how soon Redis is given up is tested elsewhere
 
 async def for_ever():
     yield 1
@@ -321,8 +322,8 @@ async def hold(lease):
         print("holding", flush=True)
 
 async def main():
-    obeying = asyncio.create_task(guards.obey_for_ever())
-    leases = [await guards.admit(UUID(sys.argv[1]), UUID(int=n)) for n in (1, 2)]
+    obeying = asyncio.create_task(stream_slots.obey_for_ever())
+    leases = [await stream_slots.admit(UUID(sys.argv[1]), UUID(int=n)) for n in (1, 2)]
     await asyncio.gather(*map(hold, leases))
     print("ended", flush=True)
 
@@ -332,21 +333,22 @@ OTHER = """
 import asyncio, sys
 from uuid import UUID
 import django; django.setup()
-from agents import guards
-from config import shared
+from agents.intake import stream_slots
+from config.redis import client
 from config.errors import TooManyRequests
-shared.PATIENCE_S = 30
+client.PATIENCE_S = 30
 
 async def main():
     user_id = UUID(sys.argv[1])
     try:
-        await guards.admit(user_id, UUID(int=3))
+        await stream_slots.admit(user_id, UUID(int=3))
     except TooManyRequests as error:
         print(error.error_code, error.retry_after)
-    lease = await guards.admit(user_id, UUID(int=1), resumed=True)
+    lease = await stream_slots.admit(user_id, UUID(int=1), resumed=True)
     lease.release()
-    print(await guards.force_disconnect(user_id), flush=True)
-    while await guards.force_disconnect(user_id):  # a ring may be lost, as to who only begins to listen
+    print(await stream_slots.force_disconnect(user_id), flush=True)
+    # a ring may be lost, as to who only begins to listen
+    while await stream_slots.force_disconnect(user_id):
         await asyncio.sleep(0.1)
 
 asyncio.run(main())

@@ -15,12 +15,13 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
-from agents import execution, worker
-from agents.sweeper import Sweeper
-from config import database, watchdog
+from agents.worker import execution, loop
+from config import database
+from config.process import watchdog
 from conversations import events
 from conversations.metrics import exposition
 from conversations.models import Run
+from conversations.runs.sweeper import Sweeper
 from tests.client import Client, ScriptedModel, reply
 from tests.fake_model import Answer, FakeModel, Pause, text
 from tests.mcp_host import wait_until
@@ -62,7 +63,7 @@ def test_a_run_that_holds_the_loop_is_named_in_a_line_and_a_metric(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     froze: list[tuple[UUID | None, float]] = []
-    monkeypatch.setattr(worker._current, "froze", lambda *hold: froze.append(hold))
+    monkeypatch.setattr(loop._current, "froze", lambda *hold: froze.append(hold))
     before = watchdog.totals.times
     with capture_logs() as lines:
         accepted = client.start("hello", model=blocking(lambda: time.sleep(0.6)))
@@ -71,7 +72,7 @@ def test_a_run_that_holds_the_loop_is_named_in_a_line_and_a_metric(
     mine = UUID(accepted["run_id"])
     assert mine in {run_id for run_id, _ in froze}
     found = [line for line in lines if line.get("run_id") == mine.hex and line["event"] == "loop held"]
-    assert found[0]["frame"].startswith("agents.execution:Execution._produce:")
+    assert found[0]["frame"].startswith("agents.worker.execution:Execution._produce:")
     assert found[0]["innermost"].startswith(f"{__name__}:")
     assert found[0]["coroutine"] == "Execution.run"
     assert found[0]["seconds"] > 0.5

@@ -9,7 +9,8 @@ from uuid import uuid4
 
 import pytest
 
-from conversations import attachments, showing
+from conversations import attachments
+from conversations.threads import history_message
 from tests.client import Client
 from tests.conversation import NOON, Conversation
 from tests.test_bad_input import check_error
@@ -58,7 +59,9 @@ def test_days_are_paged_from_the_newest_to_the_oldest(client: Client) -> None:
 
 def test_each_role_has_its_own_form(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        showing, "ui_schema_for", lambda metadata, role: {"root": [role, metadata[f"{KEYS[role]}"]]}
+        history_message,
+        "ui_schema_for",
+        lambda metadata, role: {"root": [role, metadata[f"{KEYS[role]}"]]},
     )
     said = Conversation(client.user)
     said.say("hello", client_id="msg-001", metadata={"run_id": "r"})

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
-from agents import context as context_room
-from agents.context import so_far
+from agents.context import thread as context_room
+from agents.context.thread import so_far
+from agents.host_protocol import results
+from agents.host_protocol.host_api import HostApi
+from agents.host_protocol.manifest import ContextPolicy
+from agents.host_protocol.results import RunResult
+from agents.host_protocol.run_context import AgentRunContext
 from config.database import run_sync
 from conversations.identifiers import uuid7
 from conversations.models import Run, Thread
-from prompts import app_settings, routing
+from prompts import app_settings
+from prompts.endpoints import routing
 from prompts.models import AppSetting, ModelMapping
 from tests.client import Client, ScriptedModel
 from tests.conversation import NOON, Conversation
 from tests.fake_model import FakeModel, status, text
+from tests.hosting.stage import manifest
+from tests.hosting.test_hosted_runs import bound
 
 LONG = "练胸的动作 " * 60
 
@@ -96,6 +104,34 @@ def test_what_is_cut_is_summarised_once_and_the_summary_is_told_again(turn: Call
     (told,) = asked  # no second summary
     assert contents(told)[0] == words[0]
     assert f"user: 0 {LONG}" not in str(told)
+
+
+@pytest.mark.usefixtures("summaries")
+def test_a_hosted_runner_is_told_the_summary_apart(turn: Callable[..., Any], client: Client) -> None:
+    thread: str | None = None
+    asked: list[Any] = []
+    number = 0
+    while len(asked) < 2:
+        said = (text("They squat."), text("Answer."))
+        thread, asked = turn(thread, *said, words=f"{number} {LONG}", size=4_000)
+        number += 1
+        assert number < 15
+    contexts: list[AgentRunContext] = []
+
+    async def says(context: AgentRunContext, host: HostApi) -> AsyncGenerator[RunResult]:
+        contexts.append(context)
+        yield results.message(context.run_id, "ok")
+
+    policy = ContextPolicy(bootstrap="summary_tail")
+    with bound(client.user, says, manifest(f"python:s{uuid4().hex[:8]}", context=policy)):
+        turn(thread, text("unasked"), words="And now?", size=4_000)
+    (context,) = contexts
+    assert context.bootstrap is not None
+    assert context.bootstrap.summary == "They squat."
+    assert "conversation_summary" not in str(context.bootstrap.messages)
+    told = context.context.inline_policy
+    assert (told.mode, told.delivered_count) == ("summary_tail", len(context.bootstrap.messages))
+    assert (told.messages_complete, context.context.has_history_before) == (False, True)
 
 
 @pytest.mark.usefixtures("summaries")

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from conversations.models import Message
-from prompts import routing
+from prompts.endpoints import routing
 from prompts.models import ModelMapping
 from tests.client import Client, ScriptedModel
 from tests.fake_model import FakeModel, text

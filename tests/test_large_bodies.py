@@ -14,9 +14,9 @@ import psycopg.errors
 import pytest
 from pytest_django import Settings
 
-from agents import actions
-from config import parsing, values
+from agents.intake import submit
 from config.errors import InvalidRequest, Unavailable, current_request_id
+from config.http import json_size, parsing
 from conversations.models import Run
 from tests.client import Client
 from tests.test_bad_input import check_error
@@ -87,13 +87,13 @@ def test_a_large_body_is_read_in_a_thread_that_knows_the_request(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[tuple[str, str]] = []
-    check = values.check
+    check = json_size.check
 
     def noted(raw: bytes) -> None:
         seen.append((threading.current_thread().name.partition("_")[0], current_request_id()))
         check(raw)
 
-    monkeypatch.setattr(values, "check", noted)
+    monkeypatch.setattr(json_size, "check", noted)
     small, large = history(1), history(parsing.INLINE // 1_000)
     for name, body in (("small", small), ("large", large)):
         headers = JSON | {"X-Request-Id": f"id-{name}"}
@@ -224,6 +224,6 @@ def test_only_an_outage_is_called_one(
     async def refuse(*_: Any, **__: Any) -> None:
         raise error("no")
 
-    monkeypatch.setattr(actions, "start_run", refuse)
+    monkeypatch.setattr(submit, "start_run", refuse)
     response = client.http.post(RUNS, json={"model": "demo", "text": "hi"})
     check_error(response, raised.status, code)

@@ -16,9 +16,9 @@ from django.db import transaction
 from django.test import Client as Browser
 
 from agents.models import Exercise, LibraryVersion, official_id
-from agents.tools.exercise_seed import starter_items
-from agents.tools.exercise_store import store
-from agents.tools.library_versions import publish
+from agents.tools.exercises.library_versions import publish
+from agents.tools.exercises.seed import starter_items
+from agents.tools.exercises.store import store
 from tests.client import Client
 from tests.test_exercise_import import DATA
 

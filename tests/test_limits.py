@@ -18,9 +18,11 @@ import pytest
 from pytest_django import Settings
 from redis.asyncio import Redis
 
-from config import database, limits, shared
+from config import database
 from config.errors import TooManyRequests
-from config.limits import Limiter, client_address
+from config.redis import client as connection
+from config.redis import rate_limits
+from config.redis.rate_limits import Limiter, client_address
 from tests.client import Client
 from tests.conftest import Server
 from tests.test_public_keys import EC, issuer  # noqa: F401
@@ -78,16 +80,16 @@ def _wait_for(port: int) -> None:
 
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared, "_away_until", 0.0)
+    monkeypatch.setattr(connection, "_away_until", 0.0)
 
 
 @pytest.fixture
 def patient(fresh: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Redis is waited for, as long as it may take: how soon it is given up is tested beside this."""
-    monkeypatch.setattr(shared, "PATIENCE_S", 30.0)
-    database.run_sync(shared.close())  # clients keep the patience with which they were made
+    monkeypatch.setattr(connection, "PATIENCE_S", 30.0)
+    database.run_sync(connection.close())  # clients keep the patience with which they were made
     yield
-    database.run_sync(shared.close())
+    database.run_sync(connection.close())
 
 
 def test_a_minute_holds_so_many_and_says_when_there_is_one_again(clock: Clock) -> None:
@@ -116,7 +118,7 @@ def test_after_a_silence_everything_is_free_again(clock: Clock) -> None:
     limiter = Limiter(clock)
     assert limiter.take("a", 1) == 0
     clock.now += 200
-    limiter.untold()
+    limiter.list_unsynced()
     assert limiter._counts == {}
     assert limiter.take("a", 1) == 0
 
@@ -125,15 +127,15 @@ def test_ten_minutes_hold_so_many_and_say_when_there_is_one_again(clock: Clock) 
     limiter = Limiter(clock)
     assert [limiter.take("a", 3, 600) for _ in range(3)] == [0, 0, 0]
     clock.now += 120
-    limiter.untold()  # forgets who has not asked for two windows
+    limiter.list_unsynced()  # forgets who has not asked for two windows
     wait_s = limiter.take("a", 3, 600)
     clock.now += wait_s - 1
-    limiter.untold()
+    limiter.list_unsynced()
     assert limiter.take("a", 3, 600) > 0
     clock.now += 1.001
     assert limiter.take("a", 3, 600) == 0
     clock.now += 1_800
-    limiter.untold()
+    limiter.list_unsynced()
     assert limiter._counts == {}
 
 
@@ -152,7 +154,7 @@ def test_what_is_given_back_can_be_taken_again(clock: Clock) -> None:
 
 
 def test_very_many_addresses_take_bounded_memory(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "_MOST", 100)
+    monkeypatch.setattr(rate_limits, "_MOST", 100)
     limiter = Limiter(clock)
     for number in range(1_000):
         limiter.take(f"ip:{number}", 10)
@@ -173,8 +175,8 @@ def test_two_processes_count_together(
     async def meet() -> None:
         for limiter in (one, other, one):
             limiter.take(name, 0, window_s)
-            await limits.tell(limiter)
-        await shared.close()
+            await rate_limits.sync_counts(limiter)
+        await connection.close()
 
     assert [one.take(name, 10, window_s) for _ in range(6)] == [0] * 6
     assert [other.take(name, 10, window_s) for _ in range(4)] == [0] * 4
@@ -188,7 +190,7 @@ def test_two_processes_count_together(
 def test_without_redis_one_asks_and_the_others_do_not_wait(
     settings: Settings, fresh: None, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr(shared, "PAUSE_S", 60.0)
+    monkeypatch.setattr(connection, "PAUSE_S", 60.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         if kind == "refused":
@@ -203,8 +205,8 @@ def test_without_redis_one_asks_and_the_others_do_not_wait(
 
         async def ask() -> None:
             for _ in range(20):
-                assert await shared.ask(look) is None
-            await shared.close()
+                assert await connection.query(look) is None
+            await connection.close()
 
         asyncio.run(ask())
     assert len(asked) == 1
@@ -285,10 +287,10 @@ def test_only_trusted_proxies_name_the_client(
 def test_zero_is_no_limit(settings: Settings) -> None:
     settings.RATE_USER_PER_MINUTE = settings.RATE_IP_PER_MINUTE = settings.RATE_SIGN_IN_PER_MINUTE = 0
     for _ in range(5_000):
-        limits.admit(uuid4(), is_guest=False, meta={})
-        limits.admit_stranger({"REMOTE_ADDR": "192.0.2.1"})
-        limits.admit_sign_in({"REMOTE_ADDR": "192.0.2.1"})
+        rate_limits.admit(uuid4(), is_guest=False, meta={})
+        rate_limits.admit_anonymous({"REMOTE_ADDR": "192.0.2.1"})
+        rate_limits.admit_sign_in({"REMOTE_ADDR": "192.0.2.1"})
     settings.RATE_IP_PER_MINUTE = 1
-    limits.admit_stranger({"REMOTE_ADDR": "192.0.2.2"})
+    rate_limits.admit_anonymous({"REMOTE_ADDR": "192.0.2.2"})
     with pytest.raises(TooManyRequests):
-        limits.admit_stranger({"REMOTE_ADDR": "192.0.2.2"})
+        rate_limits.admit_anonymous({"REMOTE_ADDR": "192.0.2.2"})

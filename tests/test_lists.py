@@ -13,10 +13,10 @@ from django.test import Client as Browser
 from django.test.utils import CaptureQueriesContext
 
 from agents.models import HostCall
-from config import listing
 from config.auth.bearer import create_api_token
-from config.finding import users_named
-from config.listing import LargeList, ModelAdmin, newest
+from config.staff import lists
+from config.staff.lists import LargeList, ModelAdmin, newest
+from config.staff.user_search import find_users
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_a_search_finds_a_whole_id_anywhere_and_a_part_among_the_newest(
     told: Any = {"action": "a", "result": "ok", "elapsed_us": 1}
     old = HostCall.objects.create(run_id=run, runner_id=f"{stem}-old", **told)
     new = HostCall.objects.create(runner_id=f"{stem}-new", **told)
-    monkeypatch.setattr(listing.LargeList, "NEWEST", HostCall.objects.filter(pk__gt=old.pk).count())
+    monkeypatch.setattr(lists.LargeList, "NEWEST", HostCall.objects.filter(pk__gt=old.pk).count())
     by_part = owner.get(address(HostCall), {"q": stem}).content.decode()
     assert f"{stem}-new" in by_part
     assert f"{stem}-old" not in by_part
@@ -71,9 +71,9 @@ def test_accounts_are_found_by_how_name_or_address_begins_in_any_case() -> None:
     users = get_user_model().objects
     named = users.create_user(username=f"Ada-{stem}", email=f"x-{stem}@example.org")
     addressed = users.create_user(username=uuid4().hex, email=f"ada-{stem}@example.org")
-    assert set(users_named(f"ADA-{stem}")) == {named.pk, addressed.pk}
-    assert users_named(str(named.pk)) == [named.pk]
-    assert users_named(stem) == []
+    assert set(find_users(f"ADA-{stem}")) == {named.pk, addressed.pk}
+    assert find_users(str(named.pk)) == [named.pk]
+    assert find_users(stem) == []
 
 
 def test_a_token_is_found_by_its_beginning_its_name_and_its_user(owner: Browser) -> None:

@@ -16,16 +16,16 @@ from pytest_django import Settings
 
 from agents.models import McpServer
 from agents.tools import mcp
-from agents.tools.mcp.entering import delete_server, read_pairs, store_pairs
+from agents.tools.mcp.secret_pairs import delete_server, read_pairs, store_pairs
 from agents.tools.mcp.servers import StdioRefused, check_stdio, is_served
 from config.database import run_sync
-from conversations import log
 from conversations.events import ToolCallStarted
+from conversations.log import event_log
 from conversations.models import Message, Run
 from tests.client import Client, ScriptedModel, read_sse
 from tests.conftest import Server
 from tests.fake_model import FakeModel, text, tool_calls
-from tests.mcp_host import PROGRAM, McpHost, wait_until
+from tests.mcp_host import PROGRAM, McpHost, nothing_offered, wait_until
 from tests.test_canary import every_line
 from tests.test_prompts_admin import sign_in
 
@@ -59,8 +59,15 @@ def host(tmp_path: Path) -> Iterator[Callable[..., McpHost]]:
         one.kill()
 
 
+@pytest.fixture(scope="module")
+def none_left(server: Server) -> Iterator[None]:
+    """At the end of the file its servers are forgotten everywhere."""
+    yield
+    nothing_offered(server)
+
+
 @pytest.fixture
-def enter() -> Iterator[Callable[..., McpServer]]:
+def enter(none_left: None) -> Iterator[Callable[..., McpServer]]:
     """Enter servers as staff do."""
     made: list[McpServer] = []
 
@@ -145,7 +152,7 @@ def facts_of(server: Server) -> Callable[[str], list[Any]]:
     """What the log holds of a run."""
 
     async def read(run_id: str) -> list[Any]:
-        return [event.fact async for batch in log.read(UUID(run_id)) for event in batch.events]
+        return [event.fact async for batch in event_log.read(UUID(run_id)) for event in batch.events]
 
     def of(run_id: str) -> list[Any]:
         return asyncio.run_coroutine_threadsafe(read(run_id), server.loop).result(10)

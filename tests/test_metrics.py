@@ -24,11 +24,11 @@ from django.utils import timezone
 
 from config import database
 from config.auth.bearer import create_api_token
-from conversations.metrics import histograms, intervals, keeping, reading, reconnects, rollups
-from conversations.metrics.asked import asked
+from conversations.metrics import histograms, intervals, reconnects, refresh, rollups, snapshot
 from conversations.metrics.histograms import Histogram
+from conversations.metrics.query import asked
 from conversations.models import Feedback, Run
-from conversations.rollup_models import BLOCK, Metrics, StaleHour, ThreadOrdinal, UserOrdinal
+from conversations.models.rollups import BLOCK, Metrics, StaleHour, ThreadOrdinal, UserOrdinal
 from tests import metrics_seed
 from tests.client import Client
 from tests.metrics_seed import MONDAY, RANGE, TUESDAY, Seeded
@@ -371,7 +371,7 @@ def test_members_of_any_group_and_range_are_those_of_its_runs(
     seeded: Seeded, group: str, begin: str, end: str
 ) -> None:
     given = {"from": begin, "to": end, "model": seeded.model, "bucket": "day"}
-    rows = database.run_sync(reading.by_group(asked(given), group))  # type: ignore[arg-type]
+    rows = database.run_sync(snapshot.by_group(asked(given), group))  # type: ignore[arg-type]
     assert rows
     for row in rows:
         with connection.cursor() as cursor:
@@ -588,16 +588,16 @@ def test_a_round_of_any_process_is_a_round_of_all(monkeypatch: pytest.MonkeyPatc
         rounds.append(time.monotonic())
         return rollups.Rolled(1)
 
-    monkeypatch.setattr(keeping, "roll", rolled)
+    monkeypatch.setattr(refresh, "roll", rolled)
     try:
         until = time.monotonic() + 60
         while not rounds:  # a server beside us may be quicker
             _due_in(timedelta(seconds=-1))
-            database.run_sync(keeping.keep_once())
+            database.run_sync(refresh.keep_once())
             assert time.monotonic() < until
         assert Metrics.objects.get().next_at > timezone.now() + timedelta(seconds=5)
         _due_in(timedelta(minutes=10))
-        assert [database.run_sync(keeping.keep_once()) for _ in range(3)] == [None] * 3
+        assert [database.run_sync(refresh.keep_once()) for _ in range(3)] == [None] * 3
         assert len(rounds) == 1
     finally:
         _due_in(timedelta(0))
@@ -607,10 +607,10 @@ def test_a_clock_that_is_set_back_does_not_hold_up_adding_up(monkeypatch: pytest
     async def rolled() -> rollups.Rolled:
         return rollups.Rolled(1)
 
-    monkeypatch.setattr(keeping, "roll", rolled)
+    monkeypatch.setattr(refresh, "roll", rolled)
     try:
         _due_in(timedelta(days=1))
-        database.run_sync(keeping.keep_once())  # or a server beside us
+        database.run_sync(refresh.keep_once())  # or a server beside us
         assert Metrics.objects.get().next_at < timezone.now() + timedelta(hours=1)
     finally:
         _due_in(timedelta(0))
@@ -627,7 +627,7 @@ def _due_in(time_left: timedelta) -> None:
     [(0.1, False, 10), (1, False, 19), (2, False, 38), (5, False, 40), (12, False, 48), (2, True, 2)],
 )
 def test_a_long_round_is_followed_by_a_long_rest(took_s: float, more: bool, rest_s: float) -> None:
-    assert keeping.rest_after(took_s, more=more) == rest_s
+    assert refresh.rest_after(took_s, more=more) == rest_s
 
 
 def test_every_stale_day_is_in_turn_once() -> None:

@@ -28,7 +28,7 @@ from schemathesis.core.result import Ok
 from schemathesis.schemas import BaseSchema
 from schemathesis.specs.openapi.definitions import OPENAPI_31
 
-from config import bodies
+from config.http import body_limits
 from tests.client import Client
 from tests.conftest import Server
 
@@ -63,6 +63,7 @@ OPERATIONS = (
     "GET /api/v1/metrics/{sheet}",
     "GET /api/v1/schemas/{name}",
     "GET /api/v1/stats/dashboard",
+    "GET /process/task/{task_id}",
     "GET /storage/v1/object/sign/{bucket}/{path}",
     "GET /v1/models",
     "GET /v1/models/{model_id}",
@@ -86,8 +87,11 @@ OPERATIONS = (
     "POST /api/v1/llm/prompts/{prompt_id}/activate",
     "POST /api/v1/llm/sse/force-disconnect",
     "POST /process",
+    "POST /process/task",
     "POST /v1/chat/completions",
     "POST /v1/responses",
+    "POST /v1/responses/compact",
+    "POST /v1/responses/input_tokens",
     "POST /v1/responses/{response_id}/cancel",
     "PUT /api/v1/llm/prompts/{prompt_id}",
 )
@@ -210,7 +214,7 @@ def test_clients_that_send_no_body_hold_no_place_and_are_hung_up_on(
     client: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.POSTS_AT_ONCE = 1
-    monkeypatch.setattr(bodies, "BODY_S", 1.0)
+    monkeypatch.setattr(body_limits, "BODY_S", 1.0)
     address = httpx.URL(client.url)
     with socket.create_connection((address.host, address.port or 80), LONGEST_S) as silent:
         silent.sendall(b"POST /api/v1/agent/runs HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n")

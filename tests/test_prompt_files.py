@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from config.errors import InvalidRequest
-from prompts import actions, files, releases
-from prompts.admin.prompt_pages import _whole
+from prompts.admin.prompt_pages import _query_exported
 from prompts.models import Prompt, PromptKind
+from prompts.wordings import file_format, releases, staff_actions
 from tests.effort import examples
 
 PAGE = "/admin/prompts/prompt/"
@@ -37,17 +37,17 @@ def browser(owner: Any) -> Client:
 @pytest.fixture
 def prompt() -> Prompt:
     made = Prompt.objects.create(name=uuid4().hex, kind=PromptKind.SYSTEM, description="Of tests.")
-    one = actions.publish_version(made, "First.\n", author=None, note="Start.")
-    actions.publish_version(made, "Second: 练胸\n---\n", author=None, tools_json=[{"name": "a"}])
+    one = staff_actions.publish_version(made, "First.\n", author=None, note="Start.")
+    staff_actions.publish_version(made, "Second: 练胸\n---\n", author=None, tools_json=[{"name": "a"}])
     releases.move_label(made, "production", one, by=None)
     return made
 
 
-def exported(prompt: Prompt) -> files.PromptFile:
-    return files.filed(_whole().filter(pk=prompt.pk))
+def exported(prompt: Prompt) -> file_format.PromptFile:
+    return file_format.export_prompts(_query_exported().filter(pk=prompt.pk))
 
 
-def what_counts(file: files.PromptFile) -> list[Any]:
+def what_counts(file: file_format.PromptFile) -> list[Any]:
     """All of a file but who wrote it when, which an import does not take over."""
     return [
         (
@@ -79,46 +79,46 @@ def test_what_is_exported_comes_in_again_as_it_was(
     by = get_user_model().objects.create_user(f"files-{uuid4().hex}")
     made = Prompt.objects.create(name=f"{uuid4().hex} {name}", kind=kind, description=description)
     for content, tools, note in wordings:
-        actions.publish_version(made, content, author=None, note=note, tools_json=tools)
+        staff_actions.publish_version(made, content, author=None, note=note, tools_json=tools)
     pointed = data.draw(st.sampled_from(list(made.versions.all())))
     releases.move_label(made, "staging", pointed, by=None)
     before = exported(made)
     made.name = f"{uuid4().hex} moved"
     made.save()
-    (brought,) = files.bring_in(files.read(files.to_json(before)), by=by)
-    assert (brought.made, brought.published) == (True, len(before.prompts[0].versions))
+    (brought,) = file_format.import_prompts(file_format.parse(file_format.to_json(before)), by=by)
+    assert (brought.created, brought.published) == (True, len(before.prompts[0].versions))
     again = exported(Prompt.objects.get(pk=brought.prompt_id))
     assert what_counts(again) == what_counts(before)
-    (same,) = files.bring_in(files.read(files.to_json(before)), by=by)
-    assert (same.made, same.published) == (False, 0)
+    (same,) = file_format.import_prompts(file_format.parse(file_format.to_json(before)), by=by)
+    assert (same.created, same.published) == (False, 0)
 
 
 @given(NAMES, TEXTS, TEXTS.filter(str.strip), TOOLS, TEXTS)
 def test_one_wording_as_markdown_comes_back_to_the_last_character(
     name: str, description: str, content: str, tools: Any, note: str
 ) -> None:
-    version = files.FiledVersion(1, content, tools, note)
-    prompt = files.FiledPrompt(name, "system", (version,), "", description)
-    (read,) = files.read(files.to_markdown(prompt, version)).prompts
+    version = file_format.ExportedVersion(1, content, tools, note)
+    prompt = file_format.ExportedPrompt(name, "system", (version,), "", description)
+    (read,) = file_format.parse(file_format.to_markdown(prompt, version)).prompts
     assert read == prompt
 
 
 def test_plain_text_is_a_wording_under_the_name_of_its_file() -> None:
-    (read,) = files.read(b"You are kind.\r\nAlways.", filename="C:\\x\\kind agent.txt").prompts
+    (read,) = file_format.parse(b"You are kind.\r\nAlways.", filename="C:\\x\\kind agent.txt").prompts
     assert (read.name, read.kind, read.versions[0].content) == (
         "kind agent",
         "system",
         "You are kind.\r\nAlways.",
     )
     hand_written = b"---\r\nname: Coach\r\nkind: agent_system\r\n---\r\nBe brief.\r\n"
-    (read,) = files.read(hand_written).prompts
+    (read,) = file_format.parse(hand_written).prompts
     assert (read.name, read.kind, read.versions[0].content) == ("Coach", "agent_system", "Be brief.\n")
 
 
 HOSTILE = {
     "not utf-8": b"\xff\xfe\x00",
     "nul": b"a\x00b",
-    "too large": b"x" * (files.LARGEST_FILE + 1),
+    "too large": b"x" * (file_format.LARGEST_FILE + 1),
     "not json": b'{"parley_prompts": 1, "prompts": [',
     "too deep": b'{"parley_prompts": 1, "prompts": ' + b"[" * 100_000,
     "another form": b'{"parley_prompts": 2, "prompts": []}',
@@ -129,7 +129,7 @@ HOSTILE = {
     "a name of wrong type": b'---\nname: {"a": 1}\n---\ntext',
     "an unknown kind": b"---\nname: x\nkind: root\n---\ntext",
     "a line in the name": b'---\nname: "a\\nb"\n---\ntext',
-    "too long": b"---\nname: x\n---\n" + b"x" * (actions.LONGEST_PROMPT + 1),
+    "too long": b"---\nname: x\n---\n" + b"x" * (staff_actions.LONGEST_PROMPT + 1),
     "half a surrogate": b'---\nname: x\nnote: "\\ud800"\n---\ntext',
 }
 
@@ -137,7 +137,7 @@ HOSTILE = {
 @pytest.mark.parametrize("raw", HOSTILE.values(), ids=HOSTILE)
 def test_a_hostile_file_is_refused_with_a_reason(raw: bytes) -> None:
     with pytest.raises(InvalidRequest) as refused:
-        files.read(raw, filename="x.json")
+        file_format.parse(raw, filename="x.json")
     assert refused.value.detail
 
 
@@ -145,7 +145,7 @@ def test_a_file_of_too_many_versions_is_refused() -> None:
     version = [{"number": number, "content": "x"} for number in range(1, 1_001)]
     prompts = [{"name": str(n), "kind": "system", "versions": version} for n in range(3)]
     with pytest.raises(InvalidRequest, match="more than 2000 versions"):
-        files.read(json.dumps({"parley_prompts": 1, "prompts": prompts}).encode())
+        file_format.parse(json.dumps({"parley_prompts": 1, "prompts": prompts}).encode())
 
 
 def as_json(*versions: dict[str, Any], **more: Any) -> bytes:
@@ -163,7 +163,7 @@ def as_json(*versions: dict[str, Any], **more: Any) -> bytes:
         as_json({"number": 1, "content": "x"}, labels={"staging": 2}),
         as_json({"number": 1, "content": "x"}, labels={"Bad Label": 1}),
         as_json({"number": 1, "content": "x", "tools": "\x00"}),
-        as_json({"number": 1, "content": "x" * (actions.LONGEST_PROMPT + 1)}),
+        as_json({"number": 1, "content": "x" * (staff_actions.LONGEST_PROMPT + 1)}),
         as_json({"number": 1, "content": "x", "note": "n" * 501}),
         as_json({"number": 1, "content": 7}),
         as_json({"number": 1, "content": "x"}, name="n" * 201),
@@ -171,7 +171,7 @@ def as_json(*versions: dict[str, Any], **more: Any) -> bytes:
 )
 def test_json_that_does_not_fit_together_is_refused(raw: bytes) -> None:
     with pytest.raises(InvalidRequest):
-        files.read(raw)
+        file_format.parse(raw)
 
 
 def test_versions_that_follow_are_published_and_another_history_adds_its_newest(
@@ -179,32 +179,40 @@ def test_versions_that_follow_are_published_and_another_history_adds_its_newest(
 ) -> None:
     file = exported(prompt)
     (filed,) = file.prompts
-    third = files.FiledVersion(3, "Third.")
-    longer = files.PromptFile(1, (files.FiledPrompt(filed.name, filed.kind, (*filed.versions, third)),))
-    assert files.bring_in(longer, by=owner)[0].published == 1
+    third = file_format.ExportedVersion(3, "Third.")
+    longer = file_format.PromptFile(
+        1, (file_format.ExportedPrompt(filed.name, filed.kind, (*filed.versions, third)),)
+    )
+    assert file_format.import_prompts(longer, by=owner)[0].published == 1
     assert prompt.versions.count() == 3
-    strange = (files.FiledVersion(1, "Else."), files.FiledVersion(2, "Newer."))
-    other = files.PromptFile(1, (files.FiledPrompt(filed.name, filed.kind, strange),))
-    assert files.bring_in(other, by=owner)[0].published == 1
+    strange = (file_format.ExportedVersion(1, "Else."), file_format.ExportedVersion(2, "Newer."))
+    other = file_format.PromptFile(1, (file_format.ExportedPrompt(filed.name, filed.kind, strange),))
+    assert file_format.import_prompts(other, by=owner)[0].published == 1
     newest = prompt.versions.latest("number")
     assert (newest.number, newest.content, newest.author) == (4, "Newer.", owner)
 
 
 def test_either_all_of_a_file_is_taken_or_nothing(prompt: Prompt, owner: Any) -> None:
     name = uuid4().hex
-    version = (files.FiledVersion(1, "x"),)
-    file = files.PromptFile(
-        1, (files.FiledPrompt(name, "system", version), files.FiledPrompt(prompt.name, "tools", version))
+    version = (file_format.ExportedVersion(1, "x"),)
+    file = file_format.PromptFile(
+        1,
+        (
+            file_format.ExportedPrompt(name, "system", version),
+            file_format.ExportedPrompt(prompt.name, "tools", version),
+        ),
     )
-    with pytest.raises(InvalidRequest, match="of the kind system"):
-        files.bring_in(file, by=owner)
+    with pytest.raises(InvalidRequest, match="with the kind system"):
+        file_format.import_prompts(file, by=owner)
     assert not Prompt.objects.filter(name=name).exists()
 
 
 def test_an_import_never_puts_anything_into_use(prompt: Prompt, owner: Any) -> None:
     (filed,) = exported(prompt).prompts
-    named = files.FiledPrompt(uuid4().hex, filed.kind, filed.versions, labels=filed.labels, active=2)
-    (brought,) = files.bring_in(files.PromptFile(1, (named,)), by=owner)
+    named = file_format.ExportedPrompt(
+        uuid4().hex, filed.kind, filed.versions, labels=filed.labels, active=2
+    )
+    (brought,) = file_format.import_prompts(file_format.PromptFile(1, (named,)), by=owner)
     made = Prompt.objects.get(pk=brought.prompt_id)
     assert (made.is_active, made.active_version) == (False, None)
 
@@ -219,7 +227,7 @@ def test_a_file_is_downloaded_and_uploaded_again(browser: Client, prompt: Prompt
     prompt.save()
     uploaded = SimpleUploadedFile("p.json", response.content)
     page = browser.post(f"{PAGE}import/", {"file": uploaded}, follow=True)
-    assert "made with 2 versions" in page.content.decode()
+    assert "created with 2 versions" in page.content.decode()
     one = browser.get(f"{PAGE}{prompt.pk}/versions/2.md")
     assert one.content.decode().endswith("---\nSecond: 练胸\n---\n")
     assert browser.get(f"{PAGE}{prompt.pk}/versions/9.md").status_code == 404

@@ -12,8 +12,8 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
 from django.test import Client
 
-from prompts import actions, releases
 from prompts.models import Prompt, PromptKind
+from prompts.wordings import releases, staff_actions
 
 PAGE = "/admin/prompts/prompt"
 
@@ -36,9 +36,9 @@ def browser() -> Client:
 def prompt() -> Prompt:
     """A prompt of a kind that no run uses, with two versions, the first in use."""
     made = Prompt.objects.create(name=uuid4().hex, kind=PromptKind.TOOLS)
-    one = actions.publish_version(made, "Line one.\nLine two.", author=None)
-    actions.publish_version(made, "Line one.\nLine 2.", author=None, tools_json=[{"name": "a"}])
-    actions.activate_version(one, by=None)
+    one = staff_actions.publish_version(made, "Line one.\nLine two.", author=None)
+    staff_actions.publish_version(made, "Line one.\nLine 2.", author=None, tools_json=[{"name": "a"}])
+    staff_actions.activate_version(one, by=None)
     made.refresh_from_db()
     return made
 
@@ -48,7 +48,7 @@ def nothing_in_use(database: None) -> Iterator[None]:
     """No prompt of the kind `tools` stays in use."""
     yield
     for prompt in Prompt.objects.filter(kind=PromptKind.TOOLS, is_active=True):
-        actions.deactivate(prompt, by=None)
+        staff_actions.deactivate(prompt, by=None)
 
 
 def said(response: Any) -> list[str]:
@@ -114,7 +114,7 @@ def test_the_preview_is_for_those_who_may_see_prompts() -> None:
 def test_the_form_holds_the_preview_of_what_is_saved(browser: Client, prompt: Prompt) -> None:
     page = browser.get(f"{PAGE}/{prompt.pk}/change/").content.decode()
     assert 'id="prompt-preview"' in page
-    assert "What a run is told" in browser.get(f"{PAGE}/add/").content.decode()
+    assert "System message of a run" in browser.get(f"{PAGE}/add/").content.decode()
 
 
 # --- compare ------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ def test_two_versions_are_compared_side_by_side(browser: Client, prompt: Prompt)
 
 
 def test_markup_in_a_compared_wording_is_shown_and_not_run(browser: Client, prompt: Prompt) -> None:
-    actions.publish_version(prompt, "<script>alert(1)</script>", author=None, note="<b>n</b>")
+    staff_actions.publish_version(prompt, "<script>alert(1)</script>", author=None, note="<b>n</b>")
     page = browser.get(f"{PAGE}/{prompt.pk}/compare/?a=1&b=3").content.decode()
     assert "<script>alert" not in page
     assert "<b>n</b>" not in page
@@ -150,7 +150,7 @@ def test_activating_shows_what_changes(browser: Client, prompt: Prompt) -> None:
 def test_a_label_is_moved_and_removed(browser: Client, prompt: Prompt) -> None:
     url = f"{PAGE}/{prompt.pk}/labels/"
     page = browser.post(url, {"label": "production", "version": "1"}, follow=True)
-    assert said(page) == ["production is version 1 now."]
+    assert said(page) == ["The label production now points to version 1."]
     browser.post(url, {"label": "production", "version": "2"})
     (label,) = prompt.labels.all()
     assert (label.name, label.version.number) == ("production", 2)
@@ -168,7 +168,7 @@ def test_a_split_is_set_changed_and_ended(browser: Client, prompt: Prompt) -> No
     assert "Version 1 is active" in browser.get(f"{url}?version=2").content.decode()
     assert not Prompt.objects.get(pk=prompt.pk).split_percent
     page = browser.post(url, {"version": "2", "percent": "25"}, follow=True)
-    assert said(page) == ["Version 2 goes to 25 of 100 threads."]
+    assert said(page) == ["25 of 100 threads get version 2."]
     assert "25 of 100 threads get" in page.content.decode()
     assert "v1, and v2 for 25 %" in browser.get(f"{PAGE}/?q={prompt.name}").content.decode()
     for sent, field in (
@@ -186,7 +186,7 @@ def test_a_split_is_set_changed_and_ended(browser: Client, prompt: Prompt) -> No
 
 
 def test_rolling_back_is_one_link_and_a_question(browser: Client, prompt: Prompt) -> None:
-    actions.activate_version(prompt.versions.get(number=2), by=None)
+    staff_actions.activate_version(prompt.versions.get(number=2), by=None)
     page = browser.get(f"{PAGE}/{prompt.pk}/change/").content.decode()
     assert "Roll back to v1" in page
     assert f'href="{PAGE}/{prompt.pk}/versions/1/activate/"' in page

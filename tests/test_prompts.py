@@ -23,10 +23,12 @@ from django.test.utils import CaptureQueriesContext
 from structlog.testing import capture_logs
 
 from config.auth.bearer import create_api_token
+from config.cache import CachedValue
 from config.database import run_sync
 from config.errors import InvalidRequest
-from prompts import actions, active, app_settings, routing, seeds
+from prompts import app_settings, seeds
 from prompts.addresses import http_address
+from prompts.endpoints import routing
 from prompts.models import (
     AppSetting,
     Endpoint,
@@ -37,7 +39,7 @@ from prompts.models import (
     ProviderDialect,
     Secret,
 )
-from prompts.remembered import Remembered
+from prompts.wordings import active, staff_actions
 
 T = TypeVar("T")
 SCHEMAS = Path(__file__).parent.parent / "docs" / "api-contracts" / "schemas"
@@ -65,7 +67,7 @@ def active_kept() -> Iterator[None]:
     Prompt.objects.filter(kind__in=RUNS_USE).update(is_active=False)
     for prompt in before:
         assert prompt.active_version is not None
-        actions.activate_version(prompt.active_version, by=None)
+        staff_actions.activate_version(prompt.active_version, by=None)
 
 
 def make_prompt(kind: PromptKind = PromptKind.SYSTEM) -> Prompt:
@@ -73,7 +75,7 @@ def make_prompt(kind: PromptKind = PromptKind.SYSTEM) -> Prompt:
 
 
 def publish(prompt: Prompt, content: str, **more: Any) -> PromptVersion:
-    return actions.publish_version(prompt, content, author=None, **more)
+    return staff_actions.publish_version(prompt, content, author=None, **more)
 
 
 def make_user(**fields: Any) -> Any:
@@ -84,7 +86,7 @@ def make_endpoint(*, key: str = KEY, **fields: Any) -> Endpoint:
     facts = {"name": uuid4().hex, "provider": "acme", "base_url": "https://api.example.com/v1"}
     endpoint = Endpoint.objects.create(**facts | fields)
     if key:
-        actions.rotate_secret(endpoint, key)
+        staff_actions.rotate_secret(endpoint, key)
     return endpoint
 
 
@@ -115,7 +117,7 @@ def race(work: Callable[[int], T], *, threads: int = 20) -> list[T]:
 
 def test_publishing_numbers_versions_and_says_who_and_why() -> None:
     prompt, author = make_prompt(), make_user()
-    first = actions.publish_version(prompt, "One.", author=author, note="Start.")
+    first = staff_actions.publish_version(prompt, "One.", author=author, note="Start.")
     second = publish(prompt, "Two.", tools_json=[{"name": "search"}])
     assert (first.number, first.content, first.note, first.author) == (1, "One.", "Start.", author)
     assert (second.number, second.tools_json, second.author) == (2, [{"name": "search"}], None)
@@ -195,7 +197,7 @@ def test_the_database_refuses_to_change_a_version(change: dict[str, Any]) -> Non
 
 
 def test_the_database_refuses_to_move_a_version_or_to_change_its_author() -> None:
-    version = actions.publish_version(make_prompt(), "One.", author=make_user())
+    version = staff_actions.publish_version(make_prompt(), "One.", author=make_user())
     for change in ({"prompt": make_prompt()}, {"author": make_user()}):
         with pytest.raises(IntegrityError, match="never changes"), transaction.atomic():
             PromptVersion.objects.filter(pk=version.pk).update(**change)
@@ -203,7 +205,7 @@ def test_the_database_refuses_to_move_a_version_or_to_change_its_author() -> Non
 
 def test_a_version_outlives_its_author() -> None:
     author = make_user()
-    version = actions.publish_version(make_prompt(), "One.", author=author)
+    version = staff_actions.publish_version(make_prompt(), "One.", author=author)
     author.delete()
     version.refresh_from_db()
     assert (version.author, version.content) == (None, "One.")
@@ -214,9 +216,9 @@ def test_a_version_outlives_its_author() -> None:
 
 def test_activating_takes_the_place_of_the_other_prompt_of_that_kind() -> None:
     first, second = make_prompt(), make_prompt()
-    actions.activate_version(publish(first, "One."), by=None)
+    staff_actions.activate_version(publish(first, "One."), by=None)
     newest = publish(second, "Two.")
-    assert actions.activate_version(newest, by=make_user()).active_version == newest
+    assert staff_actions.activate_version(newest, by=make_user()).active_version == newest
     first.refresh_from_db()
     second.refresh_from_db()
     assert (first.is_active, second.is_active) == (False, True)
@@ -225,17 +227,17 @@ def test_activating_takes_the_place_of_the_other_prompt_of_that_kind() -> None:
 def test_an_older_version_can_be_activated_again_and_a_prompt_taken_out_of_use() -> None:
     prompt = make_prompt()
     old = publish(prompt, "One.")
-    actions.activate_version(publish(prompt, "Two."), by=None)
-    actions.activate_version(old, by=None)
+    staff_actions.activate_version(publish(prompt, "Two."), by=None)
+    staff_actions.activate_version(old, by=None)
     prompt.refresh_from_db()
     assert (prompt.is_active, prompt.active_version) == (True, old)
-    actions.deactivate(prompt, by=None)
+    staff_actions.deactivate(prompt, by=None)
     assert not Prompt.objects.get(pk=prompt.pk).is_active
 
 
 def test_racing_activations_leave_exactly_one_active() -> None:
     versions = [publish(make_prompt(), f"Wording {number}.") for number in range(20)]
-    race(lambda number: actions.activate_version(versions[number], by=None))
+    race(lambda number: staff_actions.activate_version(versions[number], by=None))
     active_now = Prompt.objects.get(kind=PromptKind.SYSTEM, is_active=True)
     assert active_now.active_version in versions
 
@@ -243,7 +245,7 @@ def test_racing_activations_leave_exactly_one_active() -> None:
 def test_activations_that_race_with_new_prompts_leave_exactly_one_active() -> None:
     def make_and_activate(number: int) -> None:
         with transaction.atomic():
-            actions.activate_version(publish(make_prompt(), f"Wording {number}."), by=None)
+            staff_actions.activate_version(publish(make_prompt(), f"Wording {number}."), by=None)
 
     race(make_and_activate)
     assert Prompt.objects.filter(kind=PromptKind.SYSTEM, is_active=True).count() == 1
@@ -252,9 +254,9 @@ def test_activations_that_race_with_new_prompts_leave_exactly_one_active() -> No
 def test_actions_are_logged_by_name_without_the_wording() -> None:
     prompt, user = make_prompt(), make_user()
     with capture_logs() as lines:
-        version = actions.publish_version(prompt, "A secret recipe.", author=user)
-        actions.activate_version(version, by=user)
-        actions.deactivate(prompt, by=user)
+        version = staff_actions.publish_version(prompt, "A secret recipe.", author=user)
+        staff_actions.activate_version(version, by=user)
+        staff_actions.deactivate(prompt, by=user)
     assert [(line["event"], line["prompt"], line["by"]) for line in lines] == [
         (event, prompt.name, user.username)
         for event in ("prompt version published", "prompt version activated", "prompt deactivated")
@@ -269,9 +271,9 @@ def test_a_run_gets_the_active_system_and_tools_prompts_in_that_order(active_kep
     tools, system = make_prompt(PromptKind.AGENT_TOOLS), make_prompt(PromptKind.AGENT_SYSTEM)
     tools_version, system_version = publish(tools, "Use tools."), publish(system, "Be kind.")
     for version in (tools_version, system_version):
-        actions.activate_version(version, by=None)
-    found = run_sync(active.active_prompts())
-    assert found.system == "Be kind.\n\nUse tools." == active.effective_system_message()
+        staff_actions.activate_version(version, by=None)
+    found = run_sync(active.get_active_prompts())
+    assert found.system == "Be kind.\n\nUse tools." == active.read_system_message()
     assert found.as_json() == [
         {
             "kind": prompt.kind,
@@ -287,11 +289,11 @@ def test_a_run_gets_the_active_system_and_tools_prompts_in_that_order(active_kep
 
 def test_empty_and_inactive_prompts_add_nothing(active_kept: None) -> None:
     system, tools = make_prompt(PromptKind.AGENT_SYSTEM), make_prompt(PromptKind.AGENT_TOOLS)
-    actions.activate_version(publish(system, " \n"), by=None)
-    actions.activate_version(publish(tools, "Use tools."), by=None)
-    assert run_sync(active.active_prompts()).system == "Use tools."
-    actions.deactivate(tools, by=None)
-    found = run_sync(active.active_prompts())
+    staff_actions.activate_version(publish(system, " \n"), by=None)
+    staff_actions.activate_version(publish(tools, "Use tools."), by=None)
+    assert run_sync(active.get_active_prompts()).system == "Use tools."
+    staff_actions.deactivate(tools, by=None)
+    found = run_sync(active.get_active_prompts())
     assert (found.system, len(found.versions)) == ("", 1)
 
 
@@ -303,11 +305,11 @@ def test_an_activation_takes_effect_at_once_in_its_process(active_kept: None) ->
         found = []
         for version in versions:
             await asyncio.to_thread(activate, version)
-            found.append((await active.active_prompts()).system.partition("\n")[0])
+            found.append((await active.get_active_prompts()).system.partition("\n")[0])
         return found
 
     def activate(version: PromptVersion) -> None:
-        actions.activate_version(version, by=None)
+        staff_actions.activate_version(version, by=None)
         connection.close()
 
     assert run_sync(read_around_activations()) == ["One.", "Two."]
@@ -317,7 +319,7 @@ def test_a_remembered_value_is_read_once_shared_and_read_again_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr("prompts.remembered.monotonic", lambda: now[0])
+    monkeypatch.setattr("config.cache.monotonic", lambda: now[0])
     reads = []
 
     async def read() -> int:
@@ -326,7 +328,7 @@ def test_a_remembered_value_is_read_once_shared_and_read_again_later(
         return len(reads)
 
     async def story() -> list[int]:
-        value = Remembered(read, seconds=0.5)
+        value = CachedValue(read, seconds=0.5)
         found = list(await asyncio.gather(*(value.get() for _ in range(50))))
         now[0] += 0.49
         found.append(await value.get())
@@ -342,7 +344,7 @@ def test_what_is_in_use_is_read_ahead_and_what_is_not_is_left_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now, reads = [1000.0], 0
-    monkeypatch.setattr("prompts.remembered.monotonic", lambda: now[0])
+    monkeypatch.setattr("config.cache.monotonic", lambda: now[0])
 
     async def read() -> int:
         nonlocal reads
@@ -350,7 +352,7 @@ def test_what_is_in_use_is_read_ahead_and_what_is_not_is_left_alone(
         return reads
 
     async def ask() -> None:
-        value = Remembered(read, seconds=0.5)
+        value = CachedValue(read, seconds=0.5)
         await value.read_ahead()
         assert reads == 0, "nobody has asked for it yet"
         assert await value.get() == 1
@@ -374,11 +376,11 @@ def test_a_loop_reads_ahead_only_what_it_asked_for_itself() -> None:
     async def read() -> None:
         reads.append(asyncio.get_running_loop())
 
-    async def ask(value: Remembered[None]) -> asyncio.AbstractEventLoop:
+    async def ask(value: CachedValue[None]) -> asyncio.AbstractEventLoop:
         await value.get()
         return asyncio.get_running_loop()
 
-    value = Remembered(read, seconds=0)
+    value = CachedValue(read, seconds=0)
     asked = asyncio.run(ask(value))
     asyncio.run(value.read_ahead())
     assert reads == [asked]
@@ -394,7 +396,7 @@ def test_who_asks_after_a_change_does_not_get_what_was_read_before_it() -> None:
         return found
 
     async def story() -> list[str]:
-        value = Remembered(read, seconds=60)
+        value = CachedValue(read, seconds=60)
         early = asyncio.create_task(value.get())
         await reading.wait()
         stored[0] = "new"
@@ -417,7 +419,7 @@ def test_a_failed_read_is_not_remembered() -> None:
         return 7
 
     async def story() -> int:
-        value = Remembered(read, seconds=60)
+        value = CachedValue(read, seconds=60)
         with pytest.raises(OSError, match="down"):
             await value.get()
         return await value.get()
@@ -447,7 +449,7 @@ def refusal(model: str) -> tuple[str, int]:
 def default_model() -> str:
     routing.forget()
     app_settings.forget()
-    return run_sync(routing.default_model())
+    return run_sync(routing.get_default_model())
 
 
 @contextmanager
@@ -610,7 +612,7 @@ def test_a_candidate_whose_key_cannot_be_opened_is_skipped_and_logged() -> None:
         route = run_sync(routing.route(both.name))
         with pytest.raises(InvalidRequest) as error:
             run_sync(routing.route(alone.name))
-    actions.delete_endpoint(broken, by=None)
+    staff_actions.delete_endpoint(broken, by=None)
     assert [candidate.endpoint_id for candidate in route.candidates] == [sound.pk]
     assert error.value.error_code == "model_not_allowed"
     assert [(line["event"], line["log_level"]) for line in lines] == [("candidate skipped", "error")] * 2
@@ -734,7 +736,7 @@ def settings_kept() -> Iterator[None]:
 
 
 def test_a_setting_has_its_default_until_it_is_changed(settings_kept: None) -> None:
-    assert app_settings.everything() == {
+    assert app_settings.get_all() == {
         "default_model": "",
         "default_result_mode": "raw_passthrough",
         "history_summary": False,
@@ -796,13 +798,13 @@ def empty() -> None:
 def test_an_empty_installation_is_seeded_once_and_can_run_the_demo() -> None:
     with undone():
         empty()
-        made, again = seeds.seed().made, seeds.seed().made
+        created, again = seeds.seed().created, seeds.seed().created
         assert [item["name"] for item in routing.list_models(NOBODY)] == [seeds.DEFAULT_MODEL]
-        message = active.effective_system_message()
+        message = active.read_system_message()
         kinds = list(
             Prompt.objects.filter(is_active=True).order_by("kind").values_list("kind", flat=True)
         )
-    assert made == (
+    assert created == (
         "prompt agent_system",
         "prompt agent_tools",
         "endpoint Offline demo",
@@ -819,10 +821,10 @@ def test_seeding_leaves_what_staff_did() -> None:
         empty()
         mine = make_prompt(PromptKind.AGENT_SYSTEM)
         make_mapping(make_endpoint())
-        assert seeds.seed().made == ("prompt agent_tools",)
+        assert seeds.seed().created == ("prompt agent_tools",)
         mine.refresh_from_db()
         assert (mine.is_active, Endpoint.objects.count(), ModelMapping.objects.count()) == (False, 1, 1)
 
 
 def test_processes_that_start_together_seed_once() -> None:
-    assert set(race(lambda _: seeds.seed().made, threads=8)) == {()}
+    assert set(race(lambda _: seeds.seed().created, threads=8)) == {()}

@@ -15,8 +15,10 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from prompts import actions, active, app_settings, secrets
+from prompts import app_settings
+from prompts.endpoints import secrets
 from prompts.models import AppSetting, Endpoint, ModelMapping, Prompt, PromptKind, PromptVersion, Secret
+from prompts.wordings import active, staff_actions
 
 KEY = "sk-proj-abcdefghijklmnop-0123"
 PAGES = "/admin/prompts"
@@ -39,8 +41,8 @@ def staff() -> Client:
 def prompt() -> Prompt:
     """A prompt of a kind that no run uses, with two versions."""
     made = Prompt.objects.create(name=uuid4().hex, kind=PromptKind.SYSTEM)
-    actions.publish_version(made, "Line one.\nLine two.", author=None, note="Start.")
-    actions.publish_version(made, "The second wording.", author=None)
+    staff_actions.publish_version(made, "Line one.\nLine two.", author=None, note="Start.")
+    staff_actions.publish_version(made, "The second wording.", author=None)
     return made
 
 
@@ -80,7 +82,7 @@ def test_saving_a_changed_wording_publishes_a_version_and_leaves_the_old_ones(pr
 
 
 def test_saving_an_unchanged_wording_publishes_nothing(staff: Client, prompt: Prompt) -> None:
-    actions.publish_version(prompt, "Many\nlines.\n", author=None, tools_json={"a": [1]})
+    staff_actions.publish_version(prompt, "Many\nlines.\n", author=None, tools_json={"a": [1]})
     url = f"{PAGES}/prompt/{prompt.pk}/change/"
     sent = wording(
         prompt, "Many\r\nlines.\r\n", tools_json='{\r\n  "a": [1]\r\n}', description="Better."
@@ -103,7 +105,7 @@ def test_a_page_opened_before_a_colleague_published_does_not_undo_their_version(
 ) -> None:
     url = f"{PAGES}/prompt/{prompt.pk}/change/"
     stale = wording(prompt, "Mine.")
-    actions.publish_version(prompt, "Theirs.", author=None)
+    staff_actions.publish_version(prompt, "Theirs.", author=None)
     response = staff.post(url, stale)
     assert response.status_code == 200
     assert prompt.versions.count() == 3
@@ -165,7 +167,7 @@ def test_save_and_activate_leads_to_the_question(staff: Client, prompt: Prompt) 
 
 
 def test_deactivating_asks_first_and_then_does_it(staff: Client, prompt: Prompt) -> None:
-    actions.activate_version(prompt.versions.get(number=1), by=None)
+    staff_actions.activate_version(prompt.versions.get(number=1), by=None)
     url = f"{PAGES}/prompt/{prompt.pk}/deactivate/"
     assert staff.get(url).status_code == 200
     assert Prompt.objects.get(pk=prompt.pk).is_active
@@ -176,10 +178,10 @@ def test_deactivating_asks_first_and_then_does_it(staff: Client, prompt: Prompt)
 def test_the_page_shows_the_versions_and_the_effective_system_message(
     staff: Client, prompt: Prompt
 ) -> None:
-    actions.activate_version(prompt.versions.get(number=1), by=None)
+    staff_actions.activate_version(prompt.versions.get(number=1), by=None)
     response = staff.get(f"{PAGES}/prompt/{prompt.pk}/change/")
     page = response.content.decode()
-    assert response.context["effective_system_message"] == active.effective_system_message() != ""
+    assert response.context["effective_system_message"] == active.read_system_message() != ""
     assert [version.number for version in response.context["versions"]] == [2, 1]
     assert f'href="{PAGES}/prompt/{prompt.pk}/versions/2/activate/"' in page
     assert f'href="{PAGES}/prompt/{prompt.pk}/versions/1/activate/"' not in page
@@ -188,7 +190,7 @@ def test_the_page_shows_the_versions_and_the_effective_system_message(
 
 def test_markup_in_a_prompt_is_shown_and_not_run(staff: Client, prompt: Prompt) -> None:
     evil = "<script>alert(1)</script>"
-    actions.publish_version(prompt, evil, author=None, note=evil, tools_json=[evil])
+    staff_actions.publish_version(prompt, evil, author=None, note=evil, tools_json=[evil])
     for path in ("change/", "versions/3/activate/"):
         page = staff.get(f"{PAGES}/prompt/{prompt.pk}/{path}").content.decode()
         assert "&lt;script&gt;alert(1)" in page
@@ -240,7 +242,7 @@ def test_the_list_costs_the_same_however_many_prompts_there_are(staff: Client, p
     before = queries()
     for number in range(5):
         more = Prompt.objects.create(name=f"{prompt.name[:12]}-{number}", kind=PromptKind.SYSTEM)
-        actions.activate_version(actions.publish_version(more, "One.", author=None), by=None)
+        staff_actions.activate_version(staff_actions.publish_version(more, "One.", author=None), by=None)
     assert queries() == before
 
 
@@ -253,7 +255,7 @@ def endpoint() -> Endpoint:
     made = Endpoint.objects.create(
         name=uuid4().hex, provider="acme", base_url="https://api.example.com/v1"
     )
-    actions.rotate_secret(made, KEY)
+    staff_actions.rotate_secret(made, KEY)
     return made
 
 
@@ -270,7 +272,7 @@ def address(endpoint: Endpoint | None = None, **more: str) -> dict[str, str]:
 
 def stored_key(endpoint: Endpoint) -> str:
     endpoint.refresh_from_db()
-    sealed = secrets.sealed_of(endpoint.secret)
+    sealed = secrets.get_sealed(endpoint.secret)
     return secrets.open_secret(sealed, secrets.Purpose.MODEL_ENDPOINT.of(endpoint.pk))
 
 
@@ -410,7 +412,7 @@ DEFAULTS = {
 def test_one_page_shows_all_settings_and_stores_what_was_changed(settings_kept: None) -> None:
     client, user = sign_in(is_superuser=True)
     url = f"{PAGES}/appsetting/"
-    assert client.get(url).context["form"].initial == app_settings.everything()
+    assert client.get(url).context["form"].initial == app_settings.get_all()
     response = client.post(url, DEFAULTS | {"web_search_enabled": "on"}, follow=True)
     assert said(response) == ["The settings are saved."]
     stored = AppSetting.objects.get()

@@ -11,8 +11,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from prompts import actions, active, prompt_items
 from prompts.models import Prompt, PromptVersion
+from prompts.wordings import active, prompt_items, staff_actions
 from tests.client import Client
 
 PROMPTS = "/api/v1/llm/prompts"
@@ -33,7 +33,7 @@ def active_kept() -> Iterator[None]:
     Prompt.objects.filter(is_active=True).update(is_active=False)
     for prompt in before:
         assert prompt.active_version is not None
-        actions.activate_version(prompt.active_version, by=None)
+        staff_actions.activate_version(prompt.active_version, by=None)
 
 
 def make(staff: Client, **more: Any) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def test_one_prompt_of_a_type_is_active_and_a_put_on_it_takes_effect(
         "content": "Third.",
         "tools_json": None,
     }
-    assert preview["system_message"] == active.effective_system_message()
+    assert preview["system_message"] == active.read_system_message()
     assert preview["system_message"].startswith("Third.\n\n")
     back = staff.http.post(f"{PROMPTS}/{second['id']}/activate", json={"version": 1}).json()["data"]
     assert (back["active_version"], back["version"]) == (1, 2)
@@ -215,7 +215,7 @@ def test_only_staff_see_prompts(make_client: Made, client: Client, staff: Client
 def test_listing_costs_the_same_however_many_there_are(staff: Client) -> None:
     def queries() -> int:
         with CaptureQueriesContext(connection) as captured:
-            prompt_items.page(number=1, size=100, kind=None, is_active=None)
+            prompt_items.list_page(number=1, size=100, kind=None, is_active=None)
         return len(captured)
 
     before = queries()

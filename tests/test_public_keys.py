@@ -24,7 +24,7 @@ from config import database
 from config.auth import bearer, jwks
 from config.auth.bearer import Caller
 from config.auth.models import User
-from config.auth.public_keys import Unfit, parse_key, parse_set, static
+from config.auth.public_keys import InvalidKey, parse_key, parse_set, parse_setting
 from config.errors import Forbidden, Unauthorized
 from tests.conftest import Server
 from tests.issuer import ISSUER, Issuer, Key
@@ -460,7 +460,7 @@ def test_the_same_fuzz_over_http_never_gets_a_500(
     ],
 )
 def test_keys_that_fit_nothing_are_refused(changed: dict[str, Any]) -> None:
-    with pytest.raises(Unfit):
+    with pytest.raises(InvalidKey):
         parse_key(EC.jwk() | changed)
     assert len(parse_set({"keys": [EC.jwk() | changed, RSA.jwk()]}).keys) == 1
 
@@ -469,11 +469,11 @@ def test_short_rsa_keys_are_refused() -> None:
     from cryptography.hazmat.primitives.asymmetric import rsa
 
     small = rsa.generate_private_key(public_exponent=65537, key_size=1024).public_key()
-    with pytest.raises(Unfit, match="2048"):
+    with pytest.raises(InvalidKey, match="2048"):
         parse_key(json.loads(jwt.get_algorithm_by_name("RS256").to_jwk(small)))
 
 
 @pytest.mark.parametrize("text", ["{", "7", "[]", '"x"', '{"keys": [{}]}', "{}"])
 def test_a_setting_that_is_no_key_is_refused(text: str) -> None:
-    with pytest.raises(Unfit):
-        static(text)
+    with pytest.raises(InvalidKey):
+        parse_setting(text)

@@ -15,7 +15,8 @@ from django.db import IntegrityError, transaction
 from django.test import Client as Browser
 from django.utils import timezone
 
-from prompts import quotas, routing
+from prompts.allowances import quotas
+from prompts.endpoints import routing
 from prompts.models import Endpoint, Entitlement, ModelMapping, Quota, QuotaUse, Tier
 from tests.client import Client
 

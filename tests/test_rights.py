@@ -1,7 +1,7 @@
 """Who may use which route of the API: the whole URL table, met by every kind of caller.
 
 The matrix is a literal: a route or a method that somebody adds must be placed in it, or the first test
-fails. A view states what it needs (`config.auth.access`); here real requests show that it holds.
+fails. A view states what it needs (`config.auth.requirements`); here real requests show that it holds.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from uuid import uuid4
 
 import httpx
 import pytest
+from asgiref.sync import iscoroutinefunction
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
 from django.test import Client
@@ -21,6 +22,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from pytest_django import Settings
 
 from config.auth.bearer import create_api_token
+from config.http import paths
 from tests.conftest import Server
 
 KINDS = (
@@ -110,11 +112,15 @@ RIGHTS = {
     "POST /process/task": RUN,
     "GET /process/task/<str:task_id>": READ,
     "POST /v1/responses": RUN,
+    "POST /v1/responses/compact": RUN,
+    "POST /v1/responses/input_tokens": RUN,
     "GET /v1/responses/<str:response_id>": READ,
     "DELETE /v1/responses/<str:response_id>": RUN,
     "GET /v1/responses/<str:response_id>/input_items": READ,
     "POST /v1/responses/<str:response_id>/cancel": RUN,
     "POST /compatible-mode/v1/responses": RUN,
+    "POST /compatible-mode/v1/responses/compact": RUN,
+    "POST /compatible-mode/v1/responses/input_tokens": RUN,
     "GET /compatible-mode/v1/responses/<str:response_id>": READ,
     "DELETE /compatible-mode/v1/responses/<str:response_id>": RUN,
     "GET /compatible-mode/v1/responses/<str:response_id>/input_items": READ,
@@ -206,15 +212,21 @@ def test_a_route_lets_in_whom_the_matrix_says(callers: dict[str, httpx.Client], 
     assert seen == RIGHTS[line].replace(" ", "")
 
 
-def test_the_page_where_tokens_are_pasted_runs_our_files_alone_in_nobody_s_frame() -> None:
-    page = Client().get("/api/docs/")
+def test_the_views_in_a_thread_are_at_the_addresses_that_say_so() -> None:
+    """All others are answered without Django's connections, which nobody would close."""
+    for route, pattern in routes():
+        if route.startswith(paths.API) and not route.startswith(paths.WITH_ORM):
+            assert iscoroutinefunction(pattern.callback), route
+
+
+def test_the_page_where_tokens_are_pasted_runs_our_files_alone_in_nobody_s_frame(server: Server) -> None:
+    page = httpx.get(f"{server.url}/api/docs/", trust_env=False)
     assert page.headers["Content-Security-Policy"].startswith(POLICY)
     assert page.headers["X-Frame-Options"] == "DENY"
-    assert set(re.findall(r"<script([^>]*)>(.*?)</script>", page.content.decode(), re.DOTALL)) == {
-        (f' src="{address}"', "")
-        for address in re.findall(r'<script src="([^"]*)"', page.content.decode())
+    assert set(re.findall(r"<script([^>]*)>(.*?)</script>", page.text, re.DOTALL)) == {
+        (f' src="{address}"', "") for address in re.findall(r'<script src="([^"]*)"', page.text)
     }
-    script = Client().get("/api/docs/?script=")
+    script = httpx.get(f"{server.url}/api/docs/?script=", trust_env=False)
     assert script.headers["Content-Type"].startswith("application/javascript")
 
 

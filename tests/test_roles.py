@@ -18,8 +18,8 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.test import Client as Browser
 
-from config.audit.watching import is_watched
-from config.auth.roles import ROLES, keep_roles
+from config.audit.watched_models import is_watched
+from config.auth.roles import ROLES, sync_roles
 from tests.client import Client
 from tests.test_rights import routes
 
@@ -232,9 +232,9 @@ def test_a_right_that_was_taken_or_added_by_hand_is_put_back() -> None:
     before = set(group.permissions.values_list("pk", flat=True))
     group.permissions.clear()
     group.permissions.add(*Group.objects.get(name="owner").permissions.all()[:3])
-    assert keep_roles() == ["analyst"]
+    assert sync_roles() == ["analyst"]
     assert set(group.permissions.values_list("pk", flat=True)) == before
-    assert keep_roles() == []
+    assert sync_roles() == []
 
 
 def test_the_command_gives_a_role(make_client: Callable[..., Client], capsys: Any) -> None:

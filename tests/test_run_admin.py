@@ -12,10 +12,10 @@ from django.db import connection, transaction
 from django.test import Client as Browser
 from django.utils.html import escape
 
-from conversations import metadata_search
 from conversations.models import Run
-from prompts import actions
+from conversations.runs import metadata_search
 from prompts.models import Prompt
+from prompts.wordings import staff_actions
 from tests.client import Client, ScriptedModel, reply
 from tests.fake_model import FakeModel
 from tests.test_conversation_admin import cookie
@@ -68,7 +68,7 @@ def test_a_run_page_shows_the_system_message_as_the_model_received_it(
     asked = f"told-{uuid4().hex[:8]}"
     prompt = Prompt.objects.create(name=uuid4().hex, kind="agent_system")
     wording = r"On {{ date }} help {{ user.name | them }} in {{ context.town | Rome }}. \{{ date }}"
-    version = actions.publish_version(prompt, wording, author=None)
+    version = staff_actions.publish_version(prompt, wording, author=None)
     given = {
         "threadId": str(uuid4()),
         "runId": "r",

@@ -205,6 +205,18 @@ def test_a_body_over_the_limit_is_refused_before_it_is_read(client: Client) -> N
             413,
             "RunAgentInput payload exceeds size limit",
         )
+    ours = "The request body is too large: at most 262,144 bytes are taken here."
+    text_run = {"model": "demo", "text": "x" * 300_000}
+    for method, path in (
+        ("POST", "/api/v1/agent/runs"),
+        ("POST", "/api/v1/agent/run?dialect=text"),
+        ("PATCH", f"/api/v1/agent/threads/{uuid4()}"),
+    ):
+        response = client.http.request(method, path, json=text_run)
+        assert (response.status_code, response.json()["detail"]) == (413, ours)
+    chunks = iter([b'{"model":"demo","text":"', b"x" * 300_000, b'"}'])
+    chunked = client.http.post("/api/v1/agent/runs", content=chunks)
+    assert (chunked.status_code, chunked.json()["detail"]) == (413, ours)
     exact = body("hi", forwardedProps={"model": "demo", "pad": ""})
     size = len(httpx.Request("POST", "http://x", json=exact).content)
     exact["forwardedProps"]["pad"] = "x" * (262_144 - size)
@@ -409,6 +421,16 @@ def test_state_goes_in_comes_back_and_stays_with_the_thread(client: Client) -> N
     seen = events_of(client, finished(client, given))
     assert {"cart": [1, {"名": "值"}]} in [event.get("snapshot") for event in seen]
     assert Thread.objects.get(pk=given["threadId"]).state == given["state"]
+
+
+@pytest.mark.parametrize("state", [[1, {"a": None}], "text", 7, False, None])
+def test_any_state_is_taken_and_comes_back(client: Client, state: Any) -> None:
+    given = body("hello", state=state)
+    seen = events_of(client, finished(client, given))
+    shown = [event["snapshot"] for event in seen if event["type"] == "STATE_SNAPSHOT"]
+    assert shown[-1:] == ([] if state is None else [state])
+    stored = Thread.objects.get(pk=given["threadId"]).state
+    assert stored == ({} if state is None else state)  # null is as if left out
 
 
 def test_the_demo_tells_the_context(client: Client) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agents.run_size import RunSize
 from agents.runners.base import RunFailure
+from agents.worker.size_limits import RunSize
 from conversations import events
 from conversations.models import Message
 from tests.client import Client, ScriptedModel, reply

@@ -16,9 +16,10 @@ from hypothesis import settings as effort
 from hypothesis import strategies as some
 
 from config import database
-from conversations import search, search_index, upkeep
 from conversations.models import Message
-from conversations.terms import terms_of
+from conversations.threads import search
+from conversations.threads.search_terms import terms_of
+from conversations.upkeep import rounds, search_index
 from tests.client import Client
 from tests.conversation import NOON, Conversation
 from tests.effort import examples
@@ -363,6 +364,6 @@ def test_upkeep_merges_what_was_said_into_the_index(client: Client) -> None:
         said.say("pangolin " + " ".join(uuid4().hex for _ in range(500)))
         merged = database.run_sync(search_index.merge_new())
     said.say("pangolin " + " ".join(uuid4().hex for _ in range(500)))
-    while database.run_sync(upkeep.upkeep()) is None:
+    while database.run_sync(rounds.upkeep()) is None:
         pass
     assert database.run_sync(search_index.merge_new()) == 0

@@ -17,13 +17,21 @@ from django.db import transaction
 from pytest_django import Settings
 from structlog.testing import capture_logs
 
-from config.audit import openings
+from config.audit import key_openings
 from config.audit.models import AuditEntry
 from config.database import run_sync
 from config.errors import InvalidRequest
-from prompts import actions, secrets
+from prompts.endpoints import secrets
+from prompts.endpoints.secrets import (
+    Owner,
+    Purpose,
+    SealedSecret,
+    SecretForeign,
+    SecretUnreadable,
+    open_secret,
+)
 from prompts.models import Endpoint, Secret
-from prompts.secrets import Owner, Purpose, Sealed, SecretForeign, SecretUnreadable, open_secret
+from prompts.wordings import staff_actions
 from tests.mcp_host import wait_until
 
 KEY = "sk-proj-abcdefghijklmnop-0123"
@@ -46,18 +54,18 @@ def new_owner() -> Owner:
     return Purpose.MODEL_ENDPOINT.of(uuid4().hex)
 
 
-def sealed(text: str, owner: Owner) -> Sealed:
-    return Sealed(owner.secret_name, secrets.seal(text))
+def sealed(text: str, owner: Owner) -> SealedSecret:
+    return SealedSecret(owner.secret_name, secrets.seal(text))
 
 
 def opened(name: str, owner: Owner) -> str:
-    return open_secret(secrets.sealed_of(Secret.objects.get(name=name)), owner)
+    return open_secret(secrets.get_sealed(Secret.objects.get(name=name)), owner)
 
 
 def openings_of(owner: Owner, count: int) -> list[AuditEntry]:
     """So many entries about the owner's secret; a server of this process may be writing them."""
-    run_sync(openings.write())
-    found = AuditEntry.objects.filter(object_name=owner.secret_name, action=openings.ACTION)
+    run_sync(key_openings.write())
+    found = AuditEntry.objects.filter(object_name=owner.secret_name, action=key_openings.ACTION)
     wait_until(lambda: found.count() >= count)
     return list(found.order_by("id"))
 
@@ -115,7 +123,7 @@ def test_each_opening_stands_in_the_audit_log_once_an_hour(monkeypatch: pytest.M
     assert entry.after["process"].endswith(f":{os.getpid()}")
     assert KEY not in str(list(AuditEntry.objects.filter(pk=entry.pk).values()))
     assert openings_of(unread, 0) == []
-    monkeypatch.setattr(openings, "EVERY_S", 0.0)
+    monkeypatch.setattr(key_openings, "EVERY_S", 0.0)
     open_secret(sealed(KEY, owner), owner)
     assert len(openings_of(owner, 2)) == 2
 
@@ -123,16 +131,16 @@ def test_each_opening_stands_in_the_audit_log_once_an_hour(monkeypatch: pytest.M
 def test_what_could_not_be_written_of_an_opening_is_written_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def away() -> None:
+    def away(*_: object) -> None:
         tries.append("write")
         raise OSError
 
     tries: list[str] = []
     owner = new_owner()
     with monkeypatch.context() as patch, suppress(OSError):
-        patch.setattr(openings, "database", SimpleNamespace(connection=away))
+        patch.setattr(key_openings, "sql", SimpleNamespace(change=away))
         open_secret(sealed(KEY, owner), owner)
-        run_sync(openings.write())
+        run_sync(key_openings.write())
     assert tries
     assert len(openings_of(owner, 1)) == 1
 
@@ -159,8 +167,8 @@ def test_an_older_sealing_key_still_opens(settings: Settings) -> None:
     settings.SEALING_KEYS = [new, old]
     assert open_secret(held, owner) == KEY
     row = Secret(pk=0, name=held.name, sealed=held.text)
-    assert [secrets.seal_again(row), secrets.seal_again(row)] == [True, False]
-    assert open_secret(secrets.sealed_of(row), owner) == KEY
+    assert [secrets.reseal(row), secrets.reseal(row)] == [True, False]
+    assert open_secret(secrets.get_sealed(row), owner) == KEY
 
 
 @pytest.mark.parametrize("text", ["", "nonsense", "ключ", secrets.seal(KEY)])
@@ -170,7 +178,7 @@ def test_without_the_right_sealing_key_the_error_names_the_setting(
     settings.SEALING_KEYS = [new_key()]
     owner = new_owner()
     with pytest.raises(SecretUnreadable, match="SEALING_KEYS") as refusal:
-        open_secret(Sealed(owner.secret_name, text), owner)
+        open_secret(SealedSecret(owner.secret_name, text), owner)
     assert refusal.value.error_code == "secret_unreadable"
     assert KEY not in str(refusal.value)
 
@@ -194,12 +202,12 @@ def test_what_no_header_could_carry_is_refused_without_being_repeated(text: str)
 def test_an_endpoints_key_is_set_changed_and_removed_and_never_logged() -> None:
     endpoint = make_endpoint()
     with capture_logs() as lines:
-        actions.rotate_secret(endpoint, f"  {KEY}\n")
+        staff_actions.rotate_secret(endpoint, f"  {KEY}\n")
         endpoint.refresh_from_db()
         assert endpoint.secret is not None
         owner = Purpose.MODEL_ENDPOINT.of(endpoint.pk)
         assert (endpoint.secret.mask, opened(f"endpoint:{endpoint.pk}", owner)) == ("sk-p***0123", KEY)
-        actions.rotate_secret(endpoint, "")
+        staff_actions.rotate_secret(endpoint, "")
     assert Endpoint.objects.get(pk=endpoint.pk).secret is None
     assert not Secret.objects.filter(name=f"endpoint:{endpoint.pk}").exists()
     assert [(line["event"], line["endpoint"], line["removed"], line["by"]) for line in lines] == [
@@ -211,9 +219,9 @@ def test_an_endpoints_key_is_set_changed_and_removed_and_never_logged() -> None:
 
 def test_deleting_an_endpoint_deletes_its_sealed_key() -> None:
     endpoint = make_endpoint()
-    actions.rotate_secret(endpoint, KEY)
+    staff_actions.rotate_secret(endpoint, KEY)
     name = f"endpoint:{endpoint.pk}"
-    actions.delete_endpoint(endpoint, by=None)
+    staff_actions.delete_endpoint(endpoint, by=None)
     assert not Secret.objects.filter(name=name).exists()
 
 
@@ -236,12 +244,12 @@ def test_rotate_keys_seals_every_secret_again_and_a_second_time_changes_nothing(
         unchanged = dict(Secret.objects.values_list("name", "sealed")) == held
     assert texts == [f"{KEY}-{number}" for number in range(8)]
     assert first.splitlines() == [
-        "3 of 8 keys looked at, 3 sealed again",
-        "6 of 8 keys looked at, 6 sealed again",
-        "8 of 8 keys looked at, 8 sealed again",
-        "Done: 8 sealed again, 0 already newest.",
+        "3 of 8 keys checked, 3 sealed again",
+        "6 of 8 keys checked, 6 sealed again",
+        "8 of 8 keys checked, 8 sealed again",
+        "Done: 8 sealed again, 0 already up to date.",
     ]
-    assert second.splitlines()[-1] == "Done: 0 sealed again, 8 already newest."
+    assert second.splitlines()[-1] == "Done: 0 sealed again, 8 already up to date."
     assert unchanged
     assert not re.search("|".join(map(re.escape, (KEY, old, new))), first + second)
 

@@ -19,10 +19,10 @@ from django.contrib.auth.hashers import MD5PasswordHasher
 from django.db import DatabaseError, connections
 from pytest_django import Settings
 
-from config import limits
 from config.audit.models import AuditEntry
 from config.auth import passwords
 from config.errors import TooManyRequests
+from config.redis import rate_limits
 from tests.conftest import Server
 
 PASSWORD = "a long enough passphrase"
@@ -217,7 +217,7 @@ def test_a_refusal_is_one_entry_a_minute_and_a_line_each(
 
 
 def test_what_is_typed_is_kept_in_no_name_of_a_count(browser: Callable[[], Browser]) -> None:
-    limiter = limits.limiter
+    limiter = rate_limits.limiter
     typed = f"my-password-{uuid4().hex}"
     guess(browser, typed, MOST + 1)
     names = [name for name in limiter._counts if name.startswith("password:")]

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from config.auth.bearer import issue_token
 from config.errors import InvalidRequest
 from conversations import attachments
+from conversations.api.byte_ranges import Unsatisfiable, one_range
 from conversations.attachments import StoredObject, parse_signed_url, sign, signed_urls
-from conversations.ranges import Unsatisfiable, one_range
 from tests.client import Client
 from tests.pictures import picture
 from tests.test_attachments import fetch, upload

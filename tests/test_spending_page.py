@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.utils.html import strip_tags
 
 from conversations.models import Run, Spend
-from prompts import budgets
+from prompts.allowances import budgets
 from prompts.models import Budget
 from tests.client import Client, ScriptedModel
 from tests.spending import STEP_USD, priced, run_with_tools

@@ -138,16 +138,16 @@ def test_silence_is_filled_with_heartbeats_that_carry_no_id(
 
 def test_what_was_streamed_is_the_log_and_the_fold_is_what_is_stored(client: Client) -> None:
     from config.database import run_sync
-    from conversations import log
+    from conversations.log import event_log
+    from conversations.log.transcript import fold
     from conversations.models import Message, Run
-    from conversations.transcript import fold
 
     accepted = client.start("Plan a push day")
     frames = client.watch(accepted["run_id"])
     run = Run.objects.get(pk=accepted["run_id"])
 
     async def stored() -> list[RunEvent]:
-        return [event async for batch in log.read(run.id) for event in batch.events]
+        return [event async for batch in event_log.read(run.id) for event in batch.events]
 
     events = run_sync(stored())
     assert [event.seq for event in events] == list(range(1, run.last_seq + 1))
@@ -180,9 +180,9 @@ def test_many_short_runs_at_once_each_give_their_own_words(client: Client, setti
 def test_the_hub_reads_the_log_when_rings_are_lost(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from config import ring
+    from config.redis import notifications
 
-    monkeypatch.setattr(ring, "ring", lambda *_: None)
+    monkeypatch.setattr(notifications, "notify", lambda *_: None)
     run_id = client.start()["run_id"]
     frames = client.watch(run_id)
     assert frames[-1].event == "completed"

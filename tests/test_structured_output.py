@@ -13,7 +13,7 @@ import pytest
 
 from agents.json_schemas import helpers
 from agents.providers.base import ChatMessage, Finished, ModelRequest, TextDelta
-from agents.providers.names import Names
+from agents.providers.tool_names import Names
 from prompts import app_settings
 from prompts.models import AppSetting
 from tests import fake_anthropic

@@ -13,8 +13,8 @@ import pytest
 from pytest_django import Settings
 
 from agents.json_schemas import helpers
-from agents.providers.names import Names
-from agents.tools import registry
+from agents.providers.tool_names import Names
+from agents.tools import installed, registry
 from agents.tools.base import Tool, ToolFailure, tool_context
 from conversations.models import Message, Run
 from tests.client import Client, ScriptedModel, read_sse
@@ -266,7 +266,7 @@ def test_a_package_adds_a_tool_by_an_entry_point(monkeypatch: pytest.MonkeyPatch
             return self._found
 
     entries = [Entry("a", tool), Entry("b", ImportError("no")), Entry("c", "no tool"), Entry("d", tool)]
-    monkeypatch.setattr(registry, "entry_points", lambda group: entries)
+    monkeypatch.setattr(installed, "entry_points", lambda group: entries)
     registry.forget()
     try:
         assert registry.find("theirs") is tool

@@ -16,15 +16,19 @@ from django.core.management import call_command
 from django.db import connection, transaction
 from django.utils import timezone
 
-from agents import tasks
+from agents.worker import tasks
 from config import database
 from config.celery import app
 from config.database import run_sync
-from conversations import events, folding, log, partitions, reads, retention
+from conversations import events
 from conversations.events import Fact, RunEvent
 from conversations.identifiers import uuid7
+from conversations.log import event_log, partitions
+from conversations.log import fold as folding
 from conversations.models import EventBatch, Run, Thread
-from conversations.upkeep import _LOCK, Upkept, upkeep
+from conversations.runs import client_queries
+from conversations.upkeep import retention
+from conversations.upkeep.rounds import _LOCK, Upkept, upkeep
 from tests.client import Client
 
 WEEK_MS = 7 * 86_400_000
@@ -51,7 +55,9 @@ def ended_run(client: Client, *, at_ms: int | None = None, **fields: Any) -> Run
 
 def store(run_id: UUID, some: list[RunEvent], *, each: int = 1) -> None:
     """Write the events as batches of `each`."""
-    batches = [log.batch_of(run_id, some[place : place + each]) for place in range(0, len(some), each)]
+    batches = [
+        event_log.batch_of(run_id, some[place : place + each]) for place in range(0, len(some), each)
+    ]
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.executemany(
             "INSERT INTO conversations_eventbatch VALUES (%s, %s, %s, %s)",
@@ -74,7 +80,7 @@ def said(count: int) -> list[RunEvent]:
 
 def stored(run_id: UUID) -> list[RunEvent]:
     async def read() -> list[RunEvent]:
-        return [event async for batch in log.read(run_id) for event in batch.events]
+        return [event async for batch in event_log.read(run_id) for event in batch.events]
 
     return run_sync(read())
 
@@ -129,12 +135,12 @@ def test_every_replay_and_resume_of_a_run_is_the_same_bytes_after_folding(client
 def test_a_reader_in_the_middle_of_its_pages_gets_no_gap_and_no_repeat_from_a_fold(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log, "PAGE", 7)
+    monkeypatch.setattr(event_log, "PAGE", 7)
 
     async def read(run_id: UUID, fold_after: int) -> list[RunEvent]:
         got: list[RunEvent] = []
         batches = 0
-        async for batch in log.read(run_id):
+        async for batch in event_log.read(run_id):
             got += batch.after(got[-1].seq if got else 0)
             batches += 1
             if batches == fold_after:
@@ -433,8 +439,8 @@ def test_a_run_whose_events_are_gone_says_so_on_every_transport(client: Client, 
 
 def test_a_young_run_is_not_asked_about(client: Client) -> None:
     run = ended_run(client)
-    row = run_sync(reads.run_row(run.id.hex, user_id=client.user.pk))
-    run_sync(reads.check_events_kept(row))
+    row = run_sync(client_queries.run_row(run.id.hex, user_id=client.user.pk))
+    run_sync(client_queries.check_events_kept(row))
     assert [frame.event for frame in client.watch(run.id.hex)] == [
         "error"
     ]  # not a 410: nothing was there

@@ -14,8 +14,8 @@ import pytest
 from django.contrib.auth.models import Group
 from prometheus_client.parser import text_string_to_metric_families
 
-from agents import tracing
-from config import pages
+from agents.worker import tracing
+from config.http import pages
 from conversations import events
 from conversations.events import RunEvent, Usage
 from conversations.metrics import exposition

@@ -18,28 +18,20 @@ from pytest_django import Settings
 from structlog.testing import capture_logs
 
 from agents.dialects import text
-from agents.prefetching import prefetch_with_defaults
+from agents.intake.submit import allowed_prefetch
 from agents.tools import web_search
 from agents.tools.base import ToolFailure
 from agents.tools.exa_results import NoResults, results
 from config.database import run_sync
 from conversations.models import Message
 from prompts import app_settings
-from prompts import web_search as web_search_key
-from prompts.models import AppSetting, Secret
+from prompts.endpoints import web_search_key as web_search_key
+from prompts.models import Secret
 from tests.client import Client
-from tests.fake_exa import Answer, FakeExa, found
+from tests.fake_exa import KEY, Answer, FakeExa, forget, found, page, refused, switched_on
 
-KEY = "exa-cAnArYkEy0123456789abcdef"
 MARK = "cAnArYbOdY0123456789"
-PAGE = {
-    "title": "Training news",
-    "url": "https://example.com/a",
-    "publishedDate": "2026-11-01T00:00:00.000Z",
-    "author": "A. Coach",
-    "score": 0.5,
-    "text": "Short\n text.",
-}
+PAGE = page(score=0.5)
 RESULT = {
     "title": "Training news",
     "url": "https://example.com/a",
@@ -59,19 +51,8 @@ def fake() -> Iterator[FakeExa]:
 @pytest.fixture
 def exa(fake: FakeExa, settings: Settings) -> Iterator[FakeExa]:
     """A loopback Exa that staff have set up and switched on."""
-    settings.EXA_BASE_URL = fake.url
-    web_search_key.store_key(KEY, by=None)
-    app_settings.change("web_search_enabled", True, by=None)
-    forget()
-    yield fake
-    web_search_key.store_key("", by=None)
-    AppSetting.objects.filter(pk="web_search_enabled").delete()
-    forget()
-
-
-def forget() -> None:
-    web_search_key._sealed.forget()
-    app_settings.forget()
+    with switched_on(fake, settings) as exa:
+        yield exa
 
 
 def ask(exa: FakeExa, answer: Answer, **more: Any) -> dict[str, Any]:
@@ -114,6 +95,15 @@ def test_an_answer_is_kept_by_top_k_and_lower_cased_query(exa: FakeExa) -> None:
     assert run_sync(web_search.search_web({"query": query.lower()})) == first
     assert len(exa.requests_for(query)) == 1
     assert code_of(query, top_k=4) == "upstream_error"
+
+
+def test_a_search_of_kept_pages_fetches_none_and_is_kept_apart(exa: FakeExa) -> None:
+    query = uuid4().hex
+    exa.answers[query] = found(PAGE)
+    run_sync(web_search.search_web({"query": query}))
+    assert run_sync(web_search.search_kept({"query": query}))["results"] == [RESULT]
+    asked = [one.body["contents"] for one in exa.requests_for(query)]
+    assert asked == [{"text": True}, {"text": True, "maxAgeHours": -1}]
 
 
 def test_a_refusal_is_not_kept(exa: FakeExa) -> None:
@@ -162,6 +152,11 @@ def test_no_more_results_than_asked_for(exa: FakeExa) -> None:
 @pytest.mark.parametrize(
     ("answer", "code"),
     [
+        (refused(401, "INVALID_API_KEY", MARK), "upstream_auth_error"),
+        (refused(400, "INVALID_API_KEY", MARK), "upstream_auth_error"),
+        (refused(400, "INVALID_REQUEST_BODY", MARK), "upstream_error"),
+        (refused(402, "NO_MORE_CREDITS", MARK), "upstream_quota_exceeded"),
+        (refused(402, "API_KEY_BUDGET_EXCEEDED", MARK), "upstream_quota_exceeded"),
         (Answer(401, MARK.encode()), "upstream_auth_error"),
         (Answer(400, f'{{"error":"Invalid API key {MARK}"}}'.encode()), "upstream_auth_error"),
         (Answer(400, b'{"error":"x-api-key header is wrong"}'), "upstream_auth_error"),
@@ -318,6 +313,17 @@ def test_a_search_that_fails_does_not_fail_the_run(exa: FakeExa, client: Client)
     assert "result" not in told
 
 
+def test_a_frame_says_how_long_its_tool_took(
+    exa: FakeExa, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web_search, "TIMEOUT_S", 0.3)
+    query = uuid4().hex
+    exa.answers[query] = Answer(stay=True)
+    _, (_, told) = events(client, query)
+    assert told["error"]["code"] == "network_error"
+    assert 300 <= told["elapsed_ms"] < 10_000
+
+
 @pytest.mark.parametrize("status", [200, 400, 401, 429, 500])
 def test_neither_the_key_nor_a_body_reaches_a_frame_a_row_or_a_log(
     exa: FakeExa, client: Client, caplog: pytest.LogCaptureFixture, status: int
@@ -350,8 +356,7 @@ def test_neither_the_key_nor_a_body_reaches_a_frame_a_row_or_a_log(
 def test_staff_decide_for_all_and_a_client_for_itself() -> None:
     def names(web_search: bool, **more: Any) -> list[str]:
         asked = text.parse({"model": "m", "text": "t"} | more, request_id="r")
-        decided = prefetch_with_defaults(asked, web_search=web_search)
-        return [use.name for use in decided.prefetch]
+        return [use.name for use in allowed_prefetch(asked, web_search=web_search)]
 
     assert names(True) == ["gymbro.exercise.search", "web_search.exa"]
     assert names(False) == ["gymbro.exercise.search"]

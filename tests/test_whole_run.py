@@ -22,17 +22,17 @@ from pytest_django import Settings
 from agents.models import McpServer
 from agents.tools import registry
 from agents.tools.base import Tool
-from agents.tools.mcp.entering import delete_server
+from agents.tools.mcp.secret_pairs import delete_server
 from config.database import run_sync
-from conversations import log
 from conversations.events import RunEvent
-from prompts import routing
+from conversations.log import event_log
+from prompts.endpoints import routing
 from prompts.models import ModelMapping
 from tests import fake_anthropic
 from tests.client import Client, ScriptedModel
 from tests.conftest import Server
 from tests.fake_model import Answer
-from tests.mcp_host import PROGRAM, McpHost, wait_until
+from tests.mcp_host import PROGRAM, McpHost, nothing_offered, wait_until
 
 WORD = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
 SIGNED = fake_anthropic.THOUGHT
@@ -74,6 +74,7 @@ def mcp_tool(server: Server, settings: Settings, tmp_path: Path) -> Iterator[str
         yield next(name for name in names if name.endswith("__add"))
     finally:
         delete_server(row, by=None)
+        nothing_offered(server)
         host.kill()
 
 
@@ -102,7 +103,7 @@ def events_of(run_id: str) -> list[RunEvent]:
 
 
 async def _read(run_id: UUID) -> list[RunEvent]:
-    return [event async for batch in log.read(run_id, after=0) for event in batch.after(0)]
+    return [event async for batch in event_log.read(run_id, after=0) for event in batch.after(0)]
 
 
 @pytest.mark.usefixtures("tools")

@@ -36,7 +36,7 @@ def ask(client: Client, server: Server, wire: str, fake: FakeModel, model: str, 
 
 
 def test_every_dialect_of_an_endpoint_has_a_client() -> None:
-    from agents.host import CLIENTS
+    from agents.providers.clients import CLIENTS
 
     assert {*CLIENTS, "demo"} == set(ProviderDialect.values)
 

@@ -16,7 +16,6 @@ from agents.providers import (
     openai_chat,
     openai_responses,
 )
-from agents.providers.asking import Wire
 from agents.providers.base import (
     ChatMessage,
     Finished,
@@ -27,7 +26,8 @@ from agents.providers.base import (
     TextDelta,
     ToolSpec,
 )
-from prompts.routing import Candidate
+from agents.providers.exchange import Wire
+from prompts.endpoints.routing import Candidate
 from tests import fake_anthropic, fake_gemini, fake_model, fake_responses
 from tests.fake_model import Answer, FakeModel, Received
 
@@ -130,7 +130,7 @@ def on_the_wire(answer: Answer) -> bytes:
     """The whole body of an answer, as its server would write it."""
     request = Received("POST", "/", {}, b"", {"stream_options": {"include_usage": True}}, "req_1")
     return b"".join(
-        fake_model.wire(step, request, answer.line_end)
+        fake_model.wire(step, request, answer)
         for step in answer.steps
         if isinstance(step, bytes | dict | fake_model.Finish | fake_model.Usage)
     )

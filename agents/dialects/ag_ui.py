@@ -15,13 +15,23 @@ from uuid import UUID
 import msgspec
 from pydantic import ValidationError
 
-from agents.dialects.agui import names
-from agents.dialects.agui.body import BinaryPart, Body, ImagePart, Message, Part, TextPart, tidied
+from agents.dialects import client_inputs
+from agents.dialects.agui import message_ids
+from agents.dialects.agui.body import (
+    BinaryPart,
+    Body,
+    DocumentPart,
+    ImagePart,
+    Message,
+    TextPart,
+    tidied,
+)
 from agents.dialects.agui.encoder import AgUiEncoder
+from agents.dialects.agui.returning import ReturningAgUiEncoder
 from agents.dialects.base import RunHead, accepts, refuses_stream, wants_stream
+from agents.dialects.client_inputs import Parts
 from agents.dialects.field_errors import invalid_body
 from agents.dialects.generation import forwarded
-from agents.dialects.given import inline
 from agents.requests import (
     AskedCall,
     ClientTool,
@@ -36,7 +46,6 @@ from config.errors import InvalidRequest
 NAME: Final = "ag-ui"
 OPENING: Final = b""
 LONGEST_TEXT: Final = 1_000_000
-MOST_IMAGES: Final = 8
 _SDK: Final = frozenset({"state", "tools", "context", "forwarded_props"})
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
 
@@ -51,7 +60,7 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
         raise invalid_body("RunAgentInput", error, whole) from None
     own = [not _is_ours(message) for message in asked.messages]
     _check_newest([*compress(asked.messages, own)])
-    shown = _messages(asked.messages, _called(asked.messages))
+    shown = _messages(asked.messages)
     tools = _tools(asked)
     props = asked.forwarded_props if isinstance(asked.forwarded_props, dict) else {}
     is_uuid = _UUID.fullmatch(asked.thread_id) is not None
@@ -94,8 +103,8 @@ def _is_ours(message: Message) -> bool:
     """Whether we have said it; users and systems speak for themselves whatever their ids."""
     if message.role not in {"assistant", "tool", "reasoning", "activity"}:
         return False
-    holds = [names.call_message_id(call.id) for call in message.tool_calls or ()]
-    return names.is_ours(message.id) or holds == [message.id]
+    holds = [message_ids.call_message_id(call.id) for call in message.tool_calls or ()]
+    return message_ids.is_ours(message.id) or holds == [message.id]
 
 
 def _check_newest(messages: Sequence[Message]) -> None:
@@ -107,10 +116,6 @@ def _check_newest(messages: Sequence[Message]) -> None:
         raise InvalidRequest(
             f"The message is too long: at most {LONGEST_TEXT:,} characters.", code="user_text_too_long"
         )
-    if len(_uploads(newest)) > MOST_IMAGES:
-        raise InvalidRequest(
-            f"A message may carry at most {MOST_IMAGES} images.", code="too_many_images"
-        )
 
 
 def _called(messages: Sequence[Message]) -> dict[str, str]:
@@ -118,20 +123,23 @@ def _called(messages: Sequence[Message]) -> dict[str, str]:
     return {call.id: call.function.name for said in messages for call in said.tool_calls or ()}
 
 
-def _messages(messages: Sequence[Message], called: dict[str, str]) -> list[InputMessage]:
-    return [_message(said, called) for said in messages]
+def _messages(messages: Sequence[Message]) -> list[InputMessage]:
+    called = _called(messages)
+    return [_message(said, f"messages[{at}]", called) for at, said in enumerate(messages)]
 
 
-def _message(said: Message, called: dict[str, str]) -> InputMessage:
+def _message(said: Message, where: str, called: dict[str, str]) -> InputMessage:
     if said.role == "tool" and said.tool_call_id is None:
         raise InvalidRequest("A message of role tool needs a toolCallId.", code="tool_call_id_required")
     activity = said.content if said.role == "activity" and isinstance(said.content, dict) else None
+    held = _held(said, where)
     return InputMessage(
         said.role,
-        _said(said),
+        held.text,
         said.id,
         name=called.get(said.tool_call_id or "", said.name),
-        uploads=_uploads(said) if said.role == "user" else (),
+        uploads=held.uploads,
+        layout=held.layout,
         tool_calls=tuple(
             AskedCall(call.id, call.function.name, call.function.arguments)
             for call in said.tool_calls or ()
@@ -144,36 +152,56 @@ def _message(said: Message, called: dict[str, str]) -> InputMessage:
     )
 
 
-def _parts(message: Message) -> list[Part]:
-    return message.content if isinstance(message.content, list) else []
-
-
 def _said(message: Message) -> str:
     if isinstance(message.content, str):
         return message.content
-    return "\n".join(part.text for part in _parts(message) if isinstance(part, TextPart))
+    parts = message.content if isinstance(message.content, list) else []
+    return "\n".join(part.text for part in parts if isinstance(part, TextPart))
 
 
-def _uploads(message: Message) -> tuple[Upload, ...]:
-    found = [_upload(part) for part in _parts(message) if not isinstance(part, TextPart)]
-    return tuple(upload for upload in found if upload.data or upload.url)
+def _held(message: Message, where: str) -> Parts:
+    """A message's texts and files."""
+    held = Parts()
+    if isinstance(message.content, str):
+        held.add(message.content)
+    for place, part in enumerate(message.content if isinstance(message.content, list) else []):
+        here = f"{where}.content[{place}]"
+        match part:
+            case TextPart():
+                held.add(part.text)
+            case ImagePart():
+                held.add(_image(part.source.value, part.source.mime_type, here, part.source.type))
+            case DocumentPart():
+                held.add(_document(part, here))
+            case _:
+                held.add(_binary(part, here))
+    return held
 
 
-def _upload(part: ImagePart | BinaryPart) -> Upload:
-    if isinstance(part, BinaryPart):
-        return Upload(part.mime_type, data=part.data) if part.data else _at(part.url, part.mime_type)
-    source = part.source
+def _image(value: str, mime_type: str | None, here: str, kind: str) -> Upload:
+    found = client_inputs.inline(value)
+    if found or kind == "data":
+        said = mime_type or (found.mime_type if found else "")
+        return Upload(said, data=found.data if found else value, place=here)
+    return client_inputs.image(value, here, mime_type=mime_type or "")
+
+
+def _document(part: DocumentPart, here: str) -> Upload:
+    about = part.metadata if isinstance(part.metadata, dict) else {}
+    name = next((about[key] for key in ("filename", "name") if isinstance(about.get(key), str)), "")
+    source, mime_type = part.source, part.source.mime_type or ""
     if source.type == "data":
-        _, data = inline(source.value) or ("", source.value)
-        return Upload(source.mime_type or "", data=data)
-    return _at(source.value, source.mime_type or "")
+        return client_inputs.file(here, data=source.value, name=name, mime_type=mime_type)
+    return client_inputs.file(here, url=source.value, name=name, mime_type=mime_type)
 
 
-def _at(url: str | None, mime_type: str) -> Upload:
-    """What a URL names; one that holds the data itself is as good as data."""
-    url = url or ""
-    found = inline(url)
-    return Upload(mime_type or found[0], data=found[1]) if found else Upload(mime_type, url)
+def _binary(part: BinaryPart, here: str) -> Upload:
+    data, url = part.data or "", "" if part.data else part.url or ""
+    if part.mime_type.lower().startswith("image/") and (data or url):
+        return _image(data or url, part.mime_type, here, "data" if data else "url")
+    file_id = "" if data or url else part.id or ""
+    name, mime_type = part.filename or "", part.mime_type
+    return client_inputs.file(here, url=url, data=data, file_id=file_id, name=name, mime_type=mime_type)
 
 
 def _tools(asked: Body) -> tuple[ClientTool, ...]:
@@ -213,6 +241,6 @@ def encoder(head: RunHead) -> AgUiEncoder:
     return AgUiEncoder(head)
 
 
-def returning(head: RunHead) -> AgUiEncoder:
+def returning(head: RunHead, body: dict[str, Any]) -> ReturningAgUiEncoder:
     """An encoder for a client that comes back: what it missed it gets as snapshots."""
-    return AgUiEncoder(head, silent=True)
+    return ReturningAgUiEncoder(head, body)

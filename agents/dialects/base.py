@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Protocol
 from uuid import UUID
 
@@ -94,6 +94,42 @@ class AnsweringDialect(Dialect, Protocol):
         ...
 
 
+class StoredRow(Protocol):
+    """What a dialect reads of a message's row."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def role(self) -> str: ...
+    @property
+    def content(self) -> str: ...
+    @property
+    def metadata(self) -> dict[str, Any]: ...
+    @property
+    def client_id(self) -> str | None: ...
+
+
+class ReturningEncoder(Encoder, Protocol):
+    """An encoder for a client that comes back: it takes in the past without a frame, then catches up."""
+
+    def catch_up(self, before: Iterable[StoredRow], *, state: Any, sign: Sign) -> Sequence[Frame]:
+        """Return the frames of all that was fed; `feed` gives frames from then on.
+
+        `before` are the thread's messages up to the run's own input, `state` the thread's state.
+        """
+        ...
+
+
+class ReturningDialect(Dialect, Protocol):
+    """A protocol whose client comes back to a run by starting it again."""
+
+    def returning(self, head: RunHead, body: dict[str, Any]) -> ReturningEncoder:
+        """An encoder for the client that has sent this body again."""
+        ...
+
+
+Sign = Callable[[str, str], str]
+"""Gives a fresh URL for a stored file (bucket, path)."""
 STREAM: Final = "text/event-stream"
 MOST_TOOLS: Final = 1_000
 MOST_CONTEXT: Final = 1_000

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic.alias_generators import to_camel
 
-from agents.answer_form import ANY_OBJECT, checked, invalid_form
 from agents.dialects.field_errors import invalid_body
+from agents.json_schemas.answer_format import ANY_OBJECT, checked, invalid_form
 from agents.requests import Effort, Generation
 
 
@@ -46,6 +46,16 @@ class GenerationBody(BaseModel):
     seed: Annotated[Whole, Field(ge=-(2**31), lt=2**31)] | None = None
     reasoning_effort: Effort | None = None
     reasoning_budget: Annotated[Whole, Field(ge=1, le=1_000_000)] | None = None
+
+
+def nearest_effort(effort: str | None) -> Effort | None:
+    """The nearest of our efforts; `none` is what the model does unasked."""
+    match effort:
+        case "minimal" | "low" | "medium" | "high":
+            return effort
+        case "xhigh" | "max":
+            return "high"
+    return None
 
 
 def generation(asked: GenerationBody | None, response_format: object = None) -> Generation:

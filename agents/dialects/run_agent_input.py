@@ -326,7 +326,7 @@ def _layout(message: UserMessage) -> Layout:
 
 
 def _uploads(images: Iterable[BinaryBlock]) -> Iterable[Upload]:
-    return (Upload(image.mimeType or "", image.url or "") for image in images)
+    return (Upload(image.mimeType or "", image.url or "", signed=True) for image in images)
 
 
 def _call(call: ToolCall) -> AskedCall:

@@ -4,9 +4,8 @@ A body is what a context says of the outside: `input`, and if wanted `event`, `t
 `metadata`. An event that is no message (a member who joins, a schedule) needs no input and says who
 did what in `actor` and `subject`; of a message those are the Host's to say.
 
-Each frame is an AgentRunResult. A `message.delta` holds all of the text so far; so that a long answer
-does not cost its square, a snapshot goes out once the text has grown by a sixteenth, and
-`message.completed` always holds it whole.
+Each frame is an AgentRunResult. A `message.delta` holds the next piece of its message (seed §6.3), and
+`message.completed` always the whole.
 """
 
 from __future__ import annotations
@@ -20,12 +19,28 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from agents.dialects import client_inputs, links
 from agents.dialects.base import Frame, RunHead
-from agents.dialects.given import thread_of
-from agents.hosting import results
-from agents.hosting.messages import Content, Message, MessageChunk, TokenUsage, text_in
-from agents.hosting.results import RunResult
-from agents.requests import Actor, Happened, InputMessage, RunRequest, Subject, TriggerSource
+from agents.dialects.client_inputs import check_count, thread_of
+from agents.host_protocol import results
+from agents.host_protocol.messages import (
+    Content,
+    ContentElement,
+    Message,
+    MessageChunk,
+    TokenUsage,
+    text_in,
+)
+from agents.host_protocol.results import RunResult
+from agents.requests import (
+    Actor,
+    Happened,
+    InputMessage,
+    RunRequest,
+    Subject,
+    TriggerSource,
+    Upload,
+)
 from config.errors import InvalidRequest
 from conversations import events
 from conversations.events import RunEvent, Usage
@@ -33,7 +48,6 @@ from conversations.events import RunEvent, Usage
 NAME: Final = "runner"
 OPENING: Final = b""
 _LONGEST_ID: Final = 128
-_GROWN: Final = 16
 _LARGEST_EVENT: Final = 64 * 1024
 _Name = Annotated[str, Meta(min_length=1, max_length=128)]
 MESSAGE: Final = "message.received"
@@ -65,7 +79,7 @@ class _Trigger(Struct, frozen=True):
     source: TriggerSource | None = None
 
 
-class _Body(Struct, frozen=True):
+class RunnerBody(Struct, frozen=True):
     """What a caller says of a run; the rest of an AgentRunContext is the Host's to say."""
 
     input: _Input | None = None
@@ -82,7 +96,7 @@ class _Body(Struct, frozen=True):
 def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
     """The canonical request. InvalidRequest `invalid_request`, `text_required` or `id_too_long`."""
     try:
-        asked = msgspec.convert(body, _Body)
+        asked = msgspec.convert(body, RunnerBody)
     except msgspec.ValidationError as problem:
         raise InvalidRequest(f"The body is no run of a runner: {problem}") from None
     text = _text(asked)
@@ -94,7 +108,7 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
     return RunRequest(
         dialect=NAME,
         model=asked.model,
-        messages=(InputMessage("user", text),) if text else (),
+        messages=_messages(text, asked),
         request_id=request_id,
         client_run_id=client_run_id,
         forwarded_props=asked.metadata.get("params"),
@@ -103,12 +117,14 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
     )
 
 
-def _text(asked: _Body) -> str:
+def _text(asked: RunnerBody) -> str:
     """The words of the event. InvalidRequest for a message without any."""
-    given = asked.input or _Input()
-    text = given.text if given.text is not None else text_in(given.contents)
+    told = asked.input or _Input()
+    text = told.text if told.text is not None else text_in(told.contents)
     if text.strip():
         return text
+    if _files(asked):
+        return ""
     if asked.event.event_type != MESSAGE:
         return ""
     if asked.input is None:
@@ -116,7 +132,41 @@ def _text(asked: _Body) -> str:
     raise InvalidRequest("input.text must not be empty.", code="text_required")
 
 
-def _happened(asked: _Body) -> Happened | None:
+def _messages(text: str, asked: RunnerBody) -> tuple[InputMessage, ...]:
+    """The message, with the images and files of `input.contents`."""
+    uploads = tuple(_upload(part, place) for place, part in _files(asked))
+    check_count(uploads)
+    return (InputMessage("user", text, uploads=uploads),) if text or uploads else ()
+
+
+def _files(asked: RunnerBody) -> list[tuple[str, ContentElement]]:
+    """The contents that are no text, with their places."""
+    contents = asked.input.contents if asked.input else None
+    parts = contents if isinstance(contents, list) else []
+    told = ((f"input.contents[{at}]", part) for at, part in enumerate(parts))
+    return [(place, part) for place, part in told if part.type != "text"]
+
+
+def _upload(part: ContentElement, place: str) -> Upload:
+    """A content as seed 003's SDK has it. InvalidRequest for one of another type."""
+    match part.type:
+        case "image_url":
+            url = part.image_url.url if part.image_url else ""
+            return client_inputs.image(url, f"{place}.image_url")
+        case "image_base64":
+            found = client_inputs.inline(part.image_base64 or "")
+            data = found.data if found else part.image_base64 or ""
+            return Upload("", data=data, place=f"{place}.image_base64")
+        case "file_url":
+            url, name = part.file_url or "", part.file_name or ""
+            return client_inputs.file(f"{place}.file_url", url=url, name=name)
+        case "file_base64":
+            data, name = part.file_base64 or "", part.file_name or ""
+            return client_inputs.file(f"{place}.file_base64", data=data, name=name)
+    raise client_inputs.unsupported(place, "of another type")
+
+
+def _happened(asked: RunnerBody) -> Happened | None:
     """What the caller says of the event; None of a message of which nothing more is said."""
     event = asked.event
     is_message = event.event_type == MESSAGE
@@ -178,9 +228,6 @@ class RunnerEncoder:
     def __init__(self, head: RunHead) -> None:
         self._run_id = head.run_id.hex
         self._sequence = 0
-        self._texts: dict[str, list[str]] = {}
-        self._lengths: dict[str, int] = {}
-        self._shown: dict[str, int] = {}
 
     def feed(self, event: RunEvent) -> Sequence[Frame]:
         """The frame of the next event, if it is one of the seed's."""
@@ -204,8 +251,9 @@ class RunnerEncoder:
 
     def _result(self, fact: events.Fact) -> tuple[str, dict[str, Any], TokenUsage | None] | None:
         match fact:
-            case events.MessageDelta(message_id, text):
-                return self._delta(message_id, text)
+            case events.MessageDelta(message_id, text) if text:
+                piece = MessageChunk(role="assistant", content=text, resp_message_id=message_id)
+                return _said(results.MESSAGE_DELTA, results.Said(piece))
             case events.MessageCompleted(body):
                 whole = Message(role=body.role, content=body.content, resp_message_id=body.message_id)
                 return _said(results.MESSAGE_COMPLETED, results.SaidWhole(whole))
@@ -217,10 +265,10 @@ class RunnerEncoder:
                     results.TOOL_COMPLETED, results.ToolEnded(call_id, name, ended.result, problem)
                 )
             case events.ArtifactCreated():
-                return results.ARTIFACT_CREATED, _artifact(fact), None
-            case events.StateUpdated(scope, key, value):
-                where = "conversation" if scope == "thread" else scope
-                return _said(results.STATE_UPDATED, results.StateSaid(where, key, value))
+                return results.ARTIFACT_CREATED, links.described(fact), None
+            case events.StateUpdated("thread", key, value):
+                # What other scopes hold (a server's list of tools) is no state of the protocol's.
+                return _said(results.STATE_UPDATED, results.StateSaid("conversation", key, value))
             case events.ActionRequested(action, target, payload):
                 return _said(results.ACTION_REQUESTED, results.ActionSaid(action, target, payload))
             case events.RunCompleted(reason, usage):
@@ -230,21 +278,6 @@ class RunnerEncoder:
                 return _said(results.RUN_FAILED, results.Failed(code, message, message, retryable))
         return None
 
-    def _delta(self, message_id: str, text: str) -> tuple[str, dict[str, Any], TokenUsage | None] | None:
-        """A snapshot of the message, if it has grown enough to be worth one."""
-        pieces = self._texts.setdefault(message_id, [])
-        pieces.append(text)
-        length = self._lengths[message_id] = self._lengths.get(message_id, 0) + len(text)
-        shown = self._shown.get(message_id, 0)
-        if length - shown < shown // _GROWN:
-            return None
-        self._texts[message_id] = ["".join(pieces)]
-        self._shown[message_id] = length
-        chunk = MessageChunk(
-            role="assistant", content=self._texts[message_id][0], resp_message_id=message_id
-        )
-        return _said(results.MESSAGE_DELTA, results.Said(chunk))
-
 
 def _said(kind: str, payload: Struct) -> tuple[str, dict[str, Any], TokenUsage | None]:
     return kind, msgspec.to_builtins(payload), None
@@ -253,10 +286,3 @@ def _said(kind: str, payload: Struct) -> tuple[str, dict[str, Any], TokenUsage |
 def _usage(usage: Usage) -> TokenUsage:
     whole = usage.input_tokens + usage.output_tokens
     return TokenUsage(usage.input_tokens, usage.output_tokens, whole)
-
-
-def _artifact(made: events.ArtifactCreated) -> dict[str, Any]:
-    """The file's facts; the event's own tag is the envelope's to say."""
-    told: dict[str, Any] = msgspec.to_builtins(made)
-    told.pop("type", None)
-    return told

@@ -1,4 +1,4 @@
-"""What can happen on a wire of items, step by step; `orderly` puts it in an order that holds."""
+"""What can happen on a wire of items, step by step; `step_order` puts it in an order that holds."""
 
 from __future__ import annotations
 

@@ -14,10 +14,11 @@ from uuid import UUID
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from agents.answer_form import invalid_form
+from agents.dialects import links
 from agents.dialects.base import Frame, RunHead, wants_stream
 from agents.dialects.field_errors import invalid_body
 from agents.dialects.generation import GenerationBody, Whole, generation
+from agents.json_schemas.answer_format import invalid_form
 from agents.requests import InputMessage, ResultMode, RunRequest, ToolUse
 from config.errors import InvalidRequest
 from conversations import events
@@ -146,6 +147,7 @@ class TextEncoder:
         self._decided: ResultMode | None = None
         self._routed: dict[str, Any] = {"provider": None, "resolved_model": None, "endpoint_id": None}
         self._upstream_request_id: str | None = None
+        self._files: list[events.ArtifactCreated] = []
 
     def feed(self, event: RunEvent) -> Sequence[Frame]:
         """The frames of the next event."""
@@ -166,6 +168,8 @@ class TextEncoder:
                 )
             case events.ToolCallCompleted() as call:
                 return self._frame(event, "tool_result", _tool_result(call))
+            case events.ArtifactCreated() as made if made.artifact_type != links.TOOL_RESULT:
+                self._files.append(made)  # a tool's result names its own
             case events.UpstreamRaw() as piece if piece.raw:
                 return self._frame(event, "upstream_raw", self._upstream_raw(piece))
             case events.RunCompleted() as completed:
@@ -231,8 +235,14 @@ class TextEncoder:
             | self._routed
             | {"upstream_request_id": self._upstream_request_id}
             | self._modes()
-            | {"metadata": _summary(completed) | completed.metadata}
+            | {"metadata": _summary(completed) | self._made() | completed.metadata}
         )
+
+    def _made(self) -> dict[str, Any]:
+        """The files that the run made: this wire has no event for them, and none may be added to it."""
+        if not self._files:
+            return {}
+        return {"artifacts": [links.described(made) for made in self._files]}
 
     def _failed(self, failed: events.RunFailed) -> dict[str, Any]:
         message = failed.message or "The run failed."

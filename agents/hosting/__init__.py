@@ -1,37 +1,23 @@
-"""The words between Host and runners (seed 003, specs/runner-host.md): values only, no rows, no wire.
+"""The old place of `agents.host_protocol`, kept importable for runners of others; deprecated."""
 
-**The entities are the wire.** Each is a frozen msgspec Struct with the seed's own field names, so a
-remote runner's JSON is `msgspec.to_builtins(value)` and comes back by `msgspec.convert(json, Type)`;
-an in-process runner is given the values themselves. Unknown fields are ignored when read. Bytes are
-base64 on the wire (`value` is `value_base64` there) and bytes in process.
+import sys
+import warnings
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Final
 
-| module | what |
-|---|---|
-| `runner_id` | `plugin:author/name/runner`, `python:name`, `builtin:name`; the caller's identity |
-| `manifest` | `RunnerManifest`: capabilities, permissions, context policy, config form |
-| `messages` | `Message`, `MessageChunk`, `ToolCall`, `LLMTool`, `RetrievalEntry` |
-| `resources` | `AgentResources`: what this run was granted |
-| `run_context` | `AgentRunContext`: the event-first context of one run |
-| `results` | `RunResult` (the envelope), its types, and ways to make them |
-| `records` | what Host calls answer with: history, events, artifacts, state |
-| `asks` | what Host calls are asked with: one Struct an action, by the wire's keys |
-| `actions` | the table `ACTIONS`: name → asks, answers, permission, resource, time |
-| `errors` | `HostRefusal`: `AgentAPIError {code, message, retryable, details}`, and its codes |
-| `api` | `HostApi`: what a runner is handed; `runner`: the contract of a runner |
+from agents import host_protocol
 
-A runner has a `manifest` and `run(context, host) -> AsyncGenerator[RunResult | Fact | BuilderEvent]`. It
-may say results of the seed, our canonical facts, or what the Agent API's builders make (seed 004), also
-those of the published package. A `message.delta` is a piece (`results.piece`) or, with
-`all_content`, all of the text so far (`results.delta`); a `message.completed` replaces its pieces.
+_RENAMED: Final = {"host_api": "api", "parameters": "asks", "replies": "records"}
 
-**One door.** `HostApi` only makes asks; each goes to `Calls.call(action, ask)` or
-`Calls.stream(action, ask)`. In process that is `agents.hostcalls.session.Session`, made for one run
-and bound to its runner. A wire uses `agents.hostcalls.desk`: `call(action, payload, run_id=…,
-identity=…) -> dict` and `stream(…)`, which find the live session, check the identity, read the payload
-and then walk through the same door. All checks (live run, identity, permission, grant, scope, size,
-rate, deadline) and the audit are there and nowhere else. A refusal is `HostRefusal`; its `wire()` is
-the AgentAPIError.
-
-**Where runners come from.** `agents.hostcalls.catalogue` lists them all; the wire half adds its own with
-`catalogue.add_source(read)`, where `read()` gives the `HostedRunner`s that live runtimes offer now.
-"""
+warnings.warn(
+    "agents.hosting is called agents.host_protocol now; the old name goes with Parley 1.0.",
+    DeprecationWarning,
+    stacklevel=2,
+)
+for _module in iter_modules(host_protocol.__path__):
+    _old = _RENAMED.get(_module.name, _module.name)
+    globals()[_old] = sys.modules[f"{__name__}.{_old}"] = import_module(
+        f"{host_protocol.__name__}.{_module.name}"
+    )
+globals()["actions"] = sys.modules[f"{__name__}.actions"] = import_module("agents.host.actions")

@@ -13,13 +13,13 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from agents import rows
 from agents.providers import http
 from agents.providers.base import ProviderError
 from agents.providers.refusals import invalid_response
+from config import sql
+from config.cache import CachedValue
 from config.errors import ParleyError
-from prompts import routing
-from prompts.remembered import Remembered
+from prompts.endpoints import routing
 
 log = structlog.get_logger(__name__)
 
@@ -75,11 +75,11 @@ async def _asked(target: Any, texts: Sequence[str]) -> list[list[float]]:
 
 
 async def _read_vector() -> bool:
-    found = await rows.one(_HAS_VECTOR, ())
+    found = await sql.one(_HAS_VECTOR, ())
     return bool(found and found[0])
 
 
-_vector: Final = Remembered(_read_vector, seconds=30)
+_vector: Final = CachedValue(_read_vector, seconds=30)
 
 
 async def has_pgvector() -> bool:

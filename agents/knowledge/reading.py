@@ -5,7 +5,7 @@ from __future__ import annotations
 from html.parser import HTMLParser
 from typing import Final
 
-from agents.cleaning import clean_text
+from conversations.log.storable_text import clean_text
 
 LARGEST: Final = 5 * 1024 * 1024
 MIME_TYPES: Final = {

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any, Final
 from uuid import UUID
 
-from agents import rows
-from agents.hosting.messages import ContentElement, RetrievalEntry
+from agents.host_protocol.messages import ContentElement, RetrievalEntry
 from agents.knowledge import embeddings
-from conversations.terms import terms_of
+from config import sql
+from conversations.threads.search_terms import spaced, terms_of
 
 MOST: Final = 50
 _MOST_PIECES: Final = 32
@@ -22,7 +22,6 @@ _POOL: Final = 50
 _RANK: Final = 60  # of reciprocal rank fusion
 _PREFIXED: Final = 4  # letters from which a word also finds its endings
 
-_SPACED: Final = "SELECT conversations_spaced(%s)"
 _BY_WORDS: Final = """
 WITH wanted AS (
     SELECT piece::tsquery AS piece FROM unnest(%(pieces)s::text[]) AS p(piece)
@@ -58,7 +57,7 @@ async def retrieve(
     by_meaning = await _by_meaning(base_id, question, embedding_model) if embedding_model else {}
     scores = _together(by_words, by_meaning)
     wanted = sorted(scores, key=lambda one: (-scores[one], one))
-    found = {row[0]: row for row in await rows.every(_CHUNKS, (wanted,))}
+    found = {row[0]: row for row in await sql.every(_CHUNKS, (wanted,))}
     named = [
         found[one] for one in wanted if one in found and (not documents or found[one][5] in documents)
     ]
@@ -67,12 +66,11 @@ async def retrieve(
 
 async def _by_words(base_id: UUID, question: str) -> dict[int, float]:
     """Chunk → how much of the question's weight it holds, 0 to 1."""
-    spaced = await rows.one(_SPACED, (question,))
-    pieces = terms_of(spaced[0] if spaced else "").pieces[:_MOST_PIECES]
+    pieces = terms_of(await spaced(question)).pieces[:_MOST_PIECES]
     if not pieces:
         return {}
     quoted = [f"'{one}':*" if len(one) >= _PREFIXED else f"'{one}'" for one in pieces]
-    count = await rows.one(_COUNT, (base_id,))
+    count = await sql.one(_COUNT, (base_id,))
     asked: dict[str, Any] = {
         "pieces": quoted,
         "any": " | ".join(quoted),
@@ -80,7 +78,7 @@ async def _by_words(base_id: UUID, question: str) -> dict[int, float]:
         "chunks": count[0] if count else 0,
         "limit": _POOL,
     }
-    return {chunk: float(score or 0) for chunk, score in await rows.every(_BY_WORDS, asked)}
+    return {chunk: float(score or 0) for chunk, score in await sql.every(_BY_WORDS, asked)}
 
 
 async def _by_meaning(base_id: UUID, question: str, model: str) -> dict[int, float]:
@@ -91,7 +89,7 @@ async def _by_meaning(base_id: UUID, question: str, model: str) -> dict[int, flo
     if not vectors:
         return {}
     asked = {"base_id": base_id, "vector": vectors[0], "size": len(vectors[0]), "limit": _POOL}
-    return {chunk: float(distance) for chunk, distance in await rows.every(_BY_MEANING, asked)}
+    return {chunk: float(distance) for chunk, distance in await sql.every(_BY_MEANING, asked)}
 
 
 def _together(by_words: dict[int, float], by_meaning: dict[int, float]) -> dict[int, float]:

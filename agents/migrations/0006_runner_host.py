@@ -10,7 +10,7 @@ import django.db.models.functions.datetime
 from django.conf import settings
 from django.db import migrations, models
 
-import agents.binding_models
+import agents.models.bindings
 
 _TABLES = ("agents_hoststate", "agents_hostartifact")
 _GOES_WITH = "".join(
@@ -246,7 +246,7 @@ class Migration(migrations.Migration):
                             "lists them."
                         ),
                         max_length=320,
-                        validators=[agents.binding_models.is_runner_id],
+                        validators=[agents.models.bindings.is_runner_id],
                         verbose_name="runner",
                     ),
                 ),

@@ -9,7 +9,7 @@ import django.db.models.deletion
 import django.db.models.functions.datetime
 from django.db import migrations, models
 
-import agents.plugin_models
+import agents.models.plugins
 
 
 class Migration(migrations.Migration):
@@ -60,7 +60,7 @@ class Migration(migrations.Migration):
                         default="",
                         help_text="For example ws://127.0.0.1:5400/control/ws",
                         max_length=500,
-                        validators=[agents.plugin_models.websocket_address],
+                        validators=[agents.models.plugins.websocket_address],
                         verbose_name="URL",
                     ),
                 ),

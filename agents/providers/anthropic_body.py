@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from agents.providers.base import ChatMessage, Effort, ImagePart, ModelRequest, ToolCall, ToolSpec
 from agents.providers.decoding import object_of
-from agents.providers.names import Names
 from agents.providers.schemas import closed, is_open
+from agents.providers.tool_names import Names
 from agents.providers.turns import merged
 
 WIRE: Final = "anthropic.messages"

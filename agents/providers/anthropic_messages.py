@@ -12,7 +12,6 @@ import msgspec
 from msgspec import Struct
 
 from agents.providers.anthropic_body import WIRE, forms
-from agents.providers.asking import Wire
 from agents.providers.base import (
     Finished,
     FinishReason,
@@ -22,11 +21,12 @@ from agents.providers.base import (
     Target,
     TextDelta,
 )
-from agents.providers.bounds import count, finished
-from agents.providers.calls import Calls
 from agents.providers.decoding import decoder
-from agents.providers.names import Names
+from agents.providers.exchange import Wire
 from agents.providers.refusals import interrupted, reported
+from agents.providers.reported_facts import count, finished
+from agents.providers.tool_calls import Calls
+from agents.providers.tool_names import Names
 from conversations.events import Usage
 
 _MEANINGS: Final[dict[str, FinishReason]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from typing import Any, Final, Literal, Protocol, Self
 
 from msgspec import Struct
@@ -190,7 +190,7 @@ def unsaid(wire: str, wanted: Generation) -> str | None:
 
 
 class Target(Protocol):
-    """Where to ask: what `prompts.routing.Candidate` has."""
+    """Where to ask: what `prompts.endpoints.routing.Candidate` has."""
 
     @property
     def endpoint_id(self) -> int: ...
@@ -204,12 +204,6 @@ class Target(Protocol):
     def model(self) -> str: ...
     @property
     def key(self) -> str: ...
-
-
-class ProviderClient(Protocol):
-    """One provider wire."""
-
-    def __call__(self, target: Target, request: ModelRequest) -> AsyncGenerator[ModelEvent]: ...
 
 
 class ProviderError(Exception):

@@ -7,11 +7,11 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from agents.providers.base import ChatMessage, Effort, ImagePart, ModelRequest, ToolCall, ToolSpec
-from agents.providers.calls import MADE
 from agents.providers.decoding import object_of
 from agents.providers.gemini_schema import gemini_schema
-from agents.providers.names import Names
 from agents.providers.schemas import in_words, is_open
+from agents.providers.tool_calls import MADE
+from agents.providers.tool_names import Names
 from agents.providers.turns import merged
 
 WIRE: Final = "gemini.generate_content"

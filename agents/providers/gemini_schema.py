@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from conversations.thread_state import tokens_of
+
 Schema = dict[str, Any]
 
 _DEEPEST: Final = 12
@@ -81,8 +83,7 @@ class _Cutting:
 
     def _found(self, reference: str) -> Schema:
         found: object = self._root
-        for step in reference.removeprefix("#").split("/")[1:]:
-            name = step.replace("~1", "/").replace("~0", "~")
+        for name in tokens_of(reference.removeprefix("#")):
             found = found.get(name) if isinstance(found, dict) else None
         return found if isinstance(found, dict) else {}
 

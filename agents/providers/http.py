@@ -14,9 +14,9 @@ from weakref import WeakKeyDictionary
 import aiohttp
 from django.conf import settings
 
-from agents import egress
 from agents.providers.base import ProviderError
 from agents.providers.refusals import interrupted, refusal
+from prompts import egress
 from prompts.addresses import is_refused_url
 
 _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()

@@ -11,7 +11,6 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from agents.providers.asking import DONE, Wire
 from agents.providers.base import (
     Finished,
     FinishReason,
@@ -21,12 +20,13 @@ from agents.providers.base import (
     Target,
     TextDelta,
 )
-from agents.providers.bounds import count, finished
-from agents.providers.calls import Calls
 from agents.providers.decoding import decoder
-from agents.providers.names import Names
+from agents.providers.exchange import DONE, Wire
 from agents.providers.openai_chat_body import WIRE, forms
 from agents.providers.refusals import interrupted, reported
+from agents.providers.reported_facts import count, finished
+from agents.providers.tool_calls import Calls
+from agents.providers.tool_names import Names
 from conversations.events import Usage
 
 _MEANINGS: Final[dict[str, FinishReason]] = {
@@ -54,11 +54,17 @@ class _Part(Struct, gc=False):
     thinking: list[_Part] | None = None
 
 
+class _Detail(Struct, gc=False):
+    text: str | None = None
+    summary: str | None = None
+
+
 class _Delta(Struct, gc=False):
     content: str | list[_Part] | None = None
     refusal: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
+    reasoning_details: Raw = Raw()
     tool_calls: list[_CallPiece] | None = None
 
 
@@ -82,13 +88,19 @@ class _Usage(Struct, gc=False):
     completion_tokens_details: _Details | None = None
 
 
+class _Groq(Struct, gc=False):
+    usage: Raw = Raw()
+
+
 class _Chunk(Struct, gc=False):
     choices: list[_Choice] | None = None
     usage: Raw = Raw()
+    x_groq: _Groq | None = None
     error: Any = None
 
 
 _decode: Final = decoder(_Chunk)
+_decode_details: Final = msgspec.json.Decoder(list[_Detail] | None).decode
 _decode_usage: Final = msgspec.json.Decoder(_Usage, strict=False).decode
 
 
@@ -111,7 +123,8 @@ class ChatReader:
         chunk = _decode(data)
         if chunk.error:
             raise reported(chunk.error)
-        if chunk.usage and (told := _counts(chunk.usage)):
+        usage = chunk.usage or (chunk.x_groq and chunk.x_groq.usage)
+        if usage and (told := _counts(usage)):
             self.usage = _usage(told)
         said: list[ModelEvent] = []
         for choice in chunk.choices or ():
@@ -122,7 +135,10 @@ class ChatReader:
         return said
 
     def _take(self, delta: _Delta, said: list[ModelEvent]) -> None:
-        if thought := delta.reasoning_content or delta.reasoning:
+        thought = delta.reasoning_content or delta.reasoning
+        if delta.reasoning_details and not thought:
+            thought = _detailed(delta.reasoning_details)
+        if thought:
             if delta.reasoning_content:
                 self._thoughts.append(thought)
             said.append(ReasoningText(thought))
@@ -157,6 +173,14 @@ class ChatReader:
         """The thoughts, which some providers want back beside the calls that came of them."""
         whole = "".join(self._thoughts)
         return (ReasoningBlock(WIRE, {"reasoning_content": whole}),) if whole else ()
+
+
+def _detailed(details: Raw) -> str:
+    """What OpenRouter tells twice, and Snowflake only here; "" for what has another form."""
+    try:
+        return "".join(one.text or one.summary or "" for one in _decode_details(details) or ())
+    except msgspec.DecodeError:
+        return ""
 
 
 def _take_parts(parts: list[_Part], said: list[ModelEvent]) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from agents.providers.base import ChatMessage, ImagePart, ModelRequest, ToolCall, ToolSpec
-from agents.providers.names import Names
 from agents.providers.schemas import in_words, is_strict
+from agents.providers.tool_names import Names
 
 WIRE: Final = "openai.chat_completions"
 _SAMPLING: Final = ("temperature", "top_p", "frequency_penalty", "presence_penalty")

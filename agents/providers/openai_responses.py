@@ -11,7 +11,6 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from agents.providers.asking import DONE, Wire
 from agents.providers.base import (
     Finished,
     FinishReason,
@@ -21,13 +20,14 @@ from agents.providers.base import (
     Target,
     TextDelta,
 )
-from agents.providers.bounds import count, finished
-from agents.providers.calls import Calls
 from agents.providers.decoding import decoder
-from agents.providers.names import Names
+from agents.providers.exchange import DONE, Wire
 from agents.providers.openai_chat import bearer
 from agents.providers.openai_responses_body import WIRE, forms
 from agents.providers.refusals import interrupted, reported
+from agents.providers.reported_facts import count, finished
+from agents.providers.tool_calls import Calls
+from agents.providers.tool_names import Names
 from conversations.events import Usage
 
 _MEANINGS: Final[dict[str, FinishReason]] = {"max_output_tokens": "length", "max_tokens": "length"}
@@ -39,7 +39,7 @@ class _Item(Struct, gc=False):
     type: str = ""
     call_id: str | None = None
     name: str | None = None
-    arguments: str | None = None
+    arguments: Any = None  # text of a function's call; an object of some tools of OpenAI's own
     encrypted_content: str | None = None
 
 
@@ -146,7 +146,7 @@ class ResponsesReader:
         item = _decode_item(raw)
         if item.type == "function_call":
             self._begin(place, item)
-            self.calls.settle(place, item.arguments or "")
+            self.calls.settle(place, item.arguments if _is_text(item.arguments) else "")
             self._thoughts_lead_to(item.call_id)
         elif item.type == "reasoning" and item.encrypted_content:
             whole = _decode_block(raw)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from agents.providers.base import ChatMessage, ImagePart, ModelRequest, ToolCall, ToolSpec
-from agents.providers.names import Names
 from agents.providers.openai_chat_body import calling, named, url_of
 from agents.providers.schemas import is_strict
+from agents.providers.tool_names import Names
 
 WIRE: Final = "openai.responses"
 

@@ -18,6 +18,7 @@ SHORTEST: Final = 6
 """A shorter key is none that anybody issues, and may well be a word of the text."""
 _START: Final = 3
 _MASK: Final = "***"
+_TEXTS: Final = (TextDelta, ReasoningText)
 Event = TypeVar("Event", bound=ModelEvent)
 
 
@@ -41,14 +42,13 @@ class Redactor:
         """What can be shown of this event now."""
         if not self._applies:
             return (event,)
-        match event:
-            case TextDelta() | ReasoningText() if type(event) is not self._kind:
-                before = self.rest()
-                self._kind = type(event)
-                return (*before, *self._piece(event))
-            case TextDelta() | ReasoningText():
-                return self._piece(event)
-        return (self.whole(event),)
+        if not isinstance(event, _TEXTS):
+            return (self.whole(event),)
+        if type(event) is self._kind:
+            return self._piece(event)
+        before = self.rest()
+        self._kind = type(event)
+        return (*before, *self._piece(event))
 
     def whole(self, event: Event) -> Event:
         """The event without the key in any of its texts."""

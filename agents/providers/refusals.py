@@ -95,8 +95,7 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes) -> ProviderErr
 
 def reported(error: object) -> ProviderError:
     """An error inside a stream that began well."""
-    number = error.get("code") if isinstance(error, dict) else None
-    code = _kind(error) or (_code(number) if isinstance(number, int) else "provider_error")
+    code = _kind(error) or next(map(_code, _numbers(error)), "provider_error")
     message = _MESSAGES.get(code, "The model provider reported an error in its stream.")
     return ProviderError(code, message, retryable=code in _RETRYABLE, retry_after_s=_delay(error))
 
@@ -139,6 +138,14 @@ def _words(error: object) -> Iterator[str]:
     for word in (error.get("code"), *reasons, error.get("type"), error.get("status")):
         if isinstance(word, str):
             yield word
+
+
+def _numbers(error: object) -> Iterator[int]:
+    """The HTTP status that an error would have had."""
+    if isinstance(error, dict):
+        for number in (error.get("code"), error.get("status_code")):
+            if isinstance(number, int):
+                yield number
 
 
 def _details(error: object) -> list[dict[str, Any]]:

@@ -80,6 +80,7 @@ class Approval(Struct, frozen=True):
 class RunContext(Struct, frozen=True):
     """Everything a runner may know about its run.
 
+    `summary` is what tells the older part of the conversation in short, where a message does.
     `shows_calls`: calls of `parley.show` are events too, not only the cards that they make.
     """
 
@@ -94,6 +95,7 @@ class RunContext(Struct, frozen=True):
     findings: tuple[ToolOutcome, ...]
     state: Any = None
     shows_calls: bool = False
+    summary: str = ""
 
     @property
     def question(self) -> str:

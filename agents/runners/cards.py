@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any
 
-from agents.card_hints import SHOW, fault_of, words
 from agents.providers.base import ChatMessage, ToolCall, ToolSpec
 from agents.requests import ToolUse
 from agents.runners.base import ToolOutcome
 from agents.runners.tool_loop import arguments_of, completed, told
 from conversations import events
+from conversations.cards.model_hints import SHOW, fault_of, words
 from conversations.events import Fact, MessageBody, Problem
 
 

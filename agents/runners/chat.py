@@ -28,7 +28,7 @@ from agents.runners.tool_choice import Offered
 from agents.runners.tool_loop import Answers, arguments_of
 from conversations import events
 from conversations.events import Fact, Usage
-from conversations.growing import GrowingText
+from conversations.log.growing_text import GrowingText
 
 
 class ChatRunner:

@@ -72,7 +72,8 @@ def _answer(message: InputMessage, asked: set[str]) -> Iterator[ChatMessage]:
         yield ChatMessage("assistant", "", tool_calls=made, reasoning=_thoughts(message))
     asked.discard(call_id)
     content = message.content if message.error is None else f"Error: {message.error}"
-    yield ChatMessage("tool", content, tool_call_id=call_id)
+    images = tuple(map(_image, message.attachments))
+    yield ChatMessage("tool", content, images, tool_call_id=call_id, layout=message.layout)
 
 
 def _thoughts(message: InputMessage) -> tuple[ReasoningBlock, ...]:

@@ -17,7 +17,7 @@ from agents.requests import ResultMode
 from agents.runners.thinkingml import Repair, validate_thinkingml
 from conversations import events
 from conversations.events import Fact, MessageBody, MessageDelta, Terminal, UpstreamRaw
-from conversations.growing import GrowingText
+from conversations.log.growing_text import GrowingText
 
 RAW_FRAMES: Final = 4
 RAW_CHARACTERS: Final = 4_096

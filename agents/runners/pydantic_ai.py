@@ -1,20 +1,21 @@
 """A pydantic-ai agent as a Runner: an example of adapting a framework, and usable as it is.
 
 It needs the optional extra (`requirements/pydantic-ai.txt`); nothing of Parley imports it. The agent
-brings its own model and tools; of the conversation it is told what was said, and its words, thoughts
-and tool calls become the run's events as they come.
+brings its own model and tools; of the conversation it is told the tail that the Host inlines, and its
+words, thoughts and tool calls become the run's events as they come.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Any
 
 import msgspec
 from pydantic_ai import Agent
 from pydantic_ai.messages import (
     AgentStreamEvent,
+    BinaryContent,
     FunctionToolCallEvent,
     FunctionToolResultEvent,
     ModelMessage,
@@ -28,31 +29,50 @@ from pydantic_ai.messages import (
     TextPartDelta,
     ThinkingPart,
     ThinkingPartDelta,
+    UserContent,
     UserPromptPart,
 )
 from pydantic_ai.run import AgentRunResultEvent
 from pydantic_ai.usage import RunUsage
 
-from agents.providers.base import ChatMessage
-from agents.runners.base import Host, RunContext
+from agents.host_protocol.host_api import HostApi
+from agents.host_protocol.manifest import Capabilities, ContextPolicy, Permissions, RunnerManifest
+from agents.host_protocol.messages import Message, text_in
+from agents.host_protocol.run_context import AgentRunContext
 from conversations import events
 from conversations.events import Fact, Problem, Usage
 
 
 class PydanticAiRunner:
-    """Runs the agent for each run; give one to the entry point group `parley.runners`."""
+    """Runs the agent for each run; `name` is that of its entry in the group `parley.runners`."""
 
-    def __init__(self, agent: Agent[Any, Any]) -> None:
+    def __init__(self, agent: Agent[Any, Any], *, name: str) -> None:
         self._agent = agent
+        self.manifest = RunnerManifest(
+            id=f"python:{name}",
+            name=name,
+            label={"en_US": agent.name or name},
+            capabilities=Capabilities(
+                streaming=True,
+                tool_calling=True,
+                multimodal_input=True,
+                interrupt=True,
+                self_managed_context=False,
+            ),
+            permissions=Permissions(artifacts=("read",)),
+            context=ContextPolicy(ownership="host_bootstrap", bootstrap="recent_tail"),
+        )
 
-    async def run(self, context: RunContext, host: Host) -> AsyncGenerator[Fact]:
+    async def run(self, context: AgentRunContext, host: HostApi) -> AsyncGenerator[Fact]:
         yield events.ModelRouted("pydantic-ai", self._agent.name or "agent")
-        said = _Said(context.message_id)
+        said = _Said(f"execution-{context.run_id}")
         usage = RunUsage()
-        history = [message for one in context.conversation[:-1] for message in _told(one)]
-        if context.system:
-            history.insert(0, ModelRequest([SystemPromptPart(context.system)]))
-        stream = self._agent.run_stream_events(context.question, message_history=history, usage=usage)
+        before = context.bootstrap.messages if context.bootstrap else ()
+        history = [message for one in before for message in _told(one)]
+        if system := await host.prompt():
+            history.insert(0, ModelRequest([SystemPromptPart(system)]))
+        asked = await _asked(context, host)
+        stream = self._agent.run_stream_events(asked, message_history=history, usage=usage)
         async with stream as happening:
             async for event in happening:
                 if isinstance(event, AgentRunResultEvent):
@@ -60,6 +80,19 @@ class PydanticAiRunner:
                 for fact in said.facts(event):
                     yield fact
         yield events.RunCompleted("stop", Usage(usage.input_tokens, usage.output_tokens))
+
+
+async def _asked(context: AgentRunContext, host: HostApi) -> str | Sequence[UserContent]:
+    """The question, with the images that came with it."""
+    text = context.input.text or ""
+    sent = [one for one in context.input.attachments if (one.mime_type or "").startswith("image/")]
+    if not sent:
+        return text
+    images: list[UserContent] = []
+    for one in sent:
+        data = b"".join([piece async for piece in host.artifacts.open_stream(one.artifact_id)])
+        images.append(BinaryContent(data, media_type=one.mime_type or ""))
+    return [text, *images] if text else images
 
 
 class _Said:
@@ -95,14 +128,15 @@ class _Said:
         return events.ToolCallCompleted(answer.tool_call_id, name, True, elapsed_ms, result)
 
 
-def _told(said: ChatMessage) -> Iterator[ModelMessage]:
+def _told(said: Message) -> Iterator[ModelMessage]:
     """What was said before; the calls of other runs' tools mean nothing to this agent."""
-    if not said.content:
+    text = text_in(said.content)
+    if not text:
         return
     match said.role:
         case "user":
-            yield ModelRequest([UserPromptPart(said.content)])
+            yield ModelRequest([UserPromptPart(text)])
         case "system":
-            yield ModelRequest([SystemPromptPart(said.content)])
+            yield ModelRequest([SystemPromptPart(text)])
         case "assistant":
-            yield ModelResponse([TextPart(said.content)])
+            yield ModelResponse([TextPart(text)])

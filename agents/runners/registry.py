@@ -1,8 +1,8 @@
 """The runners that installed packages bring, by the entry point group `parley.runners`.
 
-Each entry is a `Runner` or a hosted one (`agents.hosting.runner`): an object with `run(context, host)`,
-or a class of such that takes no arguments. One that cannot be loaded or is none is left out and logged
-with its package: it must not stop the start, and `why_not` tells staff.
+Each entry is a `HostedRunner`: an object with a `manifest` and `run(context, host)`, or a class of such
+that takes no arguments. One that cannot be loaded or is none is left out and logged with its package: it
+must not stop the start, and `why_not` tells staff.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from __future__ import annotations
 import inspect
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import structlog
 
-from agents.runners.base import Runner
+from agents.host_protocol.manifest import RunnerManifest
+from agents.host_protocol.runner import HostedRunner
+from agents.host_protocol.runner_id import home_of
 
 log = structlog.get_logger(__name__)
 
@@ -25,9 +27,14 @@ class _NotARunner(Exception):
     """The message says what is wrong with an entry."""
 
 
-def runners() -> dict[str, Runner]:
+def runners() -> dict[str, HostedRunner]:
     """Every runner that could be loaded, by the name of its entry."""
     return dict(_loaded()[0])
+
+
+def faults() -> dict[str, str]:
+    """Why the others were left out, by the name of the entry."""
+    return dict(_loaded()[1])
 
 
 def why_not(name: str) -> str:
@@ -45,8 +52,8 @@ def forget() -> None:
 
 
 @cache
-def _loaded() -> tuple[dict[str, Runner], dict[str, str]]:
-    found: dict[str, Runner] = {}
+def _loaded() -> tuple[dict[str, HostedRunner], dict[str, str]]:
+    found: dict[str, HostedRunner] = {}
     faults: dict[str, str] = {}
     for entry in entry_points(group=GROUP):
         try:
@@ -63,7 +70,7 @@ def _loaded() -> tuple[dict[str, Runner], dict[str, str]]:
     return found, faults
 
 
-def _runner(entry: EntryPoint) -> Runner:
+def _runner(entry: EntryPoint) -> HostedRunner:
     loaded = entry.load()
     made = loaded() if inspect.isclass(loaded) else loaded
     run = getattr(made, "run", None)
@@ -75,4 +82,24 @@ def _runner(entry: EntryPoint) -> Runner:
         inspect.signature(run).bind(None, None)
     except TypeError:
         raise _NotARunner("its run must take context and host") from None
-    return cast("Runner", made)
+    _check_manifest(entry.name, getattr(made, "manifest", None))
+    return cast("HostedRunner", made)
+
+
+def _check_manifest(name: str, manifest: Any) -> None:
+    """Refuse a runner that declares nothing, or another id than that of its entry."""
+    wanted = f"python:{name}"
+    try:
+        home_of(wanted)
+    except ValueError:
+        raise _NotARunner("its name must be letters, digits, dots, - and _: rename the entry") from None
+    if not isinstance(manifest, RunnerManifest):
+        raise _NotARunner(
+            f'it has no manifest: add manifest = RunnerManifest(id="{wanted}", name="{name}", '
+            f'label={{"en_US": "{name}"}}) to it, from agents.host_protocol.manifest '
+            "(docs/write-a-runner.md)"
+        )
+    if manifest.id != wanted:
+        raise _NotARunner(
+            f'the id in its manifest is "{manifest.id}": say id="{wanted}", or name the entry after it'
+        )

@@ -1,29 +1,25 @@
 """The tools of this installation: ours, and those that installed packages bring.
 
-A package adds one by the entry point group `parley.tools`; each entry is a `Tool`. One that cannot be
-loaded, or takes a name that is taken, is left out and logged: it must not stop the start.
+A package adds one by the entry point group `parley.tools`.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from importlib.metadata import entry_points
 
-import structlog
-
-from agents.tools import exercises, web_search
+from agents.tools import web_search
 from agents.tools.base import Tool
-
-log = structlog.get_logger(__name__)
+from agents.tools.exercises import search_tool
+from agents.tools.installed import with_installed
 
 GROUP = "parley.tools"
 RESERVED = ("parley.", "demo.")  # how the names begin of tools that only we make
 _OURS = (
     Tool(
-        name=exercises.NAME,
-        description=exercises.DESCRIPTION,
-        parameters=exercises.SCHEMA,
-        call=exercises.search_exercises,
+        name=search_tool.NAME,
+        description=search_tool.DESCRIPTION,
+        parameters=search_tool.SCHEMA,
+        call=search_tool.search_exercises,
         idempotent=True,
         timeout_s=5.0,
     ),
@@ -50,18 +46,7 @@ def all_tools() -> tuple[Tool, ...]:
 
 @cache
 def _by_name() -> dict[str, Tool]:
-    found = {tool.name: tool for tool in _OURS}
-    for entry in entry_points(group=GROUP):
-        try:
-            tool = entry.load()
-        except Exception:  # somebody else's package
-            log.exception("tool not loaded", entry=entry.name)
-            continue
-        if isinstance(tool, Tool) and tool.name not in found and not tool.name.startswith(RESERVED):
-            found[tool.name] = tool
-        else:
-            log.error("tool left out: it is no Tool, or its name is taken", entry=entry.name)
-    return found
+    return with_installed(_OURS, GROUP, allows=lambda name: not name.startswith(RESERVED))
 
 
 def forget() -> None:

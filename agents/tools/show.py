@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import msgspec
 
-from agents.card_hints import SHOW, fault_of
 from agents.tools.base import Tool, ToolFailure
-from conversations.ui_hints import UiHints
+from conversations.cards.model_hints import SHOW, fault_of
+from conversations.cards.ui_hints import UiHints
 
 
 async def show(hints: dict[str, Any]) -> dict[str, Any]:

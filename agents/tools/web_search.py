@@ -23,8 +23,8 @@ from agents.providers import http
 from agents.providers.redaction import without_key
 from agents.tools.base import ToolFailure
 from agents.tools.exa_results import NoResults, results
-from prompts.secrets import SecretUnreadable
-from prompts.web_search import open_key
+from prompts.endpoints.secrets import SecretUnreadable
+from prompts.endpoints.web_search_key import open_key
 
 log = structlog.get_logger(__name__)
 
@@ -70,12 +70,28 @@ class _Arguments(Struct, frozen=True, forbid_unknown_fields=True):
     top_k: Annotated[int, Meta(ge=1, le=10)] = 5
 
 
+class _Asked(Struct, frozen=True):
+    """What Exa is asked; `kept` has it fetch no page for the purpose."""
+
+    query: str
+    top_k: int
+    kept: bool
+
+
 async def search_web(arguments: dict[str, Any]) -> dict[str, Any]:
     """`{query, top_k}` to `{provider, total, results}`.
 
     Raises ToolFailure with `invalid_arguments` or a code of `_FAILURES`.
     """
-    asked = _asked(arguments)
+    return await _found(_asked(arguments, kept=False))
+
+
+async def search_kept(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The same, of the pages as Exa keeps them: none is fetched for the purpose."""
+    return await _found(_asked(arguments, kept=True))
+
+
+async def _found(asked: _Asked) -> dict[str, Any]:
     key = await _key()
     place = _place(asked)
     found = await _remembered(place)
@@ -85,15 +101,15 @@ async def search_web(arguments: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _asked(arguments: dict[str, Any]) -> _Arguments:
+def _asked(arguments: dict[str, Any], *, kept: bool) -> _Asked:
     try:
-        asked = msgspec.convert(arguments, _Arguments)
+        given = msgspec.convert(arguments, _Arguments)
     except msgspec.ValidationError as problem:
         raise ToolFailure("invalid_arguments", f"The arguments are not valid: {problem}.") from None
-    query = " ".join(asked.query[:LONGEST_QUERY].split())
+    query = " ".join(given.query[:LONGEST_QUERY].split())
     if not query:
         raise _failure("query_required")
-    return msgspec.structs.replace(asked, query=query)
+    return _Asked(query, given.top_k, kept)
 
 
 async def has_key() -> bool:
@@ -117,7 +133,7 @@ async def _key() -> str:
     return key
 
 
-async def _search(asked: _Arguments, key: str) -> dict[str, Any]:
+async def _search(asked: _Asked, key: str) -> dict[str, Any]:
     try:
         async with asyncio.timeout(TIMEOUT_S):
             status, body = await _post(asked, key)
@@ -136,9 +152,10 @@ async def _search(asked: _Arguments, key: str) -> dict[str, Any]:
     return {"total": len(found), "results": found}
 
 
-async def _post(asked: _Arguments, key: str) -> tuple[int, bytes]:
+async def _post(asked: _Asked, key: str) -> tuple[int, bytes]:
     """Status and body; no redirect is followed, which would carry the key elsewhere."""
-    wanted = {"numResults": asked.top_k, "type": "auto", "contents": {"text": True}}
+    contents: dict[str, Any] = {"text": True} | ({"maxAgeHours": -1} if asked.kept else {})
+    wanted = {"numResults": asked.top_k, "type": "auto", "contents": contents}
     async with http.client().post(
         f"{settings.EXA_BASE_URL.rstrip('/')}/search",
         data=msgspec.json.encode({"query": asked.query} | wanted),
@@ -164,10 +181,10 @@ def _failure(code: str) -> ToolFailure:
     return ToolFailure(code, _FAILURES[code])
 
 
-def _place(asked: _Arguments) -> str:
+def _place(asked: _Asked) -> str:
     """Where an answer is kept: by top_k and the lower-cased query, in a form that any cache takes."""
     digest = hashlib.sha256(asked.query.lower().encode("utf-8", "replace")).hexdigest()
-    return f"{NAME}:{asked.top_k}:{digest}"
+    return f"{NAME}:{'kept:' if asked.kept else ''}{asked.top_k}:{digest}"
 
 
 async def _remembered(place: str) -> dict[str, Any] | None:

@@ -1,6 +1,5 @@
-"""Who changed what: one append-only table that every room may write to.
+"""The audit log: one append-only table for all apps.
 
-`watch` a model and each of its saves and deletions is recorded with what was before and after; what
-is no save of a row (an activation, a key that was rotated, a conversation that was read) is told with
-`record`.
+`watch` a model to record each of its saves and deletions with the values before and after. Use
+`record` for other actions (an activation, the rotation of a key, reading a conversation).
 """

@@ -1,7 +1,6 @@
-"""The audit log in admin: found by who, what, when and which thing; nobody edits it.
+"""Admin of the audit log: read-only, with search by actor, action, time and object.
 
-An account sees the entries about things that it may see at all, so a right that it lacks is not
-made good for here.
+An account sees only entries about objects that it may view, so the log does not bypass permissions.
 """
 
 from __future__ import annotations
@@ -20,13 +19,14 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import mark_safe
 
 from config.audit.models import AuditEntry
-from config.listing import LargeList, ModelAdmin
+from config.staff.lists import LargeList, ModelAdmin
+from config.staff.staff_pages import ReadOnly
 
 _LONGEST_IN_LIST = 160
 
 
 class KindFilter(SimpleListFilter):
-    """Prompts, endpoints, accounts, …: the kinds that there are, and that the account may see."""
+    """A filter by the kinds of objects that the account may view."""
 
     title = "kind of object"
     parameter_name = "kind"
@@ -39,7 +39,7 @@ class KindFilter(SimpleListFilter):
 
 
 class ActionFilter(SimpleListFilter):
-    """What was done, by its first word."""
+    """A filter by the first word of the action."""
 
     title = "action"
     parameter_name = "did"
@@ -56,15 +56,15 @@ class ActionFilter(SimpleListFilter):
 
 
 @admin.register(AuditEntry)
-class AuditEntryAdmin(LargeList, ModelAdmin):
-    """Who changed what, the newest first."""
+class AuditEntryAdmin(ReadOnly, LargeList, ModelAdmin):
+    """The list of entries, newest first."""
 
     list_display = ("moment", "actor_name", "action", "kind", "shown_object", "shown_changes")
     list_filter: ClassVar = [KindFilter, ActionFilter, "at"]
     found_by = ("actor_name", "object_id", "request_id")
     looked_through = ("object_name",)
     search_help_text = (
-        "Who (the whole user name), an object's id, a request id, or part of a newer object's name"
+        "A whole user name, an object's id, a request id, or a part of a newer object's name"
     )
     ordering = ("-id",)
     sortable_by = ("moment",)
@@ -76,15 +76,6 @@ class AuditEntryAdmin(LargeList, ModelAdmin):
         if request.user.is_superuser:
             return found
         return found.filter(object_type__in=_visible(request))
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: AuditEntry | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: AuditEntry | None = None) -> bool:
-        return False
 
     @admin.display(description="When", ordering="id")
     def moment(self, entry: AuditEntry) -> str:
@@ -104,8 +95,8 @@ class AuditEntryAdmin(LargeList, ModelAdmin):
     @admin.display(description="Changes")
     def shown_changes(self, entry: AuditEntry) -> str:
         names = list(dict.fromkeys([*entry.before, *entry.after]))
-        said = "; ".join(_line(name, entry) for name in names)
-        return said if len(said) <= _LONGEST_IN_LIST else f"{said[:_LONGEST_IN_LIST]}…"
+        text = "; ".join(_line(name, entry) for name in names)
+        return text if len(text) <= _LONGEST_IN_LIST else f"{text[:_LONGEST_IN_LIST]}…"
 
     @admin.display(description="Before and after")
     def shown_difference(self, entry: AuditEntry) -> str:
@@ -141,7 +132,7 @@ def _text(facts: dict[str, Any], name: str) -> str:
 
 
 def _visible(request: HttpRequest) -> set[str]:
-    """The kinds of things that this account may see."""
+    """Return the kinds of objects that this account may view."""
     return {
         model._meta.label_lower
         for model in apps.get_models()

@@ -1,4 +1,4 @@
-"""The rows of the audit log. The database refuses to change or delete one (migration 0001)."""
+"""The rows of the audit log; the database refuses to change or delete them (migration 0001)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from django.db.models.functions import Now
 
 
 class AuditEntry(models.Model):
-    """Somebody did something to a thing; `before` and `after` hold only what differs, no secret.
+    """An action of an actor on an object; `before` and `after` contain only changes and no secrets.
 
-    The actor's name stays when the account is deleted; only the reference to it goes.
+    The actor's name stays when the account is deleted; the reference becomes null.
     """
 
     at = models.DateTimeField(db_default=Now(), editable=False)

@@ -1,7 +1,7 @@
-"""Write the audit log: who acts, what is watched, and what of it may be told.
+"""Writing of audit entries, and the current actor.
 
-The actor is whoever `acting_as` names: the middleware names the one who is signed in, an action its
-`by`. An entry is written in the transaction of the change, so neither is there without the other.
+The middleware sets the actor to the signed-in account with `acting_in`; actions pass `by`. An entry is
+written in the transaction of its change, so neither exists without the other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _acting: ContextVar[Any] = ContextVar("acting", default=None)
 
 @contextmanager
 def acting_as(user: Any) -> Iterator[None]:
-    """Whatever is recorded inside was done by this account, or (None) by Parley itself."""
+    """Set the actor of entries inside the block: an account, or None for Parley itself."""
     before = _acting.set(user)
     try:
         yield
@@ -35,7 +35,7 @@ def acting_as(user: Any) -> Iterator[None]:
 
 @contextmanager
 def acting_in(request: Any) -> Iterator[None]:
-    """The same for a request, whose account is looked up only if something is recorded."""
+    """Set the actor to the account of a request, which is looked up only if needed."""
     with acting_as(lambda: getattr(request, "user", None)):
         yield
 
@@ -49,8 +49,8 @@ def record(
     after: Mapping[str, Any] | None = None,
     name: str = "",
 ) -> None:
-    """Say that `by` (else whoever acts) did this to the thing; values are cut, never a secret's text."""
-    actor = by if by is not None else actor_now()
+    """Record an action of `by`, or else of the current actor; long values are cut."""
+    actor = by if by is not None else current_actor()
     AuditEntry.objects.create(
         actor=actor,
         actor_name=actor.get_username()[:150] if actor else NOBODY,
@@ -58,19 +58,19 @@ def record(
         object_type=thing._meta.label_lower,
         object_id=str(thing.pk)[:64],
         object_name=(name or str(thing))[:200],
-        before=told(before or {}),
-        after=told(after or {}),
+        before=to_json(before or {}),
+        after=to_json(after or {}),
         request_id=str(structlog.contextvars.get_contextvars().get("request_id", ""))[:128],
     )
 
 
-def told(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts as JSON that a page can show."""
-    return {name: plain(value) for name, value in facts.items()}
+def to_json(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts as JSON for a page."""
+    return {name: to_json_value(value) for name, value in facts.items()}
 
 
-def plain(value: Any) -> Any:
-    """A value as JSON, long texts cut."""
+def to_json_value(value: Any) -> Any:
+    """Return a value as JSON, with long texts cut."""
     match value:
         case None | bool() | int() | float():
             return value
@@ -81,9 +81,9 @@ def plain(value: Any) -> Any:
         case uuid.UUID() | models.Model():
             return str(value)
         case list() | tuple():
-            return [plain(item) for item in value[:100]]
+            return [to_json_value(item) for item in value[:100]]
         case dict():
-            return {str(name): plain(item) for name, item in list(value.items())[:100]}
+            return {str(name): to_json_value(item) for name, item in list(value.items())[:100]}
     return _cut(str(value))
 
 
@@ -94,8 +94,8 @@ def _cut(text: str) -> str:
     return f"{text[:LONGEST_VALUE]}… ({len(text)} characters)"
 
 
-def actor_now() -> Any:
-    """The account that acts; None for Parley itself and for whoever has not signed in."""
+def current_actor() -> Any:
+    """Return the account that acts; None for Parley itself and for anonymous visitors."""
     found = _acting.get()
     actor = found() if callable(found) else found
     return actor if actor is not None and actor.is_authenticated else None

@@ -1,1 +1,1 @@
-"""Who is calling: users, long-lived API tokens and bearer authentication (specs/text-run.md §6)."""
+"""Users, long-lived API tokens and bearer authentication (specs/text-run.md §6)."""

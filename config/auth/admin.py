@@ -1,7 +1,7 @@
-"""Accounts and API tokens in admin.
+"""Admin of accounts and API tokens.
 
-A token's text appears once, in the message after it was made. That message travels in a cookie of
-the browser that asked; the text is never in the database, the admin log or a server log.
+The text of a token appears once, in the message after its creation. That message travels in a cookie
+of the browser; the text is never in the database, the admin log or a server log.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from config.auth.bearer import create_api_token, revoke
 from config.auth.models import ApiToken, Scope, User, default_scopes
-from config.finding import MOST, users_named
-from config.listing import LargeList, ModelAdmin
+from config.staff.lists import LargeList, ModelAdmin
+from config.staff.user_search import LIMIT, find_users
 
 admin.site.unregister(Group)
 
 
 @admin.register(Group)
 class GroupAdmin(DjangoGroupAdmin, ModelAdmin):
-    """Groups in unfold's clothes."""
+    """Groups, in the style of unfold."""
 
 
 @admin.register(User)
 class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]
-    """Accounts; those of an identity provider are made by their first request, not here."""
+    """Accounts; those of an identity provider are created by their first request, not here."""
 
     form = UserChangeForm
     add_form = UserCreationForm
@@ -45,7 +45,7 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]
     list_display = ("username", "email", "is_active", "is_staff", "is_guest", "issuer", "last_login")
     list_filter = ("is_active", "is_staff", "is_guest", "groups")
     search_fields = ("username", "email", "issuer", "subject")
-    search_help_text = "How the name or the address begins, an id, or the whole subject of an identity"
+    search_help_text = "The beginning of a name or an address, an id, or an identity's whole subject"
     sortable_by = ("username",)
     paginator = InfinitePaginator
     show_full_result_count = False
@@ -58,15 +58,15 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[User], search_term: str
     ) -> tuple[QuerySet[User], bool]:
-        """By what has an index; see `finding`."""
+        """Search by indexed values; see `config.staff.user_search`."""
         term = search_term.replace("\x00", "").strip()[:500]
         if not term:
             return queryset, False
-        identities = User.objects.filter(subject=term).values_list("pk", flat=True)[:MOST]
-        return queryset.filter(pk__in=[*users_named(term), *identities]), False
+        identities = User.objects.filter(subject=term).values_list("pk", flat=True)[:LIMIT]
+        return queryset.filter(pk__in=[*find_users(term), *identities]), False
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
-        """Only a superuser makes a superuser, or gives rights beside the roles."""
+        """Allow only superusers to create superusers or to grant permissions besides roles."""
         found = tuple(super().get_readonly_fields(request, obj))
         return found if request.user.is_superuser else (*found, "is_superuser", "user_permissions")
 
@@ -78,18 +78,18 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]
 
 
 class ApiTokenForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A token to be made: one that has expired already would be refused at once."""
+    """A new token; its expiry must be in the future."""
 
     def clean_expires_at(self) -> Any:
         moment = self.cleaned_data["expires_at"]
         if moment is not None and moment <= timezone.now():
-            raise forms.ValidationError("Enter a moment to come, or nothing for a token without end.")
+            raise forms.ValidationError("Enter a future time, or nothing for a token without expiry.")
         return moment
 
 
 @admin.register(ApiToken)
 class ApiTokenAdmin(LargeList, ModelAdmin):
-    """Make API tokens, see when they were used, revoke them."""
+    """Pages to create API tokens, see their last use and revoke them."""
 
     form = ApiTokenForm
     fields = ("user", "name", "scopes", "expires_at")
@@ -100,7 +100,7 @@ class ApiTokenAdmin(LargeList, ModelAdmin):
     found_by = ("prefix",)
     looked_through = ("name",)
     owned_by = "user"
-    search_help_text = "A token's first characters, part of its name, or how its user's name begins"
+    search_help_text = "The beginning of a token or of its user's name, or a part of its name"
     ordering = ("-id",)
     sortable_by = ()
     actions: ClassVar = ["revoke_tokens"]
@@ -111,7 +111,7 @@ class ApiTokenAdmin(LargeList, ModelAdmin):
         return ("name", "user", "shown_prefix", "shown_scopes", *_MOMENTS)
 
     def get_readonly_fields(self, request: HttpRequest, obj: ApiToken | None = None) -> tuple[str, ...]:
-        """Of a token that exists only the name may change: whoever holds it counts on the rest."""
+        """Allow only the name of an existing token to change: its clients rely on the rest."""
         return () if obj is None else ("user", "shown_prefix", "shown_scopes", *_MOMENTS)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
@@ -131,7 +131,7 @@ class ApiTokenAdmin(LargeList, ModelAdmin):
     def formfield_for_foreignkey(
         self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any
     ) -> Any:
-        """Only a superuser may make a token that acts as somebody else."""
+        """Allow only superusers to create tokens of other accounts."""
         if not request.user.is_superuser:
             kwargs["queryset"] = User.objects.filter(username=request.user.get_username())
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
@@ -140,8 +140,8 @@ class ApiTokenAdmin(LargeList, ModelAdmin):
         if change:
             super().save_model(request, obj, form, change)
             return
-        made, text = create_api_token(obj.user, obj.name, scopes=obj.scopes, expires_at=obj.expires_at)
-        obj.pk, obj.prefix = made.pk, made.prefix
+        token, text = create_api_token(obj.user, obj.name, scopes=obj.scopes, expires_at=obj.expires_at)
+        obj.pk, obj.prefix = token.pk, token.prefix
         self.message_user(request, _shown_once(text), messages.WARNING)
 
     @admin.display(description="token", ordering="prefix")
@@ -164,11 +164,11 @@ class ApiTokenAdmin(LargeList, ModelAdmin):
         for token in live:
             revoke(token)
             self.log_change(request, token, "Revoked.")
-        self.message_user(request, "Revoked. They are refused from now on.", messages.SUCCESS)
+        self.message_user(request, "The tokens are revoked and refused from now on.", messages.SUCCESS)
 
 
 def _may_touch(request: HttpRequest, account: User | None) -> bool:
-    """A superuser's account, whose password opens everything, is for superusers."""
+    """Allow only superusers to change a superuser's account, whose password opens everything."""
     return account is None or not account.is_superuser or bool(request.user.is_superuser)
 
 
@@ -176,4 +176,4 @@ _MOMENTS = ("created_at", "expires_at", "last_used_at", "revoked_at")
 
 
 def _shown_once(text: str) -> str:
-    return format_html("Copy the token now, it is not shown again: <code>{}</code>", text)
+    return format_html("Copy the token now. It is not shown again: <code>{}</code>", text)

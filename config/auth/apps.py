@@ -10,12 +10,12 @@ class AccountsConfig(AppConfig):
     def ready(self) -> None:
         from django.contrib.auth.models import Group
 
-        from config.audit.watching import watch
+        from config.audit.watched_models import watch
         from config.auth.models import ApiToken, User
-        from config.auth.roles import keep_roles_of
+        from config.auth.roles import sync_roles_of
         from config.auth.sign_ins import watch_sign_ins
 
-        post_migrate.connect(keep_roles_of, dispatch_uid="roles")
+        post_migrate.connect(sync_roles_of, dispatch_uid="roles")
         watch(
             User,
             ignored=("last_login", "date_joined", "namespace", "named_by_id"),

@@ -1,9 +1,9 @@
-"""Who sent this request: an Authorization header in, a Caller out, in one SQL statement.
+"""Bearer authentication: from an Authorization header to a `Caller`, in one SQL statement.
 
-Every API request and socket passes here, so there is no ORM, no thread hop and no cache: a token
-revoked or a user switched off a moment ago is refused now (only the keys of an identity provider
-are kept for a while, see `jwks`). `authenticate` is for coroutines,
-`authenticate_sync` for DRF; what they ask the database and how they judge it is the same.
+Every API request and socket passes here, so there is no ORM, no thread switch and no cache: a revoked
+token or a deactivated user is refused at once (only the keys of an identity provider are cached, see
+`jwks`). `authenticate` is for coroutines and `authenticate_sync` for DRF; both use the same
+statements and rules.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from django.conf import settings
 from django.db import connection as django_connection
 from django.utils import timezone
 
-from config import database
+from config import sql
 from config.audit.recording import record
-from config.auth import claims, jwks
+from config.auth import jwks, jwt_claims
 from config.auth.models import ApiToken, Scope, User, default_scopes
 from config.errors import Forbidden, Unauthorized, Unavailable
 
 API_TOKEN_PREFIX: Final = "parley_"
 LONGEST_TOKEN: Final = 8 * 1024
-_EPOCH: Final = 16  # characters of the digest of the password's hash, which itself is salted
+_EPOCH: Final = 16  # characters of the digest of the salted password hash
 _EVERY_SCOPE: Final = frozenset(Scope.values)
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The account behind a request, and what its token may be used for.
+    """The account of a request, and the scopes of its token.
 
-    `namespace` and `named_by_id` are what `conversations.naming` makes the ids of threads of.
+    `conversations.threads.names` derives the ids of threads from `namespace` and `named_by_id`.
     """
 
     user_id: UUID
@@ -62,7 +62,7 @@ def require_not_guest(caller: Caller) -> None:
 
 
 def require_staff(caller: Caller) -> None:
-    """Raise Forbidden unless a staff account is calling, with a token that may administer."""
+    """Raise Forbidden unless the caller is staff and the token has the admin scope."""
     require_not_guest(caller)
     if not caller.is_staff:
         raise Forbidden("Only staff may do that.")
@@ -70,25 +70,24 @@ def require_staff(caller: Caller) -> None:
 
 
 async def authenticate(header: str | None) -> Caller:
-    """The caller that an Authorization header proves; raises Unauthorized."""
-    token = _bearer(header)
-    if not token.startswith(API_TOKEN_PREFIX) and (keys := claims.keys_to_wait_for(token)) is not None:
-        await jwks.arrived(keys)
-    lookup = _lookup(token)
-    async with database.connection() as held:
-        for _ in range(lookup.tries):
-            row = await (await held.execute(lookup.sql, lookup.parameters)).fetchone()
-            if row is not None:
-                break
+    """Return the caller of an Authorization header; raise Unauthorized."""
+    token = _parse_bearer(header)
+    if not token.startswith(API_TOKEN_PREFIX) and (keys := jwt_claims.pending_keys(token)) is not None:
+        await jwks.wait_for(keys)
+    lookup = _make_lookup(token)
+    for _ in range(lookup.tries):
+        row = await sql.one(lookup.sql, lookup.parameters)
+        if row is not None:
+            break
     return lookup.judge(row and _Account(*row))
 
 
 def authenticate_sync(header: str | None) -> Caller:
-    """`authenticate`, for code that is not async."""
-    token = _bearer(header)
-    if not token.startswith(API_TOKEN_PREFIX) and (keys := claims.keys_to_wait_for(token)) is not None:
-        jwks.arrived_sync(keys)
-    lookup = _lookup(token)
+    """Do the same as `authenticate`, for synchronous code."""
+    token = _parse_bearer(header)
+    if not token.startswith(API_TOKEN_PREFIX) and (keys := jwt_claims.pending_keys(token)) is not None:
+        jwks.wait_for_sync(keys)
+    lookup = _make_lookup(token)
     with django_connection.cursor() as cursor:
         for _ in range(lookup.tries):
             cursor.execute(lookup.sql, lookup.parameters)
@@ -101,15 +100,15 @@ def authenticate_sync(header: str | None) -> Caller:
 def issue_token(
     user: User, *, scopes: Iterable[str] | None = None, lifetime_s: int | None = None
 ) -> tuple[str, int]:
-    """A JWT for this user, and the seconds it lives. It ends early with the user and the password."""
+    """Return a JWT for this user and its lifetime; deactivation or a new password ends it early."""
     epoch = hashlib.sha256(user.password.encode()).hexdigest()[:_EPOCH]
-    return claims.issue(str(user.pk), epoch=epoch, scopes=scopes, lifetime_s=lifetime_s)
+    return jwt_claims.issue(str(user.pk), epoch=epoch, scopes=scopes, lifetime_s=lifetime_s)
 
 
 def create_api_token(
     user: User, name: str, *, scopes: Iterable[str] | None = None, expires_at: datetime | None = None
 ) -> tuple[ApiToken, str]:
-    """A long-lived token and its text, which is nowhere else and cannot be had again."""
+    """Create a long-lived token; return it and its text, which is not stored."""
     text = API_TOKEN_PREFIX + secrets.token_urlsafe(32)
     token = ApiToken.objects.create(
         user=user,
@@ -123,14 +122,14 @@ def create_api_token(
 
 
 def revoke(token: ApiToken) -> None:
-    """Refuse this token from the next request on; revoking again keeps the first time."""
+    """Refuse this token from the next request on; a repetition keeps the first time."""
     if ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now()):
         record("revoked", token)
     token.refresh_from_db(fields=["revoked_at"])
 
 
 class _Account(NamedTuple):
-    """The row that every lookup below answers with."""
+    """The row of every lookup."""
 
     user_id: UUID
     is_active: bool
@@ -145,7 +144,7 @@ class _Account(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Lookup:
-    """One question to the database, and the caller that its answer means."""
+    """A statement, and the function that derives the caller from its row."""
 
     sql: str
     parameters: dict[str, Any]
@@ -153,14 +152,14 @@ class _Lookup:
     tries: int = 1
 
 
-# A token without an epoch is none of `issue_token`, but of a program that has JWT_SECRET.
+# A token without an epoch was not made by `issue_token`, but by a program that has JWT_SECRET.
 _LOCAL_USER: Final = """
 SELECT id, is_active, is_staff, is_guest, namespace, named_by_id, NULL, coalesce(
     left(encode(sha256(convert_to(password, 'UTF8')), 'hex'), %(length)s) <> %(epoch)s::text, false)
 FROM accounts_user WHERE id = %(id)s
 """
 
-# Nobody waits for last_used_at: a row that another request is just stamping is skipped.
+# last_used_at must not cause waiting: a row that another request is updating is skipped.
 _API_TOKEN: Final = """
 WITH stamped AS (
     UPDATE accounts_apitoken SET last_used_at = now()
@@ -179,8 +178,8 @@ FROM accounts_apitoken token JOIN accounts_user account ON account.id = token.us
 WHERE token.digest = %(digest)s
 """
 
-# An identity is stored when it is first seen, and a guest who has signed up since stops being one.
-# Of two first sights at once one inserts; the other waits, gets no row, and finds it at the second try.
+# The first request of an identity stores it, and a guest who has signed up is no longer a guest.
+# Of two concurrent first requests one inserts; the other waits, gets no row and finds it on a retry.
 _IDENTITY: Final = """
 WITH known AS (
     SELECT id, is_active, is_staff, is_guest, namespace, named_by_id FROM accounts_user
@@ -202,13 +201,13 @@ UNION ALL SELECT id, is_active, is_staff, is_guest, namespace, named_by_id FROM 
 """
 
 
-def _lookup(token: str) -> _Lookup:
+def _make_lookup(token: str) -> _Lookup:
     if token.startswith(API_TOKEN_PREFIX):
         return _Lookup(_API_TOKEN, {"digest": _digest(token)}, _token_caller)
-    found = claims.verify(token)
+    found = jwt_claims.verify(token)
     if found.issuer == settings.JWT_LOCAL_ISSUER:
         judge = functools.partial(_local_caller, scopes=found.scopes)
-        local = {"id": _local_id(found.subject), "epoch": found.epoch, "length": _EPOCH}
+        local = {"id": _parse_local_id(found.subject), "epoch": found.epoch, "length": _EPOCH}
         return _Lookup(_LOCAL_USER, local, judge)
     _refuse_guest(found.is_guest)
     parameters = {
@@ -220,7 +219,7 @@ def _lookup(token: str) -> _Lookup:
     return _Lookup(_IDENTITY, parameters, _identity_caller, tries=2)
 
 
-def _bearer(header: str | None) -> str:
+def _parse_bearer(header: str | None) -> str:
     match (header or "").split():
         case []:
             raise Unauthorized(code="token_missing")
@@ -237,7 +236,7 @@ def _digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def _local_id(subject: str) -> UUID:
+def _parse_local_id(subject: str) -> UUID:
     try:
         return UUID(subject)
     except ValueError:
@@ -245,7 +244,7 @@ def _local_id(subject: str) -> UUID:
 
 
 def _username(issuer: str, subject: str) -> str:
-    """Unique like the pair it stands for, and readable enough for a list."""
+    """Return a user name that is as unique as the identity."""
     return "user-" + hashlib.sha256(f"{issuer}\0{subject}".encode()).hexdigest()[:32]
 
 
@@ -256,7 +255,7 @@ def _token_caller(account: _Account | None) -> Caller:
         raise Unauthorized("The API token was revoked: ask staff for a new one.", code="invalid_token")
     if account.is_expired:
         raise Unauthorized("The API token has expired: ask staff for a new one.", code="token_expired")
-    return _caller(account, frozenset(account.scopes or ()))
+    return _make_caller(account, frozenset(account.scopes or ()))
 
 
 def _local_caller(account: _Account | None, scopes: frozenset[str] | None) -> Caller:
@@ -264,16 +263,16 @@ def _local_caller(account: _Account | None, scopes: frozenset[str] | None) -> Ca
         raise Unauthorized("The token's user is gone: sign in again.", code="invalid_token")
     if account.is_revoked:
         raise Unauthorized("The password was changed: sign in again.", code="invalid_token")
-    return _caller(account, _EVERY_SCOPE if scopes is None else _EVERY_SCOPE & scopes)
+    return _make_caller(account, _EVERY_SCOPE if scopes is None else _EVERY_SCOPE & scopes)
 
 
 def _identity_caller(account: _Account | None) -> Caller:
     if account is None:  # deleted between the tries, or a local user has taken the username
-        raise Unavailable("The account could not be made: try again.", retry_after=1)
-    return _caller(account, _EVERY_SCOPE)
+        raise Unavailable("The account could not be created: try again.", retry_after=1)
+    return _make_caller(account, _EVERY_SCOPE)
 
 
-def _caller(account: _Account, scopes: frozenset[str]) -> Caller:
+def _make_caller(account: _Account, scopes: frozenset[str]) -> Caller:
     if not account.is_active:
         raise Unauthorized("This account is switched off: ask staff.", code="unauthorized")
     _refuse_guest(account.is_guest)

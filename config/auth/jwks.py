@@ -1,9 +1,9 @@
-"""The identity provider's key set: fetched when it is needed, kept for a quarter of an hour.
+"""The key set of the identity provider: fetched on demand and cached for a quarter of an hour.
 
-Fetching happens on a thread of its own, one at a time for the whole process, so no event loop waits
-for it; a request waits only when it cannot be judged otherwise. An unknown `kid` fetches anew, but
-never sooner than COOLDOWN_S after the last try, so that invented names cannot hammer the provider.
-While the provider is away the keys that are held serve on, for a day.
+One operating-system thread at a time fetches, so no event loop waits for it; a request waits only if
+its key is missing or too old. An unknown `kid` causes another fetch, at least COOLDOWN_S after the
+last one, so that invented ids cannot flood the provider. During an outage of the provider the cached
+keys are used for a day.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from config.auth.public_keys import KeySet, PublicKey, parse_set
 log = structlog.get_logger(__name__)
 
 FRESH_S: Final = 900.0
-AHEAD_S: Final = 720.0  # from this age on they are fetched while the old ones still serve
+AHEAD_S: Final = 720.0  # from this age on new keys are fetched while the old ones are used
 STALE_S: Final = 86_400.0
 COOLDOWN_S = 10.0
 FETCH_S: Final = 3.0
 _WAIT_S: Final = FETCH_S + 1
 _LARGEST: Final = 1024 * 1024
 
-Arrival = Future[None]
+Fetch = Future[None]
 
 
 class Jwks:
-    """The key set at one address."""
+    """The key set of one address."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -44,17 +44,17 @@ class Jwks:
         self._fetched_at = float("-inf")
         self._tried_at = float("-inf")
         self._failed = False
-        self._fetching: Arrival | None = None
+        self._fetching: Fetch | None = None
         self._lock = threading.Lock()
 
     def find(self, algorithm: str, kid: str | None) -> PublicKey | None:
-        """The key among those that are held; asks nobody."""
+        """Return the key from the cache, or None."""
         if monotonic() - self._fetched_at > STALE_S:
             return None
         return self._keys.find(algorithm, kid)
 
-    def wanted(self, algorithm: str, kid: str | None) -> Arrival | None:
-        """The fetch to wait for before `find`; None when what is held has to do."""
+    def request(self, algorithm: str, kid: str | None) -> Fetch | None:
+        """Return the fetch to wait for before `find`, or None if the cache must suffice."""
         age = monotonic() - self._fetched_at
         if self.find(algorithm, kid) is None:
             return self._fetch()
@@ -64,8 +64,8 @@ class Jwks:
             self._fetch()
         return None
 
-    def _fetch(self) -> Arrival | None:
-        """The fetch that is going on, or a new one; None when the last try was a moment ago."""
+    def _fetch(self) -> Fetch | None:
+        """Return the running fetch or a new one; None during the cooldown after the last one."""
         with self._lock:
             if self._fetching is None and monotonic() - self._tried_at >= COOLDOWN_S:
                 self._tried_at = monotonic()
@@ -81,7 +81,7 @@ class Jwks:
             async with asyncio.timeout(FETCH_S):
                 self._keys = parse_set(json.loads(await _download(self._url)))
             self._fetched_at, self._failed = monotonic(), False
-        except Exception as error:  # away, slow or talking nonsense: the keys we hold serve on
+        except Exception as error:  # after any failure the cached keys are used
             self._failed = True
             log.warning("fetching the JWKS failed", error=type(error).__name__)
         finally:
@@ -104,22 +104,22 @@ async def _download(url: str) -> bytes:
     return bytes(body)
 
 
-async def arrived(arrival: Arrival) -> None:
-    """Wait for a fetch, however it ends, for a few seconds at most."""
+async def wait_for(arrival: Fetch) -> None:
+    """Wait for the end of a fetch, for a few seconds at most."""
     with suppress(TimeoutError):
         async with asyncio.timeout(_WAIT_S):
             await asyncio.shield(asyncio.wrap_future(arrival))
 
 
-def arrived_sync(arrival: Arrival) -> None:
-    """`arrived`, for code that is not async."""
+def wait_for_sync(arrival: Fetch) -> None:
+    """`wait_for`, for code that is not async."""
     with suppress(FetchTimeout):
         arrival.result(_WAIT_S)
 
 
-_held: Final[dict[str, Jwks]] = {}
+_key_sets: Final[dict[str, Jwks]] = {}
 
 
-def at(url: str) -> Jwks:
-    """The key set at this address, one for the whole process."""
-    return _held.setdefault(url, Jwks(url))
+def get_key_set(url: str) -> Jwks:
+    """Return the key set of this address, one per process."""
+    return _key_sets.setdefault(url, Jwks(url))

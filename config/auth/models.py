@@ -1,7 +1,7 @@
 """Users and API tokens.
 
-A user is local (made in admin, has a password) or comes from an identity provider, and is then
-known by (issuer, subject). A token's text is shown once; only its SHA-256 is kept.
+A user is local (created in admin, with a password) or belongs to an identity provider and is
+identified by (issuer, subject). A token's text is shown once; only its SHA-256 is stored.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class User(AbstractUser):
 
 
 class Scope(models.TextChoices):
-    """What a token may be used for."""
+    """The permitted use of a token."""
 
     RUN = "run", "Start, read and cancel runs"
     READ = "read", "Read runs and history"

@@ -1,13 +1,12 @@
-"""Whether an account has one of Django's permissions, asked by coroutines in one statement."""
+"""Checks of Django's permissions for coroutines, in one statement."""
 
 from __future__ import annotations
 
 from typing import Final
 from uuid import UUID
 
-from config import database
-from config.auth.bearer import Caller, require_not_guest
-from config.errors import Forbidden
+from config import sql
+from config.auth.bearer import Caller
 
 _HAS: Final = """
 SELECT EXISTS (SELECT FROM accounts_user account WHERE account.id = %(user)s AND account.is_active
@@ -24,16 +23,11 @@ SELECT EXISTS (SELECT FROM accounts_user account WHERE account.id = %(user)s AND
 
 
 async def has_permission(user_id: UUID, permission: str) -> bool:
-    """Whether the account is active and has `app.codename`, itself, by a group or as superuser."""
+    """Return whether the account is active and has `app.codename` (own, by group or as superuser)."""
     app, _, codename = permission.partition(".")
-    async with database.connection() as held:
-        cursor = await held.execute(_HAS, {"user": user_id, "app": app, "codename": codename})
-        return bool(await cursor.fetchone() == (True,))
+    return bool(await sql.one(_HAS, {"user": user_id, "app": app, "codename": codename}) == (True,))
 
 
-async def require_permission(caller: Caller, permission: str) -> None:
-    """Raise Forbidden unless the account has the permission and its token may administer."""
-    require_not_guest(caller)
-    if not await has_permission(caller.user_id, permission):
-        raise Forbidden(f"This account lacks the permission {permission}: ask an owner for it.")
-    caller.require("admin")
+async def is_staff_with(caller: Caller, permission: str) -> bool:
+    """Return whether the caller is a staff account with the permission."""
+    return not caller.is_guest and caller.is_staff and await has_permission(caller.user_id, permission)

@@ -1,7 +1,7 @@
-"""Public keys as identity providers publish them: JWKs and sets of them (RFC 7517).
+"""Public keys of identity providers: JWKs and JWK sets (RFC 7517).
 
-A key says by its type, curve and `alg` which algorithms it may verify; nothing in a token can make
-it serve another one. Private and symmetric keys are never taken, so no secret can come this way.
+The type, curve and `alg` of a key determine which algorithms it may verify; a token cannot change
+that. Private and symmetric keys are refused.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ _EC: Final = {"P-256": "ES256", "P-384": "ES384"}
 _RSA: Final = ("RS256", "RS384", "RS512")
 ALGORITHMS: Final = (*_EC.values(), *_RSA)
 _PRIVATE: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
-_RSA_BITS: Final = range(2048, 8193)  # shorter is weak; longer would cost whoever must verify
+_RSA_BITS: Final = range(2048, 8193)  # shorter keys are weak, and longer ones are slow to verify
 _MOST: Final = 100
 
 
-class Unfit(ValueError):
-    """This is no key that tokens could be verified with; the text says why, without the key."""
+class InvalidKey(ValueError):
+    """The key cannot verify tokens; the text is the reason, without the key."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """A key, its name in the set, and all that it may verify."""
+    """A key, its id in the set, and the algorithms that it may verify."""
 
     kid: str | None
     algorithms: tuple[str, ...]
@@ -35,13 +35,13 @@ class PublicKey:
 
 
 class KeySet:
-    """Keys of one issuer, found by algorithm and `kid`."""
+    """The keys of one issuer."""
 
     def __init__(self, keys: tuple[PublicKey, ...]) -> None:
         self.keys = keys
 
     def find(self, algorithm: str, kid: str | None) -> PublicKey | None:
-        """The key of that name. Without a name on either side only a single fitting key is meant."""
+        """Return the key with that id; without an id on either side, the only key for the algorithm."""
         fitting = [key for key in self.keys if algorithm in key.algorithms]
         named = [key for key in fitting if kid is not None and key.kid == kid]
         if named:
@@ -51,22 +51,22 @@ class KeySet:
 
 
 def parse_key(jwk: object) -> PublicKey:
-    """One JWK; raises Unfit."""
+    """Parse one JWK; raise InvalidKey."""
     if not isinstance(jwk, dict):
-        raise Unfit("a key must be a JSON object")
+        raise InvalidKey("a key must be a JSON object")
     if _PRIVATE & jwk.keys():
-        raise Unfit("it holds a private or symmetric key; give the public one")
+        raise InvalidKey("it holds a private or symmetric key; give the public one")
     kid, algorithms = jwk.get("kid"), _algorithms(jwk)
     if not isinstance(kid, str | None):
-        raise Unfit("its kid must be text")
+        raise InvalidKey("its kid must be text")
     if jwk.get("use", "sig") != "sig" or "verify" not in jwk.get("key_ops", ["verify"]):
-        raise Unfit("it is not meant for signatures")
+        raise InvalidKey("it is not meant for signatures")
     try:
         key = jwt.PyJWK({**jwk, "alg": algorithms[0]}).key
-    except Exception:  # the library's own errors differ by what is wrong in the numbers
-        raise Unfit("its numbers are no key") from None
+    except Exception:  # the library raises errors of many types
+        raise InvalidKey("its numbers are no key") from None
     if jwk["kty"] == "RSA" and key.key_size not in _RSA_BITS:
-        raise Unfit("an RSA key must have 2048 to 8192 bits")
+        raise InvalidKey("an RSA key must have 2048 to 8192 bits")
     return PublicKey(kid, algorithms, key)
 
 
@@ -77,40 +77,40 @@ def _algorithms(jwk: dict[str, Any]) -> tuple[str, ...]:
         possible = _RSA
     elif kind == "EC" and isinstance(curve, str) and curve in _EC:
         possible = (_EC[curve],)
-    wanted = jwk.get("alg")
-    found = tuple(name for name in possible if wanted in (None, name))
+    declared = jwk.get("alg")
+    found = tuple(name for name in possible if declared in (None, name))
     if not found:
-        raise Unfit(f"it must be for one of {', '.join(ALGORITHMS)}")
+        raise InvalidKey(f"it must be for one of {', '.join(ALGORITHMS)}")
     return found
 
 
 def parse_set(document: object) -> KeySet:
-    """The usable keys of a JWKS; others in it are passed over. Raises Unfit when there is none."""
-    listed = document.get("keys") if isinstance(document, dict) else None
-    if not isinstance(listed, list):
-        raise Unfit('it must be a JSON object with the list "keys"')
-    found = tuple(key for jwk in listed[:_MOST] if (key := _parsed(jwk)) is not None)
+    """Return the usable keys of a JWKS and ignore others; raise InvalidKey if there is none."""
+    keys = document.get("keys") if isinstance(document, dict) else None
+    if not isinstance(keys, list):
+        raise InvalidKey('it must be a JSON object with the list "keys"')
+    found = tuple(key for jwk in keys[:_MOST] if (key := _parse_or_none(jwk)) is not None)
     if not found:
-        raise Unfit(f"it holds no public key for {', '.join(ALGORITHMS)}")
+        raise InvalidKey(f"it holds no public key for {', '.join(ALGORITHMS)}")
     return KeySet(found)
 
 
-def _parsed(jwk: object) -> PublicKey | None:
+def _parse_or_none(jwk: object) -> PublicKey | None:
     try:
         return parse_key(jwk)
-    except Unfit:
+    except InvalidKey:
         return None
 
 
 @lru_cache(maxsize=8)
-def static(text: str) -> KeySet:
-    """The keys of a setting that holds one JWK or a whole set; raises Unfit. "" holds none."""
+def parse_setting(text: str) -> KeySet:
+    """Return the keys of a setting with a JWK, a set or nothing; raise InvalidKey."""
     if not text:
         return KeySet(())
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
-        raise Unfit("it is not JSON") from None
+        raise InvalidKey("it is not JSON") from None
     if isinstance(document, dict) and "keys" in document:
         return KeySet(tuple(map(parse_key, document["keys"])))
     return KeySet((parse_key(document),))

@@ -1,8 +1,8 @@
-"""What each role may see and do in admin, as groups that `manage.py migrate` makes and keeps.
+"""Roles of staff: groups with permissions that `manage.py migrate` creates and updates.
 
-A role is a group of the same name; an account gets it in admin, together with "staff status", which
-lets it sign in there at all. These four groups are written anew at every migration: for other rights
-make a group of your own. A superuser may do everything and needs none.
+A role is a group of the same name. Assign it to an account in admin together with "staff status",
+which is required to sign in there. Every migration resets these four groups; for other permissions
+create another group. Superusers have every permission without a role.
 """
 
 from __future__ import annotations
@@ -12,84 +12,83 @@ from typing import Any, Final
 
 from django.contrib.auth.models import Group, Permission
 
-_LOOK: Final = ("view",)
+_VIEW: Final = ("view",)
 _WRITE: Final = ("view", "add", "change")
 _ALL: Final = ("view", "add", "change", "delete")
-_SAID: Final[dict[str, tuple[str, ...]]] = {
-    "conversations.thread": _LOOK,
-    "conversations.message": _LOOK,
-    "conversations.run": _LOOK,
-    "conversations.attachment": _LOOK,
-    "conversations.feedback": _LOOK,
+_CONVERSATIONS: Final[dict[str, tuple[str, ...]]] = {
+    "conversations.thread": _VIEW,
+    "conversations.message": _VIEW,
+    "conversations.run": _VIEW,
+    "conversations.attachment": _VIEW,
+    "conversations.feedback": _VIEW,
 }
 
 OURS: Final = ("accounts", "auth", "audit", "prompts", "conversations", "agents")
 ROLES: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "owner": dict.fromkeys(OURS, _ALL),
-    "staff": _SAID
+    "staff": _CONVERSATIONS
     | {
         "prompts.prompt": _WRITE,
-        "prompts.promptversion": _LOOK,
+        "prompts.promptversion": _VIEW,
         "prompts.promptlabel": _ALL,
-        "prompts.modelmapping": _LOOK,
+        "prompts.modelmapping": _VIEW,
         "agents.exercise": _ALL,
         "agents.knowledgebase": _ALL,
         "agents.knowledgedocument": _ALL,
-        "conversations.metrics": _LOOK,
-        "conversations.spend": _LOOK,
-        "agents.libraryversion": _LOOK,
-        "audit.auditentry": _LOOK,
+        "conversations.metrics": _VIEW,
+        "conversations.spend": _VIEW,
+        "agents.libraryversion": _VIEW,
+        "audit.auditentry": _VIEW,
     },
-    "analyst": _SAID
-    | {"conversations.interrupt": _LOOK, "conversations.metrics": _LOOK, "conversations.spend": _LOOK},
-    "support": _SAID
+    "analyst": _CONVERSATIONS
+    | {"conversations.interrupt": _VIEW, "conversations.metrics": _VIEW, "conversations.spend": _VIEW},
+    "support": _CONVERSATIONS
     | {
         "conversations.run": ("view", "change"),
         "conversations.interrupt": ("view", "change"),
-        "prompts.quotause": _LOOK,
+        "prompts.quotause": _VIEW,
     },
 }
-"""Role → what it may do, by app or by `app.model`; `change` of a run is to cancel it, of an interrupt
-to decide on it."""
+"""The permissions of each role, by app or by `app.model`; `change` allows cancelling a run and deciding
+an interrupt."""
 
 
-def keep_roles(apps: Iterable[str] = OURS) -> list[str]:
-    """Make the groups have exactly these rights in these apps; the names of those that changed."""
+def sync_roles(apps: Iterable[str] = OURS) -> list[str]:
+    """Give the groups exactly these permissions in these apps; return the names of changed groups."""
     labels = tuple(apps)
-    rights = {
-        (right.content_type.app_label, right.content_type.model, right.codename.partition("_")[0]): right
-        for right in Permission.objects.filter(content_type__app_label__in=labels).select_related(
-            "content_type"
-        )
+    rows = Permission.objects.filter(content_type__app_label__in=labels).select_related("content_type")
+    permissions = {
+        (row.content_type.app_label, row.content_type.model, row.codename.partition("_")[0]): row.pk
+        for row in rows
     }
     changed = []
     for name, granted in ROLES.items():
-        group, made = Group.objects.get_or_create(name=name)
-        wanted = {
-            right.pk
-            for (app, model, verb), right in rights.items()
+        group, created = Group.objects.get_or_create(name=name)
+        expected = {
+            pk
+            for (app, model, verb), pk in permissions.items()
             if verb in granted.get(f"{app}.{model}", granted.get(app, ()))
         }
-        if _give(group, wanted, labels) or made:
+        if _sync_group(group, expected, labels) or created:
             changed.append(name)
     return changed
 
 
-def _give(group: Group, wanted: set[int], labels: tuple[str, ...]) -> bool:
-    """Whether anything had to be given or taken, in one statement each."""
+def _sync_group(group: Group, expected: set[int], labels: tuple[str, ...]) -> bool:
+    """Add and remove permissions, in one statement each; return whether anything changed."""
     links: Any = Group.permissions.through.objects
-    mine = links.filter(group=group, permission__content_type__app_label__in=labels)
-    held = set(mine.values_list("permission_id", flat=True))
-    if held - wanted:
-        mine.filter(permission_id__in=held - wanted).delete()
+    present_links = links.filter(group=group, permission__content_type__app_label__in=labels)
+    present = set(present_links.values_list("permission_id", flat=True))
+    if present - expected:
+        present_links.filter(permission_id__in=present - expected).delete()
     links.bulk_create(
-        [Group.permissions.through(group=group, permission_id=pk) for pk in wanted - held],
+        [Group.permissions.through(group=group, permission_id=pk) for pk in expected - present],
         ignore_conflicts=True,
     )
-    return held != wanted
+    return present != expected
 
 
-def keep_roles_of(sender: Any, **_: Any) -> None:
-    """After an app was migrated: its rights exist now, so give them."""
+def sync_roles_of(sender: Any, **_: Any) -> None:
+    """Update the groups after the migration of an app, when its permissions exist."""
     if sender.label in OURS:
-        keep_roles((sender.label,))
+        sync_roles((sender.label,))

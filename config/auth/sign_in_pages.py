@@ -1,4 +1,4 @@
-"""The forms in which somebody signs in: both limits on guessing, said in the form and in the status."""
+"""Sign-in forms with both rate limits, shown in the form and in the status."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponseBase
 from unfold.forms import AuthenticationForm as AdminForm
 
-from config import errors, limits
+from config import errors
 from config.auth.models import User
 from config.auth.passwords import remember_browser
+from config.redis import rate_limits
 
 
 class SignInForm(AuthenticationForm):
-    """Django's; `refusal` is why it has not looked at the password, if it has not."""
+    """Django's form; `refusal` is the error if a limit prevented the password check."""
 
     refusal: errors.TooManyRequests | None = None
     request: HttpRequest
 
     def clean(self) -> dict[str, Any]:
         try:
-            limits.admit_sign_in(self.request.META)
+            rate_limits.admit_sign_in(self.request.META)
             return super().clean()
         except errors.TooManyRequests as refusal:
             self.refusal = refusal
@@ -30,11 +31,11 @@ class SignInForm(AuthenticationForm):
 
 
 class AdminSignInForm(SignInForm, AdminForm):  # type: ignore[misc]
-    """The same for admin, which takes staff only."""
+    """The form of admin, which only staff can use."""
 
 
-def answered(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-    """What a login view answers, with 429 and Retry-After for a refusal; who got in is remembered."""
+def finish_response(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    """Set 429 and Retry-After for a refusal, or the browser's cookie after a sign-in."""
     form = (getattr(response, "context_data", None) or {}).get("form")
     refusal = getattr(form, "refusal", None)
     if refusal is not None:

@@ -1,7 +1,7 @@
-"""Sign-ins, good and refused: an entry in the audit log each, and a line for each refusal.
+"""Audit entries of successful and refused sign-ins, and a log line per refusal.
 
-Of people who are not staff an entry holds the id alone: an account can be erased, and the log cannot. A
-name that is nobody's is in neither, as it may be a password in the wrong field.
+Entries of accounts that are not staff contain only the id, because accounts can be erased and the
+audit log cannot. Unknown names are never logged: they may be a password in the wrong field.
 """
 
 from __future__ import annotations
@@ -12,35 +12,35 @@ import structlog
 from django.contrib.auth import get_user_model
 from django.contrib.auth.signals import user_logged_in, user_login_failed
 
-from config import limits
 from config.audit.recording import acting_as, record
+from config.redis import rate_limits
 
 log = structlog.get_logger(__name__)
-_REFUSALS_A_MINUTE = 1  # entries about one account from one address; unchecked ones from all of them
+_REFUSALS_A_MINUTE = 1  # entries per account and address; for unchecked attempts per account
 
 
 def watch_sign_ins() -> None:
-    """Record them from now on, wherever somebody signs in with a password."""
-    user_logged_in.connect(_signed_in, dispatch_uid="audit:signed in")
-    user_login_failed.connect(_refused, dispatch_uid="audit:sign-in refused")
+    """Record all sign-ins with a password from now on."""
+    user_logged_in.connect(_record_sign_in, dispatch_uid="audit:signed in")
+    user_login_failed.connect(_record_refusal, dispatch_uid="audit:sign-in refused")
 
 
-def _signed_in(user: Any, request: Any = None, **_: Any) -> None:
+def _record_sign_in(user: Any, request: Any = None, **_: Any) -> None:
     with acting_as(user if user.is_staff else None):
         _record("signed in", user, _address(request))
 
 
-def _refused(
+def _record_refusal(
     credentials: dict[str, Any], request: Any = None, unchecked: bool = False, **_: Any
 ) -> None:
-    """A wrong password, or one that was not looked at because too many were wrong."""
+    """Record a wrong password, or one that was not checked because of the limit."""
     address = _address(request)
     users = get_user_model()
     account = users.objects.filter(**{users.USERNAME_FIELD: credentials.get("username")}).first()
-    whose = str(account.pk) if account else None
-    log.warning("sign-in refused", address=address, account=whose, unchecked=unchecked)
-    place = f"refused:{'' if unchecked else address}:{whose}"
-    if account and not limits.limiter.take(place, _REFUSALS_A_MINUTE):
+    account_id = str(account.pk) if account else None
+    log.warning("sign-in refused", address=address, account=account_id, unchecked=unchecked)
+    key = f"refused:{'' if unchecked else address}:{account_id}"
+    if account and not rate_limits.limiter.take(key, _REFUSALS_A_MINUTE):
         with acting_as(None):
             _record("sign-in refused", account, address)
 
@@ -53,4 +53,4 @@ def _record(action: str, account: Any, address: str) -> None:
 
 
 def _address(request: Any) -> str:
-    return limits.client_address(request.META) if request is not None else ""
+    return rate_limits.client_address(request.META) if request is not None else ""

@@ -1,4 +1,4 @@
-"""The routes of `/api/v1/auth/`."""
+"""Routes under /api/v1/auth/."""
 
 from django.urls import path
 

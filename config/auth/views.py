@@ -1,4 +1,4 @@
-"""Sign in with a username and a password, and get a token."""
+"""The sign-in endpoint, which issues a token for a username and a password."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from rest_framework.response import Response
 from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
 
-from config import limits
 from config.auth.bearer import issue_token
 from config.auth.models import User
 from config.auth.passwords import remember_browser
 from config.errors import PayloadTooLarge, Unauthorized
+from config.redis import rate_limits
 
 LONGEST_BODY: Final = 8 * 1024
 
 
 class SignInThrottle(BaseThrottle):
-    """RATE_SIGN_IN_PER_MINUTE attempts for each client address, here and at admin's login together."""
+    """RATE_SIGN_IN_PER_MINUTE attempts per client address, shared with the login of admin."""
 
     def allow_request(self, request: Request, view: APIView) -> bool:
-        limits.admit_sign_in(request.META)
+        rate_limits.admit_sign_in(request.META)
         return True
 
 
@@ -48,7 +48,7 @@ class IssuedToken(serializers.Serializer[Any]):
 
 
 class SignIn(APIView):
-    """`POST /api/v1/auth/token`: a password in, a token out."""
+    """`POST /api/v1/auth/token`: issue a token for a password."""
 
     authentication_classes = ()
     permission_classes = (AllowAny,)
@@ -65,14 +65,14 @@ class SignIn(APIView):
             401: OpenApiResponse(description="`invalid_credentials`"),
             413: OpenApiResponse(description="`payload_too_large`"),
             422: OpenApiResponse(description="`invalid_request`; `errors` names the fields"),
-            429: OpenApiResponse(description="`too_many_requests`; wait as long as Retry-After says"),
+            429: OpenApiResponse(description="`too_many_requests`; try again after Retry-After seconds"),
         },
     )
     def post(self, request: Request) -> Response:
         _refuse_large(request)
         credentials = Credentials(data=request.data)
         credentials.is_valid(raise_exception=True)
-        user = _signed_in(request._request, **credentials.validated_data)
+        user = _sign_in(request._request, **credentials.validated_data)
         token, lifetime = issue_token(user)
         response = Response(
             {"access_token": token, "token_type": "Bearer", "expires_in": lifetime},
@@ -83,19 +83,19 @@ class SignIn(APIView):
 
 
 def _refuse_large(request: Request) -> None:
-    """DRF would read a body of any size into memory, and here everybody may send one."""
+    """Raise PayloadTooLarge early: DRF would read a body of any size into memory."""
     try:
         length = int(request.META.get("CONTENT_LENGTH") or 0)
     except ValueError:
-        return  # DRF takes it for no body at all
+        return  # DRF treats it as an empty body
     if length > LONGEST_BODY:
         raise PayloadTooLarge
 
 
-def _signed_in(request: HttpRequest, *, username: str, password: str) -> User:
-    """The active user with this password. Django spends a hash's time on unknown names as well.
+def _sign_in(request: HttpRequest, *, username: str, password: str) -> User:
+    """Return the active user with this password; Django hashes for unknown names as well.
 
-    TooManyRequests, without a look at the password, after too many that were wrong.
+    Raise Unauthorized, or TooManyRequests without a check after too many wrong passwords.
     """
     user = authenticate(request, username=username, password=password)
     if not isinstance(user, User):

@@ -1,6 +1,6 @@
 """A scanner for ATTACHMENT_SCANNER: clamd over its INSTREAM command (man clamd), an example to copy.
 
-The file goes over in pieces with their lengths before them; CLAMAV_ADDRESS says where to.
+The file is sent in pieces, each after its length, to CLAMAV_ADDRESS.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ANSWER_S: Final = 30.0
 
 
 async def scan(path: Path, mime_type: str) -> str | None:
-    """What clamd has found, or None. Raises OSError, TimeoutError or ValueError if it does not say."""
+    """Return clamd's finding, or None. Raise OSError, TimeoutError or ValueError without an answer."""
     async with asyncio.timeout(_ANSWER_S):
         reader, writer = await _connected()
         try:

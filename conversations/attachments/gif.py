@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from conversations.attachments.anatomy import Anatomy, Malformed, Piece, Source, Span, joined
+from conversations.attachments.image_parts import Anatomy, Malformed, Piece, Source, Span, joined
 
 _TRAILER, _EXTENSION, _IMAGE = 0x3B, 0x21, 0x2C
 _GRAPHIC_CONTROL, _APPLICATION = 0xF9, 0xFF
@@ -13,7 +13,7 @@ _KEPT_APPLICATIONS: Final = (b"NETSCAPE2.0", b"ANIMEXTS1.0", b"ICCRGBG1012")
 
 
 def anatomy(source: Source) -> Anatomy:
-    """Raises Malformed for blocks that do not fit the file, and for a file without a frame."""
+    """Raise Malformed for blocks that do not fit the file, and for a file without a frame."""
     width, height, flags = struct.unpack("<HHB", source.at(6, 5))
     place = 13 + _colours(flags)
     kept: list[Piece] = [Span(0, place)]
@@ -38,7 +38,7 @@ def anatomy(source: Source) -> Anatomy:
 
 
 def _colours(flags: int) -> int:
-    """The bytes of a colour table."""
+    """Return the size of a colour table in bytes."""
     return 3 << (flags & 7) + 1 if flags & 0x80 else 0
 
 

@@ -1,6 +1,6 @@
 """From an upload to an image that may be stored: known kind, bounded size, decodable, without metadata.
 
-Blocking and heavy: call it on a decoder's thread. What is decoded is what will be stored.
+Blocking and heavy: call it by `on_decoders`. The decoded bytes are the stored ones.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from PIL import Image
 
 from config.errors import UnsupportedMedia
 from conversations.attachments import gif, jpeg, png, webp
-from conversations.attachments.anatomy import Anatomy, Malformed, Source
-from conversations.attachments.objects import MAGIC_BYTES, ImageKind, kind_of
+from conversations.attachments.image_parts import Anatomy, Malformed, Source
+from conversations.attachments.object_names import MAGIC_BYTES, ImageKind, kind_of
 
 _ANATOMIES: Final[dict[str, Callable[[Source], Anatomy]]] = {
     "JPEG": jpeg.anatomy,
@@ -25,7 +25,7 @@ _ANATOMIES: Final[dict[str, Callable[[Source], Anatomy]]] = {
     "WEBP": webp.anatomy,
     "GIF": gif.anatomy,
 }
-_UNDECODABLE: Final = (  # what Pillow's decoders raise on hostile files
+_UNDECODABLE: Final = (  # errors of Pillow's decoders on hostile files
     OSError,
     SyntaxError,
     ValueError,
@@ -44,7 +44,7 @@ _UNDECODABLE: Final = (  # what Pillow's decoders raise on hostile files
 
 
 def check_head(head: bytes) -> ImageKind:
-    """The kind that the first bytes show; UnsupportedMedia for any other, whatever the name says."""
+    """Return the kind that the first bytes show. Raise UnsupportedMedia for any other."""
     kind = kind_of(head[:MAGIC_BYTES])
     if kind is None:
         raise UnsupportedMedia
@@ -52,9 +52,9 @@ def check_head(head: bytes) -> ImageKind:
 
 
 def clean(original: Path, target: Path) -> ImageKind:
-    """Write what is kept of an image to `target` and decode that once; its kind.
+    """Write the kept parts of an image to `target` and decode it once. Return its kind.
 
-    Raises UnsupportedMedia for what is no image, is damaged or has too many pixels.
+    Raise UnsupportedMedia for a file that is no image, is damaged or has too many pixels.
     """
     with original.open("rb") as file:
         kind = check_head(file.read(MAGIC_BYTES))

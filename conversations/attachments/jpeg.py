@@ -6,7 +6,7 @@ import re
 import struct
 from typing import Final
 
-from conversations.attachments.anatomy import (
+from conversations.attachments.image_parts import (
     Anatomy,
     Malformed,
     Piece,
@@ -28,7 +28,7 @@ _MOST_SCANS: Final = 100  # a progressive file of thousands of scans costs minut
 
 
 def anatomy(source: Source) -> Anatomy:
-    """Raises Malformed for a file that does not reach its end marker."""
+    """Raise Malformed for a file that does not reach its end marker."""
     kept: list[Piece] = []
     size, exif, scans, place = (0, 0), b"", 0, _START
     while True:
@@ -55,7 +55,7 @@ def anatomy(source: Source) -> Anatomy:
 
 
 def _marker(source: Source, place: int) -> tuple[int, int]:
-    """The marker here and where it begins; any number of fill bytes may stand before it."""
+    """Return the marker here and its place; any number of fill bytes may stand before it."""
     while (two := source.at(place, 2)) == b"\xff\xff":
         place += 1
     if two[0] != 0xFF or two[1] < 0xC0 or 0xD0 <= two[1] <= 0xD8:
@@ -73,12 +73,12 @@ def _length(source: Source, place: int) -> int:
 def _size(source: Source, place: int, known: tuple[int, int]) -> tuple[int, int]:
     height, width = struct.unpack(">HH", source.at(place + 5, 4))
     if known != (0, 0):
-        raise Malformed  # a second frame: hierarchical files, which nobody writes
+        raise Malformed  # a second frame: a hierarchical file, which no program writes
     return width, height
 
 
 def _end_of_scan(source: Source, place: int) -> int:
-    """Where the next marker begins that is no restart and no stuffed byte."""
+    """Return the place of the next marker that is no restart and no stuffed byte."""
     while place < source.size:
         window = source.at(place, min(_WINDOW, source.size - place))
         found = _MARKER.search(window)

@@ -12,7 +12,7 @@ from pathlib import Path
 from django.core.files import File
 from django.core.files.storage import FileSystemStorage
 
-from conversations.attachments.storage import Reader, Stat
+from conversations.attachments.backends import Reader, Stat
 
 
 class LocalStorage:
@@ -23,7 +23,7 @@ class LocalStorage:
 
     def save(self, path: str, file: Path, mime_type: str) -> None:
         with file.open("rb") as opened:
-            os.fsync(opened.fileno())  # what is answered for is on disk
+            os.fsync(opened.fileno())  # an acknowledged file is on disk
             moved = _Movable(opened, str(file))
             try:
                 self._backend.save(path, moved)
@@ -67,7 +67,7 @@ class LocalStorage:
         return None
 
     def _drop_empty(self, folder: Path) -> None:
-        """Delete folders that hold nothing any more, up to the storage's own."""
+        """Delete empty folders, up to the storage's own."""
         root = Path(self._backend.location)
         with suppress(OSError):
             while folder != root and folder.is_relative_to(root):
@@ -76,7 +76,7 @@ class LocalStorage:
 
 
 class _Movable(File):  # type: ignore[type-arg]
-    """A file that Django moves instead of copying, because it knows where it lies."""
+    """A file that Django moves instead of copying, because its path is known."""
 
     def __init__(self, opened: object, path: str) -> None:
         super().__init__(opened, path)  # type: ignore[arg-type]

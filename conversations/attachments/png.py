@@ -1,4 +1,4 @@
-"""A PNG file by its chunks (W3C PNG, third edition): what colours and animates the pixels stays."""
+"""A PNG file by its chunks (W3C PNG, third edition): chunks that colour and animate pixels stay."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import struct
 import zlib
 from typing import Final
 
-from conversations.attachments.anatomy import (
+from conversations.attachments.image_parts import (
     Anatomy,
     Malformed,
     Piece,
@@ -24,7 +24,7 @@ _KEPT: Final = frozenset(
 
 
 def anatomy(source: Source) -> Anatomy:
-    """Raises Malformed for a file that does not begin with its header or reach its end chunk."""
+    """Raise Malformed for a file that does not begin with its header or reach its end chunk."""
     kept: list[Piece] = []
     exif, place, kind = b"", _START, b""
     width, height = _size(source)

@@ -1,6 +1,6 @@
 """Files in an S3 bucket, through django-storages and boto3; Supabase has such an endpoint too.
 
-boto3 blocks, and its sessions are per thread: another reason for few threads of our own.
+boto3 blocks, and its sessions are per operating-system thread: another reason to use few.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
 from django.core.files import File
 
-from conversations.attachments.storage import Reader, Stat
-from conversations.attachments.threads import storage_unavailable
+from conversations.attachments.backends import Reader, Stat
+from conversations.attachments.io_threads import storage_unavailable
 
 _MISSING: Final = {"404", "NoSuchKey", "NotFound"}
 _AT_ONCE: Final = 1_000  # what one DeleteObjects takes
@@ -25,7 +25,7 @@ _ADDRESS_S: Final = 60
 
 @contextmanager
 def _in_our_words() -> Iterator[None]:
-    """Whatever keeps S3 away is Unavailable; the client is told no more than that."""
+    """Raise Unavailable for any failure of S3, without details for the client."""
     try:
         yield
     except (BotoCoreError, ClientError, Boto3Error) as error:
@@ -97,7 +97,7 @@ class S3Storage:
 
 
 class _Body:
-    """An S3 body whose failures are ours."""
+    """An S3 body that raises our errors."""
 
     def __init__(self, body: Any) -> None:
         self._body = body

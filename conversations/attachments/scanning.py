@@ -17,13 +17,13 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from config.errors import InvalidRequest, ParleyError, Unavailable
-from conversations.attachments.threads import on_files
+from conversations.attachments.io_threads import on_files
 
 logger = structlog.get_logger(__name__)
 
 
 async def scan(path: Path, mime_type: str) -> None:
-    """Raises InvalidRequest (`attachment_refused`), or Unavailable when the scanner does not answer."""
+    """Raise InvalidRequest (`attachment_refused`), or Unavailable when the scanner does not answer."""
     if not settings.ATTACHMENT_SCANNER:
         return
     finding = await _ask(import_string(settings.ATTACHMENT_SCANNER), path, mime_type)

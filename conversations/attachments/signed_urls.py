@@ -22,7 +22,13 @@ import msgspec
 from django.conf import settings
 
 from config.errors import InvalidRequest
-from conversations.attachments.objects import StoredObject, is_image, is_wellformed, owner_prefix
+from conversations.attachments.object_names import (
+    StoredObject,
+    is_image,
+    is_sent,
+    is_wellformed,
+    owner_prefix,
+)
 
 SIGN_PATH: Final = "/storage/v1/object/sign/"
 LONGEST_URL: Final = 4_096
@@ -41,7 +47,7 @@ class TokenRefused(Exception):
 
 
 def sign(bucket: str, path: str) -> str:
-    """A URL that opens this object for SIGNED_URL_TTL_S seconds."""
+    """Return a URL that opens this object for SIGNED_URL_TTL_S seconds."""
     now = int(time.time())
     claims: dict[str, Any] = {
         "url": f"{bucket}/{path}",
@@ -67,14 +73,20 @@ def _base64(raw: bytes) -> bytes:
 _HEADER: Final = _base64(b'{"alg":"HS256","typ":"JWT"}')
 
 
-def parse_signed_url(url: str, *, owner_id: UUID) -> StoredObject:
-    """The caller's own object that a URL of ours names (specs/run-agent-input.md §6).
+def is_signed_url(url: str) -> bool:
+    """Return whether the URL begins like ours."""
+    return url.startswith(_base() + SIGN_PATH)
 
-    Raises InvalidRequest (`invalid_binary_url`) for everything else: whoever could pass another's
-    object here would have it signed anew.
+
+def parse_signed_url(url: str, *, owner_id: UUID, texts: bool = False) -> StoredObject:
+    """Return the caller's own image, or text, that a URL of ours names (specs/run-agent-input.md §6).
+
+    Raise InvalidRequest (`invalid_binary_url`) for every other URL: a caller who could pass another
+    user's object here would have it signed anew.
     """
     stored = _named_by(url)
-    if stored is None or not is_image(stored) or not stored.path.startswith(owner_prefix(owner_id)):
+    takes = is_sent if texts else is_image
+    if stored is None or not takes(stored) or not stored.path.startswith(owner_prefix(owner_id)):
         raise invalid_url()
     try:
         verify(url.partition("?token=")[2], stored)
@@ -88,7 +100,7 @@ def invalid_url() -> InvalidRequest:
 
 
 def verify(token: str, stored: StoredObject) -> int:
-    """The seconds for which the token still opens this object; TokenRefused if it does not."""
+    """Return the seconds for which the token opens this object. Raise TokenRefused if it does not."""
     try:
         claims = jwt.decode(
             token,

@@ -14,17 +14,17 @@ from uuid import uuid4
 
 from django.conf import settings
 
-from config.uploads import FILE_LIMIT, too_large
+from config.http.streamed_body import FILE_LIMIT, too_large
 from conversations.attachments import images
-from conversations.attachments.objects import MAGIC_BYTES
-from conversations.attachments.threads import on_files
+from conversations.attachments.io_threads import on_files
+from conversations.attachments.object_names import MAGIC_BYTES
 
 _AT_ONCE: Final = 256 * 1024
 _STALE_S: Final = 3_600
 
 
 class Spool:
-    """Takes bytes as they come, and refuses as soon as they are no image or too many."""
+    """Takes bytes as they arrive, and refuses them as soon as they are no image or too many."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -45,7 +45,7 @@ class Spool:
         self.cleaned.unlink(missing_ok=True)
 
     async def write(self, some: bytes) -> None:
-        """Take more; PayloadTooLarge, UnsupportedMedia, StorageFull."""
+        """Take more. Raise PayloadTooLarge, UnsupportedMedia, StorageFull."""
         self.size += len(some)
         if self.size > FILE_LIMIT:
             raise too_large()
@@ -66,8 +66,17 @@ def folder() -> Path:
     return Path(settings.VAR_DIR) / "attachments" / ".incoming"
 
 
+def written(data: bytes) -> Path:
+    """Return a private file there that holds these bytes; the caller deletes it."""
+    folder().mkdir(mode=0o700, parents=True, exist_ok=True)
+    file = folder() / f"{uuid4().hex}.made"
+    with os.fdopen(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as opened:
+        opened.write(data)
+    return file
+
+
 def drop_stale() -> int:
-    """Delete what a killed process has left behind; how many files."""
+    """Delete the files that a killed process has left behind. Return their number."""
     old = time.time() - _STALE_S
     stale = [path for path in folder().glob("*.*") if path.stat().st_mtime < old]
     for path in stale:

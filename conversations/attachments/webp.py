@@ -1,11 +1,11 @@
-"""A WebP file by its chunks (RFC 9649): what is drawn stays, Exif and XMP go."""
+"""A WebP file by its chunks (RFC 9649): drawn chunks stay, Exif and XMP go."""
 
 from __future__ import annotations
 
 import struct
 from typing import Final
 
-from conversations.attachments.anatomy import (
+from conversations.attachments.image_parts import (
     Anatomy,
     Malformed,
     Piece,
@@ -23,7 +23,7 @@ _HAS_XMP: Final = 0x04
 
 
 def anatomy(source: Source) -> Anatomy:
-    """Raises Malformed for chunks that do not fit the file, and for a file without an image."""
+    """Raise Malformed for chunks that do not fit the file, and for a file without an image."""
     (claimed,) = struct.unpack("<I", source.at(4, 4))
     stop, place = claimed + 8, _START
     if stop > source.size:

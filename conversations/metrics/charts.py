@@ -1,4 +1,4 @@
-"""What the dashboard draws: charts, cards and links, made of the rows that REST answers with.
+"""The dashboard's charts, cards and links, made from the rows that REST returns.
 
 Every number has a link to the runs behind it: admin's list of runs with the same bounds.
 """
@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from conversations.metrics.asked import Asked
-from conversations.metrics.reading import Row
+from conversations.metrics.query import Asked
 from conversations.metrics.rollups import zone
+from conversations.metrics.snapshot import Row
 
 COLOURS: Final = ("#2563eb", "#f59e0b", "#10b981", "#ef4444", "#8b5cf6", "#0891b2", "#db2777", "#65a30d")
 _FADED: Final = "#94a3b8"
@@ -25,7 +25,7 @@ Values = Sequence[float | int | None]
 
 @dataclass(frozen=True)
 class Series:
-    """One line, or one colour of the bars; a faded one is of the period before."""
+    """One line, or one colour of the bars; a faded one is of the previous period."""
 
     name: str
     values: Values
@@ -60,7 +60,7 @@ class Chart:
 
     @property
     def data(self) -> str:
-        """As the bundled Chart.js takes it."""
+        """Return the chart as the bundled Chart.js takes it."""
         found = [self._dataset(place, one) for place, one in enumerate(self.series)]
         return json.dumps({"labels": list(self.labels), "datasets": found})
 
@@ -110,7 +110,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Card:
-    """One number, how it has changed since the period before, and the runs behind it."""
+    """One number, its change since the previous period, and the runs behind it."""
 
     title: str
     value: str
@@ -123,7 +123,7 @@ class Card:
 
 
 def runs_link(asked: Asked, begin: datetime | None = None, **more: Any) -> str:
-    """Admin's list of runs: the filters of the question, a bucket that begins then, and more."""
+    """Return the address of admin's list of runs: the question's filters, a bucket's begin, and more."""
     since, until = asked.begin, asked.end
     if begin is not None:
         since, until = max(since, begin), min(until, _end_of(begin, asked.bucket))
@@ -151,7 +151,7 @@ def _end_of(begin: datetime, bucket: str) -> datetime:
 
 
 def over_time(asked: Asked, rows: Sequence[Row], before: Sequence[Row]) -> list[Chart]:
-    """The charts of a series without groups; `before` are the rows of the period before, or none."""
+    """Return the charts of a series without groups; `before` are the previous period's rows, or none."""
     labels = [_label(row["bucket"], asked.bucket) for row in rows]
     links = [runs_link(asked, row["bucket"]) for row in rows]
 
@@ -209,7 +209,7 @@ def over_time(asked: Asked, rows: Sequence[Row], before: Sequence[Row]) -> list[
 
 
 def by_group(asked: Asked, rows: Sequence[Row]) -> list[Chart]:
-    """The charts of a series with groups: the eight most used ones, each a series."""
+    """Return the charts of a series with groups: the eight most used ones, each a series."""
     begins = sorted({row["bucket"] for row in rows})
     labels = [_label(begin, asked.bucket) for begin in begins]
     links = [runs_link(asked, begin) for begin in begins]
@@ -241,14 +241,14 @@ def by_group(asked: Asked, rows: Sequence[Row]) -> list[Chart]:
 
 
 def group_name(asked: Asked, row: Row) -> str:
-    """What a row's group is called."""
+    """Return the name of a row's group."""
     if asked.group == "prompt_version":
         return version_name(row)
     return str(row[asked.group or "model"]) or "unknown"
 
 
 def version_name(row: Row) -> str:
-    """`coach v3`, or the bare id of a version whose name no run has told."""
+    """Return `coach v3`, or the bare id of a version whose name no run has."""
     return (
         f"{row['prompt']} v{row['version']}" if row.get("prompt") else f"version {row['prompt_version']}"
     )
@@ -282,7 +282,7 @@ _CARDS: Final = (  # title, column, unit, whether more is better
 
 
 def cards(asked: Asked, this: Row, before: Row) -> list[Card]:
-    """The numbers of the whole range beside those of the period before."""
+    """Return the numbers of the whole range beside those of the previous period."""
     failed = runs_link(asked, status__exact="failed")
     return [
         Card(
@@ -304,7 +304,7 @@ def _change(now: Any, before: Any, more_is_better: bool | None) -> tuple[str, bo
 
 
 def said(value: Any, unit: str = "") -> str:
-    """A number for people."""
+    """Return a number for people."""
     match value:
         case None:
             return "–"

@@ -17,9 +17,9 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from config.errors import ParleyError
-from conversations.metrics.asked import Format
-from conversations.metrics.reading import Row
+from conversations.metrics.query import Format
 from conversations.metrics.sheets import kind_of
+from conversations.metrics.snapshot import Row
 
 CONTENT_TYPES: Final[dict[Format, str]] = {
     "json": "application/json",
@@ -38,7 +38,7 @@ class ParquetMissing(ParleyError):
 
 
 class _Writer(Protocol):
-    """Rows in, bytes out; `end` gives what is left."""
+    """Rows in, bytes out; `end` returns the rest."""
 
     def write(self, rows: Sequence[Row]) -> bytes: ...
 
@@ -46,7 +46,7 @@ class _Writer(Protocol):
 
 
 def writer(kind: Format, columns: tuple[str, ...]) -> _Writer:
-    """A writer of one file; ParquetMissing where there is none."""
+    """Return a writer of one file. Raise ParquetMissing where there is none."""
     match kind:
         case "csv":
             return _Csv(columns)
@@ -58,7 +58,7 @@ def writer(kind: Format, columns: tuple[str, ...]) -> _Writer:
 
 
 async def exported(lists: AsyncGenerator[list[Row]], using: _Writer) -> AsyncGenerator[bytes]:
-    """The file, piece by piece."""
+    """Yield the file, piece by piece."""
     async with aclosing(lists):
         async for rows in lists:
             if piece := await asyncio.to_thread(using.write, rows):
@@ -124,7 +124,7 @@ _ROW_GROUP: Final = 20_000
 
 
 class _Parquet:
-    """Row groups of some lists each: the foot has a word for each group, and small ones pack badly."""
+    """Row groups of several lists each: the footer has an entry per group, and small ones pack badly."""
 
     def __init__(self, columns: tuple[str, ...]) -> None:
         import pyarrow as arrow
@@ -168,7 +168,7 @@ def _plain(value: Any) -> Any:
 
 
 class _Drained(io.RawIOBase):
-    """A file that only grows and whose bytes are taken as they come."""
+    """A file that only grows and whose bytes are taken as they arrive."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []

@@ -1,8 +1,8 @@
-"""The numbers as Prometheus reads them: counted in the database, so every process says the same.
+"""Metrics for Prometheus: counted in the database, so every process returns the same.
 
 Counters are sums of all days, histograms those of the rollups with every eighth slot as a bucket; they
-are as fresh as the rollups. An answer is kept for a few seconds, so that scrapes cost little however
-many there are. What belongs to one process (its memory, its open streams) is said by each for itself.
+are as fresh as the rollups. An answer is kept for a few seconds, so that any number of scrapes costs
+little. Each process exports its own values (its memory, its open streams) itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from prometheus_client.core import (
     SummaryMetricFamily,
 )
 
-from config import database, watchdog
+from config import database
+from config.process import watchdog
 from conversations.metrics.histograms import MEASURED, PER_DOUBLING, STRIDE
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -64,9 +65,9 @@ _asking: Final = asyncio.Lock()
 
 
 async def exposition() -> bytes:
-    """The text of a scrape, at most KEPT_S seconds old."""
+    """Return the text of a scrape, at most KEPT_S seconds old."""
     global _kept
-    async with _asking:  # whoever comes meanwhile gets the same answer
+    async with _asking:  # concurrent scrapes get the same answer
         if monotonic() - _kept[0] >= KEPT_S:
             async with database.connection() as held:
                 found = [await (await held.execute(query)).fetchall() for query in _QUERIES]
@@ -75,7 +76,7 @@ async def exposition() -> bytes:
 
 
 def forget() -> None:
-    """Ask anew next time."""
+    """Drop the kept answer."""
     global _kept
     _kept = (float("-inf"), b"")
 
@@ -88,7 +89,7 @@ def _written(found: Sequence[Rows]) -> bytes:
 
 
 class _Collected:
-    """What was found, as a collector."""
+    """The counted metrics, as a collector."""
 
     def __init__(self, families: list[Metric]) -> None:
         self._families = families

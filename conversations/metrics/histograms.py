@@ -29,25 +29,25 @@ _PERCENTS: Final = tuple(round(share * 100) for share in SHARES.values())  # 95 
 
 
 def slot_sql(value: str) -> str:
-    """The slot of a number, as SQL."""
+    """Return the slot of a number, as SQL."""
     exact = f"{PER_DOUBLING} * ln({value}::float8) / ln(2::float8)"
     return f"CASE WHEN {value} < 1 THEN 0 ELSE 1 + floor({exact} + 1e-9)::int END"
 
 
 def slot_of(value: float) -> int:
-    """The same, for one number."""
+    """Return the slot of one number."""
     return 0 if value < 1 else 1 + floor(PER_DOUBLING * log2(value) + 1e-9)
 
 
 def middle_sql(slot: str) -> str:
-    """What a slot stands for, as SQL; thousands are left out."""
+    """Return the value that a slot stands for, as SQL; thousands are left out."""
     place = f"mod({slot}, {STRIDE})"
     return f"CASE WHEN {place} = 0 THEN 0 ELSE power(2::float8, ({place} - 0.5) / {PER_DOUBLING}) END"
 
 
 @cache
 def middle(slot: int) -> float:
-    """What a slot stands for."""
+    """Return the value that a slot stands for."""
     place = slot % STRIDE
     return 0.0 if place == 0 else float(2 ** ((place - 0.5) / PER_DOUBLING))
 
@@ -59,11 +59,11 @@ class Histogram:
         self._parts: list[tuple[bytes, bytes]] = []
 
     def add(self, slots: bytes, counts: bytes) -> None:
-        """Add two columns as `sent_sql` gives them, in the order of the slots."""
+        """Add two columns as `sent_sql` returns them, in the order of the slots."""
         self._parts.append((slots, counts))
 
     def spreads(self) -> dict[int, tuple[int, float, float, float]]:
-        """By what was measured (the thousands of its slots): how many, and p50, p95, p99."""
+        """Return by measure (the thousands of its slots): the count, p50, p95, p99."""
         slots, counts = self._merged()
         found, begin = {}, 0
         while begin < len(slots):
@@ -85,7 +85,7 @@ class Histogram:
 
 
 def sent_sql(column: str) -> str:
-    """A column of whole numbers as PostgreSQL's own bytes: read in a fiftieth of the time of a list."""
+    """Return a column of whole numbers as PostgreSQL's bytes: read in a fiftieth of a list's time."""
     return f"array_send({column})"
 
 

@@ -1,4 +1,4 @@
-"""How sure one may be of a rate or a mean that few have said something about: 95 % intervals.
+"""95 % confidence intervals of rates and means with few judgements.
 
 Sources: E. B. Wilson (1927) for a share; R. G. Newcombe (1998), method 10, for the difference of two;
 the normal approximation for the mean of scores and for the difference of two means.
@@ -13,7 +13,7 @@ Z: Final = 1.959963984540054
 
 
 class Interval(NamedTuple):
-    """A value, and between which two it lies with 95 % confidence."""
+    """A value, and the bounds between which it lies with 95 % confidence."""
 
     value: float
     low: float
@@ -21,7 +21,7 @@ class Interval(NamedTuple):
 
 
 def share(hits: int, of: int) -> Interval | None:
-    """Wilson's score interval of hits/of; None of nothing."""
+    """Return Wilson's score interval of hits/of; None of nothing."""
     if of == 0:
         return None
     p, z2 = hits / of, Z * Z
@@ -31,7 +31,7 @@ def share(hits: int, of: int) -> Interval | None:
 
 
 def shares_differ(a: Interval | None, b: Interval | None) -> Interval | None:
-    """b - a of two shares, each with its Wilson interval; None if either is unknown."""
+    """Return b - a of two shares, each with its Wilson interval; None if either is unknown."""
     if a is None or b is None:
         return None
     difference = b.value - a.value
@@ -53,7 +53,7 @@ class Scores(NamedTuple):
 
     @property
     def squared_error(self) -> float:
-        """The variance of the mean (0 of a single judgement, which says nothing of the spread)."""
+        """Return the variance of the mean (0 of a single judgement, which has no spread)."""
         if self.total < 2:
             return 0.0
         spread = (self.good + self.bad) / self.total - self.mean**2
@@ -61,7 +61,7 @@ class Scores(NamedTuple):
 
 
 def mean_score(scores: Scores) -> Interval | None:
-    """The mean of scores, within -1 and 1; None of nothing."""
+    """Return the mean of scores, within -1 and 1; None of nothing."""
     if scores.total == 0:
         return None
     reach = Z * sqrt(scores.squared_error)
@@ -69,7 +69,7 @@ def mean_score(scores: Scores) -> Interval | None:
 
 
 def means_differ(a: Scores, b: Scores) -> Interval | None:
-    """b - a of two mean scores; None unless each has two judgements."""
+    """Return b - a of two mean scores; None unless each has two judgements."""
     if a.total < 2 or b.total < 2:
         return None
     difference = b.mean - a.mean

@@ -1,6 +1,6 @@
-"""What a row of numbers says, computed from sums: the one place where a metric is defined.
+"""The numbers of a row, computed from sums: the one place where a metric is defined.
 
-README "Metrics" says the same in words; a test has a small data set counted by hand.
+README "Metrics" describes the same in words; a test has a small data set counted by hand.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Numbers = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Spread:
-    """How many were measured, and their percentiles."""
+    """The number of measurements, and their percentiles."""
 
     n: int = 0
     p50: float | None = None
@@ -38,7 +38,7 @@ NOTHING: Final = Spread()
 
 @dataclass(frozen=True)
 class Members:
-    """How many people and conversations there were; None where that was not counted."""
+    """The numbers of people and conversations; None where they were not counted."""
 
     users: int | None = None
     conversations: int | None = None
@@ -46,7 +46,7 @@ class Members:
 
 @dataclass(frozen=True)
 class Counted:
-    """Everything that is known of one group of runs."""
+    """All known numbers of one group of runs."""
 
     sums: Numbers
     spreads: Mapping[int, Spread] = field(default_factory=dict)
@@ -60,19 +60,19 @@ class Counted:
 
     @property
     def success(self) -> Interval | None:
-        """Of the runs that ended by themselves, the share that completed."""
+        """Return the share of completed runs among those that ended by themselves."""
         completed, failed = int(self.sums["completed"]), int(self.sums["failed"])
         return intervals.share(completed, completed + failed)
 
     @property
     def liked(self) -> Interval | None:
-        """Of the judgements that take a side, the share of good ones."""
+        """Return the share of good judgements among those that take a side."""
         scores = self.scores
         return intervals.share(scores.good, scores.good + scores.bad)
 
 
 def row(counted: Counted) -> dict[str, Any]:
-    """The numbers of a group of runs, flat."""
+    """Return the numbers of a group of runs, flat."""
     sums, members = counted.sums, counted.members
     runs, ended = (
         int(sums["runs"]),
@@ -108,7 +108,7 @@ def row(counted: Counted) -> dict[str, Any]:
 
 
 def spread_fields(name: str, spread: Spread, total: float) -> dict[str, Any]:
-    """`{name}_n`, `_mean`, `_p50`, `_p95`, `_p99`."""
+    """Return `{name}_n`, `_mean`, `_p50`, `_p95`, `_p99`."""
     n, mean, p50, p95, p99 = _fields(name, ("n", "mean", "p50", "p95", "p99"))
     return {
         n: spread.n,
@@ -137,7 +137,7 @@ def _feedback(counted: Counted, ended: int) -> dict[str, Any]:
 
 
 def interval_fields(name: str, found: Interval | None) -> dict[str, Any]:
-    """`{name}`, `{name}_low`, `{name}_high`."""
+    """Return `{name}`, `{name}_low`, `{name}_high`."""
     value, low, high = found or (None, None, None)
     return {name: rounded(value), f"{name}_low": rounded(low), f"{name}_high": rounded(high)}
 
@@ -151,7 +151,7 @@ def rounded(value: float | None, digits: int = 4) -> float | None:
 
 
 def difference(a: Counted, b: Counted) -> dict[str, Any]:
-    """What is different of b, each with its 95 % interval; surely so where that does not hold 0."""
+    """Return b's differences, each with its 95 % interval; significant where that does not hold 0."""
     found = {
         "success_rate": intervals.shares_differ(a.success, b.success),
         "feedback_good_share": intervals.shares_differ(a.liked, b.liked),

@@ -1,7 +1,7 @@
-"""Count the readers that come back to a run, so cheaply that a stream notices nothing.
+"""Count the readers that return to a run, so cheaply that streams are not slowed.
 
-A come-back adds one in memory; a few seconds later all of a process's are written at once. What a
-process that dies had not written yet is not counted.
+A return adds one in memory; a few seconds later all of a process's are written at once. A process
+that dies loses the counts that it had not written yet.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections import Counter
 from typing import Final
 from uuid import UUID
 
-from config import database
+from config import sql
 
 _MOST: Final = 100_000
 _waiting: Counter[UUID] = Counter()
@@ -31,20 +31,19 @@ ON CONFLICT (at) DO UPDATE SET marks = conversations_stalehour.marks + 1
 
 
 def came_back(run_id: UUID) -> None:
-    """A reader has resumed this run."""
+    """Count a reader that has resumed this run."""
     if len(_waiting) < _MOST:
         _waiting[run_id] += 1
 
 
 async def write() -> int:
-    """Write down who has come back; how many. What cannot be written is kept for the next time."""
+    """Write the reconnects. Return their number. Keep those that cannot be written for the next time."""
     taken = Counter(_waiting)
     _waiting.clear()
     if not taken:
         return 0
     try:
-        async with database.connection() as held:
-            await held.execute(_WRITE, (list(taken), list(taken.values())))
+        await sql.change(_WRITE, (list(taken), list(taken.values())))
     except BaseException:
         _waiting.update(taken)
         raise

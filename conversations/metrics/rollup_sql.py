@@ -1,6 +1,6 @@
 """The statements that add up: runs to hours, hours to days, runs to a conversation's day, those to sets.
 
-Each computes what a range should hold and makes the table hold exactly that: equal rows stay as they
+Each computes the rows of a range and makes the table hold exactly these: equal rows stay as they
 are, so computing a range again changes nothing. Every measure has its line in `RUN_MEASURES`.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from conversations.metrics.histograms import STRIDE, slot_sql
-from conversations.rollup_models import BLOCK
+from conversations.models.rollups import BLOCK
 
 CELL: Final = ("model", "prompt_versions", "dialect", "runner")
 
@@ -78,7 +78,7 @@ def ran(where: str) -> str:
 
 
 def run_cells(source: str, bucket: str) -> str:
-    """Rows of `RunRollup` (without grain) from the runs of `source`; `bucket` is SQL of a run."""
+    """Return rows of `RunRollup` (without grain) from the runs of `source`; `bucket` is SQL of a run."""
     key = "bucket, model, prompt_versions, dialect, runner"
     measures = ", ".join(f"{sql} AS {name}" for name, sql in RUN_MEASURES.items())
     values = f"""(VALUES (0, duration_ms), ({STRIDE}, queue_wait_ms), ({2 * STRIDE}, first_token_ms),
@@ -103,9 +103,9 @@ def run_cells(source: str, bucket: str) -> str:
 
 
 def step_cells(bucket: str, *, where: str = "") -> str:
-    """Rows of `StepRollup` (without grain) from the messages of the runs of a range.
+    """Return rows of `StepRollup` (without grain) from the messages of the runs of a range.
 
-    A stage counts once a run, however many messages it left; of tool calls each counts.
+    A stage counts once per run, however many messages it left; every tool call counts.
     """
     key = "bucket, kind, name, model, prompt_versions, dialect, runner"
     return f"""
@@ -158,12 +158,12 @@ _BLANK: Final = {"prompt_versions": "'{}'::int[]"}
 
 
 def cut_for(names: set[str]) -> str:
-    """The grain of days that holds these dimensions and as little else as there is."""
+    """Return the grain of days that holds these dimensions and as few others as possible."""
     return next((cut for cut, kept in CUTS.items() if names == set(kept)), "day")
 
 
 def hour_cut_for(names: set[str]) -> str:
-    """The same of hours."""
+    """Return the same for hours."""
     return next((cut for cut, kept in HOUR_CUTS.items() if names == set(kept)), "hour")
 
 
@@ -206,7 +206,7 @@ def merged(
 
 
 def _blanks(kept: tuple[str, ...]) -> list[str]:
-    """The dimensions that are added up, as columns."""
+    """Return the added-up dimensions as columns."""
     return [f"""{_BLANK.get(name, "''")} AS {name}""" for name in CELL if name not in kept]
 
 
@@ -214,7 +214,7 @@ def _blanks(kept: tuple[str, ...]) -> list[str]:
 
 
 def thread_days(source: str) -> str:
-    """Rows of `ThreadDay` of one day, from the runs of `source`."""
+    """Return rows of `ThreadDay` of one day, from the runs of `source`."""
     measures = ", ".join(f"{RUN_MEASURES[name]} AS {name}" for name in THREAD_MEASURES)
     key = "owner_id, thread_id, model, prompt_versions, dialect, runner"
     return f"""
@@ -230,7 +230,7 @@ MEMBERS: Final = {
 
 
 def number_members(kind: str) -> str:
-    """Give the members of a day that have none an ordinal; only one process may at a time."""
+    """Give an ordinal to each member of a day without one; only one process may at a time."""
     member, ordinals = MEMBERS[kind]
     return f"""
     INSERT INTO {ordinals} (member) SELECT DISTINCT {member} FROM conversations_threadday
@@ -252,13 +252,13 @@ def members_of(source: str, at: str) -> str:
 
 
 def member_sets() -> str:
-    """Rows of `MemberSet` (without grain) of one day, from its `ThreadDay`s."""
+    """Return rows of `MemberSet` (without grain) of one day, from its `ThreadDay`s."""
     day = "SELECT day AS bucket, kept.* FROM conversations_threadday kept WHERE day = %(begin)s"
     return _joined(members_of(day, "bucket"), CELL)
 
 
 def merged_members(kept: tuple[str, ...]) -> str:
-    """The same with all dimensions but those `kept` added up."""
+    """Return the same with all dimensions but those `kept` added up."""
     day = """SELECT * FROM conversations_memberset
         WHERE grain = 'day' AND bucket >= %(begin)s AND bucket < %(end)s"""
     return _joined(day, kept)
@@ -276,7 +276,7 @@ def _joined(source: str, kept: tuple[str, ...]) -> str:
 def made_so(
     table: str, fresh: str, *, key: tuple[str, ...], values: tuple[str, ...], where: str, grain: str = ""
 ) -> str:
-    """One statement after which the rows of `table` under `where` are those of `fresh`."""
+    """Return one statement after which the rows of `table` under `where` are those of `fresh`."""
     columns = (*key, *values)
     constant = f"'{grain}' AS grain, " if grain else ""
     whole = ("grain", *columns) if grain else columns

@@ -36,7 +36,7 @@ _STEPS: Final = (*sql.STEP_MEASURES, "slots", "counts")
 
 
 def _hours() -> tuple[str, ...]:
-    """What makes the hours of a range true."""
+    """Return the statements that compute the hours of a range."""
     return (
         _runs_are(sql.run_cells(sql.ran(_IN_RANGE), _HOUR_OF.format("source.")), "hour"),
         _steps_are(sql.step_cells(_HOUR_OF.format("run.")), "hour"),
@@ -49,7 +49,7 @@ def _hours() -> tuple[str, ...]:
 
 
 def _days() -> tuple[str, ...]:
-    """What makes a day true once its hours are: in this order, for each is made of one before it."""
+    """Return the statements that compute a day from its hours: in order, each from an earlier one."""
     return (
         _runs_are(_runs_merged("hour", sql.CELL), "day"),
         _steps_are(_steps_merged("hour", sql.CELL), "day"),
@@ -116,24 +116,24 @@ def _kept(grain: str) -> str:
 
 @dataclass(frozen=True)
 class Rolled:
-    """What a round did; `more` if stale hours are left."""
+    """The result of a round; `more` if stale hours are left."""
 
     days: int = 0
     more: bool = False
 
 
 def zone() -> ZoneInfo:
-    """The zone whose hours and days are counted."""
+    """Return the zone whose hours and days are counted."""
     return ZoneInfo(settings.TIME_ZONE)
 
 
 def day_begins(day: date) -> datetime:
-    """The first moment of a day in TIME_ZONE."""
+    """Return the first moment of a day in TIME_ZONE."""
     return datetime(day.year, day.month, day.day, tzinfo=zone())
 
 
 async def roll(*, budget_s: float = 2.0) -> Rolled | None:
-    """Add up what is stale, the newest first, for about `budget_s` seconds; None if another does it.
+    """Add up stale days, newest first, for about `budget_s` seconds; return None if another does it.
 
     However long the newest day takes, and whatever stays stale, another one has its turn in every round.
     """
@@ -156,7 +156,7 @@ async def roll(*, budget_s: float = 2.0) -> Rolled | None:
 
 
 async def roll_range(first: date, last: date, told: Callable[[date], None] = lambda _: None) -> int:
-    """Add up every day from `first` to `last` again; how many. Waits while another process is at it."""
+    """Add up every day from `first` to `last` again. Return their number. Wait for another process."""
     days = (last - first).days + 1
     for number in range(days):
         day = first + timedelta(days=number)
@@ -173,14 +173,14 @@ async def roll_range(first: date, last: date, told: Callable[[date], None] = lam
 
 
 async def first_day() -> date | None:
-    """The day of the oldest run; None where there is none."""
+    """Return the day of the oldest run; None where there is none."""
     async with database.connection() as held:
         row = await (await held.execute("SELECT min(created_at) FROM conversations_run")).fetchone()
     return row[0].astimezone(zone()).date() if row and row[0] else None
 
 
 async def roll_day(held: AsyncConnection[Any], day: date, *, begin: datetime, end: datetime) -> None:
-    """Make the hours of [begin, end), which lie in this day, true, and then the day."""
+    """Compute the hours of [begin, end), which lie in this day, and then the day."""
     whole = {"begin": day_begins(day), "end": day_begins(day + timedelta(days=1))}
     async with held.transaction():
         await held.execute(_AT_LEISURE)
@@ -235,7 +235,7 @@ _TABLES: Final = (
 
 
 async def _mark_young(held: AsyncConnection[Any]) -> None:
-    """Mark what came since the last round; at the first one, or in another TIME_ZONE, everything."""
+    """Mark hours since the last round as stale; at the first one, or in another TIME_ZONE, all."""
     async with held.transaction():
         row = await (await held.execute(_SINCE, {"zone": settings.TIME_ZONE})).fetchone()
         since, same_zone = row or (None, True)
@@ -281,7 +281,7 @@ WHERE at >= %s AND at <= %s::timestamptz - interval '1 hour'
 async def _stale_within(
     held: AsyncConnection[Any], begin: datetime, end: datetime
 ) -> dict[datetime, int]:
-    """The stale hours that lie in a range whole."""
+    """Return the stale hours that lie entirely in a range."""
     return dict(await (await held.execute(_STALE_WITHIN, (begin, end))).fetchall())
 
 
@@ -290,7 +290,7 @@ async def _forget(held: AsyncConnection[Any], done: dict[datetime, int]) -> None
 
 
 def _by_day(stale: dict[datetime, int]) -> dict[date, list[datetime]]:
-    """The stale hours of each day, the newest day first."""
+    """Return the stale hours of each day, newest day first."""
     found: dict[date, list[datetime]] = {}
     for at in stale:
         for day in _days_of(at):
@@ -299,19 +299,19 @@ def _by_day(stale: dict[datetime, int]) -> dict[date, list[datetime]]:
 
 
 def _in_turn(days: list[date]) -> list[date]:
-    """The newest, then any one of the others, then the rest, still the newest first."""
+    """Return the newest, then any one of the others, then the rest, newest first."""
     lot = random.sample(days[1:], k=min(1, len(days[1:])))
     return list(dict.fromkeys(days[:1] + lot + days))
 
 
 def _days_of(at: datetime) -> list[date]:
-    """The days that an hour of UTC touches: one, but two where TIME_ZONE is half an hour off."""
+    """Return the days that an hour of UTC touches: one, but two where TIME_ZONE is half an hour off."""
     ends = at + _HOUR - timedelta(microseconds=1)
     return sorted({moment.astimezone(zone()).date() for moment in (at, ends)}, reverse=True)
 
 
 def _reach(hours: list[datetime]) -> tuple[datetime, datetime]:
-    """From the first to the last of these hours, widened to whole hours of TIME_ZONE."""
+    """Return the span of these hours, widened to whole hours of TIME_ZONE."""
     begin = min(hours).astimezone(zone()).replace(minute=0)
     end = (max(hours) + _HOUR).astimezone(zone())
     return begin, end if end.minute == 0 else end.replace(minute=0) + _HOUR

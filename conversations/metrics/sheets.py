@@ -1,4 +1,4 @@
-"""What can be asked for: each sheet, its columns and where its rows come from."""
+"""The sheets that can be requested: each one's columns and the source of its rows."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from conversations.metrics import reading, rows
-from conversations.metrics.asked import Asked, Group
+from conversations.metrics import detail_rows, snapshot
 from conversations.metrics.measures import NOTHING, Counted, row, spread_fields
-from conversations.metrics.reading import ZEROS, Row
+from conversations.metrics.query import Asked, Group
+from conversations.metrics.snapshot import ZEROS, Row
 
 MEASURES: Final = tuple(row(Counted(ZEROS)))
 _STEP: Final = ("calls", *spread_fields("latency_ms", NOTHING, 0))
@@ -35,6 +35,12 @@ class Sheet:
         elif self.every is not None:
             async for some in self.every(asked):
                 yield some
+        elif self.page is not None:
+            cursor: str | None = ""
+            while cursor is not None:
+                rows, cursor = await self.page(asked, limit=detail_rows.AT_ONCE, cursor=cursor)
+                if rows:
+                    yield rows
 
 
 def _group_columns(group: Group | None) -> tuple[str, ...]:
@@ -47,33 +53,35 @@ def _group_columns(group: Group | None) -> tuple[str, ...]:
 
 
 async def _models(asked: Asked) -> list[Row]:
-    return await reading.by_group(asked, asked.group or "model")
+    return await snapshot.by_group(asked, asked.group or "model")
 
 
 async def _prompts(asked: Asked) -> list[Row]:
-    return await reading.by_group(asked, "prompt_version")
+    return await snapshot.by_group(asked, "prompt_version")
 
 
 async def _stages(asked: Asked) -> list[Row]:
-    return await reading.steps(asked, "stage")
+    return await snapshot.steps(asked, "stage")
 
 
 async def _tools(asked: Asked) -> list[Row]:
-    return await reading.steps(asked, "tool")
+    return await snapshot.steps(asked, "tool")
 
 
 SHEETS: Final[dict[str, Sheet]] = {
-    "overview": Sheet(lambda _: ("period", "from", "to", *MEASURES), whole=reading.overview),
+    "overview": Sheet(lambda _: ("period", "from", "to", *MEASURES), whole=snapshot.overview),
     "timeseries": Sheet(
-        lambda asked: ("bucket", *_group_columns(asked.group), *MEASURES), whole=reading.timeseries
+        lambda asked: ("bucket", *_group_columns(asked.group), *MEASURES), whole=snapshot.timeseries
     ),
     "stages": Sheet(lambda _: ("stage", *_STEP), whole=_stages),
     "tools": Sheet(lambda _: ("tool", *_TOOL), whole=_tools),
     "models": Sheet(lambda asked: (*_group_columns(asked.group or "model"), *MEASURES), whole=_models),
     "prompts": Sheet(lambda _: (*_VERSION, *MEASURES), whole=_prompts),
-    "users": Sheet(lambda _: rows.USER_COLUMNS, page=rows.user_page, every=rows.all_users),
-    "runs": Sheet(lambda _: rows.RUN_COLUMNS, page=rows.run_page, every=rows.all_runs),
-    "messages": Sheet(lambda _: rows.MESSAGE_COLUMNS, page=rows.message_page, every=rows.all_messages),
+    "users": Sheet(
+        lambda _: detail_rows.USER_COLUMNS, page=detail_rows.user_page, every=detail_rows.all_users
+    ),
+    "runs": Sheet(lambda _: detail_rows.RUN_COLUMNS, page=detail_rows.run_page),
+    "messages": Sheet(lambda _: detail_rows.MESSAGE_COLUMNS, page=detail_rows.message_page),
 }
 
 _TIMES: Final = frozenset(("bucket", "from", "to", "created_at", "last_active_at"))
@@ -114,7 +122,7 @@ def kind_of(column: str) -> str:
 
 
 def shown(asked: Asked) -> dict[str, Any]:
-    """The question as it was understood, for the answer's head."""
+    """Return the query as it was understood, for the answer's head."""
     given = asked
     found = {
         "from": given.begin,

@@ -84,7 +84,7 @@ def _steps(kind: str) -> str:
 
 
 def views() -> dict[str, str]:
-    """Name → query."""
+    """Return name → query."""
     return {
         "analytics_runs": _runs(),
         "analytics_messages": """
@@ -126,10 +126,10 @@ def views() -> dict[str, str]:
 
 
 def create_sql() -> str:
-    """Make every view."""
+    """Return the SQL that creates every view."""
     return ";\n".join(f"CREATE VIEW {name} AS {query}" for name, query in views().items())
 
 
 def drop_sql() -> str:
-    """Drop every view."""
+    """Return the SQL that drops every view."""
     return f"DROP VIEW IF EXISTS {', '.join(views())}"

@@ -10,7 +10,7 @@ Three functions, all IMMUTABLE, so that the index needs no trigger and no second
   wrote costs a search nothing but a skip.
 
 Case is folded by a collation that knows all letters where the server has one: the C locale of many
-installations knows only ASCII. Waiting entries of the index are merged by `conversations.upkeep`;
+installations knows only ASCII. Waiting entries of the index are merged by `conversations.upkeep.rounds`;
 the large pending list keeps that off the writers.
 """
 

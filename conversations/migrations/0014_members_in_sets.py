@@ -8,7 +8,7 @@ from typing import ClassVar
 import django.contrib.postgres.fields
 from django.db import migrations, models
 
-import conversations.rollup_models
+import conversations.models.rollups
 
 GRAINS = [
     ("hour", "Hour"),
@@ -109,7 +109,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("block", models.BigIntegerField(help_text="Which BLOCK ordinals.")),
-                ("bits", conversations.rollup_models.BitsField()),
+                ("bits", conversations.models.rollups.BitsField()),
             ],
             options={"db_table": "conversations_memberset", "abstract": False},
         ),

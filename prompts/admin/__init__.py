@@ -1,6 +1,7 @@
-"""The pages on which staff write: prompts, endpoints, model mappings and settings.
+"""Admin pages of prompts, endpoints, model mappings and settings.
 
-A page shows and calls `prompts.actions`; none of them edits a published version or shows a key.
+Pages display data and call `prompts.wordings.staff_actions`; none changes a published version or shows
+a key.
 """
 
 from prompts.admin import app_settings, budgets, endpoints, mappings, prompts, quotas

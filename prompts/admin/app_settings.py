@@ -1,4 +1,4 @@
-"""App settings: one page with all of them, typed, each with its default until it is changed."""
+"""One page with all app settings, as typed fields with defaults."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from unfold.widgets import (
     UnfoldBooleanWidget,
 )
 
-from config.listing import ModelAdmin
-from prompts import app_settings, web_search
-from prompts.admin.forms import refusals_shown, staff
+from config.staff.lists import ModelAdmin
+from prompts import app_settings
+from prompts.admin.forms import get_staff, show_errors
+from prompts.endpoints import web_search_key
 from prompts.models import AppSetting
 
 _KEY: Final = "web_search_exa_api_key"
@@ -29,52 +30,52 @@ _REMOVE: Final = "remove_web_search_exa_api_key"
 
 
 class TextField(forms.CharField):
-    """A text, judged by its setting."""
+    """A text that its setting validates."""
 
     def __init__(self, name: str, **words: Any) -> None:
         super().__init__(required=False, widget=UnfoldAdminTextInputWidget(), **words)
         self._name = name
 
     def validate(self, value: Any) -> None:
-        with refusals_shown():
+        with show_errors():
             app_settings.check(self._name, value)
 
 
 class KeyField(forms.CharField):
-    """A key that goes in and never comes out; empty keeps the present one."""
+    """A write-only key; an empty value keeps the present one."""
 
     def __init__(self, present: str) -> None:
         super().__init__(
-            label="New key of the web search",
+            label="New key for the web search",
             required=False,
             widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}),
-            help_text=f"Sealed before it is stored, never shown again. Present key: {present}.",
+            help_text=f"The key is encrypted and never shown again. Present key: {present}.",
         )
 
     def validate(self, value: Any) -> None:
-        with refusals_shown():
-            web_search.check_key(value)
+        with show_errors():
+            web_search_key.check_key(value)
 
 
 class SettingsForm(forms.Form):
-    """A field for each setting of the registry."""
+    """A form with a field per setting, and the key of the web search."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for setting in app_settings.SETTINGS.values():
             self.fields[setting.name] = _field(setting)
-        shown = web_search.key_shown()
+        shown = web_search_key.get_masked_key()
         source = {"db": "", "env": ", from EXA_API_KEY", "none": "none"}[shown.source]
         self.fields[_KEY] = KeyField(f"{shown.masked}{source}")
         if shown.source == "db":
             self.fields[_REMOVE] = forms.BooleanField(
-                label="Remove the key of the web search", required=False, widget=UnfoldBooleanWidget()
+                label="Remove the key for the web search", required=False, widget=UnfoldBooleanWidget()
             )
 
 
 @admin.register(AppSetting)
 class AppSettingAdmin(ModelAdmin):
-    """The list is the form; there is nothing to add or delete."""
+    """A form in place of a list; settings cannot be added or deleted."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -91,7 +92,7 @@ class AppSettingAdmin(ModelAdmin):
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_or_change_permission(request):
             raise PermissionDenied
-        form = SettingsForm(request.POST or None, initial=app_settings.everything())
+        form = SettingsForm(request.POST or None, initial=app_settings.get_all())
         if request.method == "POST" and self.has_change_permission(request) and form.is_valid():
             self._save(request, form)
             return HttpResponseRedirect(request.path)
@@ -100,10 +101,10 @@ class AppSettingAdmin(ModelAdmin):
     def _save(self, request: HttpRequest, form: SettingsForm) -> None:
         for name in form.changed_data:
             if name in app_settings.SETTINGS:
-                app_settings.change(name, form.cleaned_data[name], by=staff(request))
+                app_settings.change(name, form.cleaned_data[name], by=get_staff(request))
                 self.log_change(request, AppSetting.objects.get(pk=name), "Changed.")
         if form.cleaned_data[_KEY] or form.cleaned_data.get(_REMOVE):
-            web_search.store_key(form.cleaned_data[_KEY], by=staff(request))
+            web_search_key.store_key(form.cleaned_data[_KEY], by=get_staff(request))
         self.message_user(request, "The settings are saved.", messages.SUCCESS)
 
     def _page(self, request: HttpRequest, form: SettingsForm) -> TemplateResponse:

@@ -1,4 +1,4 @@
-"""Budgets: what accounts and the whole installation may spend."""
+"""Admin of budgets: the spending limits of accounts and of the whole installation."""
 
 from __future__ import annotations
 
@@ -10,30 +10,31 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
 
-from config.listing import ModelAdmin
-from prompts import budgets, published_prices
+from config.staff.lists import ModelAdmin
+from prompts.allowances import budgets
+from prompts.endpoints import published_prices
+from prompts.endpoints.routing import routable_candidates
 from prompts.models import Budget, ModelCandidate, ProviderDialect
-from prompts.routing import routable_candidates
 
 _MOST_NAMED: Final = 20
 _HOW: Final = (
-    "A run is refused (429 budget_exceeded) when a limit is used up, and one that is under way ends "
-    "before its next model call. Runs count as they end, on the day of TIME_ZONE on which they do. An "
-    "account's own budget replaces its tier's, and that the one of every account; the one for all "
-    "accounts together holds beside them. An empty limit is none."
+    "When a limit is used up, new runs are refused (429 budget_exceeded) and live runs end before their "
+    "next model call. A run counts when it ends, on that day of TIME_ZONE. An account's own budget "
+    "replaces its tier's, and that replaces the budget of every account. The budget for all accounts "
+    "together applies in addition. An empty limit is no limit."
 )
 _UNPRICED: Final = (
-    "A call whose price is unknown counts towards limits in tokens, and not towards limits in dollars: "
-    "give such a model its own price at its mapping."
+    "A call whose price is unknown counts towards limits in tokens but not towards limits in dollars. "
+    "Enter an own price for such a model at its mapping."
 )
 
 
 @admin.register(Budget)
 class BudgetAdmin(ModelAdmin):
-    """For everybody, for a tier, for one account, and for all together."""
+    """Budgets of every account, of a tier, of one account, and of all accounts together."""
 
     list_display = (
-        "shown_whom",
+        "shown_subject",
         "usd_per_day",
         "usd_per_month",
         "tokens_per_day",
@@ -52,12 +53,12 @@ class BudgetAdmin(ModelAdmin):
     )
 
     @admin.display(description="Budget of", ordering="user__username")
-    def shown_whom(self, budget: Budget) -> str:
-        return budget.whom
+    def shown_subject(self, budget: Budget) -> str:
+        return budget.subject
 
     @admin.display(description="Models without a price")
     def unpriced(self, budget: Budget) -> str:
-        """Which models this budget cannot count in dollars."""
+        """The models whose cost a budget cannot count in dollars."""
         names = sorted(_without_price(routable_candidates().filter(mapping__is_active=True)))
         named = ", ".join(names[:_MOST_NAMED]) + (", …" if len(names) > _MOST_NAMED else "")
         return format_html("{}<br>At present: {}.", _UNPRICED, named or "none")
@@ -68,8 +69,8 @@ class BudgetAdmin(ModelAdmin):
 
 
 def _without_price(candidates: QuerySet[ModelCandidate]) -> set[str]:
-    asked = candidates.filter(input_price=None).exclude(endpoint__dialect=ProviderDialect.DEMO)
-    rows = asked.values_list("mapping__key", "model", "endpoint__provider", "endpoint__base_url")
+    unpriced = candidates.filter(input_price=None).exclude(endpoint__dialect=ProviderDialect.DEMO)
+    rows = unpriced.values_list("mapping__key", "model", "endpoint__provider", "endpoint__base_url")
     return {
         f"{key} ({model})"
         for key, model, provider, base_url in rows

@@ -1,4 +1,4 @@
-"""What the pages of this room share."""
+"""Helpers of the admin pages."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from config.errors import InvalidRequest
 
 
 @contextmanager
-def refusals_shown() -> Iterator[None]:
-    """Show what an action refuses beside the field instead of failing the page."""
+def show_errors() -> Iterator[None]:
+    """Show an `InvalidRequest` of an action beside the field."""
     try:
         yield
     except InvalidRequest as error:
         raise ValidationError(error.detail) from None
 
 
-def staff(request: HttpRequest) -> User:
-    """Who is signed in; admin lets nobody else in."""
+def get_staff(request: HttpRequest) -> User:
+    """Return the signed-in account."""
     return cast("User", request.user)

@@ -1,4 +1,4 @@
-"""How a candidate is asked: the form of its parameters, checked against what its wire can say."""
+"""The form of a candidate's parameters, validated against the protocol of its endpoint."""
 
 from __future__ import annotations
 
@@ -47,21 +47,21 @@ FIELDS: Final = (
 )
 
 
-def explained() -> SafeString:
-    """What each wire leaves out, for the page."""
+def explain_ignored() -> SafeString:
+    """Return, as HTML, the parameters that each protocol does not support."""
     rows = [
         (dialect, ", ".join(name for name in FIELDS if name in left))
         for dialect, left in _IGNORED.items()
     ]
     return format_html(
-        "A request's own values go first; max tokens is a limit for them too. Empty: as the provider "
-        "likes. What a wire has no word for cannot be set on it:<br>{}",
-        format_html_join("", "<b>{}</b>: {}<br>", ((name, left or "takes all") for name, left in rows)),
+        "Values of a request take precedence, but cannot exceed max tokens. Empty: the provider's "
+        "default. Parameters that a protocol does not support cannot be set:<br>{}",
+        format_html_join("", "<b>{}</b>: {}<br>", ((name, left or "none") for name, left in rows)),
     )
 
 
 class CandidateForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A candidate; a parameter that its wire would leave out is refused rather than ignored."""
+    """A candidate; a parameter that its protocol does not support is an error, not ignored."""
 
     class Meta:
         model = ModelCandidate
@@ -76,25 +76,25 @@ class CandidateForm(forms.ModelForm):  # type: ignore[type-arg]
         dialect = ProviderDialect(endpoint.dialect)
         for name in FIELDS:
             if name in _IGNORED[dialect] and facts.get(name) not in (None, "", []):
-                self.add_error(name, f"{dialect} has no word for this: leave it empty.")
-        for name, message in _faults(dialect, facts):
+                self.add_error(name, f"{dialect} does not support this. Leave it empty.")
+        for name, message in _find_faults(dialect, facts):
             self.add_error(name, message)
 
 
-def _faults(dialect: ProviderDialect, facts: dict[str, Any]) -> list[tuple[str, str]]:
+def _find_faults(dialect: ProviderDialect, facts: dict[str, Any]) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     most = _MOST_STOPS.get(dialect)
     if most is not None and len(facts.get("stop") or ()) > most:
-        found.append(("stop", f"{dialect} takes at most {most}."))
+        found.append(("stop", f"{dialect} allows at most {most}."))
     if dialect != ProviderDialect.ANTHROPIC:
         return found
     temperature, budget = facts.get("temperature"), facts.get("reasoning_budget")
     if temperature is not None and temperature > 1:
-        found.append(("temperature", f"{dialect} takes at most 1."))
+        found.append(("temperature", f"{dialect} allows at most 1."))
     if temperature is not None and facts.get("top_p") is not None:
-        found.append(("top_p", f"{dialect} takes temperature or top p, not both."))
+        found.append(("top_p", f"{dialect} allows temperature or top p, not both."))
     if budget is not None and budget < _LEAST_THOUGHT:
-        found.append(("reasoning_budget", f"{dialect} thinks with at least {_LEAST_THOUGHT} tokens."))
+        found.append(("reasoning_budget", f"{dialect} needs at least {_LEAST_THOUGHT} tokens."))
     if budget is not None and facts.get("max_tokens") and facts["max_tokens"] <= budget:
-        found.append(("max_tokens", "Thinking counts too: it must be more than the reasoning budget."))
+        found.append(("max_tokens", "Enter more than the reasoning budget, which counts too."))
     return found

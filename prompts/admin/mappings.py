@@ -1,4 +1,4 @@
-"""Model mappings: the names that clients ask for, and who serves them."""
+"""Admin of model mappings: public model names and their candidates."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from django.http import HttpRequest
 from unfold.admin import StackedInline
 from unfold.decorators import display
 
-from config.listing import ModelAdmin
-from prompts import published_prices
-from prompts.admin.generation import CandidateForm, explained
+from config.staff.lists import ModelAdmin
+from prompts.admin.generation import CandidateForm, explain_ignored
+from prompts.endpoints import published_prices
+from prompts.endpoints.routing import routable_candidates
 from prompts.models import OWN_PRICE, ModelCandidate, ModelMapping, Tier
-from prompts.routing import routable_candidates
 
 
 class CandidateInline(StackedInline):  # type: ignore[misc]
-    """Tried from the top."""
+    """The candidates of a mapping."""
 
     model = ModelCandidate
     form = CandidateForm
@@ -29,9 +29,9 @@ class CandidateInline(StackedInline):  # type: ignore[misc]
     fieldsets = (
         (None, {"fields": (("position", "endpoint"), "model")}),
         (
-            "How it is asked",
+            "Parameters",
             {
-                "description": explained(),
+                "description": explain_ignored(),
                 "fields": (
                     ("temperature", "top_p"),
                     ("max_tokens", "seed"),
@@ -41,7 +41,7 @@ class CandidateInline(StackedInline):  # type: ignore[misc]
                 ),
             },
         ),
-        ("What it costs", {"fields": (OWN_PRICE[:2], OWN_PRICE[2:], "shown_price")}),
+        ("Price", {"fields": (OWN_PRICE[:2], OWN_PRICE[2:], "shown_price")}),
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ModelCandidate]:
@@ -50,18 +50,18 @@ class CandidateInline(StackedInline):  # type: ignore[misc]
 
     @admin.display(description="Price in use (USD)")
     def shown_price(self, candidate: ModelCandidate) -> str:
-        """What calls are priced by; a model without a price counts tokens only."""
+        """The price of calls; without a price only tokens are counted."""
         if candidate._state.adding:
             return "–"
         if candidate.input_price is not None:
-            return "its own"
+            return "own price"
         served_by = candidate.endpoint
         published = published_prices.quote(served_by.provider, served_by.base_url, candidate.model)
-        return published or "unknown: only its tokens are counted"
+        return published or "unknown: only tokens are counted"
 
 
 class MappingForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A mapping; its tier is one that exists."""
+    """A mapping; its tier must exist."""
 
     class Meta:
         model = ModelMapping
@@ -79,13 +79,13 @@ class MappingForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean_required_tier(self) -> str:
         tier: str = self.cleaned_data["required_tier"]
         if tier and not Tier.objects.filter(pk=tier).exists():
-            raise forms.ValidationError("There is no tier of this name: make it first.")
+            raise forms.ValidationError("There is no tier of this name. Create it first.")
         return tier
 
 
 @admin.register(ModelMapping)
 class ModelMappingAdmin(ModelAdmin):
-    """A public name and its candidates."""
+    """Public model names and their candidates."""
 
     form = MappingForm
     inlines = (CandidateInline,)
@@ -95,7 +95,7 @@ class ModelMappingAdmin(ModelAdmin):
     ordering = ("key",)
     fieldsets = (
         (None, {"fields": ("key", "label", "required_tier", "family", "is_active")}),
-        ("What it can do", {"fields": ("supports_vision", "supports_tools", "context_tokens")}),
+        ("Capabilities", {"fields": ("supports_vision", "supports_tools", "context_tokens")}),
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ModelMapping]:

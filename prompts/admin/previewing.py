@@ -1,16 +1,17 @@
-"""What the editor shows of a wording before it is saved: tokens, variables, the whole message."""
+"""The preview of an unsaved wording in the editor: tokens, variables and the system message."""
 
 from __future__ import annotations
 
 import json
 from typing import Any, Final
 
-from config import depth
 from config.errors import InvalidRequest
-from prompts import given, wording
-from prompts.active import effective_system_message
+from config.http import json_depth
+from prompts.admin import hooks
 from prompts.models import PromptKind
-from prompts.tokens import estimate
+from prompts.wordings import template
+from prompts.wordings.active import read_system_message
+from prompts.wordings.token_estimate import estimate
 
 EXAMPLE_TOOLS: Final = """[
   {
@@ -26,15 +27,15 @@ _IN_A_RUN: Final = (PromptKind.AGENT_SYSTEM, PromptKind.AGENT_TOOLS)
 def preview(
     content: str, *, kind: str, tools: str = EXAMPLE_TOOLS, context: str = EXAMPLE_CONTEXT
 ) -> dict[str, Any]:
-    """The preview as JSON; `problem` says what is wrong with the example's tools or context."""
+    """Return the preview as JSON; `problem` is an error in the example's tools or context."""
     problem, message = "", ""
     try:
-        message = given.compose(
+        message = hooks.compose(
             _prompts(content, kind), tools=_json(tools, "tools"), context=_json(context, "context")
         )
     except InvalidRequest as refused:
         problem = refused.detail
-        message = given.compose(_prompts(content, kind), tools=None, context=None)
+        message = hooks.compose(_prompts(content, kind), tools=None, context=None)
     return {
         "characters": len(content),
         "tokens": estimate(content),
@@ -42,17 +43,17 @@ def preview(
         "in_a_run": kind in _IN_A_RUN,
         "variables": [
             {"name": found.name, "source": found.source, "default": found.default or ""}
-            for found in wording.variables(content)
+            for found in template.find_variables(content)
         ],
-        "unknown": list(wording.unknown(content)),
+        "unknown": list(template.find_unknown(content)),
         "message": message,
         "problem": problem,
     }
 
 
 def _prompts(content: str, kind: str) -> str:
-    """Both active prompts with this wording in the place of its kind; alone if runs use no such kind."""
-    return effective_system_message(instead={kind: content}) if kind in _IN_A_RUN else content
+    """Return the active prompts with this wording for its kind, or only it if runs use no such kind."""
+    return read_system_message(overrides={kind: content}) if kind in _IN_A_RUN else content
 
 
 def _json(text: str, name: str) -> Any:
@@ -62,5 +63,5 @@ def _json(text: str, name: str) -> Any:
         found = json.loads(text)
     except (ValueError, RecursionError):
         raise InvalidRequest(f"{name} is not valid JSON.", field=name) from None
-    depth.check(found)
+    json_depth.check(found)
     return found

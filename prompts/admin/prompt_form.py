@@ -1,4 +1,4 @@
-"""The form of a prompt: its facts, and the wording of its next version."""
+"""The form of a prompt and of the wording of its next version."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from typing import Any, ClassVar
 from django import forms
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
-from prompts import actions
-from prompts.admin.forms import refusals_shown
+from prompts.admin.forms import show_errors
 from prompts.models import Prompt
+from prompts.wordings import staff_actions
 
 
 class IndentedJSON(json.JSONEncoder):
-    """JSON as people edit it."""
+    """An encoder of indented JSON, for editing."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs | {"indent": 2})
 
 
 class ToolsField(forms.JSONField):
-    """JSON, indented; nothing is an empty box rather than the word null."""
+    """Indented JSON; None is shown as an empty field instead of `null`."""
 
     def prepare_value(self, value: Any) -> Any:
         return "" if value is None else super().prepare_value(value)
 
 
 class PromptForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A prompt's facts and the wording of its next version, prefilled with the newest one."""
+    """A prompt and the wording of its next version, prefilled with the newest one."""
 
     content = forms.CharField(
         strip=False,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 24, "class": "wording-editor"}),
-        help_text="Saving a changed wording publishes a new version; earlier ones stay as they are.",
+        help_text="Saving a changed wording publishes a new version. Earlier versions do not change.",
     )
     tools_json = ToolsField(
         label="Tools (JSON)",
@@ -44,7 +44,7 @@ class PromptForm(forms.ModelForm):  # type: ignore[type-arg]
     )
     note = forms.CharField(
         required=False,
-        max_length=actions.LONGEST_NOTE,
+        max_length=staff_actions.LONGEST_NOTE,
         widget=UnfoldAdminTextInputWidget(),
         help_text="What changed and why, for the list of versions.",
     )
@@ -64,19 +64,19 @@ class PromptForm(forms.ModelForm):  # type: ignore[type-arg]
             self.initial["based_on"] = self.newest.number
 
     def clean_content(self) -> str:
-        """Browsers send CR LF; a wording has LF, so that saving it unchanged changes nothing."""
+        """Replace the CR LF of browsers by LF, so that saving an unchanged wording changes nothing."""
         content: str = self.cleaned_data["content"].replace("\r\n", "\n")
-        with refusals_shown():
-            actions.check_wording(content)
+        with show_errors():
+            staff_actions.check_wording(content)
         return content
 
     def clean_tools_json(self) -> Any:
-        with refusals_shown():
-            actions.check_tools(self.cleaned_data["tools_json"])
+        with show_errors():
+            staff_actions.check_tools(self.cleaned_data["tools_json"])
         return self.cleaned_data["tools_json"]
 
     def clean(self) -> None:
-        """Do not let a page opened earlier undo what a colleague published since."""
+        """Refuse a form that was opened before another person published a version."""
         super().clean()
         based_on = self.cleaned_data.get("based_on")
         if self.newest is None or based_on == self.newest.number:

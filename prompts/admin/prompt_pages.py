@@ -1,4 +1,4 @@
-"""The pages beside a prompt's form: compare two versions, move labels, split, preview, files."""
+"""Further pages of a prompt: comparison, labels, split, preview, export and import."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from unfold.decorators import action
 from unfold.widgets import UnfoldAdminFileFieldWidget, UnfoldAdminIntegerFieldWidget
 
 from config.errors import InvalidRequest
-from prompts import files, releases
-from prompts.admin.forms import staff
+from prompts.admin.forms import get_staff
 from prompts.admin.previewing import preview
-from prompts.comparing import compare
 from prompts.models import Prompt, PromptVersion
+from prompts.wordings import file_format, releases
+from prompts.wordings.diff import compare
 
 LABELS: Final = ("production", "staging")
 _LONGEST_FIELD: Final = 400_000
@@ -31,21 +31,21 @@ _UNFIT: Final = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 class SplitForm(forms.Form):
-    """Which other version, and for how many of 100 threads."""
+    """The other version of a split, and its share of 100 threads."""
 
     version = forms.IntegerField(
         label="Other version",
         min_value=1,
         widget=UnfoldAdminIntegerFieldWidget(),
-        help_text="Its number, without the v.",
+        help_text="The version number, without the v.",
     )
     percent = forms.IntegerField(
-        label="Its share",
+        label="Share",
         min_value=1,
         max_value=99,
         initial=10,
         widget=UnfoldAdminIntegerFieldWidget(),
-        help_text="Of 100 threads so many get it; the others get the active version.",
+        help_text="So many of 100 threads get this version; the others get the active one.",
     )
 
 
@@ -55,12 +55,12 @@ class ImportForm(forms.Form):
     file = forms.FileField(
         label="File",
         widget=UnfoldAdminFileFieldWidget(attrs={"accept": ".json,.md,.txt"}),
-        help_text="JSON as it was exported, or Markdown or text with one wording.",
+        help_text="An exported JSON file, or Markdown or text with one wording.",
     )
 
 
 class PromptPages:
-    """What `PromptAdmin` adds to admin's own pages."""
+    """A mixin of `PromptAdmin` with its further pages."""
 
     admin_site: Any
     opts: Any
@@ -86,27 +86,22 @@ class PromptPages:
             ),
         ]
 
-    # --- look ---------------------------------------------------------------------------------------
-
     def preview_view(self, request: HttpRequest) -> HttpResponse:
-        """The effective system message with this wording in its place, as JSON for the editor."""
+        """Return the effective system message with this wording, as JSON for the editor."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        given = request.POST
-        shown = preview(
-            str(given.get("content", ""))[:_LONGEST_FIELD],
-            kind=str(given.get("kind", "")),
-            tools=str(given.get("tools", ""))[:_LONGEST_FIELD],
-            context=str(given.get("context", ""))[:_LONGEST_FIELD],
-        )
-        return JsonResponse(shown)
+        fields = {
+            name: str(request.POST.get(name, "")) for name in ("content", "kind", "tools", "context")
+        }
+        fields = {name: text[:_LONGEST_FIELD] for name, text in fields.items()}
+        return JsonResponse(preview(fields.pop("content"), **fields))
 
     def compare_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Two versions side by side; without numbers the newest and the one before it."""
-        prompt = self._seen(request, object_id)
+        """Show two versions side by side; by default the newest two."""
+        prompt = self._get_visible(request, object_id)
         newest = prompt.versions.latest("number").number if prompt.versions.exists() else 0
-        right = _number(request.GET.get("b", "")) or newest
-        left = _number(request.GET.get("a", "")) or max(1, right - 1)
+        right = parse_number(request.GET.get("b", "")) or newest
+        left = parse_number(request.GET.get("a", "")) or max(1, right - 1)
         versions = prompt.versions.select_related("author")
         before, after = (get_object_or_404(versions, number=number) for number in (left, right))
         return self._page(
@@ -118,110 +113,106 @@ class PromptPages:
             after=after,
             newest=newest,
             wording=compare(before.content, after.content),
-            tools=compare(_tools(before), _tools(after)),
+            tools=compare(_format_tools(before), _format_tools(after)),
         )
 
-    # --- releases -----------------------------------------------------------------------------------
-
     def label_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Move a label to a version, or take it away."""
-        prompt = self._changed(request, object_id)
+        """Move a label to a version, or remove it."""
+        prompt = self._get_changeable(request, object_id)
         name = str(request.POST.get("label", "")).strip().lower()[:100]
         if "remove" in request.POST:
-            releases.remove_label(prompt, name, by=staff(request))
-            return self._said(request, prompt, f"The label {name} is gone.")
-        number = _number(str(request.POST.get("version", "")))
+            releases.remove_label(prompt, name, by=get_staff(request))
+            return self._redirect(request, prompt, f"The label {name} is removed.")
+        number = parse_number(str(request.POST.get("version", "")))
         version = prompt.versions.filter(number=number).first()
         if version is None:
-            return self._said(request, prompt, "There is no version of this number.", messages.ERROR)
+            return self._redirect(request, prompt, "There is no version of this number.", messages.ERROR)
         try:
-            releases.move_label(prompt, name, version, by=staff(request))
+            releases.move_label(prompt, name, version, by=get_staff(request))
         except InvalidRequest as refused:
-            return self._said(request, prompt, refused.detail, messages.ERROR)
-        return self._said(request, prompt, f"{name} is version {number} now.")
+            return self._redirect(request, prompt, refused.detail, messages.ERROR)
+        return self._redirect(request, prompt, f"The label {name} now points to version {number}.")
 
     def split_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Ask, then give a second version to a share of the threads, or end that."""
-        prompt = self._seen(request, object_id)
+        """Split a prompt between two versions, or end the split, after a confirmation."""
+        prompt = self._get_visible(request, object_id)
         if not self.has_change_permission(request, prompt):
             raise PermissionDenied
         if request.method == "POST" and "end" in request.POST:
-            releases.end_split(prompt, by=staff(request))
-            return self._said(request, prompt, "Every thread gets the active version again.")
-        form = SplitForm(_posted(request), initial=_initial_split(request, prompt))
+            releases.end_split(prompt, by=get_staff(request))
+            return self._redirect(request, prompt, "Every thread gets the active version again.")
+        form = SplitForm(_get_post(request), initial=_initial_split(request, prompt))
         if request.method == "POST" and form.is_valid():
             share = form.cleaned_data
             try:
                 version = prompt.versions.get(number=share["version"])
-                releases.split(prompt, version, share["percent"], by=staff(request))
+                releases.split(prompt, version, share["percent"], by=get_staff(request))
             except PromptVersion.DoesNotExist:
                 form.add_error("version", "There is no version of this number.")
             except InvalidRequest as refused:
                 form.add_error(None, refused.detail)
             else:
-                sentence = f"Version {version.number} goes to {share['percent']} of 100 threads."
-                return self._said(request, prompt, sentence)
+                sentence = f"{share['percent']} of 100 threads get version {version.number}."
+                return self._redirect(request, prompt, sentence)
         title = f"Split {prompt.name} between two versions"
         return self._page(request, "prompts/split.html", prompt=prompt, form=form, title=title)
 
-    # --- files --------------------------------------------------------------------------------------
-
     def json_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """The prompt with all its versions and labels."""
-        prompt = self._seen(request, object_id)
-        return self._exported(_whole().filter(pk=prompt.pk), _file_name(prompt.name))
+        """Download the prompt with all its versions and labels."""
+        prompt = self._get_visible(request, object_id)
+        return self._export(_query_exported().filter(pk=prompt.pk), _file_name(prompt.name))
 
     def markdown_view(self, request: HttpRequest, object_id: str, number: int) -> HttpResponse:
-        """One wording."""
-        prompt = self._seen(request, object_id)
+        """Download one version as Markdown."""
+        prompt = self._get_visible(request, object_id)
         get_object_or_404(prompt.versions, number=number)
-        (filed,) = files.filed(_whole().filter(pk=prompt.pk)).prompts
+        (filed,) = file_format.export_prompts(_query_exported().filter(pk=prompt.pk)).prompts
         (version,) = (version for version in filed.versions if version.number == number)
         name = f"{_file_name(prompt.name)}.v{number}.md"
-        return _download(files.to_markdown(filed, version), name, "text/markdown; charset=utf-8")
+        return _download(file_format.to_markdown(filed, version), name, "text/markdown; charset=utf-8")
 
     @action(description="Export all", url_path="export", permissions=["view"])  # type: ignore[untyped-decorator]
     def export_all(self, request: HttpRequest) -> HttpResponse:
-        return self._exported(_whole(), "prompts")
+        return self._export(_query_exported(), "prompts")
 
     @action(description="Export as a file")  # type: ignore[untyped-decorator]
     def export_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse:
-        return self._exported(_whole().filter(pk__in=queryset.values("pk")), "prompts")
+        return self._export(_query_exported().filter(pk__in=queryset.values("pk")), "prompts")
 
     @action(description="Import…", url_path="import", permissions=["add"])  # type: ignore[untyped-decorator]
     def import_file(self, request: HttpRequest) -> HttpResponse:
-        """Take a file, say what came of it; nothing of it is in use until it is activated."""
-        form = ImportForm(_posted(request), request.FILES)
+        """Import a file and report the result; imported versions are not activated."""
+        form = ImportForm(_get_post(request), request.FILES)
         if request.method == "POST" and form.is_valid():
             uploaded = form.cleaned_data["file"]
             try:
-                raw = uploaded.read(files.LARGEST_FILE + 1)
-                brought = files.bring_in(
-                    files.read(raw, filename=uploaded.name or ""), by=staff(request)
+                raw = uploaded.read(file_format.LARGEST_FILE + 1)
+                results = file_format.import_prompts(
+                    file_format.parse(raw, filename=uploaded.name or ""), by=get_staff(request)
                 )
             except InvalidRequest as refused:
                 form.add_error("file", refused.detail)
             else:
-                for one in brought:
-                    self.message_user(request, _came_of(one), messages.SUCCESS)
+                for result in results:
+                    self.message_user(request, _describe_import(result), messages.SUCCESS)
                 return HttpResponseRedirect(reverse("admin:prompts_prompt_changelist"))
         return self._page(request, "prompts/import.html", form=form, title="Import prompts")
 
-    def _exported(self, prompts: Any, name: str) -> HttpResponse:
-        return _download(files.to_json(files.filed(prompts)), f"{name}.json", "application/json")
+    def _export(self, prompts: Any, name: str) -> HttpResponse:
+        return _download(
+            file_format.to_json(file_format.export_prompts(prompts)), f"{name}.json", "application/json"
+        )
 
-    # --- shared -------------------------------------------------------------------------------------
-
-    def _seen(self, request: HttpRequest, object_id: str) -> Prompt:
+    def _get_visible(self, request: HttpRequest, object_id: str) -> Prompt:
         found = Prompt.objects.select_related("active_version", "split_version", "previous_version")
-        prompt = get_object_or_404(found, deleted_at=None, pk=_number(unquote(object_id)))
+        prompt = get_object_or_404(found, deleted_at=None, pk=parse_number(unquote(object_id)))
         if not self.has_view_permission(request, prompt):
             raise PermissionDenied
         return prompt
 
-    def _changed(self, request: HttpRequest, object_id: str) -> Prompt:
-        """The prompt that a POST may change."""
-        prompt = self._seen(request, object_id)
+    def _get_changeable(self, request: HttpRequest, object_id: str) -> Prompt:
+        """Return the prompt that a POST may change."""
+        prompt = self._get_visible(request, object_id)
         if request.method != "POST" or not self.has_change_permission(request, prompt):
             raise PermissionDenied
         return prompt
@@ -232,7 +223,7 @@ class PromptPages:
             request, template, site | {"opts": self.opts, "media": self.media} | context
         )
 
-    def _said(
+    def _redirect(
         self, request: HttpRequest, prompt: Prompt, sentence: str, level: int = messages.SUCCESS
     ) -> HttpResponse:
         if level == messages.SUCCESS:
@@ -241,12 +232,12 @@ class PromptPages:
         return HttpResponseRedirect(reverse("admin:prompts_prompt_change", args=[prompt.pk]))
 
 
-def _posted(request: HttpRequest) -> Any:
+def _get_post(request: HttpRequest) -> Any:
     return request.POST if request.method == "POST" else None
 
 
-def _whole() -> Any:
-    """The prompts with what a file holds of them, in three statements however many there are."""
+def _query_exported() -> Any:
+    """Return a query of the prompts with the data of a file; it takes three statements in total."""
     versions = PromptVersion.objects.select_related("author").order_by("number")
     return (
         Prompt.objects.filter(deleted_at=None, versions__isnull=False)
@@ -259,19 +250,19 @@ def _whole() -> Any:
 def _initial_split(request: HttpRequest, prompt: Prompt) -> dict[str, int]:
     if prompt.split_version is not None:
         return {"version": prompt.split_version.number, "percent": prompt.split_percent}
-    wanted = _number(request.GET.get("version", ""))
+    requested = parse_number(request.GET.get("version", ""))
     newest = prompt.versions.exclude(pk=prompt.active_version_id or 0).order_by("-number").first()
-    return {"version": wanted or (newest.number if newest else 1), "percent": 10}
+    return {"version": requested or (newest.number if newest else 1), "percent": 10}
 
 
-def _came_of(one: files.Brought) -> str:
-    if not one.published:
-        return f"{one.name}: nothing new."
-    versions = f"{one.published} version{'' if one.published == 1 else 's'}"
-    return f"{one.name}: {'made with ' if one.made else ''}{versions}{'' if one.made else ' published'}."
+def _describe_import(result: file_format.ImportResult) -> str:
+    if not result.published:
+        return f"{result.name}: no new versions."
+    versions = f"{result.published} version{'' if result.published == 1 else 's'}"
+    return f"{result.name}: {f'created with {versions}' if result.created else f'{versions} published'}."
 
 
-def _tools(version: PromptVersion) -> str:
+def _format_tools(version: PromptVersion) -> str:
     if version.tools_json is None:
         return ""
     return json.dumps(version.tools_json, ensure_ascii=False, indent=2)
@@ -292,5 +283,5 @@ def _file_name(name: str) -> str:
     return _UNFIT.sub("-", name).strip("-")[:80] or "prompt"
 
 
-def _number(text: str) -> int:
+def parse_number(text: str) -> int:
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= 9 else 0

@@ -1,10 +1,10 @@
-"""Prompts: saving publishes a new version, activating is a step of its own."""
+"""Admin of prompts: saving publishes a new version; activating it is a separate step."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
@@ -16,22 +16,22 @@ from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from unfold.decorators import action, display
 
-from config.listing import ModelAdmin
-from prompts import actions
-from prompts.active import effective_system_message
-from prompts.admin.forms import staff
+from config.staff.lists import ModelAdmin
+from prompts.admin.forms import get_staff
 from prompts.admin.previewing import EXAMPLE_CONTEXT, EXAMPLE_TOOLS, preview
 from prompts.admin.prompt_form import PromptForm
-from prompts.admin.prompt_pages import LABELS, PromptPages
-from prompts.comparing import compare
+from prompts.admin.prompt_pages import LABELS, PromptPages, parse_number
 from prompts.models import Prompt, PromptVersion
+from prompts.wordings import staff_actions
+from prompts.wordings.active import read_system_message
+from prompts.wordings.diff import compare
 
 _EXAMPLE: Final = {"example_tools": EXAMPLE_TOOLS, "example_context": EXAMPLE_CONTEXT}
 
 
 @admin.register(Prompt)
 class PromptAdmin(PromptPages, ModelAdmin):
-    """Edit, publish, activate; versions are only shown."""
+    """Pages to edit, publish and activate prompts; versions are read-only."""
 
     form = PromptForm
     list_display = (
@@ -80,7 +80,7 @@ class PromptAdmin(PromptPages, ModelAdmin):
         return ("kind",) if obj else ()
 
     def has_delete_permission(self, request: HttpRequest, obj: Prompt | None = None) -> bool:
-        """Runs name the versions they used; a prompt is taken out of use instead."""
+        """Return False: runs refer to versions, so prompts are deactivated instead."""
         return False
 
     @display(description="State", ordering="is_active", label={"active": "success"})  # type: ignore[untyped-decorator]
@@ -115,15 +115,15 @@ class PromptAdmin(PromptPages, ModelAdmin):
 
     @action(description="Save and activate…", permissions=["change"])  # type: ignore[untyped-decorator]
     def activate(self, request: HttpRequest, prompt: Prompt) -> None:
-        """Only a button: `response_change` leads on to the confirmation."""
+        """Add a button; `response_change` redirects to the confirmation."""
 
     def save_model(self, request: HttpRequest, obj: Prompt, form: PromptForm, change: bool) -> None:
         super().save_model(request, obj, form, change)
         wording = form.cleaned_data
-        version = actions.publish_version(
+        version = staff_actions.publish_version(
             obj,
             wording["content"],
-            author=staff(request),
+            author=get_staff(request),
             note=wording["note"],
             tools_json=wording["tools_json"],
         )
@@ -144,7 +144,7 @@ class PromptAdmin(PromptPages, ModelAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        prompt_id = _number(unquote(object_id))
+        prompt_id = parse_number(unquote(object_id))
         of_prompt = PromptVersion.objects.filter(prompt_id=prompt_id)
         versions = of_prompt.select_related("author").prefetch_related("labels")
         shown = Paginator(versions, 20).get_page(request.GET.get("versions"))
@@ -153,7 +153,7 @@ class PromptAdmin(PromptPages, ModelAdmin):
             "versions": shown,
             "newest": newest,
             "label_names": LABELS,
-            "effective_system_message": effective_system_message(),
+            "effective_system_message": read_system_message(),
             "preview": preview(newest.content, kind=newest.prompt.kind) if newest else None,
             "may_activate": self.has_change_permission(request),
         } | _EXAMPLE
@@ -186,33 +186,35 @@ class PromptAdmin(PromptPages, ModelAdmin):
         return own + self.own_urls() + super().get_urls()  # type: ignore[no-any-return]
 
     def activation_view(self, request: HttpRequest, object_id: str, number: int) -> HttpResponse:
-        """Ask, then make this version the one in use."""
+        """Activate this version after a confirmation."""
         prompt = self._changeable(request, object_id)
         version = get_object_or_404(prompt.versions, number=number)
         if request.method != "POST":
             in_use = Prompt.objects.filter(kind=prompt.kind, is_active=True)
-            held = prompt.active_version if prompt.is_active else None
+            current = prompt.active_version if prompt.is_active else None
             return self._confirmation(
                 request,
                 prompt,
                 f"Activate version {number}",
                 version=version,
                 replaced=in_use.select_related("active_version").first(),
-                wording=compare(held.content if held else version.content, version.content),
+                wording=compare(current.content if current else version.content, version.content),
             )
-        actions.activate_version(version, by=staff(request))
-        return self._done(request, prompt, f"Version {number} is active; runs that start now use it.")
+        staff_actions.activate_version(version, by=get_staff(request))
+        return self._redirect(
+            request, prompt, f"Version {number} is active; runs that start now use it."
+        )
 
     def deactivation_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Ask, then take the prompt out of use."""
+        """Deactivate the prompt after a confirmation."""
         prompt = self._changeable(request, object_id)
         if request.method != "POST":
             return self._confirmation(request, prompt, "Deactivate")
-        actions.deactivate(prompt, by=staff(request))
-        return self._done(request, prompt, f"{prompt.name} is no longer in use.")
+        staff_actions.deactivate(prompt, by=get_staff(request))
+        return self._redirect(request, prompt, f"{prompt.name} is no longer in use.")
 
     def _changeable(self, request: HttpRequest, object_id: str) -> Prompt:
-        prompt = get_object_or_404(Prompt, deleted_at=None, pk=_number(unquote(object_id)))
+        prompt = get_object_or_404(Prompt, deleted_at=None, pk=parse_number(unquote(object_id)))
         if not self.has_change_permission(request, prompt):
             raise PermissionDenied
         return prompt
@@ -223,12 +225,3 @@ class PromptAdmin(PromptPages, ModelAdmin):
         shared = {"title": title, "prompt": prompt, "opts": self.opts, "media": self.media}
         site = self.admin_site.each_context(request)
         return TemplateResponse(request, "prompts/confirm.html", site | shared | context)
-
-    def _done(self, request: HttpRequest, prompt: Prompt, sentence: str) -> HttpResponse:
-        self.log_change(request, prompt, sentence)
-        self.message_user(request, sentence, messages.SUCCESS)
-        return HttpResponseRedirect(reverse("admin:prompts_prompt_change", args=[prompt.pk]))
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isdecimal() else 0

@@ -1,4 +1,4 @@
-"""Tiers, who has them, and how many runs a day they give."""
+"""Admin of tiers, entitlements and quotas."""
 
 from __future__ import annotations
 
@@ -11,26 +11,29 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
-from config.listing import LargeList, ModelAdmin
-from prompts import quotas
+from config.staff.lists import LargeList, ModelAdmin
+from config.staff.staff_pages import ReadOnly
+from prompts.allowances import quotas
 from prompts.models import Entitlement, ModelMapping, Quota, QuotaUse, Tier
 
 _TIERS: Final = (
-    "A tier opens the models that require it or a lower one, and may have quotas and budgets of its "
-    "own. A higher rank includes the lower ones."
+    "A tier gives access to the models that require it or a lower tier, and may have its own quotas and "
+    "budgets. A higher rank includes the lower ones."
 )
 _ENTITLED: Final = (
-    "An account has one tier, until the moment given here or for ever. Without one it is below all."
+    "An account has at most one tier, until the time given here or without limit. An account without a "
+    "tier is below all tiers."
 )
 _WHOSE: Final = (
-    "For one account, or for each account of a tier; neither means for everybody. Of those that apply "
-    "the account's own counts, else its tier's, else everybody's. Days begin at midnight of TIME_ZONE."
+    "A quota is for one account, for each account of a tier, or, without both, for every account. An "
+    "account's own quota replaces its tier's, and that replaces the quota for every account. Days begin "
+    "at midnight of TIME_ZONE."
 )
 
 
 @admin.register(Tier)
 class TierAdmin(ModelAdmin):
-    """The levels that accounts can have."""
+    """The tiers of accounts."""
 
     list_display = ("name", "rank")
     search_fields = ("name",)
@@ -39,7 +42,7 @@ class TierAdmin(ModelAdmin):
 
 @admin.register(Entitlement)
 class EntitlementAdmin(ModelAdmin):
-    """Which account has which tier, until when."""
+    """The tiers of accounts, with their expiry."""
 
     list_display = ("user", "tier", "expires_at")
     list_filter = ("tier",)
@@ -50,7 +53,7 @@ class EntitlementAdmin(ModelAdmin):
 
 
 class QuotaForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A quota; its family is one that a model has, or else it would limit nothing."""
+    """A quota; its family must be one of a model, or else it would limit nothing."""
 
     class Meta:
         model = Quota
@@ -60,13 +63,13 @@ class QuotaForm(forms.ModelForm):  # type: ignore[type-arg]
         family: str = self.cleaned_data["family"].removeprefix("global:")
         known = ModelMapping.objects.filter(Q(key=family) | Q(family=family)).exists()
         if not known and family != self.initial.get("family"):
-            raise ValidationError("No model has this key or this family: enter one of a model mapping.")
+            raise ValidationError("No model has this key or family. Enter one of a model mapping.")
         return family
 
 
 @admin.register(Quota)
 class QuotaAdmin(ModelAdmin):
-    """Runs a day: for everybody, for a tier, or for one account."""
+    """Runs per day of every account, of a tier, or of one account."""
 
     form = QuotaForm
     fieldsets = (
@@ -85,26 +88,17 @@ class QuotaAdmin(ModelAdmin):
 
 
 @admin.register(QuotaUse)
-class QuotaUseAdmin(LargeList, ModelAdmin):
-    """What was used; only runs write it."""
+class QuotaUseAdmin(ReadOnly, LargeList, ModelAdmin):
+    """The use of quotas; only runs write it."""
 
     list_display = ("user", "family", "day", "used")
     list_filter = ("day",)
     looked_through = ("family",)
     owned_by = "user"
-    search_help_text = "How a user's name begins, or part of a family"
+    search_help_text = "The beginning of a user's name, or a part of a family"
     ordering = ("-id",)
     sortable_by = ()
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[QuotaUse]:
         found: QuerySet[QuotaUse] = super().get_queryset(request)
         return found.select_related("user")
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: QuotaUse | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: QuotaUse | None = None) -> bool:
-        return False

@@ -1,4 +1,4 @@
-"""JSON on a page, as people write it."""
+"""A template filter for indented JSON."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ register = template.Library()
 
 @register.filter
 def as_json(value: Any) -> str:
-    """The value as indented JSON."""
+    """Return the value as indented JSON."""
     return json.dumps(value, ensure_ascii=False, indent=2)

@@ -44,8 +44,8 @@ def open_agent(clients: Clients, client: Client, generation: str) -> Open:
 @pytest.fixture
 def scripted_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs whose client names a script follow it."""
-    from agents import execution
     from agents.runners.base import RunContext, Runner
+    from agents.worker import execution
 
     usual = execution.runner_for
 

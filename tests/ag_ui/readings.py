@@ -18,7 +18,7 @@ from openai.types.chat import ChatCompletionChunk
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
-from agents.hosting.results import RunResult
+from agents.host_protocol.results import RunResult
 from tests.ag_ui.node import GENERATIONS, Clients
 from tests.agent_api import oracle
 from tests.client import FRAME

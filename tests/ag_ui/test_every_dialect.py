@@ -11,9 +11,9 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from agents import streaming
-from agents.dialects.recognise import DIALECTS
-from conversations.follow import follow
+from agents.api import streaming
+from agents.dialects.recognition import DIALECTS
+from conversations.log.follow import follow
 from conversations.models import Run
 from tests.ag_ui.node import Clients
 from tests.ag_ui.readings import READINGS, Reading

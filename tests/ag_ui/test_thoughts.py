@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
-from agents.dialects.agui.thoughts import outline, with_thoughts
+from agents.dialects.agui.reasoning import outline, with_thoughts
 from conversations import events
 from conversations.events import Fact, RunEvent
 from conversations.models import EventBatch

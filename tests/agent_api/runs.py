@@ -8,11 +8,12 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
+from agents.api.streaming import reader_of
 from agents.dialects.base import Dialect, Frame, RunHead
-from agents.streaming import _Cursor
-from conversations import events, log
+from conversations import events
 from conversations.events import Fact, RunEvent
-from conversations.reads import RunRow
+from conversations.log import event_log
+from conversations.runs.client_queries import RunRow
 from tests import strategies
 
 RUN = UUID("0192f0c1-8a3b-7c44-9d55-1a2b3c4d5e6f")
@@ -81,8 +82,8 @@ def frames(dialect: Dialect, run: Sequence[RunEvent], head: RunHead = HEAD) -> l
 def resumed(dialect: Dialect, run: Sequence[RunEvent], after: int) -> list[Frame]:
     """What a reader gets that comes back with this `Last-Event-ID`."""
     row = RunRow(RUN, THREAD, RUN, "", "request-1", "completed", "demo", None, None, AT_MS, HEAD.wire)
-    cursor = _Cursor(row, dialect, after)
-    return [frame for event in run for frame in cursor.take(log.batch_of(RUN, [event]))]
+    cursor = reader_of(row, dialect, after=after)
+    return [frame for event in run for frame in cursor.take(event_log.batch_of(RUN, [event]))]
 
 
 def told(facts: list[Fact]) -> list[RunEvent]:

@@ -402,13 +402,15 @@ TEXT = {"type": "text", "text": "x"}
             "input": [
                 {
                     "role": "user",
-                    "content": [{"type": "image", "image_url": "https://example.com/a.png"}],
+                    "content": [{"type": "image", "image_url": "https://127.0.0.1/a.png"}],
                 }
             ]
         },
         {"input": [{"type": "function_call_output", "role": "tool", "content": []}]},
         {"input": []},
         {"input": [{"role": "user", "type": "message"}]},
+        {"input": [{"role": "user", "content": [{"type": "file", "filename": "a.pdf"}]}]},
+        {"input": [{"role": "system", "content": [{"type": "image", "image_url": "https://x/y"}]}]},
         {"input": [said("hi"), said("hello", "assistant")]},
         {"input": [said("21 °C", "tool")]},
         {"input": [said("hi")], "n": 3},
@@ -440,13 +442,25 @@ def test_every_type_of_content_passes(client: Client) -> None:
     contents = [
         TEXT | {"status": "created"},
         {"type": "data", "data": {"a": [1]}},
-        {"type": "audio", "data": "UklGR", "format": "wav"},
-        {"type": "file", "file_name": "a.pdf", "file_size": 3},
+        {"type": "file", "filename": "a.txt", "file_data": "YQ==", "file_size": 3},
         {"type": "refusal", "refusal": "no"},
-        {"type": "video", "video_url": "https://example.com/v.mp4"},
         {"type": "image", "image_url": None},
     ]
     assert frames(process(client, {"role": "user", "content": contents}))[-1]["status"] == "completed"
+
+
+def test_what_the_assistant_has_shown_is_told_to_no_model_again(client: Client) -> None:
+    """A client brings back the whole history, with what a runner has made."""
+    shown = [
+        TEXT,
+        {"type": "image", "image_url": "https://127.0.0.1/a.png"},
+        {"type": "audio", "data": "UklGR", "format": "wav"},
+        {"type": "file", "file_id": "0" * 32, "file_url": "/api/v1/agent/artifacts/" + "0" * 32},
+        {"type": "video", "video_url": "https://example.com/v.mp4"},
+    ]
+    said_before = {"role": "assistant", "content": shown}
+    told = frames(process(client, said("hi"), said_before, said("and?")))
+    assert told[-1]["status"] == "completed"
 
 
 def test_into_silence_comes_a_message_that_holds_nothing(client: Client, settings: Any) -> None:

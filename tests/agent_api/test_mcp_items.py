@@ -16,6 +16,7 @@ from tests.fake_model import FakeModel, text, tool_calls
 from tests.mcp_host import McpHost
 from tests.test_mcp import enter as enter
 from tests.test_mcp import host as host
+from tests.test_mcp import none_left as none_left
 from tests.test_mcp import offered as offered
 from tests.test_mcp import quick as quick
 

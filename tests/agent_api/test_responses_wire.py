@@ -15,8 +15,10 @@ from agents.tools import registry, web_search
 from agents.tools.base import Tool
 from config import database
 from config.database import run_sync
-from conversations import unstored
-from conversations.models import EventBatch, Interrupt, Message, Run, Thread
+from conversations import attachments
+from conversations.admin import export
+from conversations.models import Attachment, EventBatch, Interrupt, Message, Run, Thread
+from conversations.upkeep import unstored
 from prompts import app_settings
 from tests.client import Client, ScriptedModel
 from tests.fake_model import Answer, FakeModel, text, tool_calls
@@ -403,6 +405,22 @@ def run_of(made: Any) -> UUID:
     return UUID(hex=made.id.removeprefix("resp_"))
 
 
+def test_a_text_that_came_with_what_is_not_stored_goes_with_it(
+    sdk: OpenAI, client: Client, ask: Ask
+) -> None:
+    model, sent = ask(text("Read."))
+    part: Any = {"type": "input_file", "file_data": "c2VjcmV0", "filename": "a.txt"}
+    made = sdk.responses.create(model=model, input=[{"role": "user", "content": [part]}], store=False)
+    assert spoken(sent()[0]) == [("user", '<file name="a.txt">\nsecret\n</file>')]
+    (file,) = Attachment.objects.filter(owner_id=client.user.pk)
+    assert run_sync(attachments.exists(file.bucket, file.path))
+    forgotten(made)
+    while run_sync(attachments.sweep())[1]:
+        pass
+    assert not Attachment.objects.filter(owner_id=client.user.pk).exists()
+    assert not run_sync(attachments.exists(file.bucket, file.path))
+
+
 def test_what_is_not_stored_is_found_nowhere(sdk: OpenAI, client: Client, ask: Ask) -> None:
     word = f"zebra{uuid4().hex}"
     model, sent = ask(text(f"The {word} answered."))
@@ -431,6 +449,50 @@ def test_what_is_not_stored_is_found_nowhere(sdk: OpenAI, client: Client, ask: A
     assert not EventBatch.objects.filter(run_id=run_id).exists()
     assert (run.status, run.model, run.folded) == ("completed", model, True)
     assert run.output_tokens > 0
+
+
+def test_an_export_holds_nothing_of_what_was_not_stored(sdk: OpenAI, ask: Ask) -> None:
+    kept, gone, named = (f"{word}{uuid4().hex}" for word in ("zebra", "gnu", "talk"))
+    model, _ = ask(*(text(f"Of a {word}.") for word in (kept, gone, kept)))
+    more: Any = {"model": model, "conversation": named}
+    sdk.responses.create(input=f"Where is the {kept}?", **more)
+    aside = sdk.responses.create(
+        input=f"Where is the {gone}?", store=False, metadata={"ticket": gone}, **more
+    )
+    sdk.responses.create(input=f"And the {kept}?", **more)
+    thread_id = Run.objects.get(pk=run_of(aside)).thread_id
+    for form in export.FORMATS:
+        told = exported(thread_id, form)
+        assert (f"Of a {kept}." in told, f"And the {kept}?" in told, gone in told) == (True, True, False)
+    forgotten(aside)
+    assert gone not in exported(thread_id, "json")
+
+
+def exported(thread_id: UUID, form: str) -> str:
+    async def read() -> str:
+        return b"".join([piece async for piece in export.export(thread_id, form)]).decode()
+
+    return run_sync(read())
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_key_is_used_again_when_what_was_said_is_gone(
+    sdk: OpenAI, client: Client, ask: Ask, stream: bool
+) -> None:
+    model, sent = ask(text("Once."), text("Never."))
+    asked: Any = {"model": model, "input": "Say it.", "store": False}
+    headers = {"Idempotency-Key": uuid4().hex}
+    first = sdk.responses.create(**asked, extra_headers=headers)
+    again = sdk.responses.create(**asked, extra_headers=headers)
+    assert (again.id, again.output_text) == (first.id, "Once.")
+    forgotten(first)
+    with pytest.raises(openai.APIStatusError) as refused:
+        sdk.responses.create(**asked, stream=stream, extra_headers=headers)
+    assert (refused.value.status_code, refused.value.code) == (410, "run_not_stored")
+    assert "was not to be stored" in refused.value.message
+    assert len(sent()) == 1
+    other = sdk.responses.create(**asked, extra_headers={"Idempotency-Key": uuid4().hex})
+    assert other.output_text == "Never."
 
 
 def test_a_conversation_goes_on_past_what_was_not_stored(sdk: OpenAI, ask: Ask) -> None:

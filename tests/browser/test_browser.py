@@ -14,8 +14,8 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from conversations.models import Run
-from prompts import actions
 from prompts.models import Prompt, PromptKind
+from prompts.wordings import staff_actions
 from tests.browser.visits import KEY, Visit
 from tests.client import Client, ScriptedModel, reply
 from tests.fake_model import TEXT, FakeModel
@@ -67,7 +67,7 @@ def system_prompt(chromium: Browser) -> Iterator[Prompt]:
     before = prompt.active_version
     assert before is not None
     yield prompt
-    actions.activate_version(before, by=None)
+    staff_actions.activate_version(before, by=None)
 
 
 def test_a_new_wording_is_published_and_activated_and_the_next_run_names_it(
@@ -78,7 +78,7 @@ def test_a_new_wording_is_published_and_activated_and_the_next_run_names_it(
     content.fill(f"{content.input_value()}\n\n# Closing\n- End with one next step. ({uuid4().hex[:6]})")
     page.locator("[name=note]").fill("Ask for a next step.")
     page.get_by_role("button", name="Save and activate").click()
-    expect(page.get_by_text("It takes the place of version")).to_be_visible()
+    expect(page.get_by_text("It replaces version")).to_be_visible()
     visit.picture("activate")
     number = system_prompt.versions.latest("number").number
     assert number not in _versions_used(client)

@@ -14,8 +14,8 @@ from django.utils import timezone
 from playwright.sync_api import Browser, Page, expect
 
 from conversations.models import Spend
-from prompts import actions, releases
 from prompts.models import Budget, Endpoint, Prompt, PromptKind
+from prompts.wordings import releases, staff_actions
 from tests.browser.visits import KEY, PASSWORD, WAIT_MS, Visit, keep
 from tests.client import Client
 from tests.conftest import Server
@@ -36,17 +36,17 @@ Today is {{ weekday }}, {{ date }}; their time zone is {{ context.time_zone | UT
 def prompt(staff: Any) -> Iterator[Prompt]:
     """A prompt of the agent's kind with three versions, the first two of them labelled; not in use."""
     made = Prompt.objects.create(name=f"Coach {uuid4().hex[:4]}", kind=PromptKind.AGENT_SYSTEM)
-    one = actions.publish_version(made, WORDING, author=staff, note="The first wording.")
+    one = staff_actions.publish_version(made, WORDING, author=staff, note="The first wording.")
     second = WORDING.replace("Short sentences", "Short, kind sentences").replace(
         "- One exercise", "- Two exercises"
     )
-    two = actions.publish_version(made, second, author=staff, note="Kinder.")
+    two = staff_actions.publish_version(made, second, author=staff, note="Kinder.")
     third = second + "- End with one next step.\n"
-    actions.publish_version(made, third, author=staff, note="Ask for a next step.")
+    staff_actions.publish_version(made, third, author=staff, note="Ask for a next step.")
     releases.move_label(made, "production", one, by=staff)
     releases.move_label(made, "staging", two, by=staff)
     yield made
-    actions.delete_prompt(made, by=None)
+    staff_actions.delete_prompt(made, by=None)
 
 
 def test_the_editor_previews_what_is_typed_before_it_is_saved(visit: Visit, prompt: Prompt) -> None:
@@ -82,7 +82,7 @@ def test_versions_are_compared_labelled_and_split(visit: Visit, prompt: Prompt) 
         page.get_by_role("link", name="Back to the prompt").click()
         page.locator("[name=label]:visible").fill("production")
         page.get_by_role("button", name="Set label").click()
-        expect(page.get_by_text("production is version 3 now.")).to_be_visible()
+        expect(page.get_by_text("The label production now points to version 3.")).to_be_visible()
         page.get_by_role("link", name="Activate…").nth(1).click()
         visit.picture("activate-with-changes")
         page.get_by_role("button", name="Activate version 2").click()
@@ -90,21 +90,21 @@ def test_versions_are_compared_labelled_and_split(visit: Visit, prompt: Prompt) 
         page.locator("[name=percent]").fill("20")
         visit.picture("split")
         page.get_by_role("button", name="Split", exact=True).click()
-        expect(page.get_by_text("Version 3 goes to 20 of 100 threads.")).to_be_visible()
+        expect(page.get_by_text("20 of 100 threads get version 3.")).to_be_visible()
         page.get_by_role("heading", name="Versions").scroll_into_view_if_needed()
         visit.picture("versions")
         visit.go("/admin/prompts/prompt/")
         expect(page.get_by_text("v2, and v3 for 20 %")).to_be_visible()
         visit.picture("prompts")
     finally:
-        actions.activate_version(before, by=None)
+        staff_actions.activate_version(before, by=None)
 
 
 def test_an_endpoint_is_tested(visit: Visit, provider: FakeModel) -> None:
     endpoint = Endpoint.objects.create(
         name=f"e{uuid4().hex[:8]}", provider="fake", base_url=provider.base_url
     )
-    actions.rotate_secret(endpoint, KEY)
+    staff_actions.rotate_secret(endpoint, KEY)
     page = visit.go(f"/admin/prompts/endpoint/{endpoint.pk}/change/")
     visit.picture("endpoint-form")
     page.get_by_role("link", name="Test connection").click()

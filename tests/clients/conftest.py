@@ -45,7 +45,7 @@ class Told:
 @pytest.fixture
 def model(scripted: Callable[..., ScriptedModel], provider: FakeModel) -> Callable[..., Told]:
     """Make a model of a story's own, which takes images."""
-    from prompts import routing
+    from prompts.endpoints import routing
     from prompts.models import ModelMapping
 
     def make(*answers: Answer) -> Told:

@@ -48,10 +48,11 @@ def test_a_tool_and_its_answer(play: Play, bridge: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bridge", "choice"), [("", FORCED), ("", "required"), ("responses/", "required")]
+    ("bridge", "choice"),
+    [("", FORCED), ("", "required"), ("responses/", "required"), ("responses/", FORCED)],
 )
 def test_a_forced_tool_and_then_none(play: Play, bridge: str, choice: Any) -> None:
-    """The bridge does not translate a named choice, which OpenAI and Parley refuse."""
+    """The bridge sends a named choice as Chat Completions does: Parley takes it, OpenAI does not."""
     seen = play("forced_tool", WEATHER_CALL, HI, bridge=bridge, choice=choice)
     assert (seen.sent[0]["tool_choice"], seen.tools[0]) == (choice, ["get_weather"])
     assert not seen.tools[1] or seen.sent[1]["tool_choice"] == "none"

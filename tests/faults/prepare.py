@@ -14,11 +14,11 @@ import django
 
 def prepare(numbered_url: str, scripted_url: str, *scripted: str) -> str:
     """`bench` speaks numbered tokens; each of `scripted` is played by `tests.fake_model`."""
-    from agents.tools.exercise_seed import seed_exercises
+    from agents.tools.exercises.seed import seed_exercises
     from benchmarks.prepare import prepare as prepare_bench
     from prompts import seeds
-    from prompts.actions import rotate_secret
     from prompts.models import Endpoint, ModelCandidate, ModelMapping
+    from prompts.wordings.staff_actions import rotate_secret
 
     seeds.seed()
     seed_exercises()

@@ -26,8 +26,9 @@ import pytest
 from psycopg.rows import namedtuple_row
 
 from benchmarks.stack import PYTHON, START_S, Parts, free_port
-from config import embedded
+from config.process import embedded_postgres
 from tests.fake_model import FakeModel
+from tests.schema_true.recording import records
 
 FULL: Final = os.environ.get("FAULTS") == "full"
 SEED: Final = int(os.environ.get("FAULTS_SEED", "1"))
@@ -134,7 +135,7 @@ class Postgres:
     """The private PostgreSQL."""
 
     def __init__(self, folder: Path) -> None:
-        self._server = embedded.Server(folder)
+        self._server = embedded_postgres.Server(folder)
         self.url = self._server.start()
         self.alive = True
 
@@ -236,6 +237,7 @@ def running() -> Iterator[Stack]:
         beat = part("beat", lambda beat: beat.alive)
         for one in (redis, web, *workers):
             one.wait_ready()
+        records.servers.add(f"127.0.0.1:{port}")
         yield Stack(postgres, redis, redis_url, web, workers, beat, port, token, scripted, folder)
 
 

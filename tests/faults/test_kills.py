@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -16,7 +18,7 @@ from tests.fake_model import Answer, End, text
 from tests.faults import scenes
 from tests.faults.clients import Caller, Reader, mixed
 from tests.faults.scenes import SETTLE_S, Books, numbered
-from tests.faults.stack import FULL, LEASE_S, SEED, SLACK, Part, Stack
+from tests.faults.stack import FULL, LEASE_S, SEED, SLACK, Part, Stack, wait_until
 from tests.faults.tally import Tally
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800 if FULL else 120)]
@@ -156,6 +158,65 @@ async def _kill_with_large_logs(stack: Stack, tally: Tally) -> None:
         limit_s=SETTLE_S,
         note=f"/health meanwhile {slowest_s:.2f} s at worst",
     )
+
+
+def test_of_a_lost_run_that_is_not_stored_nothing_stays(stack: Stack, tally: Tally) -> None:
+    asyncio.run(_kill_what_is_not_stored(stack, tally))
+
+
+async def _kill_what_is_not_stored(stack: Stack, tally: Tally) -> None:
+    """A worker dies in the middle of it: its reader gets an end, and the database forgets every word."""
+    word = f"zebra{uuid4().hex}"
+    stack.scripted.script(Answer((*text(f"Of a {word}.").steps[:2], End.HANG)), name="never")
+    body = {"model": "script-never", "input": f"The {word}?", "store": False, "stream": True}
+    body["metadata"] = {"ticket": word}
+    with Books(stack) as books:
+        async with scenes.client(stack) as caller:
+            async with caller.http.stream("POST", f"{stack.url}/v1/responses", json=body) as stream:
+                lines = stream.aiter_lines()
+                created = json.loads((await _line(lines, "data:"))[5:])
+                run_id = created["response"]["id"].removeprefix("resp_")
+                await books.all_say([run_id], "message.delta")
+                assert _tables_with(books, word), "while it runs it is as safe as any other"
+                for part in (*stack.workers, stack.beat):
+                    part.kill()
+                await books.settled([run_id], within_s=SETTLE_S)
+                last = await _line(lines, "event: response.failed")
+            await asyncio.to_thread(stack.mend)
+            lost = scenes.otherwise(books.examine([run_id]), "worker_lost")
+            found = await caller.http.get(f"{stack.url}/v1/responses/resp_{run_id}")
+        books.connection.execute(
+            "UPDATE conversations_run SET finished_at = now() - interval '1 hour' WHERE id = %s",
+            [run_id],
+        )
+        await asyncio.to_thread(
+            wait_until, lambda: not _tables_with(books, word), seconds=30, what="forgetting"
+        )
+        [row] = books.rows([run_id])
+    assert last
+    assert (found.status_code, row.folded, row.status) == (404, True, "failed")
+    tally.score("P2", "killed in a run that is not stored, nothing of it stays", 1, lost)
+
+
+async def _line(lines: AsyncIterator[str], beginning: str) -> str:
+    """The next line that begins so."""
+    async with asyncio.timeout(SETTLE_S):
+        return await anext(line async for line in lines if line.startswith(beginning))
+
+
+def _tables_with(books: Books, word: str) -> list[str]:
+    """The tables with a row that has the word in it anywhere."""
+    names = books.connection.execute(
+        "SELECT oid::regclass::text AS name FROM pg_class WHERE relkind = 'r'"
+        " AND relnamespace = 'public'::regnamespace"
+    ).fetchall()
+    return [
+        row.name
+        for row in names
+        if books.connection.execute(
+            f"SELECT 1 AS one FROM {row.name} held WHERE held::text LIKE %s LIMIT 1", [f"%{word}%"]
+        ).fetchone()
+    ]
 
 
 async def _slowest_health(caller: Caller, work: Coroutine[Any, Any, object]) -> float:

@@ -56,14 +56,16 @@ class Runtime:
             connection.execute(_BIND, (self._name, OLD))
         bound_at = time.monotonic()
         wait_until(self.holder, what="a worker to connect")
-        time.sleep(max(0.0, bound_at + _RULES_S - time.monotonic()))
+        _until_known(bound_at)
         return self
 
     def __exit__(self, *_: object) -> None:
         with self._stack.postgres.connect() as connection:
             connection.execute(_UNBIND, (self._name,))
             connection.execute(_LEAVE, (self._name,))
+        unbound_at = time.monotonic()
         self.stop()
+        _until_known(unbound_at)  # else the next test's runs would still be the runtime's
 
     def start(self) -> None:
         self._process = subprocess.Popen([sys.executable, str(FAKE), "ws", str(self._port)])
@@ -84,6 +86,11 @@ class Runtime:
     def _rows(self, statement: str, given: Any) -> list[Any]:
         with self._stack.postgres.connect() as connection:
             return connection.execute(statement, (given,)).fetchall()
+
+
+def _until_known(changed_at: float) -> None:
+    """Wait until all workers know the rules as they were changed at this moment."""
+    time.sleep(max(0.0, changed_at + _RULES_S - time.monotonic()))
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 It reads its prompt from stdin, keeps its sessions as files in its working directory, prints JSON lines
 in Claude Code's dialect (`codex …`: in Codex's), and does what the prompt says: `say …`, `turns`,
-`tools`, `env`, `files`, `sleep`, `flood`, `fail`, `nothing`, `rubbish …`.
+`tools`, `call`, `env`, `files`, `look`, `sleep`, `flood`, `fail`, `nothing`, `rubbish …`.
 """
 
 from __future__ import annotations
@@ -79,11 +79,16 @@ def act(command: str, rest: str, turns: int, mcp_config: str) -> str | None:
             return f"turn {turns}"
         case "tools":
             return asyncio.run(tools(mcp_config, rest))
+        case "call":
+            return asyncio.run(call(mcp_config, rest))
         case "env":
             return json.dumps(dict(os.environ))
         case "files":
             context = json.loads(Path(os.environ["PARLEY_CONTEXT"]).read_text())
             return json.dumps([context["run_id"], context["input"]["text"], str(Path.cwd())])
+        case "look":
+            named = [line[1:-1].partition(": ") for line in rest.splitlines()[1:]]
+            return json.dumps([[name, Path(path).read_bytes().hex()] for name, _, path in named])
         case "sleep":
             child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
             Path(rest).write_text(f"{os.getpid()} {child.pid}")
@@ -126,6 +131,20 @@ async def tools(mcp_config: str, query: str) -> str:
         unknown = await client.call_tool("web_search_exa", {"query": query})
     told = getattr(found.content[0], "text", "")
     return json.dumps([refused.status_code, offered, json.loads(told), unknown.is_error])
+
+
+async def call(mcp_config: str, name: str) -> str:
+    """What the server offers, and what this tool of it answers."""
+    from mcp import Client
+    from mcp.client.streamable_http import streamable_http_client
+
+    told = Path(mcp_config).read_text()  # noqa: ASYNC240 (nothing else runs here)
+    server = json.loads(told)["mcpServers"]["parley"]
+    web = httpx_client(server["headers"])
+    async with web, Client(streamable_http_client(server["url"], http_client=web)) as client:
+        offered = [tool.name for tool in (await client.list_tools()).tools]
+        found = await client.call_tool(name, {"query": "x"})
+    return json.dumps([offered, json.loads(getattr(found.content[0], "text", ""))])
 
 
 def httpx_client(headers: dict[str, str]) -> Any:

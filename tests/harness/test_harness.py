@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import sys
@@ -14,11 +15,15 @@ import psutil
 import pytest
 from pytest_django import Settings
 
-from agents.harness.tidying import tidy
-from agents.harness.wanted import RUNNER_ID
+from agents.providers.tool_names import Names
+from agents.runtimes.harness.folder_cleanup import tidy
+from agents.runtimes.harness.options import RUNNER_ID
+from agents.tools import registry
+from agents.tools.base import Tool
 from tests.client import Client
 from tests.conftest import Server
 from tests.mcp_host import wait_until
+from tests.pictures import picture
 from tests.plugins.bound import audited, bound, said
 from tests.plugins.runs import on_loop
 
@@ -84,6 +89,22 @@ def test_it_works_in_the_conversations_own_folder_and_reads_its_context(client: 
     assert Path(directory).parent.name == "harness"
 
 
+def test_the_files_of_a_message_are_written_where_the_program_can_read_them(client: Client) -> None:
+    image = base64.b64encode(picture("PNG", (4, 4))).decode()
+    parts = [
+        {"type": "input_text", "text": "look x"},
+        {"type": "input_file", "file_data": "YSxi", "filename": "../a.csv"},
+        {"type": "input_image", "image_url": f"data:image/png;base64,{image}"},
+    ]
+    with harness(client):
+        body = {"model": "demo", "input": [{"role": "user", "content": parts}]}
+        told = client.http.post("/v1/responses", json=body).json()
+    (name, text), (image_name, seen) = json.loads(told["output"][-1]["content"][0]["text"])
+    assert (name, bytes.fromhex(text)) == ("a.csv", b"a,b")
+    assert image_name == "Image"
+    assert bytes.fromhex(seen).startswith(b"\x89PNG")
+
+
 def test_the_folder_goes_with_its_conversation(client: Client, server: Server) -> None:
     with harness(client):
         accepted = client.start("files x")
@@ -112,6 +133,31 @@ def test_tools_are_offered_by_the_runs_own_mcp_server(client: Client) -> None:
     assert "web_search_exa" not in offered
     assert len(found["results"]) == 1
     assert ("call_tool", "ok") in audited(run_id, 1)
+
+
+def test_tools_whose_long_names_begin_alike_are_both_offered_and_told_apart(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"team.{'long.' * 15}{word}" for word in ("first", "second")]
+    called: list[str] = []
+
+    def tool(name: str) -> Tool:
+        async def call(arguments: dict[str, Any]) -> dict[str, Any]:
+            called.append(name)
+            return {"results": [name]}
+
+        schema = {"type": "object", "properties": {"query": {"type": "string"}}}
+        return Tool(name, "Finds.", schema, call, idempotent=True, timeout_s=5)
+
+    known = {**registry._by_name(), **{name: tool(name) for name in names}}
+    monkeypatch.setattr(registry, "_by_name", lambda: known)
+    sent = Names(names)
+    with harness(client, tools=names):
+        _, answer, _ = said(client, f"call {sent.sent(names[1])}")
+    offered, found = json.loads(answer)
+    assert {sent.sent(name) for name in names} <= {*offered}
+    assert max(map(len, offered)) <= 64
+    assert (found["results"], called) == ([names[1]], [names[1]])
 
 
 def test_the_program_sees_what_it_is_given_and_no_more(client: Client) -> None:

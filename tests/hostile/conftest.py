@@ -20,6 +20,7 @@ from tests.hostile import mcp, providers, runs, runtimes
 from tests.hostile.bodies import WIRES
 from tests.hostile.gate import Gate, wait
 from tests.hostile.loopback import Loopback
+from tests.schema_true.recording import records
 
 _ENVIRONMENT = {
     "REDIS_URL": "",
@@ -70,6 +71,7 @@ def served(folder: Path, attackers: dict[str, object], **more: str) -> Iterator[
         parts.wait("up", lambda: _answers(port))
         rows = json.dumps(attackers)
         token = parts.finish("prepare", sys.executable, "-m", "tests.hostile.prepare", rows, env=env)
+        records.servers.add(f"127.0.0.1:{port}")
         made = Gate(port, token, up.pid, database_url, folder / "up.log")
         opened.callback(made.close)
         yield made

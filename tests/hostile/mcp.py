@@ -57,11 +57,12 @@ class To:
             case {"method": "tools/list"}:
                 await self.result({"tools": [_TOOL]})
             case {"method": "tools/call"}:
-                await self.result({"content": [{"type": "text", "text": "Done."}]})
+                said = [{"type": "text", "text": "Done."}]
+                await self.result({"content": said, "isError": False})
             case {"id": _, "method": "ping"}:
                 await self.result({})
-            case {"id": _}:
-                error = {"code": -32601, "message": "no such method"}
+            case {"id": _, "method": method}:
+                error = {"code": -32601, "message": "no such method", "data": method}
                 await self.out.json({"jsonrpc": "2.0", "id": self.asked.body["id"], "error": error})
             case {}:
                 await self.out.head("202 Accepted", content_length="0")

@@ -18,7 +18,7 @@ import django
 def prepare(base_url: str, models: dict[str, str], mcp: dict[str, str], runtimes: dict[str, str]) -> str:
     """Create the rows, the servers and runtimes switched off, and return the token."""
     from agents.models import McpServer, PluginRuntime
-    from agents.tools.mcp.entering import store_pairs
+    from agents.tools.mcp.secret_pairs import store_pairs
     from config.auth.bearer import create_api_token
     from config.auth.models import Scope, User
 
@@ -36,8 +36,8 @@ def prepare(base_url: str, models: dict[str, str], mcp: dict[str, str], runtimes
 
 
 def _map(model: str, wire: str, base_url: str) -> None:
-    from prompts.actions import rotate_secret
     from prompts.models import Endpoint, ModelCandidate, ModelMapping
+    from prompts.wordings.staff_actions import rotate_secret
 
     told = {"provider": "hostile", "dialect": wire, "base_url": base_url}
     endpoint = Endpoint.objects.create(name=model, **told)

@@ -222,7 +222,7 @@ def _bomb() -> bytes:
     return gzip.compress(bytes(256 * MIB), 9)
 
 
-@_ends(INVALID, "chat")
+@_ends(f"{INVALID} provider_timeout", "chat")  # by how soon it is unpacked
 async def a_packed_bomb(to: To) -> None:
     await to.out.head(content_type="text/event-stream", content_encoding="gzip")
     await to.out.raw(_bomb())

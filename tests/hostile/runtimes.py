@@ -13,14 +13,21 @@ import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, Self
 
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
+from tests.plugins.frames import recorded
+
 MIB: Final = 1024 * 1024
 NONE: Final = "none"
+GENERATION: Final = "v1-ba12a8b"
+"""The one that these runtimes speak."""
 _STARTED_WITHIN_S: Final = 10.0
+_listing: Final = "list_agent_runners"
+_running: Final = "run_agent"
 
 
 @dataclass(frozen=True)
@@ -48,15 +55,17 @@ class To:
 
     async def said(self, kind: str, **data: Any) -> None:
         """A result of the run."""
-        await self.reply({"run_id": self.run_id, "type": kind, "data": data})
+        told = {"run_id": self.run_id, "type": kind, "data": data}
+        await self.reply(told | {"sequence": None, "timestamp": None})
 
     async def ended(self) -> None:
         await self.said("run.completed", finish_reason="stop")
         await self.reply({}, chunk_status="end")
 
     def runner(self, **more: Any) -> dict[str, Any]:
+        """One that a real runtime listed, under a name of its own and without settings."""
         named = {"plugin_author": "evil", "plugin_name": self.name, "runner_name": "default"}
-        return named | {"manifest": {"metadata": {"label": {"en_US": "Evil"}}}} | more
+        return _listed() | named | {"config": []} | more
 
     async def pieces(self, document: str, size: int) -> None:
         await self.raw(*(document[at : at + size] for at in range(0, len(document), size)))
@@ -70,6 +79,16 @@ class To:
                 await self.reply({"runners": [self.runner()]})
             case "run_agent":
                 await self.ended()
+
+
+@cache
+def _listed() -> dict[str, Any]:
+    listings = (
+        one["frame"]["data"] for one in recorded(GENERATION) if one["kind"] == f"answers {_listing}"
+    )
+    runners = [runner for listing in listings for runner in listing["runners"]]
+    found: dict[str, Any] = min(runners, key=lambda one: len(json.dumps(one)))
+    return found
 
 
 Behave = Callable[[To], Awaitable[None]]
@@ -148,10 +167,6 @@ def _when(action: str, ends: str) -> Callable[[Behave], Behave]:
         return behave
 
     return added
-
-
-_listing: Final = "list_agent_runners"
-_running: Final = "run_agent"
 
 
 # --- when it is asked for its runners -------------------------------------------------------------

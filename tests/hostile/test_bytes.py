@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.plugins import framing
-from agents.plugins.envelopes import read
 from agents.providers.sse import Cutter, EventTooLarge
-from config import multipart
+from agents.runtimes.plugins import framing
+from agents.runtimes.plugins.envelopes import read
 from config.errors import InvalidRequest, UnsupportedMedia
+from config.http import multipart
 from conversations.attachments import images
 from tests.effort import examples
 from tests.pictures import picture

@@ -27,7 +27,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
 @pytest.mark.parametrize(
     ("fault", "report"),
     [
-        ("hold", r"/health: 200 after .* of CPU"),
+        ("hold", r"/health: 200 after .* of CPU|the loop was held by \['"),  # see `is_late`
         ("labour", r"s of CPU to an answer"),
         ("leak", "the key is in the answer"),
         ("keep", r"MiB more than before"),  # the last: what it keeps is kept
@@ -40,6 +40,22 @@ def test_a_planted_fault_is_reported(
     faulty.health.late.clear()
     with pytest.raises(AssertionError, match=report):
         faulty.send(f"/planted/{fault}", b"{}")
+
+
+@pytest.mark.parametrize(
+    ("status", "wall_s", "cpu_s", "late"),
+    [
+        (200, 0.7, 0.6, True),
+        (200, 0.7, 0.3, False),  # it waited for a processor, not for work of the process
+        (200, 0.1, 0.1, False),
+        (0, 0.1, 0.0, True),
+        (503, 0.1, 0.0, True),
+    ],
+)
+def test_health_is_late_by_what_the_process_computes(
+    status: int, wall_s: float, cpu_s: float, late: bool
+) -> None:
+    assert limits.is_late(status, wall_s=wall_s, cpu_s=cpu_s) is late
 
 
 def test_a_server_without_the_faults_passes(faulty: Gate) -> None:

@@ -22,19 +22,19 @@ import pytest
 from agents.knowledge.chunks import chunks_of
 from agents.providers.sse import Cutter
 from agents.requests import ClientTool, InputMessage, RunRequest
-from agents.runners import demo, demo_shows, demo_tools
 from agents.runners.base import RunContext
 from agents.runners.conversation import chat_messages
+from agents.runners.demo import runner, shows, tool_use
 from agents.runners.thinkingml import Repair, validate_thinkingml
-from agents.tools import exercise_words
+from agents.tools.exercises import words
 from config.logs import mask
-from conversations.terms import terms_of
-from prompts import tokens, wording
+from conversations.threads.search_terms import terms_of
+from prompts.wordings import template
 from tests.hostile.adversarial import METHODS, SIZES, too_slow
 from tests.pure.test_architecture import MODULES, ROOT
 
 BUILT: Final[dict[str, re.Pattern[str]]] = {
-    "conversations/terms.py": terms_of("ab aab a 卧 卧推 a1 aaaaaaaa")._pattern,
+    "conversations/threads/search_terms.py": terms_of("ab aab a 卧 卧推 a1 aaaaaaaa")._pattern,
 }
 """One of the patterns that a module compiles in a function, because a user writes them."""
 RUN_ID: Final = UUID("0199c3c0-1111-7222-8333-444455556666")
@@ -198,11 +198,11 @@ def _context(question: str) -> RunContext:
 
 
 def _called(text: str) -> object:
-    return demo_tools.wanted_call(_context(f"toolx {text}"))
+    return tool_use.wanted_call(_context(f"toolx {text}"))
 
 
 def _noted(text: str) -> object:
-    return demo_tools.wanted_note(_context(f"demo.note approve {text}"))
+    return tool_use.wanted_note(_context(f"demo.note approve {text}"))
 
 
 def _repaired(text: str) -> str:
@@ -223,11 +223,11 @@ _TAGS: Final = ("<", "<a ", "<phase ", "</final>", "<!-- ", "<!--<serp_queries>"
 @pytest.mark.parametrize(
     ("loop", "pieces"),
     [
-        (demo.tokens, (*_BLANKS, "卧", "a卧 ")),
-        (demo_shows.plain, (*_BLANKS, "demo.", "demo.think", " demo.card:")),
-        (lambda text: demo_shows.thoughts(f"demo.think {text}"), _BLANKS),
-        (lambda text: demo_shows.both({"name": "x", "description": f"卧 {text}"}), ("A ", "A: ", "A:")),
-        (lambda text: demo_shows.both({"name": "x", "description": f"{text}卧"}), ("A ", "A: ", "A:")),
+        (runner.tokens, (*_BLANKS, "卧", "a卧 ")),
+        (shows.plain, (*_BLANKS, "demo.", "demo.think", " demo.card:")),
+        (lambda text: shows.thoughts(f"demo.think {text}"), _BLANKS),
+        (lambda text: shows.both({"name": "x", "description": f"卧 {text}"}), ("A ", "A: ", "A:")),
+        (lambda text: shows.both({"name": "x", "description": f"{text}卧"}), ("A ", "A: ", "A:")),
         (_called, (*_BLANKS, "{", "}", "{}", "9", '{"a":', "toolx", "-1.", "[")),
         (_noted, (*_BLANKS, "approve ", "批准", "demo.note", "a")),
         (_repaired, (*_BLANKS, *_TAGS)),
@@ -237,11 +237,10 @@ _TAGS: Final = ("<", "<a ", "<phase ", "</final>", "<!-- ", "<!--<serp_queries>"
         (lambda text: validate_thinkingml(f"<think>{text}</think>\n<thinking></thinking>"), _TAGS),
         (_cut, ("data: a", "\n", "\r", "\r\n", "data: a\n", "data: a\n\n", "data:\r\r")),
         (chunks_of, (*_BLANKS, "# ", "# a\n", "a. ", "。", "\n \n")),
-        (exercise_words.words, (*_BLANKS, "push ", "push-", "卧", "no any ", "1 ")),
-        (exercise_words.read_query, (*_BLANKS, "push ", "push-", "卧", "no any ", "1 ")),
+        (words.words, (*_BLANKS, "push ", "push-", "卧", "no any ", "1 ")),
+        (words.read_query, (*_BLANKS, "push ", "push-", "卧", "no any ", "1 ")),
         (mask, (*_BLANKS, "secret", "secret=", 'secret="', "eyJ", "eyJ.", "://a:", "sk-", "token ")),
-        (tokens.estimate, (*_BLANKS, "1a", "é")),
-        (lambda text: wording.filled(text, {}), (*_BLANKS, "{{", "{{ date ", "{{a.", "{{a|", "\\")),
+        (lambda text: template.fill(text, {}), (*_BLANKS, "{{", "{{ date ", "{{a.", "{{a|", "\\")),
         (lambda text: terms_of("ab aab 卧推 a").snippet(text), (*_BLANKS, "aa", "卧")),
     ],
 )  # fmt: skip

@@ -12,7 +12,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, cast
+
+from tests.fake_model import status
 
 
 class FakeEmbeddings(ThreadingHTTPServer):
@@ -33,8 +35,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.asked.append((self.path, self.headers.get("Authorization", ""), body))
-        status, content = _answer(body["model"], body["input"])
-        self.send_response(status)
+        code, content = answer(body["model"], body["input"])
+        self.send_response(code)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
@@ -44,9 +46,10 @@ class _Handler(BaseHTTPRequestHandler):
         """Nothing."""
 
 
-def _answer(model: str, texts: list[str]) -> tuple[int, bytes]:
+def answer(model: str, texts: list[str]) -> tuple[int, bytes]:
     if model.startswith("status-"):
-        return int(model.rpartition("-")[2]), b'{"error": {"message": "no"}}'
+        refused = status(int(model.rpartition("-")[2]))
+        return refused.status, cast("bytes", refused.steps[0])
     if model == "rubbish":
         return 200, b"<html>"
     vectors = [[1.0, 0.0] if "sleep" in text.lower() else [0.0, 1.0] for text in texts]

@@ -11,21 +11,20 @@ from typing import Any, TypeVar
 from unittest import mock
 from uuid import UUID, uuid4
 
-from agents.host import RunHost
-from agents.hostcalls import audit, catalogue, desk, grants
-from agents.hostcalls.deeds import DEEDS
-from agents.hostcalls.grants import Binding
-from agents.hostcalls.session import Scene, Session
-from agents.hosting.api import HostApi
-from agents.hosting.manifest import Permissions, RunnerManifest
-from agents.hosting.resources import AgentResources
-from agents.hosting.run_context import AgentRunContext
-from agents.hosting.runner_id import identity_of
+from agents.host import call_audit, gateway, grants, runner_catalogue
+from agents.host.grants import Binding
+from agents.host.run_host import RunHost
+from agents.host.session import Scene, Session
+from agents.host_protocol.host_api import HostApi
+from agents.host_protocol.manifest import Permissions, RunnerManifest
+from agents.host_protocol.resources import AgentResources
+from agents.host_protocol.run_context import AgentRunContext
+from agents.host_protocol.runner_id import identity_of
 from agents.providers import http
 from agents.tools.base import Tool, ToolContext
 from config import database
 from conversations.models import Message, Run, Thread
-from prompts.routing import Candidate, ModelRoute
+from prompts.endpoints.routing import Candidate, ModelRoute
 
 T = TypeVar("T")
 EVERYTHING = Permissions(
@@ -99,14 +98,14 @@ class Stage:
             actions=frozenset(grants.platform_actions(declared, binding)),
             subject_id=self.run.pk.hex,
         )
-        made = Session(scene, DEEDS, host)
-        desk.register(made)
+        made = Session(scene, host)
+        gateway.register(made)
         self.open_sessions.append(made)
         return made
 
     def close(self) -> None:
         for session in self.open_sessions:
-            desk.unregister(session)
+            gateway.unregister(session)
 
 
 def stage_with(user: Any) -> Stage:
@@ -156,7 +155,7 @@ def run(work: Awaitable[T]) -> T:
         try:
             return await work
         finally:
-            await audit.flush()
+            await call_audit.flush()
             await http.close()
             await database.close()
 
@@ -192,7 +191,7 @@ def serving(*runners: Scripted) -> Iterator[None]:
     def read() -> tuple[Scripted, ...]:
         return runners
 
-    with mock.patch.object(catalogue, "_sources", [*catalogue._sources, read]):
+    with mock.patch.object(runner_catalogue, "_sources", [*runner_catalogue._sources, read]):
         yield
 
 

@@ -13,13 +13,14 @@ import pytest
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from agents.hostcalls import artifacts, desk, files, knowledge
-from agents.hostcalls.grants import Base
-from agents.hosting import asks
-from agents.hosting.actions import ACTIONS
-from agents.hosting.errors import HostRefusal
-from agents.hosting.manifest import FormItem, Permissions
-from agents.hosting.results import ArtifactSaid
+from agents.host import gateway
+from agents.host.actions import ACTIONS
+from agents.host.calls import artifacts, files, knowledge
+from agents.host.grants import Base
+from agents.host_protocol import parameters
+from agents.host_protocol.errors import HostRefusal
+from agents.host_protocol.manifest import FormItem, Permissions
+from agents.host_protocol.results import ArtifactSaid
 from agents.knowledge import writing
 from agents.models import HostBlob, KnowledgeBase, KnowledgeDocument
 from conversations import events
@@ -133,9 +134,9 @@ def tried(action: str, payload: dict[str, Any], run_id: str, identity: str) -> s
 
     async def go() -> None:
         if not ACTIONS[action].streams:
-            await desk.call(action, payload, run_id=run_id, identity=identity)
+            await gateway.call(action, payload, run_id=run_id, identity=identity)
             return
-        async for _ in desk.stream(action, payload, run_id=run_id, identity=identity):
+        async for _ in gateway.stream(action, payload, run_id=run_id, identity=identity):
             pass
 
     try:
@@ -190,7 +191,7 @@ def test_asks_are_read_from_the_wires_own_keys() -> None:
     for action in ACTIONS.values():
         names = {field.encode_name for field in _fields(action.takes)}
         assert not names & {"run_id", "caller_plugin_identity", "query_id"}, action.name
-    assert issubclass(ACTIONS["state_set"].takes, asks.SetState)
+    assert issubclass(ACTIONS["state_set"].takes, parameters.SetState)
 
 
 def _fields(kind: Any) -> Any:

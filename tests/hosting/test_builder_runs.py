@@ -11,9 +11,9 @@ from uuid import UUID
 import pytest
 
 from agents.dialects import agent_api
-from agents.hosting import results
-from agents.hosting.api import HostApi
-from agents.hosting.run_context import AgentRunContext
+from agents.host_protocol import results
+from agents.host_protocol.host_api import HostApi
+from agents.host_protocol.run_context import AgentRunContext
 from conversations.models import Message
 from tests.agent_api import oracle
 from tests.agent_api.test_live import TOOL, frames, process, said
@@ -314,7 +314,7 @@ def test_what_is_none_of_it_is_refused_by_its_names(client: Client) -> None:
 
 
 def test_the_example_of_the_page_runs_as_it_is_printed(client: Client) -> None:
-    [code] = snippets("write-a-runner.md", "python")
+    [_, code] = snippets("write-a-runner.md", "python")
     names: dict[str, Any] = {}
     exec(compile(code, "write-a-runner.md", "exec"), names)
 

@@ -8,14 +8,17 @@ from uuid import uuid4
 
 import pytest
 
-from agents.hosting import results
-from agents.hosting.api import HostApi
-from agents.hosting.manifest import ContextPolicy
-from agents.hosting.results import RunResult
-from agents.hosting.run_context import AgentRunContext, InlinePolicy
+from agents.host_protocol import parameters, results
+from agents.host_protocol.host_api import HostApi
+from agents.host_protocol.manifest import ContextPolicy
+from agents.host_protocol.results import RunResult
+from agents.host_protocol.run_context import AgentRunContext, InlinePolicy
+from tests import test_images_in_runs as image_runs
 from tests.client import Client
 from tests.hosting.stage import manifest
-from tests.hosting.test_hosted_runs import bound, finished
+from tests.hosting.test_hosted_runs import bound, finished, reply
+from tests.pictures import picture
+from tests.test_images_in_runs import uploaded
 
 
 def third_run(client: Client, **policy: Any) -> tuple[AgentRunContext, list[str | None]]:
@@ -24,7 +27,7 @@ def third_run(client: Client, **policy: Any) -> tuple[AgentRunContext, list[str 
 
     async def says(context: AgentRunContext, host: HostApi) -> AsyncGenerator[RunResult]:
         page = await host.history.page(before_cursor=context.context.latest_cursor)
-        told[:] = [context, [one.content for one in page.items if one.role != "tool"]]
+        told[:] = [context, [one.content for one in page.items if one.item_type == "message"]]
         yield results.message(context.run_id, f"re {context.input.text}")
 
     declared = manifest(f"python:t{uuid4().hex[:8]}", context=ContextPolicy(**policy))
@@ -104,6 +107,14 @@ def test_a_policy_is_obeyed_and_said(
     assert page == BEFORE[::-1]
 
 
+def test_a_run_knows_where_it_stands_in_its_conversation(client: Client) -> None:
+    context, _ = third_run(client)
+    # before it stand two turns of three rows: the question, what was searched, the answer
+    assert (context.context.event_seq, context.context.transcript_seq) == (1, 7)
+    assert context.conversation is not None
+    assert context.context.conversation_id == context.conversation.conversation_id
+
+
 def test_an_api_that_the_runner_says_it_does_not_use_is_not_available(client: Client) -> None:
     no = dict.fromkeys(
         ("supports_history_pull", "supports_history_search", "supports_artifact_pull"), False
@@ -114,3 +125,38 @@ def test_an_api_that_the_runner_says_it_does_not_use_is_not_available(client: Cl
         [False, False, False, False, True],
         [True] * 5,
     ]
+
+
+def test_the_tail_names_the_files_of_its_messages(client: Client) -> None:
+    thread, stored = str(uuid4()), uploaded(client, picture("PNG", (8, 8)))
+    accepted = image_runs.finished(client, image_runs.post(client, stored["url"], threadId=thread))
+    contexts: list[AgentRunContext] = []
+
+    async def says(context: AgentRunContext, host: HostApi) -> AsyncGenerator[RunResult]:
+        contexts.append(context)
+        (ref,) = context.bootstrap.artifacts if context.bootstrap else ()
+        held = await host.artifacts.metadata(ref.artifact_id)
+        yield results.message(context.run_id, held.mime_type or "")
+
+    policy = ContextPolicy(bootstrap="recent_tail")
+    with bound(client.user, says, manifest(f"python:t{uuid4().hex[:8]}", context=policy)):
+        run, frames = finished(client, "And now?", conversation_id=thread)
+    assert (run["status"], reply(frames)) == ("completed", "image/png")
+    assert accepted["threadId"] == thread
+
+
+def test_a_runner_is_told_who_asks_and_whose_api_it_may_use(client: Client) -> None:
+    told: list[Any] = []
+
+    async def says(context: AgentRunContext, host: HostApi) -> AsyncGenerator[RunResult]:
+        version = await host.calls.call("get_langbot_version", parameters.GetVersion())
+        told[:] = [context.actor, context.runtime, version.version]
+        yield results.message(context.run_id, "ok")
+
+    client.user.first_name = "Mei"
+    client.user.save()
+    with bound(client.user, says):
+        finished(client)
+    actor, runtime, version = told
+    assert (actor.actor_id, actor.actor_name) == (client.user.pk.hex, "Mei")
+    assert (runtime.host, runtime.langbot_version, runtime.locale) == ("parley", version, None)

@@ -8,9 +8,9 @@ from uuid import uuid4
 
 import pytest
 
-from agents.hosting.api import HostApi
-from agents.hosting.errors import HostRefusal
-from agents.hosting.messages import text_in
+from agents.host_protocol.errors import HostRefusal
+from agents.host_protocol.host_api import HostApi
+from agents.host_protocol.messages import text_in
 from agents.knowledge import embeddings, writing
 from tests.client import ScriptedModel
 from tests.fake_model import FakeModel, status, text

@@ -9,10 +9,10 @@ from uuid import uuid4
 
 import pytest
 
-from agents.hosting import results
-from agents.hosting.api import HostApi
-from agents.hosting.results import RunResult
-from agents.hosting.run_context import ActorContext, AgentRunContext, SubjectContext
+from agents.host_protocol import results
+from agents.host_protocol.host_api import HostApi
+from agents.host_protocol.results import RunResult
+from agents.host_protocol.run_context import ActorContext, AgentRunContext, SubjectContext
 from tests.client import Client
 from tests.hosting.stage import Scripted, manifest, serving
 from tests.hosting.test_hosted_runs import bound
@@ -133,7 +133,10 @@ def test_an_event_may_bring_words_and_a_message_its_platforms_name(staff: Client
         "im.message.receive_v1",
         {"chat": 1},
     )
-    assert message.actor == ActorContext(actor_type="user", actor_id=staff.user.pk.hex)  # never claimed
+    user = staff.user  # never who the caller claims
+    assert message.actor == ActorContext(
+        actor_type="user", actor_id=user.pk.hex, actor_name=user.username
+    )
     assert (record.event_type, record.input_summary) == ("message.received", "hi")
 
 

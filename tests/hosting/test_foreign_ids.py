@@ -16,9 +16,9 @@ from uuid import uuid4
 from msgspec import to_builtins
 from msgspec.structs import fields
 
-from agents.hostcalls import desk
-from agents.hosting.actions import ACTIONS
-from agents.hosting.errors import HostRefusal
+from agents.host import gateway
+from agents.host.actions import ACTIONS
+from agents.host_protocol.errors import HostRefusal
 from conversations.models import Attachment, Message
 from tests.hosting.stage import Stage, manifest, run
 from tests.hosting.test_action_table import embeddings, everything
@@ -67,8 +67,8 @@ def answered(action: str, payload: dict[str, Any], run_id: str, identity: str) -
     async def go() -> Any:
         asked = {"run_id": run_id, "identity": identity}
         if not ACTIONS[action].streams:
-            return await desk.call(action, payload, **asked)
-        return [piece async for piece in desk.stream(action, payload, **asked)]
+            return await gateway.call(action, payload, **asked)
+        return [piece async for piece in gateway.stream(action, payload, **asked)]
 
     try:
         return "ok", run(go())

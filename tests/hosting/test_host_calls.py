@@ -10,14 +10,15 @@ from uuid import uuid4
 import pytest
 from msgspec.structs import replace
 
-from agents.hostcalls import desk, state, storage
-from agents.hostcalls.grants import Base, Binding
-from agents.hosting import asks
-from agents.hosting.api import HostApi
-from agents.hosting.errors import HostRefusal
-from agents.hosting.manifest import Permissions
-from agents.hosting.messages import Message
-from agents.hosting.resources import AgentResources, ModelResource
+from agents.host import gateway
+from agents.host.calls import state, storage
+from agents.host.grants import Base, Binding
+from agents.host_protocol import parameters
+from agents.host_protocol.errors import HostRefusal
+from agents.host_protocol.host_api import HostApi
+from agents.host_protocol.manifest import Permissions
+from agents.host_protocol.messages import Message
+from agents.host_protocol.resources import AgentResources, ModelResource
 from agents.tools.base import Tool
 from tests.hosting.stage import EVERYTHING, GENEROUS, Stage, audited, manifest, run
 
@@ -33,7 +34,7 @@ def refused(session: Any, action: str, ask: Any) -> HostRefusal:
 
 def wire(stage: Stage, action: str, payload: dict[str, Any], **more: Any) -> dict[str, Any]:
     called = {"run_id": stage.run.pk.hex, "identity": IDENTITY} | more
-    return run(desk.call(action, payload, **called))
+    return run(gateway.call(action, payload, **called))
 
 
 def test_state_is_set_read_listed_and_deleted(make_stage: Make) -> None:
@@ -64,8 +65,8 @@ def test_an_older_name_of_a_state_key_is_known(make_stage: Make) -> None:
 
 def test_state_is_apart_for_each_binding_runner_and_conversation(make_stage: Make) -> None:
     stage, other = make_stage(), make_stage()
-    asked = asks.GetState("conversation", "k")
-    run(stage.session().call("state_set", asks.SetState("conversation", "k", 1)))
+    asked = parameters.GetState("conversation", "k")
+    run(stage.session().call("state_set", parameters.SetState("conversation", "k", 1)))
     elsewhere = [
         stage.session(binding=replace(GENEROUS, id=2)),
         stage.session(of=manifest("plugin:acme/other/default")),
@@ -77,7 +78,7 @@ def test_state_is_apart_for_each_binding_runner_and_conversation(make_stage: Mak
 
 def test_state_needs_the_bindings_policy_and_something_to_belong_to(make_stage: Make) -> None:
     stage = make_stage()
-    ask = asks.SetState("conversation", "k", 1)
+    ask = parameters.SetState("conversation", "k", 1)
     off = stage.session(binding=replace(GENEROUS, state_enabled=False))
     actor_only = stage.session(binding=replace(GENEROUS, state_scopes=("actor",)))
     nowhere = stage.session(thread_id=None)
@@ -86,23 +87,26 @@ def test_state_needs_the_bindings_policy_and_something_to_belong_to(make_stage: 
         'Scope "conversation" is not enabled by binding policy',
         'Scope key not available for scope "conversation"',
     ]
-    assert run(nowhere.call("state_set", asks.SetState("runner", "k", 1))).success
-    assert refused(stage.session(), "state_get", asks.GetState("galaxy", "k")).code == "invalid_argument"
+    assert run(nowhere.call("state_set", parameters.SetState("runner", "k", 1))).success
+    assert (
+        refused(stage.session(), "state_get", parameters.GetState("galaxy", "k")).code
+        == "invalid_argument"
+    )
 
 
 def test_a_state_value_is_json_and_at_most_256_kib(make_stage: Make) -> None:
     session = make_stage().session()
-    large = refused(session, "state_set", asks.SetState("actor", "k", "x" * state.LARGEST))
+    large = refused(session, "state_set", parameters.SetState("actor", "k", "x" * state.LARGEST))
     assert (large.code, large.message) == (
         "payload_too_large",
         f"Value size {state.LARGEST + 2} bytes exceeds limit {state.LARGEST} bytes",
     )
     for value in ({1, 2}, b"bytes", float("nan"), object()):
-        problem = refused(session, "state_set", asks.SetState("actor", "k", value))
+        problem = refused(session, "state_set", parameters.SetState("actor", "k", value))
         assert problem.message.startswith("Value is not JSON-serializable")
     odd = "nul \x00 and half \ud800"
-    assert run(session.call("state_set", asks.SetState("actor", "k", [odd]))).success
-    assert run(session.call("state_get", asks.GetState("actor", "k"))).value == [
+    assert run(session.call("state_set", parameters.SetState("actor", "k", [odd]))).success
+    assert run(session.call("state_get", parameters.GetState("actor", "k"))).value == [
         "nul \ufffd and half \ufffd"
     ]
 
@@ -133,23 +137,23 @@ def test_storage_needs_the_area_and_a_value_that_fits(make_stage: Make) -> None:
     stage = make_stage()
     narrow = stage.session(binding=replace(GENEROUS, storage=("plugin",)))
     undeclared = stage.session(of=manifest(permissions=replace(EVERYTHING, storage=("workspace",))))
-    ask = asks.SetStored(key="k", value=b"1", area="workspace")
+    ask = parameters.SetStored(key="k", value=b"1", area="workspace")
     assert refused(narrow, "set_binary_storage", ask).message == (
         "storage workspace is not authorized for this agent run"
     )
-    mine = asks.GetStored(key="k", area="plugin")
+    mine = parameters.GetStored(key="k", area="plugin")
     assert refused(undeclared, "get_binary_storage", mine).code == "unauthorized"
-    large = asks.SetStored(key="k", value=bytes(storage.LARGEST + 1))
+    large = parameters.SetStored(key="k", value=bytes(storage.LARGEST + 1))
     assert refused(stage.session(), "set_binary_storage", large).code == "payload_too_large"
-    missing = refused(stage.session(), "get_binary_storage", asks.GetStored(key=uuid4().hex))
+    missing = refused(stage.session(), "get_binary_storage", parameters.GetStored(key=uuid4().hex))
     assert missing.code == "not_found"
 
 
 def test_one_plugins_storage_is_not_anothers(make_stage: Make) -> None:
     stage, key = make_stage(), uuid4().hex
-    run(stage.session().call("set_binary_storage", asks.SetStored(key=key, value=b"mine")))
+    run(stage.session().call("set_binary_storage", parameters.SetStored(key=key, value=b"mine")))
     other = stage.session(of=manifest("plugin:acme/other/default"))
-    assert refused(other, "get_binary_storage", asks.GetStored(key=key)).code == "not_found"
+    assert refused(other, "get_binary_storage", parameters.GetStored(key=key)).code == "not_found"
     said_so = {"key": key, "owner_type": "plugin", "owner": IDENTITY}
     with pytest.raises(HostRefusal, match="not found"):
         wire(stage, "get_binary_storage", said_so, identity="acme/other")
@@ -208,16 +212,19 @@ def test_another_conversation_is_refused_also_in_filters(make_stage: Make) -> No
     theirs = other.thread.pk.hex
     session = stage.session()
     for action, ask in (
-        ("history_page", asks.PageHistory(conversation_id=theirs)),
-        ("history_search", asks.SearchHistory(query="secret", filters={"conversation_id": theirs})),
-        ("event_page", asks.PageEvents(conversation_id=theirs)),
+        ("history_page", parameters.PageHistory(conversation_id=theirs)),
+        (
+            "history_search",
+            parameters.SearchHistory(query="secret", filters={"conversation_id": theirs}),
+        ),
+        ("event_page", parameters.PageEvents(conversation_id=theirs)),
     ):
         problem = refused(session, action, ask)
         assert problem.message == f"Conversation {theirs} is not accessible by this run"
     with pytest.raises(HostRefusal, match="is not accessible"):
         wire(stage, "history_page", {"conversation_id": theirs})
     nowhere = stage.session(thread_id=None)
-    assert refused(nowhere, "history_page", asks.PageHistory()).message == (
+    assert refused(nowhere, "history_page", parameters.PageHistory()).message == (
         "History page is not available without a run conversation"
     )
 
@@ -227,17 +234,17 @@ def test_each_permission_of_the_manifest_is_needed(make_stage: Make) -> None:
     said = {
         action: refused(bare, action, ask).message
         for action, ask in {
-            "history_page": asks.PageHistory(),
-            "history_search": asks.SearchHistory(query="x"),
-            "event_get": asks.GetEvent("x-1"),
-            "event_page": asks.PageEvents(),
-            "artifact_metadata": asks.GetArtifact("x"),
-            "artifact_read": asks.ReadArtifact(artifact_id="x"),
-            "invoke_llm": asks.InvokeModel(llm_model_uuid="m", messages=[]),
-            "call_tool": asks.CallTool(tool_name="t"),
-            "retrieve_knowledge_base": asks.Retrieve(kb_id="k", query_text="x"),
-            "get_config_file": asks.GetFile("f"),
-            "request_action": asks.RequestAction(action="thread.rename"),
+            "history_page": parameters.PageHistory(),
+            "history_search": parameters.SearchHistory(query="x"),
+            "event_get": parameters.GetEvent("x-1"),
+            "event_page": parameters.PageEvents(),
+            "artifact_metadata": parameters.GetArtifact("x"),
+            "artifact_read": parameters.ReadArtifact(artifact_id="x"),
+            "invoke_llm": parameters.InvokeModel(llm_model_uuid="m", messages=[]),
+            "call_tool": parameters.CallTool(tool_name="t"),
+            "retrieve_knowledge_base": parameters.Retrieve(kb_id="k", query_text="x"),
+            "get_config_file": parameters.GetFile("f"),
+            "request_action": parameters.RequestAction(action="thread.rename"),
         }.items()
     }
     assert said == {
@@ -261,7 +268,7 @@ def test_an_operation_that_is_not_granted_is_refused(make_stage: Make) -> None:
 
     async def go() -> None:
         async for _ in session.stream(
-            "invoke_llm_stream", asks.InvokeModel(llm_model_uuid="global:m", messages=[])
+            "invoke_llm_stream", parameters.InvokeModel(llm_model_uuid="global:m", messages=[])
         ):
             raise AssertionError("a piece came")
 
@@ -288,9 +295,11 @@ def test_tools_are_described_and_called(make_stage: Make) -> None:
     host = HostApi(session)
     assert run(host.tools.get_detail("math.double")).parameters == DOUBLE.parameters
     assert run(host.tools.call("math.double", {"n": 4})) == {"twice": 8}
-    wrong = refused(session, "call_tool", asks.CallTool(tool_name="math.double", parameters={"n": "x"}))
+    wrong = refused(
+        session, "call_tool", parameters.CallTool(tool_name="math.double", parameters={"n": "x"})
+    )
     assert (wrong.code, wrong.details["reason"]) == ("invalid_argument", "invalid_arguments")
-    large = asks.CallTool(tool_name="math.double", parameters={"n": 1, "x": "y" * 2**20})
+    large = parameters.CallTool(tool_name="math.double", parameters={"n": 1, "x": "y" * 2**20})
     assert refused(session, "call_tool", large).code == "payload_too_large"
 
 
@@ -300,21 +309,26 @@ def test_what_a_model_is_asked_with_has_bounds(make_stage: Make) -> None:
         [Message(role="user", content="x")] * 2_001,
         [Message(role="user", content="x" * (8 * 2**20 + 1))],
     ):
-        ask = asks.InvokeModel(llm_model_uuid="global:m", messages=messages)
+        ask = parameters.InvokeModel(llm_model_uuid="global:m", messages=messages)
         assert refused(session, "invoke_llm", ask).code == "payload_too_large"
-    odd = asks.InvokeModel(llm_model_uuid="global:m", messages=[], extra_args={"temperature": "hot"})
+    odd = parameters.InvokeModel(
+        llm_model_uuid="global:m", messages=[], extra_args={"temperature": "hot"}
+    )
     assert refused(session, "invoke_llm", odd).code == "invalid_argument"
 
 
 def test_a_tool_outside_the_bindings_list_does_not_exist_for_the_runner(make_stage: Make) -> None:
     session = make_stage().session(tools=(DOUBLE,), binding=replace(GENEROUS, tools=("other",)))
     assert session.scene.resources.tools == ()
-    assert refused(session, "call_tool", asks.CallTool(tool_name="math.double")).code == "unauthorized"
+    assert (
+        refused(session, "call_tool", parameters.CallTool(tool_name="math.double")).code
+        == "unauthorized"
+    )
 
 
 def test_a_tool_that_needs_approval_is_not_called_for_who_cannot_wait(make_stage: Make) -> None:
     session = make_stage().session(tools=(replace_tool(DOUBLE),))
-    ask = asks.CallTool(tool_name="math.double", parameters={"n": 1}, may_wait=False)
+    ask = parameters.CallTool(tool_name="math.double", parameters={"n": 1}, may_wait=False)
     problem = refused(session, "call_tool", ask)
     assert (problem.code, problem.details["reason"]) == ("unauthorized", "approval_required")
 
@@ -329,7 +343,7 @@ def test_a_run_id_that_is_absent_unknown_stale_or_anothers_opens_nothing(make_st
     stage, theirs = make_stage(), make_stage()
     stage.session()
     stale = theirs.session()
-    desk.unregister(stale)
+    gateway.unregister(stale)
     payload = {"scope": "actor", "key": "k"}
     said = []
     for run_id, identity in (
@@ -340,14 +354,14 @@ def test_a_run_id_that_is_absent_unknown_stale_or_anothers_opens_nothing(make_st
         (stage.run.pk.hex, None),
     ):
         with pytest.raises(HostRefusal) as caught:
-            run(desk.call("state_get", payload, run_id=run_id, identity=identity))
+            run(gateway.call("state_get", payload, run_id=run_id, identity=identity))
         said.append((caught.value.code, caught.value.message.split(stage.run.pk.hex)[0]))
     assert [code for code, _ in said] == ["unauthorized"] * 5
     assert said[0][1] == "run_id is required"
     assert said[1][1].endswith("not found or expired")
     assert said[3][1] == "Plugin identity mismatch for run_id "
     assert said[4][1] == "caller_plugin_identity is required for run_id "
-    assert refused(stale, "state_get", asks.GetState("actor", "k")).message.endswith(
+    assert refused(stale, "state_get", parameters.GetState("actor", "k")).message.endswith(
         "not found or expired"
     )
 
@@ -394,13 +408,13 @@ def test_bytes_are_base64_on_a_wire(make_stage: Make) -> None:
 def test_a_call_after_the_deadline_or_too_often_is_refused(make_stage: Make) -> None:
     stage = make_stage()
     late = stage.session(seconds=-1)
-    assert refused(late, "get_prompt", asks.GetPrompt()).code == "deadline_exceeded"
+    assert refused(late, "get_prompt", parameters.GetPrompt()).code == "deadline_exceeded"
     hasty = stage.session(binding=replace(GENEROUS, calls_per_minute=1))
 
     async def hurry() -> None:
         for _ in range(20):
-            await hasty.call("get_prompt", asks.GetPrompt())
-        await hasty.call("get_prompt", asks.GetPrompt())
+            await hasty.call("get_prompt", parameters.GetPrompt())
+        await hasty.call("get_prompt", parameters.GetPrompt())
 
     with pytest.raises(HostRefusal) as caught:
         run(hurry())
@@ -417,7 +431,7 @@ def test_a_call_ends_with_the_runs_deadline(make_stage: Make) -> None:
 
     tool = dataclasses.replace(DOUBLE, name="slow", call=slow, timeout_s=60)
     session = make_stage().session(tools=(tool,), seconds=0.3)
-    problem = refused(session, "call_tool", asks.CallTool(tool_name="slow", parameters={"n": 1}))
+    problem = refused(session, "call_tool", parameters.CallTool(tool_name="slow", parameters={"n": 1}))
     assert problem.code == "deadline_exceeded"
 
 
@@ -428,7 +442,7 @@ def test_what_was_granted_stays_as_it_was_when_the_run_began(make_stage: Make) -
     assert granted.kb_id == base.id.hex
     with pytest.raises(AttributeError):
         session.scene.resources.models = ()  # type: ignore[misc]
-    other = asks.Retrieve(kb_id=uuid4().hex, query_text="x")
+    other = parameters.Retrieve(kb_id=uuid4().hex, query_text="x")
     assert refused(session, "retrieve_knowledge_base", other).code == "unauthorized"
-    gone = asks.Retrieve(kb_id=base.id.hex, query_text="x")
+    gone = parameters.Retrieve(kb_id=base.id.hex, query_text="x")
     assert refused(session, "retrieve_knowledge_base", gone).code == "not_found"

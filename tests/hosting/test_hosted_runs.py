@@ -12,14 +12,14 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from agents.hostcalls import bindings, desk
-from agents.hosting import results
-from agents.hosting.api import HostApi
-from agents.hosting.errors import HostRefusal
-from agents.hosting.manifest import Capabilities, ContextPolicy, FormItem, RunnerManifest
-from agents.hosting.messages import Message
-from agents.hosting.results import RunResult
-from agents.hosting.run_context import AgentRunContext
+from agents.host import bindings, gateway
+from agents.host_protocol import results
+from agents.host_protocol.errors import HostRefusal
+from agents.host_protocol.host_api import HostApi
+from agents.host_protocol.manifest import Capabilities, ContextPolicy, FormItem, RunnerManifest
+from agents.host_protocol.messages import Message
+from agents.host_protocol.results import RunResult
+from agents.host_protocol.run_context import AgentRunContext
 from agents.models import HostArtifact, HostState, RunnerBinding
 from agents.requests import PromptUse, RunRequest
 from conversations import events
@@ -316,7 +316,7 @@ def test_the_bindings_deadline_ends_the_run_and_its_session(client: Client) -> N
     with bound(client.user, says, deadline_s=1):
         run, _ = finished(client)
     assert run["error"] == {"code": "runner.timeout", "message": "Runner timed out"}
-    assert seen[0] not in [session.scene.run_id.hex for session in desk.live()]
+    assert seen[0] not in [session.scene.run_id.hex for session in gateway.live()]
 
 
 def test_a_cancelled_run_stops_its_runner(client: Client) -> None:
@@ -338,7 +338,7 @@ def test_a_cancelled_run_stops_its_runner(client: Client) -> None:
         run = client.wait_for(run_id, "cancelled")
     assert run["error"]["code"] == "cancelled"
     assert stopped.wait(30)
-    assert run_id not in [session.scene.run_id.hex for session in desk.live()]
+    assert run_id not in [session.scene.run_id.hex for session in gateway.live()]
 
 
 def test_facts_of_a_runner_in_process_pass_as_they_are(client: Client) -> None:
@@ -416,12 +416,12 @@ def test_a_call_from_a_run_that_is_over_is_refused_and_audited(client: Client) -
         run, _ = finished(client)
 
     async def late() -> None:
-        from agents.hostcalls import audit
+        from agents.host import call_audit
         from config import database
 
         with pytest.raises(HostRefusal, match="not found or expired"):
             await kept[0].state.get("actor", "k")
-        await audit.flush()
+        await call_audit.flush()
         await database.close()
 
     asyncio.run(late())
@@ -514,6 +514,6 @@ def test_staff_list_runners_and_run_one_in_the_seeds_envelope(
         ("tool.call.completed", 5),
         ("run.completed", 6),
     ]
-    assert [one["data"]["chunk"]["content"] for one in lines[:2]] == ["Hel", "Hello you"]
+    assert [one["data"]["chunk"]["content"] for one in lines[:2]] == ["Hel", "lo you"]
     assert {one["run_id"] for one in lines} == {lines[0]["run_id"]}
     assert "event: run.completed" in streamed.text

@@ -10,12 +10,12 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client as Browser
 
-from agents.hostcalls import knowledge
-from agents.hostcalls.grants import Base, Binding
-from agents.hosting import asks
-from agents.hosting.api import HostApi
-from agents.hosting.errors import HostRefusal
-from agents.hosting.messages import text_in
+from agents.host.calls import knowledge
+from agents.host.grants import Base, Binding
+from agents.host_protocol import parameters
+from agents.host_protocol.errors import HostRefusal
+from agents.host_protocol.host_api import HostApi
+from agents.host_protocol.messages import text_in
 from agents.knowledge import writing
 from agents.knowledge.chunks import LONGEST, chunks_of
 from agents.knowledge.reading import Unreadable, text_of
@@ -106,7 +106,7 @@ def test_a_question_that_is_none_is_refused(make_stage: Make, question: str) -> 
     with pytest.raises(HostRefusal) as caught:
         run(
             session.call(
-                "retrieve_knowledge_base", asks.Retrieve(kb_id=base.pk.hex, query_text=question)
+                "retrieve_knowledge_base", parameters.Retrieve(kb_id=base.pk.hex, query_text=question)
             )
         )
     assert caught.value.code == "invalid_argument"

@@ -9,12 +9,12 @@ from uuid import uuid4
 import pytest
 from msgspec.structs import replace
 
-from agents.hostcalls import artifacts
-from agents.hostcalls.grants import Base
-from agents.hosting.api import HostApi
-from agents.hosting.errors import HostRefusal
-from agents.hosting.messages import LLMTool, Message, text_in
-from agents.hosting.results import ArtifactSaid
+from agents.host.calls import artifacts
+from agents.host.grants import Base
+from agents.host_protocol.errors import HostRefusal
+from agents.host_protocol.host_api import HostApi
+from agents.host_protocol.messages import LLMTool, Message, text_in
+from agents.host_protocol.results import ArtifactSaid
 from agents.knowledge.writing import store_chunks
 from agents.models import KnowledgeBase, KnowledgeDocument
 from tests.client import ScriptedModel

@@ -11,13 +11,13 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from agents.hostcalls import artifacts
-from agents.hostcalls.forgetting import forget_old
-from agents.hosting import asks, results
-from agents.hosting.api import HostApi
-from agents.hosting.errors import HostRefusal
-from agents.hosting.results import ArtifactSaid, RunResult
-from agents.hosting.run_context import AgentRunContext
+from agents.host.calls import artifacts
+from agents.host.cleanup import forget_old
+from agents.host_protocol import parameters, results
+from agents.host_protocol.errors import HostRefusal
+from agents.host_protocol.host_api import HostApi
+from agents.host_protocol.results import ArtifactSaid, RunResult
+from agents.host_protocol.run_context import AgentRunContext
 from agents.models import HostArtifact, HostCall
 from conversations import events
 from conversations.events import RunEvent
@@ -96,8 +96,8 @@ def test_an_event_of_another_conversation_is_refused(make_stage: Make) -> None:
         f"{stage.run.pk.hex}-99",
         f"{stage.run.pk.hex}--1",
     ):
-        assert refused(session, "event_get", asks.GetEvent(odd)) == f"Event {odd} not found"
-    cursor = asks.PageEvents(before_cursor=theirs)
+        assert refused(session, "event_get", parameters.GetEvent(odd)) == f"Event {odd} not found"
+    cursor = parameters.PageEvents(before_cursor=theirs)
     assert refused(session, "event_page", cursor) == "A cursor must be one that this API gave."
 
 
@@ -137,13 +137,13 @@ def test_artifacts_are_in_scope_by_run_or_conversation_and_user(make_stage: Make
     session = stage.session()
     for nobodys in (theirs, uuid4().hex):
         words = f"Artifact {nobodys} not found"
-        assert refused(session, "artifact_read", asks.ReadArtifact(artifact_id=nobodys)) == words
-        assert refused(session, "artifact_metadata", asks.GetArtifact(nobodys)) == words
+        assert refused(session, "artifact_read", parameters.ReadArtifact(artifact_id=nobodys)) == words
+        assert refused(session, "artifact_metadata", parameters.GetArtifact(nobodys)) == words
     nowhere = stage.session(thread_id=None)
-    assert run(nowhere.call("artifact_metadata", asks.GetArtifact(mine))).artifact_id == mine
+    assert run(nowhere.call("artifact_metadata", parameters.GetArtifact(mine))).artifact_id == mine
     HostArtifact.objects.filter(pk=mine).update(run_id=uuid4())
-    assert "not found" in refused(nowhere, "artifact_metadata", asks.GetArtifact(mine))
-    assert run(session.call("artifact_metadata", asks.GetArtifact(mine))).artifact_id == mine
+    assert "not found" in refused(nowhere, "artifact_metadata", parameters.GetArtifact(mine))
+    assert run(session.call("artifact_metadata", parameters.GetArtifact(mine))).artifact_id == mine
 
 
 def test_a_runners_file_is_its_owners_to_download_until_the_thread_is_erased(
@@ -183,7 +183,7 @@ def test_an_artifact_past_its_time_is_gone(make_stage: Make) -> None:
     stage = make_stage()
     mine = made(stage)
     HostArtifact.objects.filter(pk=mine).update(expires_at=datetime.now(UTC) - timedelta(seconds=1))
-    assert "not found" in refused(stage.session(), "artifact_metadata", asks.GetArtifact(mine))
+    assert "not found" in refused(stage.session(), "artifact_metadata", parameters.GetArtifact(mine))
     old = HostCall.objects.create(runner_id="r", action="a", result="ok", elapsed_us=1)
     HostCall.objects.filter(pk=old.pk).update(at=datetime.now(UTC) - timedelta(days=100))
     run(forget_old())

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import json
 from collections.abc import AsyncGenerator
 from typing import Any
 from uuid import UUID
 
+import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from agents.hosting import asks, results
-from agents.hosting.api import HostApi
-from agents.hosting.errors import HostRefusal
-from agents.hosting.results import RunResult
-from agents.hosting.run_context import AgentRunContext
-from agents.plugins.runner import _result
+from agents.host_protocol import parameters, results
+from agents.host_protocol.errors import HostRefusal
+from agents.host_protocol.host_api import HostApi
+from agents.host_protocol.results import RunResult
+from agents.host_protocol.run_context import AgentRunContext
+from agents.runtimes.plugins.runner import _result
 from conversations.models import Message
 from tests.client import Client
 from tests.hosting.test_hosted_runs import bound, events_of, finished, reply
+from tests.pictures import picture
 
 
 def stored(run_id: str) -> list[str]:
@@ -75,7 +79,7 @@ WHOLE = "FINAL ANSWER with citations"
     [
         ("text", ["draft", " answer", f"\n\n{WHOLE}"]),
         ("ag-ui", ["draft", " answer", f"\n\n{WHOLE}"]),
-        ("runner", ["draft", "draft answer", WHOLE]),
+        ("runner", ["draft", " answer", WHOLE]),
         ("responses", ["draft", " answer", WHOLE]),
         ("agent-api", ["draft", " answer", WHOLE]),
         ("chat-completions", ["draft", " answer", f"\n\n{WHOLE}"]),
@@ -176,7 +180,7 @@ def test_results_can_be_appended_and_stand_where_they_were(client: Client) -> No
 
     async def says(context: AgentRunContext, host: HostApi) -> AsyncGenerator[RunResult]:
         for text in ("Hel", "Hello"):
-            said = asks.AppendResult(
+            said = parameters.AppendResult(
                 target_run_id=context.run_id, result=results.delta(context.run_id, text)
             )
             told.append(await host.calls.call("run_append_result", said))
@@ -195,7 +199,7 @@ def test_what_is_appended_and_not_followed_is_bounded(client: Client) -> None:
     async def says(context: AgentRunContext, host: HostApi) -> AsyncGenerator[RunResult]:
         for count in range(1, 300):
             said = results.delta(context.run_id, "x" * count)
-            ask = asks.AppendResult(target_run_id=context.run_id, result=said)
+            ask = parameters.AppendResult(target_run_id=context.run_id, result=said)
             try:
                 await host.calls.call("run_append_result", ask)
             except HostRefusal as refusal:
@@ -229,7 +233,7 @@ def test_what_has_an_effect_or_is_unknown_or_anothers_is_not_appended(
     refused: list[str] = []
 
     async def says(context: AgentRunContext, host: HostApi) -> AsyncGenerator[RunResult]:
-        ask = asks.AppendResult(target_run_id=target or context.run_id, result=result)
+        ask = parameters.AppendResult(target_run_id=target or context.run_id, result=result)
         try:
             await host.calls.call("run_append_result", ask)
         except HostRefusal as refusal:
@@ -251,3 +255,122 @@ def test_a_released_plugins_state_without_scope_or_key_is_dropped(said: dict[str
         assert _result(result, "r", lenient=True) is None
     assert [line["event"] for line in logs] == ["state.updated dropped"]
     assert _result(result, "r", lenient=False) is not None
+
+
+# --- what a message shows beside its text --------------------------------------------------------
+
+
+SHOWN: list[dict[str, Any]] = [
+    {"type": "text", "text": "see "},
+    {"type": "image_base64", "image_base64": base64.b64encode(picture("PNG", (4, 4))).decode()},
+    {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
+    {"type": "file_base64", "file_base64": "data:text/csv;base64,YSxi", "file_name": "a\n.csv"},
+    {"type": "file_url", "file_url": "https://example.com/b.csv", "file_name": "b.csv"},
+    {"type": "text", "text": "this"},
+]
+
+
+def result(context: AgentRunContext, kind: str, **data: Any) -> RunResult:
+    return RunResult(run_id=context.run_id, type=kind, data=data)
+
+
+async def _whole(context: AgentRunContext, host: HostApi) -> AsyncGenerator[RunResult]:
+    message = {"role": "assistant", "content": SHOWN}
+    yield result(context, "message.completed", message=message)
+    yield result(context, "run.completed", finish_reason="stop", message=message)
+
+
+async def _in_pieces(context: AgentRunContext, host: HostApi) -> AsyncGenerator[RunResult]:
+    for part in SHOWN:
+        yield result(context, "message.delta", chunk={"role": "assistant", "content": [part]})
+    yield results.completed(context.run_id)
+
+
+async def _at_the_end(context: AgentRunContext, host: HostApi) -> AsyncGenerator[RunResult]:
+    yield results.delta(context.run_id, "see this")
+    message = {"role": "assistant", "content": SHOWN}
+    yield result(context, "run.completed", finish_reason="stop", message=message)
+
+
+@pytest.mark.parametrize("says", [_whole, _in_pieces, _at_the_end])
+def test_the_images_and_files_of_a_message_are_kept_told_and_found_again(
+    client: Client, says: Any
+) -> None:
+    with bound(client.user, says):
+        run, frames = finished(client)
+    assert reply(frames) == "see this"
+    (row,) = Message.objects.filter(run_id=UUID(run["run_id"]), role="assistant")
+    held = row.metadata["contents"]
+    assert [one["type"] for one in held] == ["image", "image", "file", "file"]
+    assert [one.get("url", "") for one in held][1::2] == [
+        "https://example.com/a.png",
+        "https://example.com/b.csv",
+    ]
+    assert [one.get("name", "") for one in held] == ["", "", "a.csv", "b.csv"]
+    kept = [client.http.get(f"/api/v1/agent/artifacts/{held[n]['artifact_id']}").json() for n in (0, 2)]
+    assert [one["mime_type"] for one in kept] == ["image/png", "text/csv"]
+    assert kept[1]["url"].partition(",")[2] == "YSxi"
+    made = [one for one in events_of(run["run_id"]) if one["type"] == "artifact.created"]
+    assert [one["artifact_id"] for one in made] == [held[0]["artifact_id"], held[2]["artifact_id"]]
+
+    day = client.history(run["conversation_id"])["messages"]
+    files = day[-1]["files"]
+    assert [one["type"] for one in files] == ["image", "image", "file", "file"]
+    assert files[0]["url"] == f"/api/v1/agent/artifacts/{held[0]['artifact_id']}"
+    assert [one["url"] for one in files[1::2]] == [one["url"] for one in held[1::2]]
+
+    def told(dialect: str) -> list[Any]:
+        path = f"/api/v1/agent/runs/{run['run_id']}/events"
+        stream = client.http.get(path, params={"dialect": dialect}, headers=_STREAM).text
+        return [json.loads(line[6:]) for line in stream.splitlines() if line.startswith("data: {")]
+
+    whole = [one for one in told("agent-api") if one["object"] == "response"][-1]["output"]
+    contents = [part for message in whole for part in message["content"]]
+    kinds = [part["type"] for part in contents if part["type"] != "data"]  # those are the prefetch
+    assert kinds == ["text", "image", "image", "file", "file"]
+    urls = [part["image_url"] for part in contents if part["type"] == "image"]
+    assert urls[0].startswith("data:image/png;base64,iVBOR")
+    assert urls[1] == "https://example.com/a.png"
+    activities = [one for one in told("ag-ui") if one["type"] == "ACTIVITY_SNAPSHOT"]
+    links = [one["content"]["url"] for one in activities if one["activityType"] == "parley.link"]
+    assert links == ["https://example.com/a.png", "https://example.com/b.csv"]
+    assert [one["activityType"] for one in activities].count("parley.artifact") == 2
+
+
+_STREAM = {"Accept": "text/event-stream"}
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "image_url", "image_url": {"url": "javascript:alert(1)"}},
+        {"type": "image_url", "image_url": {"url": "file:///etc/passwd"}},
+        {"type": "image_base64", "image_base64": "%%%"},
+        {"type": "image_base64"},
+        {"type": "file_base64", "file_base64": base64.b64encode(bytes(2**20 + 1)).decode()},
+    ],
+)
+def test_what_cannot_be_shown_breaks_the_contract(client: Client, part: dict[str, Any]) -> None:
+    async def says(context: AgentRunContext, host: HostApi) -> AsyncGenerator[RunResult]:
+        yield result(context, "message.completed", message={"role": "assistant", "content": [part]})
+
+    with bound(client.user, says):
+        run, _ = finished(client)
+    assert (run["status"], run["error"]["code"]) == ("failed", "runner.protocol_error")
+
+
+def test_a_plugin_s_snapshots_repeat_their_images_and_each_is_kept_once() -> None:
+    """The released runtime's Host puts each delta in the place of the one before."""
+    from agents.host.result_stream import ResultStream
+    from agents.host_protocol.messages import MessageChunk, shown_in
+
+    stream = ResultStream(None, "m1", whole=False, snapshots=True)  # type: ignore[arg-type]
+
+    async def feed() -> None:
+        for count in (2, 3, 3, 4):
+            chunk = msgspec.convert({"role": "assistant", "content": SHOWN[:count]}, MessageChunk)
+            await stream._delta(chunk)
+
+    asyncio.run(feed())
+    whole = msgspec.convert({"role": "assistant", "content": SHOWN[:4]}, MessageChunk)
+    assert stream._shown == shown_in(whole.content)

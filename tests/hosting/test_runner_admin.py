@@ -11,10 +11,10 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client as Browser
 
-from agents.hostcalls import catalogue, sealed_config
-from agents.hostcalls.grants import Binding
-from agents.hosting import asks
-from agents.hosting.manifest import FormItem, RunnerManifest
+from agents.host import runner_catalogue, sealed_config
+from agents.host.grants import Binding
+from agents.host_protocol import parameters
+from agents.host_protocol.manifest import FormItem, RunnerManifest
 from agents.models import HostArtifact, HostBlob, HostState, KnowledgeBase, RunnerBinding
 from prompts.models import ModelMapping, Secret
 from tests.client import Client
@@ -67,7 +67,7 @@ def posted(runner_id: str, **more: str) -> dict[str, str]:
 def _met(rule: RunnerBinding) -> tuple[Binding, RunnerManifest]:
     """The rule as a run meets it, and its runner's manifest."""
     binding = Binding(id=rule.pk, name=rule.name, config=rule.config)
-    return binding, next(one for one in catalogue.manifests() if one.id == rule.runner_id)
+    return binding, next(one for one in runner_catalogue.manifests() if one.id == rule.runner_id)
 
 
 KEY = "sk-of-a-runner-0123456789"
@@ -81,7 +81,7 @@ def test_the_page_says_which_runners_there_are_and_how_they_do(
         name=uuid4().hex, runner_id="plugin:gone/away/default", is_active=False
     )
     stage = make_stage()
-    run(stage.session(of=manifest(asking)).call("state_set", asks.SetState("actor", "k", 1)))
+    run(stage.session(of=manifest(asking)).call("state_set", parameters.SetState("actor", "k", 1)))
     try:
         page = browser.get("/admin/agents/runnerbinding/runners/").content.decode()
     finally:
@@ -180,7 +180,7 @@ def test_what_runners_did_and_keep_is_shown_and_the_audit_cannot_be_changed(
 ) -> None:
     stage = make_stage()
     session = stage.session()
-    run(session.call("state_set", asks.SetState("actor", "seen", [1])))
+    run(session.call("state_set", parameters.SetState("actor", "seen", [1])))
     state = HostState.objects.get(owner=stage.user)
     artifact = HostArtifact.objects.create(
         owner=stage.user, run_id=stage.run.pk, runner_id="r", artifact_type="f", mime_type="text/plain",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import Any
@@ -12,13 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agents.hosting import results
-from agents.hosting.api import HostApi
-from agents.hosting.results import RunResult
-from agents.hosting.run_context import AgentRunContext
+from agents.host_protocol import results
+from agents.host_protocol.host_api import HostApi
+from agents.host_protocol.results import RunResult
+from agents.host_protocol.run_context import AgentRunContext
 from tests.client import Client
 from tests.effort import examples
 from tests.hosting.stage import Scripted, manifest, serving
+from tests.pictures import picture
 
 Make = Callable[..., Client]
 LIST = "/api/v1/agent/runners"
@@ -180,3 +182,43 @@ def test_a_caller_cannot_grant_resources_or_name_another_actor(staff: Client) ->
     assert (told.runtime.deadline_at or 9e12) < 9e11
     assert (told.state.actor, told.config, told.input.attachments) == ({}, {}, ())
     assert told.metadata["params"] == {"tone": "dry"}
+
+
+def test_images_and_texts_of_the_body_reach_the_runner_and_other_kinds_are_refused(
+    staff: Client,
+) -> None:
+    seen: list[tuple[AgentRunContext, bytes]] = []
+
+    async def says(context: AgentRunContext, host: HostApi) -> AsyncGenerator[RunResult]:
+        first = context.input.attachments[0]
+        held = await host.artifacts.read_range(first.artifact_id)
+        seen.append((context, held.content or b""))
+        yield results.message(context.run_id, "ok")
+
+    declared = manifest(f"plugin:acme/p{uuid4().hex[:6]}/default")
+    picture_of = base64.b64encode(picture("PNG", (8, 6))).decode()
+    contents: list[dict[str, Any]] = [
+        {"type": "image_base64", "image_base64": f"data:image/png;base64,{picture_of}"},
+        {"type": "text", "text": "look"},
+        {"type": "file_base64", "file_base64": "YSxi", "file_name": "a.csv"},
+    ]
+    with serving(Scripted(declared, says)):
+        url = f"{LIST}/{declared.id}/run"
+        assert staff.http.post(url, json={"input": {"contents": contents}}).status_code == 200
+        assert staff.http.post(url, json={"input": {"contents": contents[:1]}}).status_code == 200
+        for part, code in (
+            ({"type": "voice_base64", "text": "x"}, "unsupported_file"),
+            ({"type": "image_url", "image_url": {"url": "https://127.0.0.1/a"}}, "url_refused"),
+            ({"type": "file_base64", "file_base64": "JVBERi0xLjc="}, "unsupported_file"),
+            ({"type": "file_base64"}, "file_required"),
+        ):
+            refused = staff.http.post(url, json={"input": {"contents": [part]}})
+            assert (refused.status_code, refused.json()["code"]) == (422, code)
+            assert refused.json()["param"].startswith("input.contents[0]")
+    (whole, shown), (silent, _) = seen
+    assert (whole.input.text, silent.input.text) == ("look", "")
+    kinds = [(ref.artifact_type, ref.mime_type) for ref in whole.input.attachments]
+    assert kinds == [("image", "image/png"), ("file", "text/plain")]
+    assert whole.input.attachments[1].name == "a.csv"
+    assert shown.startswith(b"\x89PNG")
+    assert [part.type for part in whole.input.contents] == ["text"], "here it asks for what it needs"

@@ -12,18 +12,19 @@ from django.contrib.auth.models import Group
 from django.db import connection
 from django.test import Client as Browser
 
-from agents.hostcalls.sealed_config import owner_of, reference_to
-from agents.hosting import results
-from agents.hosting.api import HostApi
-from agents.hosting.manifest import FormItem, RunnerManifest
-from agents.hosting.results import RunResult
-from agents.hosting.run_context import AgentRunContext
+from agents.host.sealed_config import owner_of, reference_to
+from agents.host_protocol import results
+from agents.host_protocol.host_api import HostApi
+from agents.host_protocol.manifest import FormItem, RunnerManifest
+from agents.host_protocol.results import RunResult
+from agents.host_protocol.run_context import AgentRunContext
 from agents.models import RunnerBinding
-from config.audit import openings
+from config.audit import key_openings
 from config.audit.models import AuditEntry
 from config.database import run_sync
-from prompts import actions, secrets
+from prompts.endpoints import secrets
 from prompts.models import Endpoint, Secret
+from prompts.wordings import staff_actions
 from tests.client import Client
 from tests.hosting.stage import Scripted, manifest, serving
 from tests.hosting.test_hosted_runs import bound, finished, reply
@@ -50,9 +51,9 @@ def declared() -> RunnerManifest:
 def foreign() -> Iterator[dict[str, str]]:
     """A reference to the key of an endpoint."""
     endpoint = Endpoint.objects.create(name=uuid4().hex, provider="a", base_url="https://example.com")
-    actions.rotate_secret(endpoint, CANARY)
+    staff_actions.rotate_secret(endpoint, CANARY)
     yield {"$secret": f"endpoint:{endpoint.pk}"}
-    actions.delete_endpoint(endpoint, by=None)
+    staff_actions.delete_endpoint(endpoint, by=None)
 
 
 @pytest.fixture
@@ -114,8 +115,8 @@ def test_only_an_item_that_the_manifest_declares_secret_gets_its_own_key(client:
         finally:
             Secret.objects.filter(name=mine.secret_name).delete()
     assert said == {"key": OWN}
-    run_sync(openings.write())
-    seen = AuditEntry.objects.filter(object_name=mine.secret_name, action=openings.ACTION)
+    run_sync(key_openings.write())
+    seen = AuditEntry.objects.filter(object_name=mine.secret_name, action=key_openings.ACTION)
     entry = wait_until(seen.first)
     assert (entry.object_type, entry.object_id) == ("agents.runnerbinding", str(rule.pk))
 

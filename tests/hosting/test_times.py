@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
-from agents.hosting import asks, results
-from agents.hosting.api import HostApi
-from agents.hosting.results import RunResult
-from agents.hosting.run_context import AgentRunContext
+from agents.host_protocol import parameters, results
+from agents.host_protocol.host_api import HostApi
+from agents.host_protocol.results import RunResult
+from agents.host_protocol.run_context import AgentRunContext
 from tests.client import Client
 from tests.hosting.stage import Scripted, manifest, serving
 
@@ -29,7 +29,9 @@ def test_whoever_reads_a_time_as_the_sdk_does_gets_now(make_client: Callable[...
         event = (await host.events.page()).items[-1]
         record = await host.calls.call(
             "run_append_result",
-            asks.AppendResult(target_run_id=context.run_id, result=results.delta(context.run_id, "ok")),
+            parameters.AppendResult(
+                target_run_id=context.run_id, result=results.delta(context.run_id, "ok")
+            ),
         )
         told["times"] = [
             context.trigger.timestamp,

@@ -11,11 +11,11 @@ from uuid import UUID
 
 import pytest
 
-from agents.hostcalls.session import MOST_APPROVALS
-from agents.hosting import results
-from agents.hosting.api import HostApi
-from agents.hosting.errors import HostRefusal
-from agents.hosting.run_context import AgentRunContext
+from agents.host.session import MOST_APPROVALS
+from agents.host_protocol import results
+from agents.host_protocol.errors import HostRefusal
+from agents.host_protocol.host_api import HostApi
+from agents.host_protocol.run_context import AgentRunContext
 from tests.client import Client
 from tests.hosting.careful import CAREFUL, approve, offer_a_careful_tool
 from tests.hosting.stage import audited

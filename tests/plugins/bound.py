@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 from uuid import UUID, uuid4
 
-from agents.hostcalls import bindings
+from agents.host import bindings
 from agents.models import HostCall, RunnerBinding
 from tests.client import Client, reply
 from tests.mcp_host import wait_until

@@ -14,7 +14,8 @@ from uuid import uuid4
 import pytest
 
 from agents.models import PluginRuntime
-from agents.plugins import pool
+from agents.runtimes.plugins import pool
+from config.process import reconnecting
 from tests.conftest import Server
 from tests.mcp_host import free_port, wait_until
 from tests.plugins.runs import call_on_loop
@@ -26,7 +27,7 @@ FAKE = Path(__file__).with_name("fake_v1.py")
 def rows_looked_at_often() -> Iterator[None]:
     """Rows come and go with each test: a worker that looks once a second would make all of them wait."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pool, "_LOOK_S", 0.1)
+        patch.setattr(reconnecting, "_LOOK_S", 0.1)
         yield
 
 

@@ -4,8 +4,8 @@ It lists what the SDK's own runtime does (git ba12a8b, 30 May 2026): every text 
 that nobody asked for, and runners that are none; with `june` as the SDK of June 2026 (git b6a9677).
 Its one runner `plugin:old/probe/default` (`…/june`) does what the run's text says: `length`, `say …`,
 `snapshots …`, `final DRAFT|WHOLE`, `state KEY VALUE` (said, then read), `tool`, `fail`, `sleep`,
-`call ACTION JSON`, `rubbish`, `die`, `big N`, `flood N`, `unknown` (the actions it was asked for and
-does not have).
+`call ACTION JSON`, `rubbish`, `die`, `big N`, `flood N`, `flooded` (waits for its end), `unknown` (the
+actions it was asked for and does not have).
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ CONFIG = [
         "show_if": None,
     },
 ]
+FLOODED = asyncio.Event()
 WRITTEN = [
     {
         "name": "speed",
@@ -244,6 +245,10 @@ class Session:
             case "flood":
                 for _ in range(int(rest)):
                     await tell("f" * PIECE)
+                FLOODED.set()
+            case "flooded":
+                await FLOODED.wait()
+                await tell("yes")
             case "unknown":
                 await tell(json.dumps(self.unknown))
             case "context":

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -103,12 +103,10 @@ def _without_prose(value: Any) -> Any:
     return value
 
 
-async def between(port: int, target: str, path: Path, peer: str) -> None:
-    """Pass everything on, both ways, until killed."""
+async def between(port: int, target: str, kept: Kept, then: Callable[[], None]) -> None:
+    """Pass everything on, both ways, until killed; `then` is called for every whole frame."""
     from websockets.asyncio.client import connect
     from websockets.asyncio.server import serve
-
-    kept = Kept()
 
     async def passing(source: Any, sink: Any, take: Any) -> None:
         held = ""
@@ -122,7 +120,7 @@ async def between(port: int, target: str, path: Path, peer: str) -> None:
             held = ""
             if isinstance(document, dict):
                 take(document)
-                kept.write(path, peer)
+                then()
 
     async def connected(host: Any) -> None:
         headers = {
@@ -139,5 +137,10 @@ async def between(port: int, target: str, path: Path, peer: str) -> None:
         await server.serve_forever()
 
 
+def _record(port: int, target: str, path: Path, peer: str) -> None:
+    kept = Kept()
+    asyncio.run(between(port, target, kept, lambda: kept.write(path, peer)))
+
+
 if __name__ == "__main__":
-    asyncio.run(between(int(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), sys.argv[4]))
+    _record(int(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), sys.argv[4])

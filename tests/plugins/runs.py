@@ -10,11 +10,11 @@ from contextlib import aclosing
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from agents.hosting.api import HostApi
-from agents.hosting.messages import text_in
-from agents.hosting.resources import AgentResources
-from agents.hosting.results import RunResult
-from agents.hosting.run_context import (
+from agents.host_protocol.host_api import HostApi
+from agents.host_protocol.messages import text_in
+from agents.host_protocol.resources import AgentResources
+from agents.host_protocol.results import RunResult
+from agents.host_protocol.run_context import (
     AgentInput,
     AgentRunContext,
     DeliveryContext,
@@ -22,8 +22,8 @@ from agents.hosting.run_context import (
     RuntimeContext,
     Trigger,
 )
-from agents.hosting.runner import HostedRunner
-from agents.plugins.runner import offered
+from agents.host_protocol.runner import HostedRunner
+from agents.runtimes.plugins.runner import offered
 from tests.conftest import Server
 from tests.mcp_host import wait_until
 

@@ -6,14 +6,17 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from agents.plugins.speech import read_runners
-from agents.plugins.v1 import V1
+from agents.runtimes.plugins.v1_protocol import V1
+from agents.runtimes.plugins.wire_protocol import read_runners
+from tests.hostile import runtimes
 from tests.plugins import fake_v1
 from tests.plugins.frames import Frame, Kinds, recorded, shape
+from tests.shapes import Profile
+from tests.shapes import unlike as differing
 
 REAL = recorded("v1-ba12a8b")
 CONTEXT = {"run_id": "r", "input": {"text": ""}}
@@ -92,6 +95,40 @@ def test_a_fake_that_could_not_is_found_out(fakes: dict[str, set[str]], spoil: A
     other = json.loads(json.dumps(listed))
     spoil(other["frame"])
     assert [*unlike([other], fakes)] == [f"answers list_agent_runners: {found}"]
+
+
+class _Socket:
+    """Where the hostile runtimes write."""
+
+    def __init__(self) -> None:
+        self.sent: list[Frame] = []
+
+    async def send(self, message: str) -> None:
+        self.sent.append(json.loads(message))
+
+
+async def _sent_by_a_runtime_that_means_no_harm() -> list[Frame]:
+    kinds, socket = Kinds(), _Socket()
+    for number, action in enumerate(("__ping", "list_agent_runners", "run_agent")):
+        request = {"seq_id": number, "action": action, "data": {"context": CONTEXT}}
+        kinds.note(request)
+        await runtimes.To("evil", request, cast("Any", socket)).well()
+    return [{"kind": kinds.kind(frame), "frame": frame} for frame in socket.sent]
+
+
+def _kind(one: Frame) -> str:
+    return str(one["kind"])
+
+
+def test_the_hostile_runtime_answers_well_as_a_real_one_does() -> None:
+    """It lists one runner, so it need not send all that several have."""
+    fake = Profile([asyncio.run(_sent_by_a_runtime_that_means_no_harm())], _kind)
+    real = Profile([recorded(runtimes.GENERATION)], _kind)
+    found = differing(fake, real)
+    assert [one for one in found if one.startswith(("lacks", "not the peer's"))] == []
+    assert {path.partition(":")[0] for path in fake.always} <= {
+        path.partition(":")[0] for path in real.always
+    }
 
 
 def test_the_runners_of_the_seeds_own_generation_are_all_read() -> None:

@@ -14,10 +14,10 @@ from pytest_django import Settings
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
-from agents.hosting.runner import HostedRunner
+from agents.host_protocol.runner import HostedRunner
 from agents.models import PluginRuntime
-from agents.plugins.pipes import opened
-from agents.plugins.rows import Runtime
+from agents.runtimes.plugins.runtime import Runtime
+from agents.runtimes.plugins.transports import opened
 from tests.client import Client
 from tests.conftest import Server
 from tests.mcp_host import free_port

@@ -12,10 +12,10 @@ from typing import Any
 import psutil
 import pytest
 
-from agents.hosting.runner import HostedRunner
+from agents.host_protocol.runner import HostedRunner
 from agents.models import PluginRuntime
 from agents.runners.base import RunFailure
-from prompts import secrets
+from prompts.endpoints import secrets
 from tests.conftest import Server
 from tests.mcp_host import wait_until
 from tests.plugins.conftest import forget, wait_for_status

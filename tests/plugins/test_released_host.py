@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from io import BytesIO
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from PIL import Image
 
-from agents.hostcalls import knowledge
+from agents.host import run_input
+from agents.host.calls import knowledge
 from agents.knowledge.writing import store_chunks
 from agents.models import KnowledgeBase, KnowledgeDocument, PluginRuntime
 from conversations.models import Message
@@ -19,7 +23,9 @@ from tests.client import Client, ScriptedModel, reply
 from tests.conftest import Server
 from tests.hosting.careful import CAREFUL, approve, offer_a_careful_tool
 from tests.hosting.fake_embeddings import embeddings_server
+from tests.hosting.test_said_before import STORY, TOLD, chat
 from tests.mcp_host import wait_until
+from tests.pictures import picture
 from tests.plugins.bound import audited, bound, done, said
 from tests.plugins.runs import found, wait_for
 from tests.plugins.runtime_home import ALL, RuntimeHome, install
@@ -87,6 +93,59 @@ def test_the_real_sdk_reads_our_times(client: Client) -> None:
     ages = [time.time() - datetime.fromtimestamp(one, UTC).timestamp() for one in times]
     assert len(ages) > 4
     assert -1 < min(ages) <= max(ages) < 60
+
+
+def test_the_real_sdk_is_told_what_a_client_sends_with_its_question(client: Client) -> None:
+    steps = [["context"], ["api", "history_page", []]]
+    with bound(client, PROBE):
+        answer = chat(client, [*STORY[:-1], {"role": "user", "content": json.dumps(steps)}])
+    context, page = json.loads(answer.json()["choices"][0]["message"]["content"])
+    assert context["ok"]["adapter"]["extra"]["system"] == ["Talk like a pirate."]
+    items = page["ok"]["items"]
+    told = [(one["role"], one["item_type"], one["content"]) for one in reversed(items)]
+    assert told == [one[:3] for one in TOLD]
+    assert [one["content_json"]["role"] for one in items if one["content_json"]] == ["tool", "assistant"]
+
+
+def test_a_plugin_is_given_the_images_and_texts_of_its_message(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As LangBot's Host gives them; what does not fit the wire can be had by URL."""
+    image = picture("PNG", (16, 12))
+    steps = json.dumps([["context"]])
+
+    def told() -> list[dict[str, Any]]:
+        as_url = f"data:image/png;base64,{base64.b64encode(image).decode()}"
+        parts = [
+            {"type": "input_image", "image_url": as_url},
+            {"type": "input_text", "text": steps},
+            {"type": "input_file", "file_data": "YSxiCg==", "filename": "a.csv"},
+        ]
+        body = {"model": "demo", "input": [{"role": "user", "content": parts}]}
+        with bound(client, PROBE):
+            answer = client.http.post("/v1/responses", json=body).json()
+        (context,) = json.loads(answer["output"][-1]["content"][0]["text"])
+        asked: dict[str, Any] = context["ok"]["input"]
+        kinds = [(one["type"], one["mime_type"], one["name"]) for one in asked["attachments"]]
+        assert kinds[1] == ("file", "text/plain", "a.csv")
+        assert kinds[0][:2] == ("image", "image/png")
+        contents: list[dict[str, Any]] = asked["contents"]
+        return contents
+
+    shown, words, text_file = told()
+    assert (words["type"], words["text"]) == ("text", steps)
+    head, _, data = shown["image_base64"].partition(",")
+    assert (shown["type"], head) == ("image_base64", "data:image/png;base64")
+    with Image.open(BytesIO(base64.b64decode(data))) as seen:
+        assert seen.size == (16, 12)
+    assert (text_file["type"], text_file["file_name"]) == ("file_base64", "a.csv")
+    assert text_file["file_base64"] == "data:text/plain;base64,YSxiCg=="
+
+    monkeypatch.setattr(run_input, "LARGEST_INLINE", 64)
+    shown, _, text_file = told()
+    assert (shown["type"], text_file["type"]) == ("image_url", "file_base64"), "the text still fits"
+    url = shown["image_url"]["url"]
+    assert client.http.get(url[url.index("/storage/") :]).status_code == 200
 
 
 def test_models_are_asked_whole_and_streamed(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -13,20 +14,22 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from agents.hosting.api import HostApi
-from agents.hosting.manifest import Capabilities, ContextPolicy, FormItem, Permissions
-from agents.hosting.results import RunResult
-from agents.hosting.run_context import AgentInput, ArtifactRef
-from agents.hosting.runner import HostedRunner
+from agents.host_protocol.host_api import HostApi
+from agents.host_protocol.manifest import Capabilities, ContextPolicy, FormItem, Permissions
+from agents.host_protocol.results import RunResult
+from agents.host_protocol.run_context import AgentInput, ArtifactRef
+from agents.host_protocol.runner import HostedRunner
 from agents.models import PluginRuntime
-from agents.plugins import link
-from agents.plugins.speech import read_runners
-from agents.plugins.v1 import V1
 from agents.runners.base import RunFailure
+from agents.runtimes.plugins import connection
+from agents.runtimes.plugins.v1_protocol import V1
+from agents.runtimes.plugins.wire_protocol import read_runners
 from conversations.models import Message
 from tests.client import Client
 from tests.conftest import Server
+from tests.hosting.test_said_before import STORY, TOLD, chat
 from tests.mcp_host import wait_until
+from tests.pictures import picture
 from tests.plugins.bound import bound, said
 from tests.plugins.conftest import FAKE, forget, old_runtime_process, wait_for_status
 from tests.plugins.fake_v1 import RUNNER
@@ -108,7 +111,7 @@ def test_a_slow_taker_fails_alone(server: Server, old: HostedRunner) -> None:
     async def slowly() -> str:
         results = old.run(context("flood 800"), None)  # type: ignore[arg-type]
         await anext(results)
-        await asyncio.sleep(2)
+        assert texts(await heard(old, context("flooded"))) == ["yes"]  # all of it has come
         try:
             async for _ in results:
                 pass
@@ -137,7 +140,9 @@ def test_an_invalid_runner_of_a_list_is_logged_once_per_change(
 ) -> None:
     settings.PLUGIN_REFRESH_S = 0.05
     lists = count()
-    monkeypatch.setattr(link, "read_runners", lambda *given: (next(lists), read_runners(*given))[1])
+    monkeypatch.setattr(
+        connection, "read_runners", lambda *given: (next(lists), read_runners(*given))[1]
+    )
     with capture_logs() as lines, old_runtime_process() as url:
         row = enter_runtime(url=url)
         wait_until(lambda: next(lists) > 20, 60)
@@ -216,9 +221,21 @@ def test_the_sdk_of_june_is_told_what_its_entities_allow(
         with bound(client, JUNE):
             talk = client.start("first")["conversation_id"]
             page = said(client, "call history_page", conversation_id=talk)[1]
+            asked_with = chat(client, [*STORY[:-1], {"role": "user", "content": "call history_page"}])
+            image = base64.b64encode(picture("PNG", (4, 4))).decode()
+            shown = {"type": "input_image", "image_url": f"data:image/png;base64,{image}"}
+            parts = [{"type": "input_text", "text": "context"}, shown]
+            body = {"model": "demo", "input": [{"role": "user", "content": parts}]}
+            output = client.http.post("/v1/responses", json=body).json()["output"]
         forget(server, row)
+    answer = json.loads(asked_with.json()["choices"][0]["message"]["content"])
+    items = answer[0]["data"]["items"]
+    assert [(one["role"], one["content"]) for one in items[::-1]] == [(a, c) for a, _, c, _ in TOLD]
     keys = ["type", "mime_type", "size", "name", "source", "url", "content", "id"]
     assert [list(one) for one in told["input"]["attachments"]] == [keys]
+    given = json.loads(output[-1]["content"][0]["text"])["input"]["contents"]
+    assert [one["type"] for one in given] == ["text", "image_base64"], "no API of its gives it the image"
+    assert given[1]["image_base64"].startswith("data:image/png;base64,iVBOR")
     newest = json.loads(page)[0]["data"]["items"][0]
     assert (newest["content"], newest["attachment_refs"]) == ("5 characters", [])
     assert "artifact_refs" not in newest

@@ -7,7 +7,7 @@ import sys
 
 _SETTLES = """
 import gc, weakref
-from config import memory
+from config.process import memory
 
 class Node:
     def __init__(self):
@@ -17,7 +17,7 @@ def dropped():
     return weakref.ref(Node())
 
 early = dropped()
-memory.settle()
+memory.freeze_heap()
 assert early() is None, "garbage was kept"
 assert gc.get_freeze_count() > len(gc.get_objects()), "full collections still look at everything"
 late = dropped()
@@ -33,9 +33,9 @@ def test_a_settled_process_collects_only_what_came_later() -> None:
 
 _GIVES_BACK = """
 import psutil
-from config import memory
+from config.process import memory
 
-memory.settle()
+memory.freeze_heap()
 before, small = psutil.Process().memory_info().rss, []
 bytes(31 * 2**20)
 for size in range(4, 30, 2):  # no hole that one left holds the next

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 from typing import Any
 
-from config import cancelling
-from config.serve import _Requests
+import pytest
 
-HTTP = {"type": "http"}
+from config.process import cancellation
+from config.process.server import _Requests
+
+HTTP = {"type": "http", "path": "/v1/responses"}
 SOCKET = {"type": "websocket"}
 DEAF = """
 import asyncio
-from config import serve
+from config.process import server
 
 async def deaf():
     while True:
@@ -28,7 +31,7 @@ async def main(stop):
     asyncio.create_task(deaf())
     await asyncio.sleep(0.01)
 
-serve.run(main)
+server.run(main)
 """
 
 
@@ -70,6 +73,59 @@ def test_a_request_that_comes_late_is_waited_for_and_a_later_one_told_to_come_ba
     assert (b"retry-after", b"1") in after[0]["headers"]
 
 
+@pytest.mark.parametrize(
+    ("path", "error"),
+    [
+        ("/v1/responses", {"message", "type", "param", "code"}),
+        ("/process", {"code", "message"}),
+        ("/api/v1/agent/runs", None),
+    ],
+)
+def test_who_is_sent_away_is_told_so_in_the_words_of_the_address(path: str, error: Any) -> None:
+    async def play() -> Sent:
+        requests, after = _Requests(_slow), Sent()
+        await requests.finish(0.1)
+        await requests(HTTP | {"path": path}, _nothing, after.send)
+        return after
+
+    start, last = asyncio.run(play())
+    headers = dict(start["headers"])
+    told = json.loads(last["body"])
+    assert (start["status"], last["more_body"]) == (503, False)
+    assert headers[b"content-length"] == str(len(last["body"])).encode()
+    assert headers[b"content-type"] == b"application/json"
+    assert headers[b"x-request-id"] == told["request_id"].encode()
+    assert (told["code"], told["detail"]) == (
+        "unavailable",
+        "This process is being restarted: try again.",
+    )
+    assert (told["error"].keys() if "error" in told else None) == error
+
+
+def test_nothing_is_put_into_an_answer_that_has_begun() -> None:
+    sent: list[dict[str, Any]] = []
+
+    async def send(frame: dict[str, Any]) -> None:
+        if frame["type"] == "http.response.start" and sent:
+            raise RuntimeError("begun")
+        sent.append(frame)
+
+    async def stream(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"data: 1", "more_body": True})
+        await asyncio.sleep(60)
+
+    async def play() -> None:
+        requests = _Requests(stream)
+        answering = asyncio.create_task(requests(HTTP, _nothing, send))
+        await asyncio.sleep(0.01)
+        await requests.finish(0.1)
+        await answering
+
+    asyncio.run(play())
+    assert [frame.get("body") for frame in sent] == [None, b"data: 1", b""]
+
+
 def test_a_task_that_swallows_a_cancellation_is_cancelled_again() -> None:
     async def deaf() -> None:
         for _ in range(3):
@@ -82,7 +138,7 @@ def test_a_task_that_swallows_a_cancellation_is_cancelled_again() -> None:
     async def play() -> bool:
         task = asyncio.create_task(deaf())
         await asyncio.sleep(0)
-        await cancelling.end([task])
+        await cancellation.cancel_all([task])
         return task.cancelled()
 
     assert asyncio.run(play())

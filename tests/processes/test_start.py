@@ -21,6 +21,8 @@ import httpx
 import psutil
 import pytest
 
+from tests.schema_true.recording import records
+
 ROOT = Path(__file__).resolve().parents[2]
 READY_S = 60
 STOP_S = 30
@@ -58,6 +60,7 @@ class Place:
             text=True,
         )
         self.processes.append(process)
+        records.servers.add(f"127.0.0.1:{self.port}")
         return process
 
     def wait_until_ready(self, process: subprocess.Popen[str]) -> str:
@@ -84,8 +87,27 @@ class Place:
 
 
 @pytest.fixture
-def place() -> Iterator[Place]:
+def empty() -> Iterator[Place]:
     with fresh() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def started_once() -> Iterator[Path]:
+    """A folder that the first start has made; it stopped cleanly."""
+    with fresh() as made:
+        process = made.up()
+        made.wait_until_ready(process)
+        assert _stop(process, signal.SIGINT)[0] == 0
+        assert made.postgres() == []
+        yield made.folder
+
+
+@pytest.fixture
+def place(started_once: Path) -> Iterator[Place]:
+    """A machine on which Parley has run before."""
+    with fresh() as made:
+        subprocess.run(["cp", "-a", f"{started_once}/.", made.folder], check=True)
         yield made
 
 
@@ -101,18 +123,19 @@ class Ready:
 @pytest.fixture(scope="module")
 def ready() -> Iterator[Ready]:
     """It listens on every address of the machine."""
-    since = time.monotonic()
     with fresh() as place:
         process = place.up(HOST="0.0.0.0")
         said = place.wait_until_ready(process)
-        assert time.monotonic() - since < READY_S
         yield Ready(place, process, said)
         assert _stop(process, signal.SIGTERM)[0] == 0
 
 
 @contextmanager
 def fresh() -> Iterator[Place]:
-    """Not under tmp_path: each new pytest session locks that for PostgreSQL's own user."""
+    """A machine without Parley.
+
+    Not under tmp_path: each new pytest session locks that for PostgreSQL's own user.
+    """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     made = Place(Path(tempfile.mkdtemp(prefix="parley-start-")), port)
@@ -253,31 +276,28 @@ def test_a_killed_database_is_started_again_and_one_that_cannot_be_does_not_hold
 
 
 def test_a_password_that_somebody_changed_is_left_alone(place: Place) -> None:
-    first = place.up()
-    place.wait_until_ready(first)
-    assert _stop(first, signal.SIGINT)[0] == 0
     (place.folder / "up.json").write_text(
         json.dumps(place.notes | {"admin": {"username": "admin", "password": "what it was before"}})
     )
-    second = place.up()
-    assert "password as you changed it" in place.wait_until_ready(second)
+    process = place.up()
+    assert "password as you changed it" in place.wait_until_ready(process)
     assert place.notes["admin"] == {"username": "admin", "password": ""}
-    assert _stop(second, signal.SIGINT)[0] == 0
+    assert _stop(process, signal.SIGINT)[0] == 0
 
 
-def test_a_taken_port_is_said_before_anything_else_happens(place: Place) -> None:
-    with socket.create_server(("127.0.0.1", place.port)):
-        assert _finish(place.up()) == (
+def test_a_taken_port_is_said_before_anything_else_happens(empty: Place) -> None:
+    with socket.create_server(("127.0.0.1", empty.port)):
+        assert _finish(empty.up()) == (
             1,
-            f"Port {place.port} is taken by another program. "
-            f"Choose another: make up PORT={place.port + 1}.\n",
+            f"Port {empty.port} is taken by another program. "
+            f"Choose another: make up PORT={empty.port + 1}.\n",
         )
-    assert not (place.folder / "postgres").exists()
+    assert not (empty.folder / "postgres").exists()
 
 
 @pytest.mark.parametrize(("name", "value"), [("HOST", "192.0.2.1"), ("PORT", "http")])
-def test_a_wrong_address_is_said_by_name(place: Place, name: str, value: str) -> None:
-    code, said = _finish(place.up(**{name: value}))
+def test_a_wrong_address_is_said_by_name(empty: Place, name: str, value: str) -> None:
+    code, said = _finish(empty.up(**{name: value}))
     assert (code, name in said, "Traceback" in said) == (1, True, False)
 
 
@@ -289,9 +309,9 @@ def test_a_wrong_address_is_said_by_name(place: Place, name: str, value: str) ->
     ],
 )
 def test_a_folder_or_database_that_is_not_there_is_said_by_name(
-    place: Place, name: str, value: str
+    empty: Place, name: str, value: str
 ) -> None:
-    code, said = _finish(place.up(**{name: value}))
+    code, said = _finish(empty.up(**{name: value}))
     assert (code, name in said, "Traceback" in said, "hunter2" in said) == (1, True, False, False)
 
 

@@ -14,8 +14,8 @@ from uuid import uuid4
 import pytest
 from django.core.management import CommandError, call_command
 
-from agents.hostcalls import catalogue
-from agents.hosting.runner import HostedRunner
+from agents.host import runner_catalogue
+from agents.host_protocol.runner import HostedRunner
 from agents.runners import registry
 from tests.client import Client
 from tests.plugins.bound import audited, bound, said
@@ -67,7 +67,7 @@ def test_the_made_runner_is_installed_by_pip_and_serves_runs(installed: str, cli
         _, again, _ = said(client, "Again?", conversation_id=run["conversation_id"])
     assert (answer, again, run["status"]) == ("Hello. ", "Hello. ", "completed")
     assert audited(run_id, 2)[:2] == [("state_get", "ok"), ("state_set", "ok")]
-    assert catalogue.find(installed) is not None
+    assert runner_catalogue.find(installed) is not None
 
 
 def test_the_made_runner_is_found_by_its_entry_point(

@@ -23,10 +23,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from config import serve, watchdog
-from config.middleware import RequestId
-from config.start import bind
-from config.watchdog import Hold, Sample
+from config.http.middleware import RequestId
+from config.process import server, watchdog
+from config.process.bootstrap import bind
+from config.process.watchdog import Hold, Sample
 
 HERE = __name__
 CANARY = "cAnArY-of-a-local-variable"
@@ -85,7 +85,7 @@ def watched(
     """The lines of a loop that a run holds."""
 
     async def main() -> None:
-        with watchdog.watching(listener), watchdog.watching():
+        with watchdog.watch(listener), watchdog.watch():
             await asyncio.sleep(0.1)
             await asyncio.create_task(run_of(RUN, block))
             await asyncio.sleep(0.1)
@@ -103,6 +103,19 @@ def named(block: Callable[[], None], listener: Noted, *, factory: Any = uvloop.n
 
 
 RUN = uuid4()
+
+
+def test_a_hold_that_is_excused_is_not_reported_and_the_next_one_is() -> None:
+    def settle() -> None:
+        with watchdog.exclude_block():
+            sleep()
+
+    def settle_and_go_on() -> None:
+        settle()
+        compute()
+
+    assert watched(settle, Noted()) == []
+    assert len(watched(settle_and_go_on, Noted())) == 1
 
 
 @pytest.mark.parametrize("factory", [uvloop.new_event_loop, asyncio.new_event_loop])
@@ -139,13 +152,13 @@ def test_a_loop_beside_the_main_thread_is_watched_too() -> None:
 
 
 def test_our_code_on_the_way_to_what_holds_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from config import memory
+    from config.process import memory
 
     monkeypatch.setattr("gc.collect", sleep)
     monkeypatch.setattr("gc.freeze", lambda: None)
     monkeypatch.setattr("gc.set_threshold", lambda *_: None)
-    line = named(memory.settle, Noted())
-    assert line["frame"].startswith("config.memory:settle:")
+    line = named(memory.freeze_heap, Noted())
+    assert line["frame"].startswith("config.process.memory:freeze_heap:")
     assert line["innermost"].startswith(f"{HERE}:sleep:")
 
 
@@ -184,7 +197,8 @@ def test_nothing_is_left_of_a_watchdog_that_nobody_needs_any_more() -> None:
 
 STOPPED = """
 import asyncio, os, signal, subprocess, sys
-from config import logs, watchdog
+from config import logs
+from config.process import watchdog
 logs.configure({"level": "INFO", "format": "json"})
 
 class Blamed:
@@ -195,7 +209,7 @@ class Blamed:
         print(run_id, seconds > 1)
 
 async def main():
-    with watchdog.watching(Blamed()):
+    with watchdog.watch(Blamed()):
         await asyncio.sleep(0.1)
         subprocess.Popen(["/bin/sh", "-c", f"sleep 2; kill -CONT {os.getpid()}"])
         os.kill(os.getpid(), signal.SIGSTOP)
@@ -219,7 +233,7 @@ def served(application: Any) -> Iterator[str]:
     """The address of a web process's server on a loop of its own."""
     listener = bind("127.0.0.1", 0)
     loop, stop = uvloop.new_event_loop(), asyncio.Event()
-    serving = serve.serve(application, listener=listener, server="uvicorn", stop=stop)
+    serving = server.serve(application, listener=listener, server="uvicorn", stop=stop)
     thread = threading.Thread(target=loop.run_until_complete, args=(serving,))
     thread.start()
     yield f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -240,7 +254,7 @@ def test_a_web_process_names_the_request_that_held_it() -> None:
     assert answer.status_code == 204
     (line,) = (line for line in lines if line.get("request_id") == "of-this-test")
     assert line["event"] == "loop held"
-    assert line["frame"].startswith("config.middleware:RequestId")
+    assert line["frame"].startswith("config.http.middleware:RequestId")
     assert line["innermost"].startswith(f"{HERE}:sleep:")
     assert CANARY not in str(line)
 

@@ -23,8 +23,8 @@ from agents.providers.base import (
     ReasoningBlock,
     ToolCall,
 )
-from agents.providers.names import Names
 from agents.providers.sse import Cutter
+from agents.providers.tool_names import Names
 from conversations.events import Usage
 from tests import fake_anthropic, fake_gemini, fake_responses
 from tests.fake_model import CASES, Answer, End, FakeModel
@@ -122,14 +122,19 @@ def test_cached_and_reasoning_tokens_are_counted(name: str, spoken: Spoken, fake
     assert case(spoken, fake, "usage").finished.usage == counted
 
 
-def test_tool_calls_in_pieces_are_put_together_under_our_names(spoken: Spoken, fake: FakeModel) -> None:
-    model = "tools"
-    if spoken.wire.name == CHAT:  # its case calls a tool of another name
+@pytest.mark.parametrize("model", ["tools", "woven"])
+def test_tool_calls_in_pieces_are_put_together_under_our_names(
+    name: str, spoken: Spoken, fake: FakeModel, model: str
+) -> None:
+    if model not in spoken.cases:
+        assert name == GEMINI  # whose calls come whole
+        return
+    if name == CHAT:  # its case calls a tool of another name
         got = case(spoken, fake, model, asked(WEATHER))
     else:
         got = case(spoken, fake, model, asked(SEARCH, WEATHER))
     first, second = got.finished.tool_calls
-    assert first.name == ("search" if spoken.wire.name == CHAT else "gymbro.exercise.search")
+    assert first.name == ("search" if name == CHAT else "gymbro.exercise.search")
     assert (first.arguments, second.name, second.arguments) == (
         '{"query": "卧推", "top_k": 3}',
         "weather",

@@ -14,7 +14,7 @@ from uuid import uuid4
 import pytest
 from pytest_django import Settings
 
-from agents.host import RunHost
+from agents.host.run_host import RunHost
 from agents.providers import http, openai_chat
 from agents.providers.base import (
     ChatMessage,
@@ -30,7 +30,7 @@ from agents.providers.base import (
 )
 from agents.runners.base import RunFailure
 from conversations.events import Usage
-from prompts.routing import Candidate, ModelRoute
+from prompts.endpoints.routing import Candidate, ModelRoute
 from tests.fake_model import CASES, DONE, Answer, End, FakeModel, Finish, Step, status, text
 
 KEY = "sk-test-key-of-the-wire-0123456789"
@@ -333,8 +333,9 @@ def test_fields_that_we_do_not_know_are_passed_over(provider: FakeModel) -> None
 # --- tool calls ----------------------------------------------------------------------------------
 
 
-def test_interleaved_tool_calls_are_put_together(provider: FakeModel) -> None:
-    assert case(provider, "tools").finished == Finished(
+@pytest.mark.parametrize("name", ["tools", "woven"])
+def test_tool_calls_are_put_together_also_where_they_interleave(provider: FakeModel, name: str) -> None:
+    assert case(provider, name).finished == Finished(
         "tool_calls",
         COUNTED,
         (

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agents.providers.asking import _forms
 from agents.providers.base import ModelRequest, ToolSpec, unsaid
-from agents.providers.names import Names
+from agents.providers.exchange import _forms
+from agents.providers.tool_names import Names
 from agents.requests import Generation
 from tests import fake_anthropic, fake_gemini, fake_responses
 from tests.wires import SEARCH, WEATHER, WIRES, asked

@@ -17,8 +17,8 @@ from agents.providers.base import (
     TextDelta,
     ToolCall,
 )
-from agents.providers.names import Names
 from agents.providers.sse import Cutter
+from agents.providers.tool_names import Names
 from conversations.events import Usage
 from tests import fake_anthropic as anthropic
 from tests import fake_gemini as gemini
@@ -65,6 +65,21 @@ def test_thoughts_beside_calls_are_kept_to_be_given_back() -> None:
 
 def test_thoughts_under_their_other_name_are_thoughts_too() -> None:
     assert read(CHAT, {"reasoning": "Hm."}, Finish("stop"))[0] == ReasoningText("Hm.")
+
+
+@pytest.mark.parametrize(
+    ("details", "thought"),
+    [
+        ([{"type": "reasoning.text", "text": "Hm."}], "Hm."),
+        ([{"type": "reasoning.summary", "summary": "Hm."}], "Hm."),
+        ([{"type": "reasoning.encrypted", "data": "aGVpIQ=="}], ""),
+        ("of another form", ""),
+        (None, ""),
+    ],
+)
+def test_thoughts_that_are_told_only_in_details_are_thoughts_too(details: Any, thought: str) -> None:
+    found = read(CHAT, {"content": "Hi.", "reasoning_details": details}, Finish("stop"))
+    assert found[:-1] == [*([ReasoningText(thought)] if thought else []), TextDelta("Hi.")]
 
 
 def test_calls_that_end_with_stop_are_calls() -> None:

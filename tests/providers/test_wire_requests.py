@@ -18,8 +18,8 @@ from agents.providers.base import (
     ToolSpec,
 )
 from agents.providers.gemini_schema import gemini_schema
-from agents.providers.names import Names
 from agents.providers.schemas import closed, is_strict
+from agents.providers.tool_names import Names
 from tests import fake_anthropic
 from tests.fake_gemini import SCHEMA
 from tests.wires import SEARCH, WIRES, replace_request

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.core.exceptions import ValidationError
 
-from agents.plugin_models import websocket_address
+from agents.models.plugins import websocket_address
 from prompts.addresses import REFUSED, http_address, is_refused_host
 
 NEVER = [

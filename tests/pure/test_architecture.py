@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.apps import apps as django_apps
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("config", "agents", "conversations", "prompts")
@@ -19,30 +22,51 @@ MODULES = sorted(
     if "migrations" not in path.parts and path.stat().st_size
 )
 TRANSPORT = ("rest_framework", "channels", "django.http")
-TRANSPORT_ROOMS = {"config", "views", "consumers", "urls", "admin"}
+TRANSPORT_ROOMS = {"config", "api", "urls", "storage_urls", "admin"}
 ALONE = (
     "agents/requests.py",
     "conversations/blocks.py",
     "conversations/events.py",
     "conversations/identifiers.py",
-    "conversations/ui_nodes.py",
-    "conversations/ui_hints.py",
-    "conversations/ui_safety.py",
-    "conversations/ui_schema.py",
+    "conversations/cards/ui_nodes.py",
+    "conversations/cards/ui_hints.py",
+    "conversations/cards/ui_safety.py",
+    "conversations/cards/ui_schema.py",
 )
 ALONE_MODULES = tuple(name.removesuffix(".py").replace("/", ".") for name in ALONE)
 SHARED = (
     "agents.dialects.base",
     "agents.dialects.agui",  # the wire of two dialects
-    "agents.dialects.orderly",  # the order that wires of items need
+    "agents.dialects.step_order",  # the order that wires of items need
     "agents.dialects.steps",
+    "agents.dialects.links",  # where files are got
     "agents.dialects.agentapi",  # wires too large for one module
     "agents.dialects.openai",
     "agents.dialects.completions",
-    "agents.dialects.given",
+    "agents.dialects.client_inputs",
     "agents.dialects.generation",
     "agents.dialects.field_errors",
 )
+FORMS = {"admin", "api", "models", "openapi", "calls", "commands"}
+"""Folders of pages, addresses, tables, documentation, Host actions and commands, named by resources."""
+TWICE = {
+    "admin": "Django looks for it in each app",
+    "apps": "Django looks for it in each app",
+    "models": "Django looks for it in each app",
+    "urls": "Django looks for it in each app",
+    "base": "the contract of a package, which its modules keep",
+    "registry": "what installed packages bring: runners, and tools",
+    "runner": "one for each kind of runner, and their dialect and contract",
+    "encoder": "each dialect has one",
+    "request": "each dialect has one",
+    "shape": "each dialect of OpenAI has one",
+    "messages": "each wire has its own, and threads have them",
+    "connection": "to an MCP server, and to a plugin runtime",
+    "pool": "of MCP servers, and of plugin runtimes",
+    "errors": "ours, and those that seed 003 names",
+    "answer": "the words of ThinkingML are public",
+    "retention": "of conversations, and of the audit log",
+}
 VALUE_LIBRARIES = {"msgspec", "pydantic", "structlog"}
 
 
@@ -76,7 +100,7 @@ def test_dialects_do_not_know_each_other() -> None:
     offenders = [
         f"{_name(path)} imports {imported}"
         for path in (ROOT / "agents" / "dialects").glob("*.py")
-        if path.stem not in {"base", "recognise"}
+        if path.stem not in {"base", "recognition"}
         for imported in _imports(path)
         if imported.startswith("agents.dialects") and not imported.startswith(SHARED)
     ]
@@ -88,6 +112,50 @@ def test_modules_are_small_enough_to_hold_in_mind() -> None:
         _name(path): lines for path in MODULES if (lines := len(path.read_text().splitlines())) > 400
     }
     assert long == {}
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Imports inside functions count: a circle is one, whenever it is closed."""
+    graph = {_name(path): {*_modules_imported(path)} - {_name(path)} for path in MODULES}
+    while leaves := {name for name, imported in graph.items() if not imported & graph.keys()}:
+        graph = {name: imported for name, imported in graph.items() if name not in leaves}
+    # what is left stands in a circle or above one: take away what nobody imports
+    while True:
+        imported = set().union(*graph.values()) if graph else set()
+        roots = graph.keys() - imported
+        if not roots:
+            break
+        graph = {name: found for name, found in graph.items() if name not in roots}
+    assert sorted(graph) == []
+
+
+def test_no_folder_is_a_heap() -> None:
+    folders = Counter(path.parent for path in MODULES)
+    heaps = {str(folder.relative_to(ROOT)): files for folder, files in folders.items() if files > 25}
+    assert heaps == {}
+    loose = {
+        room: names
+        for room in ROOMS
+        if len(names := [path.stem for path in (ROOT / room).glob("*.py") if path.stem != "__init__"])
+        > 12
+    }
+    assert loose == {}
+
+
+def test_one_name_is_one_module() -> None:
+    """A resource may have a page, an address and a table; else a name that stands twice has a reason."""
+    places: dict[str, set[str]] = {}
+    for path in MODULES:
+        if path.stem != "__init__" and path.parent.name not in FORMS:
+            places.setdefault(path.stem, set()).add(str(path.parent.relative_to(ROOT)))
+    twice = {name for name, found in places.items() if len(found) > 1}
+    assert twice == TWICE.keys(), "give one of them another name, or write down why not"
+
+
+def _modules_imported(path: Path) -> Iterator[str]:
+    """The modules of ours that a module imports; a package stands for its `__init__`."""
+    for found in _imports(path):
+        yield found if found in NAMES else found.rpartition(".")[0]
 
 
 def _imports(path: Path) -> Iterator[str]:
@@ -104,8 +172,36 @@ def _imports(path: Path) -> Iterator[str]:
 
 def _is_transport(path: Path) -> bool:
     parts = path.relative_to(ROOT).with_suffix("").parts
-    return bool(TRANSPORT_ROOMS & {*parts}) or path.stem.endswith(("_admin", "_urls", "_views"))
+    return bool(TRANSPORT_ROOMS & {*parts})
 
 
 def _name(path: Path) -> str:
-    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+NAMES = {_name(path) for path in MODULES}
+
+
+NAMED_EVERYWHERE = {"accounts_user": "the name of a row's owner is joined where rows are listed"}
+
+
+def test_a_table_is_named_by_its_own_app_alone() -> None:
+    """In any text: statements, parts of statements, names of tables for one."""
+    tables = {
+        model._meta.db_table: Path(app.path).relative_to(ROOT)
+        for app in django_apps.get_app_configs()
+        if Path(app.path).is_relative_to(ROOT) and app.name.split(".")[0] in ROOMS
+        for model in app.get_models(include_auto_created=True)
+    }
+    assert {"conversations_run", "agents_mcpserver", "prompts_prompt"} <= tables.keys()
+    named = re.compile(rf"\b({'|'.join(tables)})\b")
+    offenders = [
+        f"{path.relative_to(ROOT)}:{node.lineno} names {table}"
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for table in named.findall(node.value)
+        if not path.relative_to(ROOT).is_relative_to(tables[table])
+        and not (table in NAMED_EVERYWHERE and path.relative_to(ROOT).parts[0] == "conversations")
+    ]
+    assert offenders == []

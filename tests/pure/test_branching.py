@@ -11,10 +11,10 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.branching import Going, go_on
+from agents.intake.branching import Going, go_on
 from agents.requests import AskedCall, InputMessage
-from conversations.branches import BEGINNING, Entry, Turn
 from conversations.identifiers import uuid7
+from conversations.threads.branches import BEGINNING, Entry, Turn
 
 
 def asked(content: str, message_id: str, role: str = "user", **more: Any) -> Entry:

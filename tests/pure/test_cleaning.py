@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.cleaning import clean
 from conversations import events
+from conversations.log.storable_text import clean
 
 ANY_TEXT = st.text(st.characters(exclude_categories=[]), max_size=20)
 ANY_JSON = st.recursive(

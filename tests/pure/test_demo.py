@@ -14,7 +14,7 @@ from pytest_django import Settings
 from agents.requests import InputMessage, RunRequest, ToolUse
 from agents.runners.base import RunContext, ToolOutcome
 from agents.runners.conversation import chat_messages
-from agents.runners.demo import DemoRunner, compose, tokens
+from agents.runners.demo.runner import DemoRunner, compose, tokens
 from conversations import events
 from conversations.events import Fact, Problem
 from tests.strategies import texts

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.runners.demo_answers import formed
+from agents.runners.demo.form_answers import formed
 from tests.deep_schemas import arrays, doubling
 
 LARGEST = 2 * 1024 * 1024  # a character may be six in JSON

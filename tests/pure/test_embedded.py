@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from config.embedded import let_through
+from config.process.embedded_postgres import allow_traversal
 
 
 def modes(*folders: Path) -> list[int]:
@@ -29,15 +29,15 @@ def test_only_a_folder_that_stops_the_database_is_opened_and_it_is_named_once(
     tmp_path.chmod(0o711)
     folders = nest(tmp_path)
     other = next(one for one in pwd.getpwall() if one.pw_uid != folders[0].stat().st_uid)
-    let_through(folders[-1], other)
+    allow_traversal(folders[-1], other)
     assert modes(*folders) == [0o711, 0o701, 0o755]
     named = [line.split(" may now")[0] for line in capsys.readouterr().err.splitlines()]
     assert [name for name in named if name.startswith(str(tmp_path))] == [str(folders[1])]
-    let_through(folders[-1], other)
+    allow_traversal(folders[-1], other)
     assert capsys.readouterr().err == ""
 
 
 def test_a_folder_of_the_user_itself_is_left_as_it_is(tmp_path: Path) -> None:
     folders = nest(tmp_path)
-    let_through(folders[-1], pwd.getpwuid(folders[1].stat().st_uid))
+    allow_traversal(folders[-1], pwd.getpwuid(folders[1].stat().st_uid))
     assert modes(*folders) == [0o711, 0o700, 0o755]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from config import errors
-from config.bodies import TOO_LARGE
+from config.http.body_limits import TOO_LARGE
 
 WRONG = errors.InvalidRequest(
     "The body is not valid.", errors=[{"loc": ["body", "tools", 0, "name"], "msg": "is required"}]

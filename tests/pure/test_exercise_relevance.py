@@ -11,10 +11,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from agents.tools.exercise_import import read_items
-from agents.tools.exercise_library import Exercise, Library, day_of
-from agents.tools.exercise_seed import starter_items
-from agents.tools.typing_errors import Spellings
+from agents.tools.exercises.import_files import read_items
+from agents.tools.exercises.index import Exercise, Library, day_of
+from agents.tools.exercises.seed import starter_items
+from agents.tools.exercises.typing_errors import Spellings
 from tests.pure.test_exercise_search import starter
 
 RIGHT_ANSWERS = [

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.models import official_id
-from agents.tools.exercise_library import Exercise, Library, day_of, dto
-from agents.tools.exercise_seed import starter_items
-from agents.tools.exercise_words import read_query, words
+from agents.tools.exercises.index import Exercise, Library, day_of, dto
+from agents.tools.exercises.seed import starter_items
+from agents.tools.exercises.words import read_query, words
 
 # The sentence, and the exercise a coach would name first.
 EXPECTED_FIRST = [

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.plugins.envelopes import (
+from agents.runtimes.plugins.envelopes import (
     LARGEST,
     Reply,
     Request,
@@ -21,7 +21,7 @@ from agents.plugins.envelopes import (
     read_soon,
     write,
 )
-from agents.plugins.framing import Broken, Lines, Together, in_ascii, lines, pieces
+from agents.runtimes.plugins.framing import Broken, Lines, Together, in_ascii, lines, pieces
 
 _TEXTS = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=40)
 

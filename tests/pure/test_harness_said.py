@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agents.harness.answer import Answer
-from agents.harness.said import (
+from agents.runners.base import RunFailure
+from agents.runtimes.harness.output_lines import (
     Broke,
     Done,
     More,
@@ -20,7 +20,7 @@ from agents.harness.said import (
     Whole,
     heard,
 )
-from agents.runners.base import RunFailure
+from agents.runtimes.harness.printed_answer import Answer
 from conversations import events
 
 _VALUES = st.recursive(

@@ -8,10 +8,10 @@ from unittest import mock
 import msgspec
 import pytest
 
-from agents.hostcalls import catalogue, context_of, grants
-from agents.hostcalls.grants import Binding
-from agents.hosting.manifest import FormItem, Permissions
-from agents.hosting.runner_id import home_of, identity_of, plugin_runner_id
+from agents.host import context_builder, grants, runner_catalogue
+from agents.host.grants import Binding
+from agents.host_protocol.manifest import FormItem, Permissions
+from agents.host_protocol.runner_id import home_of, identity_of, plugin_runner_id
 from agents.runners import registry
 from tests.hosting.stage import Scripted, manifest, serving
 
@@ -54,17 +54,12 @@ async def _nothing(context: Any, host: Any) -> Any:
 
 def test_a_runner_whose_manifest_is_wrong_is_left_out_and_spoils_no_other() -> None:
     good = Scripted(manifest("python:good"), _nothing)
-    misnamed = Scripted(manifest("python:other"), _nothing)
     bare = mock.Mock(spec=["run"])
-    entries = {"good": good, "misnamed": misnamed, "bare": bare}
+    entries = {"good": good, "bare": bare}
     odd = Scripted(manifest("plugin:only/two"), _nothing)
     with mock.patch.object(registry, "runners", return_value=entries), serving(odd):
-        known = catalogue.hosted()
-    assert ("python:good" in known, "python:other" in known, "plugin:only/two" in known) == (
-        True,
-        False,
-        False,
-    )
+        known = runner_catalogue.hosted()
+    assert ("python:good" in known, "plugin:only/two" in known) == (True, False)
 
 
 @pytest.mark.parametrize("name", ["", "n" * 129])
@@ -80,16 +75,16 @@ def test_a_source_that_breaks_takes_no_other_down() -> None:
         raise OSError
 
     good = Scripted(manifest("plugin:a/b/c"), _nothing)
-    with mock.patch.object(catalogue, "_sources", [broken, lambda: [good]]):
-        assert "plugin:a/b/c" in catalogue.hosted()
-        assert {"builtin:chat", "builtin:demo"} <= {one.id for one in catalogue.manifests()}
+    with mock.patch.object(runner_catalogue, "_sources", [broken, lambda: [good]]):
+        assert "plugin:a/b/c" in runner_catalogue.hosted()
+        assert {"builtin:chat", "builtin:demo"} <= {one.id for one in runner_catalogue.manifests()}
 
 
 def test_a_runner_whose_home_is_python_is_known_by_its_id_only_once() -> None:
     twins = [Scripted(manifest("plugin:a/b/c"), _nothing) for _ in range(2)]
     with serving(*twins):
-        assert catalogue.find("plugin:a/b/c") is twins[0]
-        assert catalogue.find("plugin:a/b/unknown") is None
+        assert runner_catalogue.find("plugin:a/b/c") is twins[0]
+        assert runner_catalogue.find("plugin:a/b/unknown") is None
 
 
 def test_what_a_config_selects_is_found_once_and_never_beyond_the_manifest() -> None:
@@ -129,5 +124,5 @@ def test_client_parameters_without_private_secret_and_odd_ones() -> None:
         "nan": float("nan"),
         "nested": {"deep": [1], "client_secret": "x"},
     }
-    assert context_of.params(given) == {"city": "Rome", "nested": {"deep": [1]}}
-    assert context_of.params("no object") == {}
+    assert context_builder.params(given) == {"city": "Rome", "nested": {"deep": [1]}}
+    assert context_builder.params("no object") == {}

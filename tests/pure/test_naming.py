@@ -6,7 +6,7 @@ import asyncio
 from uuid import UUID, uuid4, uuid5
 
 from config.auth.bearer import Caller
-from conversations import naming
+from conversations.threads import names
 
 
 def caller_with(namespace: UUID) -> Caller:
@@ -15,14 +15,14 @@ def caller_with(namespace: UUID) -> Caller:
 
 def test_a_name_means_one_thread_an_account_and_asks_no_database() -> None:
     caller, other = caller_with(uuid4()), caller_with(uuid4())
-    session = asyncio.run(naming.thread_of_session("main", caller=caller))
+    session = asyncio.run(names.thread_of_session("main", caller=caller))
     assert session == uuid5(caller.namespace, "session:main")
-    assert asyncio.run(naming.thread_of("main", caller=caller)) == session
-    assert asyncio.run(naming.thread_of_run("r1", caller=caller)) == uuid5(caller.namespace, "r1")
-    assert asyncio.run(naming.thread_of_session("main", caller=other)) != session
+    assert asyncio.run(names.thread_of("main", caller=caller)) == session
+    assert asyncio.run(names.thread_of_run("r1", caller=caller)) == uuid5(caller.namespace, "r1")
+    assert asyncio.run(names.thread_of_session("main", caller=other)) != session
     given = uuid4()
     for written in (str(given), given.hex):
-        assert asyncio.run(naming.thread_of(written, caller=caller)) == given
+        assert asyncio.run(names.thread_of(written, caller=caller)) == given
 
 
 def test_a_caller_is_written_without_its_namespace() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from config import posts as module
 from config.errors import Unavailable
-from config.posts import CRAWL_S, CRAWLING, CROWD, Posts
+from config.http import admission as module
+from config.http.admission import CRAWL_S, CRAWLING, CROWD, Posts
 
 RUNS = "/api/v1/agent/runs"
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from conversations import usage
 from conversations.events import ModelCompleted, Usage
-from prompts import prices, published_prices
-from prompts.prices import OwnPrice
-from prompts.routing import Candidate
+from prompts.endpoints import prices, published_prices
+from prompts.endpoints.prices import OwnPrice
+from prompts.endpoints.routing import Candidate
 
 OPENAI = "https://api.openai.com/v1"
 HOME = "http://10.0.0.7:8000/v1"
@@ -31,8 +31,8 @@ def candidate(
 def cost(asked: Candidate, *counted: int) -> Decimal | None:
     """What input, output, cached and cache-write tokens cost."""
     given, said, cached, written = (*counted, 0, 0)[:4]
-    asyncio.run(prices.ready(asked))
-    return prices.cost(
+    asyncio.run(prices.prepare(asked))
+    return prices.compute_cost(
         asked,
         input_tokens=given,
         output_tokens=said,

@@ -136,6 +136,6 @@ def test_keys_are_made_once_and_only_their_owner_reads_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SECRET_KEY", raising=False)
-    made = keys.secret("SECRET_KEY", tmp_path / "var")
-    assert keys.secret("SECRET_KEY", tmp_path / "var") == made
+    made = keys.read_secret("SECRET_KEY", tmp_path / "var")
+    assert keys.read_secret("SECRET_KEY", tmp_path / "var") == made
     assert (tmp_path / "var" / "keys.json").stat().st_mode & 0o777 == 0o600

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from agents.endings import FAILURES, compose
 from conversations import events
-from conversations.ending import StoredMessage
 from conversations.events import Fact, RunEvent
-from conversations.transcript import Transcript, fold
+from conversations.log.stored import StoredMessage
+from conversations.log.transcript import Transcript, fold
+from conversations.runs.endings import FAILURES, compose
 from conversations.usage import total
 from tests.strategies import AT, OBJECTS, RUNS, TERMINALS, UNENDED_RUNS, numbered, texts
 

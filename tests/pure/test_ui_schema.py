@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from conversations import events
+from conversations.cards.ui_hints import BadgeHint, ProgressHint, UiHints
+from conversations.cards.ui_nodes import UiSchemaRenderer
+from conversations.cards.ui_safety import is_safe_markdown, is_safe_url, storable
+from conversations.cards.ui_schema import SIZE_LIMIT, compile_ui_schema, ui_schema_for
 from conversations.events import Fact
-from conversations.transcript import fold
-from conversations.ui_hints import BadgeHint, ProgressHint, UiHints
-from conversations.ui_nodes import UiSchemaRenderer
-from conversations.ui_safety import is_safe_markdown, is_safe_url, storable
-from conversations.ui_schema import SIZE_LIMIT, compile_ui_schema, ui_schema_for
+from conversations.log.transcript import fold
 from tests import json_schemas
 from tests.strategies import numbered
 

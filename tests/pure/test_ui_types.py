@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from conversations.ui_hints import UiHints
-from conversations.ui_nodes import UiSchemaRenderer
+from conversations.cards.ui_hints import UiHints
+from conversations.cards.ui_nodes import UiSchemaRenderer
 from tests import json_schemas
 
 Schema = dict[str, Any]

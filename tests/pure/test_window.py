@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.providers.base import ChatMessage, ImagePart, ToolCall
-from agents.runners.tokens import estimate, of_message, of_messages
+from agents.runners.tokens import of_message, of_messages
 from agents.runners.window import history_budget, units, window
+from prompts.wordings.token_estimate import estimate
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=200) | st.sampled_from(
     ["", "x" * 4_000, "练" * 900]

@@ -8,14 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prompts.comparing import Comparison, compare
-from prompts.tokens import estimate
-from prompts.wording import LONGEST_VALUE, Variable, filled, has_variables, inert, unknown, variables
+from prompts.wordings.diff import Comparison, compare
+from prompts.wordings.template import (
+    LONGEST_VALUE,
+    Variable,
+    fill,
+    find_unknown,
+    find_variables,
+    has_variables,
+    sanitize,
+)
+from prompts.wordings.token_estimate import estimate
 
 
 def test_variables_are_found_with_their_defaults() -> None:
     text = "{{ user.name | you }}, it is {{date}}. {{ user.name }} {{ context.time_zone }} {{ app.x }}"
-    assert variables(text) == (
+    assert find_variables(text) == (
         Variable("user.name", "you"),
         Variable("date", None),
         Variable("context.time_zone", None),
@@ -39,11 +47,11 @@ def test_variables_are_found_with_their_defaults() -> None:
     ],
 )
 def test_a_wording_is_filled(text: str, expected: str) -> None:
-    assert filled(text, {"user.name": "Ada", "date": "2026-03-14"}) == expected
+    assert fill(text, {"user.name": "Ada", "date": "2026-03-14"}) == expected
 
 
 def test_names_that_are_not_ours_are_told_and_left() -> None:
-    assert unknown("{{ name }} {{ date }} {{ other.thing }} {{ name }}") == ("name", "other.thing")
+    assert find_unknown("{{ name }} {{ date }} {{ other.thing }} {{ name }}") == ("name", "other.thing")
     assert not has_variables("Write {{ name }} in Jinja.")
     assert has_variables(r"\{{ date }}")
 
@@ -60,7 +68,7 @@ HOSTILE = (
 @pytest.mark.parametrize("value", HOSTILE)
 def test_a_hostile_value_closes_and_begins_nothing(value: str) -> None:
     secret = {"user.email": "secret@example.com", "date": "2026-03-14"}
-    told = filled("A\n{{ context.note }}\nB", secret | {"context.note": value})
+    told = fill("A\n{{ context.note }}\nB", secret | {"context.note": value})
     assert len(told.split("\n")) == 3
     assert not re.search("<!--|-->|```|[\r\x00\x85\u2028]", told)
     assert "secret@example.com" not in told
@@ -69,16 +77,16 @@ def test_a_hostile_value_closes_and_begins_nothing(value: str) -> None:
 
 @given(st.text(max_size=2_000))
 def test_any_value_becomes_one_short_inert_line(value: str) -> None:
-    line = inert(value)
+    line = sanitize(value)
     assert len(line) <= LONGEST_VALUE
     assert not re.search("<!--|-->|\\{\\{|\\}\\}|[\x00-\x1f\x7f-\x9f\u2028\u2029]", line)
-    assert inert(line) == line
+    assert sanitize(line) == line
 
 
 @given(st.text(max_size=300), st.text(max_size=50))
 def test_filling_never_fails_and_fills_once(text: str, value: str) -> None:
     values = {"date": value}
-    told = filled(text, values)
+    told = fill(text, values)
     if not has_variables(text):
         assert told == text
 

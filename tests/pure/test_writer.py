@@ -8,13 +8,14 @@ from uuid import uuid4
 
 import pytest
 
-from conversations import events, log
-from conversations.log import RunLog
+from conversations import events
+from conversations.log import event_log
+from conversations.log.event_log import RunLog
 
 WORD = events.MessageDelta("m", "word ")
 
 
-class Recorder(log.Writer):
+class Recorder(event_log.Writer):
     """A writer whose database takes everything at once."""
 
     def __init__(self) -> None:
@@ -56,8 +57,8 @@ def test_a_first_word_is_written_at_once_also_while_the_writer_rests() -> None:
 
 
 def test_words_gather_while_the_writer_rests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "_REST_S", 0.2)
-    monkeypatch.setattr(log, "_REST_PER_RUN_S", 0.2)
+    monkeypatch.setattr(event_log, "_REST_S", 0.2)
+    monkeypatch.setattr(event_log, "_REST_PER_RUN_S", 0.2)
 
     async def play(writer: Recorder, run_log: RunLog) -> None:
         for number in range(4):
@@ -71,8 +72,8 @@ def test_words_gather_while_the_writer_rests(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_first_word_does_not_take_along_words_that_gather(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "_REST_S", 0.2)
-    monkeypatch.setattr(log, "_REST_PER_RUN_S", 0.2)
+    monkeypatch.setattr(event_log, "_REST_S", 0.2)
+    monkeypatch.setattr(event_log, "_REST_PER_RUN_S", 0.2)
 
     async def play(writer: Recorder, run_log: RunLog) -> None:
         other = writer.open(uuid4(), fence=1, last_seq=70)
@@ -86,8 +87,8 @@ def test_a_first_word_does_not_take_along_words_that_gather(monkeypatch: pytest.
 
 
 def test_who_drains_his_log_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "_REST_S", 60.0)
-    monkeypatch.setattr(log, "_REST_PER_RUN_S", 60.0)
+    monkeypatch.setattr(event_log, "_REST_S", 60.0)
+    monkeypatch.setattr(event_log, "_REST_PER_RUN_S", 60.0)
 
     async def play(writer: Recorder, run_log: RunLog) -> None:
         for _ in range(2):

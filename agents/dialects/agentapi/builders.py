@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, TypeVar
 from uuid import uuid4
 
-from agents.dialects.agentapi.models import (
+from agents.dialects.agentapi.entities import (
     AgentResponse,
     AnyContent,
     AudioContent,

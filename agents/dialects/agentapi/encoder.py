@@ -14,7 +14,8 @@ from msgspec import Raw
 
 from agents.dialects import steps
 from agents.dialects.base import Frame, RunHead
-from agents.dialects.orderly import Orderly
+from agents.dialects.links import address
+from agents.dialects.step_order import Orderly
 from agents.dialects.steps import Item, Status
 from conversations import events
 from conversations.events import MessageDelta, RunEvent, Usage
@@ -22,7 +23,6 @@ from conversations.usage import usd
 
 Wire = dict[str, Any]
 _json: Final = msgspec.json.Encoder().encode
-_ARTIFACTS: Final = "/api/v1/agent/artifacts/"
 _WORDS: Final[dict[Status, str]] = {"cancelled": "canceled"}
 _CALLS: Final[dict[events.ToolKind, str]] = {
     "function": "plugin_call",
@@ -303,7 +303,7 @@ def _value(content: events.MessageContent) -> tuple[str, Wire]:
             return "video", {"video_url": content.url or None}
         case "data":
             return "data", {"data": content.value}
-    place = f"{_ARTIFACTS}{content.artifact_id}" if content.artifact_id else ""
+    place = address(content.artifact_id) if content.artifact_id else ""
     return "file", {
         "file_url": content.url or place or None,
         "file_id": content.artifact_id or None,

@@ -8,8 +8,8 @@ from typing import Any, Final, cast
 import msgspec
 from pydantic import ValidationError
 
-from agents.dialects import given
-from agents.dialects.agentapi.models import (
+from agents.dialects import client_inputs, tool_outputs
+from agents.dialects.agentapi.entities import (
     AgentRequest,
     AnyContent,
     AudioContent,
@@ -22,6 +22,7 @@ from agents.dialects.agentapi.models import (
     Tool,
     VideoContent,
 )
+from agents.dialects.client_inputs import Parts
 from agents.dialects.field_errors import invalid_body
 from agents.requests import (
     AskedCall,
@@ -42,6 +43,9 @@ _CALLS: Final = frozenset({"function_call", "plugin_call", "component_call", "mc
 _OUTPUTS: Final = frozenset(f"{kind}_output" for kind in _CALLS)
 _UNSAID: Final = frozenset({"heartbeat", "error", "mcp_list_tools", "mcp_approval_request"})
 _ANSWERS: Final = frozenset({"mcp_approval_response"})
+_WORDS: Final = (TextContent, RefusalContent, DataContent)
+_MOST_VALUES: Final = 50_000
+_BLOCKS: Final = ("[", '{"content"')
 _CALL_ID: Final = ("call_id", "tool_call_id")
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -57,7 +61,7 @@ def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
     except ValidationError as error:
         raise invalid_body("AgentRequest", error, body) from None
     _check(asked)
-    thread: dict[str, Any] = given.thread_of(asked.session_id)
+    thread: dict[str, Any] = client_inputs.thread_of(asked.session_id)
     name = asked.id or asked.response_id or None
     return RunRequest(
         dialect=dialect,
@@ -162,14 +166,16 @@ def _answered(output: InputMessage, waiting: dict[str, None]) -> InputMessage:
 
 
 def _words(message: Message, place: int) -> InputMessage:
-    contents = message.content or []
-    uploads = [*_uploads(contents)]
-    given.check_count(len(uploads))
     role = "reasoning" if message.type == "reasoning" else message.role or "user"
-    text = "\n".join(filter(None, map(_text, contents)))
-    if not (text or uploads or role in ("assistant", "reasoning")):
+    held = Parts()
+    for number, content in enumerate(message.content or []):
+        _take(content, f"input[{place}].content[{number}]", held, role)
+    if not (held.text or held.uploads or role in ("assistant", "reasoning")):
         raise InvalidRequest(f"input[{place}] has no content.", code="content_required")
-    return InputMessage(cast("Role", role), text, _client_id(message), uploads=tuple(uploads))
+    uploads, layout = held.uploads, held.layout
+    return InputMessage(
+        cast("Role", role), held.text, _client_id(message), uploads=uploads, layout=layout
+    )
 
 
 def _tool_words(message: Message, place: int, waiting: dict[str, None]) -> InputMessage:
@@ -183,10 +189,25 @@ def _tool_words(message: Message, place: int, waiting: dict[str, None]) -> Input
             f"input[{place}] has the role tool and names no call: its data or metadata need a call_id.",
             code="call_id_required",
         )
-    output = _said(_data(message), "output")
-    texts = [_text(part) for part in message.content or [] if not isinstance(part, DataContent)]
-    told = "\n".join(filter(None, [output, *texts]))
-    return InputMessage("tool", told, _client_id(message), tool_call_id=call_id)
+    held, output = Parts(), _data(message).get("output")
+    if output is not None:
+        tool_outputs.take(_decoded(output), f"input[{place}].content", held)
+    for number, content in enumerate(message.content or []):
+        if not isinstance(content, DataContent):
+            _take(content, f"input[{place}].content[{number}]", held, "tool")
+    return _output(held, _client_id(message), call_id)
+
+
+def _output(held: Parts, client_id: str | None, call_id: str, name: str | None = None) -> InputMessage:
+    return InputMessage(
+        "tool",
+        held.text,
+        client_id,
+        name=name,
+        tool_call_id=call_id,
+        uploads=held.uploads,
+        layout=held.layout,
+    )
 
 
 def _call_id(message: Message) -> str:
@@ -196,8 +217,30 @@ def _call_id(message: Message) -> str:
     return next(filter(None, found), "")
 
 
+def _take(content: AnyContent, place: str, held: Parts, role: str) -> None:
+    """Take a content; what the assistant has shown is known, and told to no model again.
+
+    InvalidRequest for what no model is shown, and for a file of the system's.
+    """
+    if text := _text(content):
+        held.add(text)
+    if role in ("assistant", "reasoning") or isinstance(content, _WORDS):
+        return
+    if role == "system":
+        raise client_inputs.unsupported(place, "a file of the system's")
+    match content:
+        case ImageContent() if content.image_url:
+            held.add(client_inputs.image(content.image_url, f"{place}.image_url"))
+        case FileContent():
+            held.add(_file(content, place))
+        case AudioContent():
+            raise client_inputs.unsupported(place, "audio")
+        case VideoContent():
+            raise client_inputs.unsupported(place, "a video")
+
+
 def _text(content: AnyContent) -> str:
-    """What a content says in words; of what no model is shown, at least that it was there."""
+    """What a content says in words."""
     match content:
         case TextContent():
             return content.text or ""
@@ -205,19 +248,18 @@ def _text(content: AnyContent) -> str:
             return content.refusal or ""
         case DataContent():
             return _encode(content.data).decode() if content.data else ""
-        case FileContent():
-            return f"[file: {content.filename or content.file_url or content.file_id or 'unnamed'}]"
-        case AudioContent():
-            return "[audio]"
-        case VideoContent():
-            return "[video]"
     return ""
 
 
-def _uploads(contents: Sequence[AnyContent]) -> Iterator[Upload]:
-    for content in contents:
-        if isinstance(content, ImageContent) and content.image_url:
-            yield given.upload(content.image_url)
+def _file(content: FileContent, place: str) -> Upload:
+    """A file by its data, its id or its URL: our own output names a file in two of these ways."""
+    data = content.file_data or ""
+    file_id = "" if data else content.file_id or ""
+    url = "" if data or file_id else content.file_url or ""
+    used = "file_id" if file_id else "file_url" if url else "file_data"
+    return client_inputs.file(
+        f"{place}.{used}", url=url, data=data, file_id=file_id, name=content.filename or ""
+    )
 
 
 def _calls(message: Message) -> InputMessage:
@@ -230,21 +272,35 @@ def _calls(message: Message) -> InputMessage:
 
 
 def _outputs(message: Message, place: int) -> Iterator[InputMessage]:
-    """The outputs of a message, one for each data content; its id is the first one's."""
+    """The outputs of a message, one for each data content; its id and its files are the first one's."""
     for number, told in enumerate(_datas(message) or [{}], 1):
-        call_id = _said(told, "call_id")
+        call_id, held = _said(told, "call_id"), Parts()
         if not call_id:
             raise InvalidRequest(
                 f"input[{place}]: a tool's output needs data with a call_id.", code="call_id_required"
             )
+        if told.get("output") is not None:
+            tool_outputs.take(_decoded(told["output"]), f"input[{place}].content", held)
+        for at, content in enumerate(message.content or [] if number == 1 else []):
+            if not isinstance(content, _WORDS):
+                _take(content, f"input[{place}].content[{at}]", held, "tool")
         client_id = _client_id(message)
-        yield InputMessage(
-            "tool",
-            _said(told, "output"),
-            client_id if number == 1 or client_id is None else f"{client_id[:190]}-{number}",
-            name=_said(told, "name") or None,
-            tool_call_id=call_id,
-        )
+        if number > 1 and client_id is not None:
+            client_id = f"{client_id[:190]}-{number}"
+        yield _output(held, client_id, call_id, _said(told, "name") or None)
+
+
+def _decoded(output: Any) -> Any:
+    """An output; the package writes one of blocks as JSON text, of which they are read again."""
+    if not isinstance(output, str) or not output.startswith(_BLOCKS):
+        return output
+    if sum(map(output.count, ",[{")) > _MOST_VALUES:  # nor are its values more than a body's may be
+        return output
+    try:
+        blocks = msgspec.json.decode(output)
+    except (msgspec.DecodeError, RecursionError):
+        return output
+    return output if tool_outputs.blocks_in(blocks) is None else blocks
 
 
 def _answers(said: Sequence[Message]) -> Iterator[InterruptAnswer]:

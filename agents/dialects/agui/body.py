@@ -1,7 +1,8 @@
 """The body of an AG-UI run as clients of both generations write it (specs/ag-ui.md §1.1, §1.5).
 
-A member that we do not know must not stop a run, nor a part that we cannot use: `tidied` leaves such
-things out and says which. Keys may be camelCase or snake_case, an optional member may be null.
+A member that we do not know must not stop a run: `tidied` leaves such things out and says which. Of the
+newest question a file that cannot be used is refused; in older messages, whose client goes on showing
+what was refused, it is left out. Keys may be camelCase or snake_case, an optional member may be null.
 """
 
 from __future__ import annotations
@@ -11,14 +12,18 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
+from agents.dialects import client_inputs
 from agents.dialects.base import LONGEST_DESCRIPTION, MOST_CONTEXT, MOST_TOOLS
+from agents.media_types import is_textual
 
 LONGEST_RUN_ID: Final = 128
 LONGEST_ID: Final = 200
 MOST_MESSAGES: Final = 10_000
 LONGEST_DATA: Final = 14 * 1024 * 1024  # characters of base64, of a file of 10 MiB
 _ROLES: Final = frozenset({"user", "assistant", "system", "developer", "tool", "reasoning", "activity"})
-_FILES: Final = frozenset({"image", "binary"})
+_MEDIA: Final = {"image": "an image", "document": "a document", "binary": "a file"}
+_MEDIA_NEVER: Final = {"audio": "audio", "video": "a video"}
+_SHOWING: Final = frozenset({"user", "tool"})
 
 _Id = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_ID)]
 
@@ -48,16 +53,24 @@ class ImagePart(_Shape):
     source: Source
 
 
+class DocumentPart(_Shape):
+    type: Literal["document"]
+    source: Source
+    metadata: Any = None
+
+
 class BinaryPart(_Shape):
-    """What 0.0.59 sends in place of an image; `data` is base64."""
+    """What 0.0.59 sends in place of an image or a document; `data` is base64."""
 
     type: Literal["binary"]
     mime_type: str
+    id: str | None = None
+    filename: str | None = None
     url: str | None = None
     data: Annotated[str, StringConstraints(max_length=LONGEST_DATA)] | None = None
 
 
-Part = Annotated[TextPart | ImagePart | BinaryPart, Field(discriminator="type")]
+Part = Annotated[TextPart | ImagePart | DocumentPart | BinaryPart, Field(discriminator="type")]
 
 
 class _Function(_Shape):
@@ -117,45 +130,81 @@ class Body(_Shape):
 
 
 def tidied(messages: Any) -> tuple[Any, list[str]]:
-    """The messages without roles and parts that we do not know, and what was left out."""
+    """The messages without roles and parts that we do not know, and what was left out.
+
+    InvalidRequest `unsupported_file` for a file of the newest question that nobody can be shown.
+    """
     if not isinstance(messages, list):
         return messages, []
     left_out: list[str] = []
-    kept = [_tidy(message, left_out) for message in messages if _is_known(message, left_out)]
+    newest = _newest_question(messages)
+    kept = []
+    for place, message in enumerate(messages):
+        if _is_known(message, left_out):
+            where = f"messages[{place}].content" if place == newest else ""
+            kept.append(_tidy(message, left_out, where))
     return kept, left_out
 
 
+def _newest_question(messages: list[Any]) -> int | None:
+    places = reversed(range(len(messages)))
+    return next((place for place in places if _role(messages[place]) == "user"), None)
+
+
+def _role(message: Any) -> Any:
+    return message.get("role") if isinstance(message, dict) else None
+
+
 def _is_known(message: Any, left_out: list[str]) -> bool:
-    role = message.get("role") if isinstance(message, dict) else None
+    role = _role(message)
     if not isinstance(role, str) or role in _ROLES:
         return True
     left_out.append("a message of an unknown role")
     return False
 
 
-def _tidy(message: Any, left_out: list[str]) -> Any:
+def _tidy(message: Any, left_out: list[str], where: str) -> Any:
     content = message.get("content") if isinstance(message, dict) else None
     if not isinstance(content, list):
         return message
-    return message | {"content": [part for part in content if _is_usable(part, left_out)]}
+    kept = []
+    for place, part in enumerate(content):
+        what = _unfit(part, shows=_role(message) in _SHOWING)
+        if what is None:
+            kept.append(part)
+            continue
+        if where and what:
+            raise client_inputs.unsupported(f"{where}[{place}]", what)
+        left_out.append(f"a part of type {_kind(part)}")
+    return message | {"content": kept}
 
 
-def _is_usable(part: Any, left_out: list[str]) -> bool:
-    """Text and images; whatever else a client may send cannot be shown to a model, and is said to be."""
+def _kind(part: Any) -> str:
+    kind = part.get("type") if isinstance(part, dict) else None
+    return str(kind) if kind in _MEDIA.keys() | _MEDIA_NEVER.keys() else "unknown"
+
+
+def _unfit(part: Any, *, shows: bool) -> str | None:
+    """What a part is that no model can be shown; "" of an unknown kind, None of one that is taken."""
     kind = part.get("type") if isinstance(part, dict) else None
     if not isinstance(kind, str) or kind == "text":
-        return True
-    if kind in _FILES and _mime_type(part).startswith("image/") and _kind_of_source(part) != "file":
-        return True
-    named = kind if kind in {"audio", "video", "document", "image", "binary"} else "unknown"
-    left_out.append(f"a part of type {named}")
-    return False
+        return None
+    if kind in _MEDIA_NEVER:
+        return _MEDIA_NEVER[kind]
+    if kind not in _MEDIA:
+        return ""
+    mime_type = _mime_type(part)
+    is_image = mime_type.startswith("image/")
+    fits = is_image if kind == "image" else is_image or is_textual(mime_type)
+    if fits and shows and _kind_of_source(part) != "file":
+        return None
+    return f"{_MEDIA[kind]} of the type {mime_type}"[:200] if mime_type else _MEDIA[kind]
 
 
 def _mime_type(part: dict[str, Any]) -> str:
     """The part's type; an image that does not say is looked at when it is stored."""
     source = part.get("source")
-    told = source if part.get("type") == "image" and isinstance(source, dict) else part
+    told = source if part.get("type") != "binary" and isinstance(source, dict) else part
     found = told.get("mimeType", told.get("mime_type"))
     if isinstance(found, str) and found:
         return found.lower()

@@ -15,16 +15,17 @@ from typing import Any, Final
 
 import msgspec
 
-from agents.dialects.agui import ending, names
-from agents.dialects.agui.calls import Calls
-from agents.dialects.agui.fold import Fold, Wire
-from agents.dialects.agui.said import Kind, Said
+from agents.dialects.agui import message_ids, outcomes
+from agents.dialects.agui.call_ids import Calls
+from agents.dialects.agui.message_fold import Fold, Wire
+from agents.dialects.agui.open_message import Kind, Said
 from agents.dialects.agui.snapshots import snapshots
-from agents.dialects.agui.state import Shared
+from agents.dialects.agui.state_patches import Shared
 from agents.dialects.base import Frame, RunHead
+from agents.dialects.links import described
 from conversations import events
+from conversations.cards.ui_schema import compile_ui_schema
 from conversations.events import RunEvent
-from conversations.ui_schema import compile_ui_schema
 
 _json: Final = msgspec.json.Encoder().encode
 _TEXT_ROLES: Final = frozenset({"assistant", "user", "system"})
@@ -150,7 +151,7 @@ class AgUiEncoder:
         self._stop_reasoning()
         said = self._said.get(message_id)
         if said is None:
-            wire_id = names.message_id(message_id, self._run)
+            wire_id = message_ids.message_id(message_id, self._run)
             said = self._said[message_id] = self._begin_saying("TEXT_MESSAGE", wire_id)
             self._start(said, role)
         return said
@@ -161,7 +162,7 @@ class AgUiEncoder:
             return said
         self._stop_reasoning()
         if said is None:
-            wire_id = names.reasoning_id(message_id, self._run)
+            wire_id = message_ids.reasoning_id(message_id, self._run)
             said = self._reasoned[message_id] = self._begin_saying("REASONING_MESSAGE", wire_id)
         elif said.completed:
             return said
@@ -196,6 +197,11 @@ class AgUiEncoder:
         return (Frame("", said.delta(text, at=event.at, seq=event.seq), event.seq),)
 
     def _complete(self, body: events.MessageBody, *, replaces: bool) -> None:
+        for number, content in enumerate(body.contents):
+            if content.url and not content.artifact_id:
+                self._link(
+                    f"{message_ids.message_id(body.message_id, self._run)}-link-{number}", content
+                )
         if body.role == "reasoning":
             said = self._reason(body.message_id)
         elif body.message_id in self._said or body.content or body.ui_hints:
@@ -270,9 +276,18 @@ class AgUiEncoder:
         self._emit(self._state.update(updated))
 
     def _show(self, artifact: events.ArtifactCreated) -> None:
-        message_id = names.artifact_message_id(artifact.artifact_id, self._run)
-        content = {key: value for key, value in msgspec.to_builtins(artifact).items() if key != "type"}
-        activity = {"messageId": message_id, "activityType": "parley.artifact", "content": content}
+        message_id = message_ids.artifact_message_id(artifact.artifact_id, self._run)
+        activity = {
+            "messageId": message_id,
+            "activityType": "parley.artifact",
+            "content": described(artifact),
+        }
+        self._emit({"type": "ACTIVITY_SNAPSHOT"} | activity)
+
+    def _link(self, message_id: str, content: events.MessageContent) -> None:
+        """What a message shows from elsewhere; a copy of what is inline is an artifact."""
+        shown = {"type": content.type, "url": content.url, "name": content.name}
+        activity = {"messageId": message_id, "activityType": "parley.link", "content": shown}
         self._emit({"type": "ACTIVITY_SNAPSHOT"} | activity)
 
     def _custom(self, name: str, value: Wire) -> None:
@@ -294,7 +309,7 @@ class AgUiEncoder:
             self._leave(stage, max(0, self._event.at - began_at))
         self._ended = True
         if isinstance(terminal, events.RunCompleted):
-            finished = ending.finished(terminal, self._routed, pending, modern=self._modern)
+            finished = outcomes.finished(terminal, self._routed, pending, modern=self._modern)
             for interrupt in finished["outcome"].get("interrupts", ()):
                 self._calls.name(interrupt)
             facts = {"finish_reason": terminal.finish_reason}

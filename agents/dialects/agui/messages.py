@@ -6,35 +6,21 @@ answer. What AG-UI has no member for stands under `metadata.parley`, which survi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, Final, Protocol
+from collections.abc import Iterable
+from typing import Any, Final
 
 import msgspec
 
-from agents.dialects.agui import ending, names
-from agents.dialects.agui.fold import put_beside_call
+from agents.dialects.agui import message_ids, outcomes
+from agents.dialects.agui.message_fold import put_beside_call
+from agents.dialects.base import Sign, StoredRow
 from conversations import events
 from conversations.blocks import arranged
-from conversations.ui_schema import ui_schema_for
+from conversations.cards.ui_schema import ui_schema_for
 
 Wire = dict[str, Any]
-Sign = Callable[[str, str], str]
-_KEPT: Final = ("stage", "latency_ms", "run_id", "tool_name")
-
-
-class StoredRow(Protocol):
-    """What of a message's row its AG-UI shape is made of."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def role(self) -> str: ...
-    @property
-    def content(self) -> str: ...
-    @property
-    def metadata(self) -> dict[str, Any]: ...
-    @property
-    def client_id(self) -> str | None: ...
+_NAMED: Final = frozenset({"user", "assistant", "system", "developer"})
+_KEPT: Final = ("stage", "latency_ms", "run_id", "tool_name", "contents", "artifact_refs")
 
 
 def messages(rows: Iterable[StoredRow], *, sign: Sign) -> list[Wire]:
@@ -72,9 +58,9 @@ def with_reasoning(before: list[Wire], known: Iterable[Wire]) -> list[Wire]:
 def _messages(row: StoredRow, sign: Sign) -> list[Wire]:
     match row.role:
         case "tool":
-            return _tool(row)
+            return _tool(row, sign)
         case "user":
-            return [_head(row) | {"content": _user_content(row, sign)}]
+            return [_head(row) | {"content": _content(row, sign)}]
         case "activity":
             return _activity(row)
         case "assistant":
@@ -85,7 +71,8 @@ def _messages(row: StoredRow, sign: Sign) -> list[Wire]:
 
 
 def _head(row: StoredRow) -> Wire:
-    optional = {"name": row.metadata.get("name"), "encryptedValue": row.metadata.get("encrypted_value")}
+    named = row.metadata.get("name") if row.role in _NAMED else None
+    optional = {"name": named, "encryptedValue": row.metadata.get("encrypted_value")}
     told = {key: value for key, value in optional.items() if isinstance(value, str)}
     return {"id": row.client_id or row.id, "role": row.role} | told | _metadata(row)
 
@@ -116,28 +103,28 @@ def _asked_id(row: StoredRow, said: str) -> str:
     """The id of a call that waits for an answer: the client's tools keep theirs."""
     if not row.metadata.get("awaits"):
         return said
-    return names.call_id(said, row.metadata["run_id"], frontend=False)
+    return message_ids.call_id(said, row.metadata["run_id"], frontend=False)
 
 
 def _spoken_id(row: StoredRow) -> str:
     """The id under which we streamed it, or the client's own."""
     said, run = row.metadata.get("message_id"), row.metadata.get("run_id")
     if row.metadata.get("awaits"):
-        return names.call_message_id(_asked_id(row, row.metadata["tool_calls"][0]["id"]))
+        return message_ids.call_message_id(_asked_id(row, row.metadata["tool_calls"][0]["id"]))
     if not (said and run) or row.metadata.get("tool_calls"):
         return row.client_id or row.id
-    return names.message_id(said, run)
+    return message_ids.message_id(said, run)
 
 
 def _reasoned_id(row: StoredRow) -> str:
     """The id under which we streamed it, or the client's own."""
     said, run = row.metadata.get("message_id"), row.metadata.get("run_id")
-    return names.reasoning_id(said, run) if said and run else row.client_id or row.id
+    return message_ids.reasoning_id(said, run) if said and run else row.client_id or row.id
 
 
-def _user_content(row: StoredRow, sign: Sign) -> str | list[Wire]:
+def _content(row: StoredRow, sign: Sign) -> str | list[Wire]:
     files = row.metadata.get("user_message_attachments") or []
-    images = [_image(file, sign) for file in ([files] if isinstance(files, dict) else files)]
+    images = [_file(file, sign) for file in ([files] if isinstance(files, dict) else files)]
     layout = row.metadata.get("content_layout")
     if not images and not layout:
         return row.content
@@ -147,9 +134,13 @@ def _user_content(row: StoredRow, sign: Sign) -> str | list[Wire]:
     ]
 
 
-def _image(file: Wire, sign: Sign) -> Wire:
+def _file(file: Wire, sign: Sign) -> Wire:
+    """An image, or a document under its name."""
     source = {"type": "url", "value": sign(file["bucket"], file["path"]), "mimeType": file["mime_type"]}
-    return {"type": "image", "source": source}
+    if file["mime_type"].startswith("image/"):
+        return {"type": "image", "source": source}
+    named = {"metadata": {"filename": file["name"]}} if file.get("name") else {}
+    return {"type": "document", "source": source} | named
 
 
 def _activity(row: StoredRow) -> list[Wire]:
@@ -160,7 +151,7 @@ def _activity(row: StoredRow) -> list[Wire]:
     return [_head(row) | {"activityType": kind, "content": content}]
 
 
-def _tool(row: StoredRow) -> list[Wire]:
+def _tool(row: StoredRow, sign: Sign) -> list[Wire]:
     """An answer; one of our own tools has its call in the same row."""
     output = row.metadata.get("tool_agent_output") or {}
     said = output.get("tool_call_id") or row.metadata.get("tool_call_id")
@@ -169,26 +160,26 @@ def _tool(row: StoredRow) -> list[Wire]:
     if "message_id" not in row.metadata:
         problem = output.get("error") or {}
         failed = {"error": problem["message"]} if problem.get("message") else {}
-        return [_head(row) | {"content": row.content, "toolCallId": said} | failed]
+        return [_head(row) | {"content": _content(row, sign), "toolCallId": said} | failed]
     called = [] if output.get("asked_in") else _call(row, said)
     return [*called, _head(row) | _answer(row, said, output)]
 
 
 def _call(row: StoredRow, said: str) -> list[Wire]:
     run = row.metadata["run_id"]
-    wire_id = names.call_id(said, run, frontend=False)
+    wire_id = message_ids.call_id(said, run, frontend=False)
     arguments = msgspec.json.encode(row.metadata.get("tool_arguments") or {}).decode()
     function = {"name": row.metadata.get("tool_name") or "tool", "arguments": arguments}
     call = {"id": wire_id, "type": "function", "function": function}
-    return [{"id": names.call_message_id(wire_id), "role": "assistant", "toolCalls": [call]}]
+    return [{"id": message_ids.call_message_id(wire_id), "role": "assistant", "toolCalls": [call]}]
 
 
 def _answer(row: StoredRow, said: str, output: Wire) -> Wire:
     run = row.metadata["run_id"]
     return {
-        "id": names.result_message_id(said, run, output.get("asked_in")),
-        "toolCallId": names.call_id(said, output.get("asked_in") or run, frontend=False),
-        "content": ending.answer(_completed(said, output)),
+        "id": message_ids.result_message_id(said, run, output.get("asked_in")),
+        "toolCallId": message_ids.call_id(said, output.get("asked_in") or run, frontend=False),
+        "content": outcomes.answer(_completed(said, output)),
     }
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from agents.dialects.agui.fold import Wire
+from agents.dialects.agui.message_fold import Wire
 from agents.dialects.base import Frame
 
 _SHAPE: Final = ("activityType", "content", "metadata")

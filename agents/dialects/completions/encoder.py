@@ -12,15 +12,17 @@ from typing import Any, Final
 
 import msgspec
 
-from agents.dialects import steps
+from agents.dialects import links, steps
 from agents.dialects.base import Frame, RunHead
 from agents.dialects.completions import shape
-from agents.dialects.orderly import Orderly
+from agents.dialects.step_order import Orderly
 from agents.dialects.steps import Item
 from config import errors
 from config.errors import ParleyError, Unavailable
 from conversations.events import (
+    ArtifactCreated,
     MessageCompleted,
+    MessageContent,
     MessageDelta,
     RunCompleted,
     RunEvent,
@@ -42,6 +44,7 @@ class CompletionEncoder:
         self._order = Orderly(head.run_id.hex)
         self._text, self._thoughts = _Voice("content"), _Voice("reasoning_content")
         self._calls: list[steps.Called] = []
+        self._cited: list[dict[str, Any]] = []
         self._terminal: Terminal | None = None
         self._usage = Usage()
         self._begun = False
@@ -95,7 +98,7 @@ class CompletionEncoder:
             return _json(told | {"request_id": self._head.request_id})
         message = shape.message(
             self._said(), self._thoughts.whole, self._calls, refused=self._reason == "refusal"
-        )
+        ) | {"annotations": self._cited}
         finished = "stop" if self._reason == "refusal" else self._finished
         return _json(shape.completion(self._head, message, finished, self._usage))
 
@@ -124,6 +127,10 @@ class CompletionEncoder:
                 self._voice(item).open(item)
             case steps.Said(item, text) if item.role == "assistant":
                 self._say(self._voice(item), text)
+            case steps.Closed(item) if files := links.files_of(item):
+                self._cite(files)
+            case steps.FileMade(artifact):
+                self._cite([artifact])
             case steps.Called() as call if call.kind == "frontend":
                 self._call(call)
             case steps.ApprovalAsked(asked_id, name):
@@ -140,6 +147,14 @@ class CompletionEncoder:
     def _say(self, voice: _Voice, text: str) -> None:
         self._begin("" if voice is self._text else None)
         self._put({voice.field: voice.said(text)})
+
+    def _cite(self, files: Sequence[ArtifactCreated | MessageContent]) -> None:
+        """Name files at the end of what is said so far."""
+        self._begin("")
+        at = len(self._said() or "")
+        cited = [{"type": "url_citation", "url_citation": links.cited(one, at=at)} for one in files]
+        self._cited += cited
+        self._put({"annotations": cited})
 
     def _call(self, call: steps.Called) -> None:
         """A call as OpenAI sends it: its name first, then its arguments."""

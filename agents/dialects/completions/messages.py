@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from agents.dialects import given
+from agents.dialects import client_inputs
+from agents.dialects.client_inputs import Parts
 from agents.requests import AskedCall, InputMessage, Upload
 from config.errors import InvalidRequest
 
@@ -58,31 +59,39 @@ def _words(message: Wire, where: str) -> InputMessage:
 
 
 def _user(message: Wire, where: str) -> InputMessage:
-    texts: list[str] = []
-    uploads: list[Upload] = []
+    held = Parts()
     for place, part in enumerate(_parts(message.get("content"), f"{where}.content")):
-        here = f"{where}.content[{place}]"
-        match part.get("type"):
-            case "text":
-                texts.append(_needed(part, "text", here, empty=True))
-            case "image_url":
-                uploads.append(_image(part, here))
-            case "input_audio":
-                raise _wrong(here, "is audio, which is not taken here")
-            case "file":
-                raise _wrong(here, "is a file, which is not taken here")
-            case _:
-                raise _wrong(f"{here}.type", "must be text or image_url")
-    given.check_count(len(uploads))
-    name = _text(message, "name")
-    return InputMessage("user", "\n".join(texts), name=name, uploads=tuple(uploads))
+        _take(part, f"{where}.content[{place}]", held)
+    name, uploads = _text(message, "name"), held.uploads
+    return InputMessage("user", held.text, name=name, uploads=uploads, layout=held.layout)
 
 
-def _image(part: Wire, where: str) -> Upload:
-    image = part.get("image_url")
-    if not isinstance(image, dict):
-        raise _wrong(f"{where}.image_url", "must be an object")
-    return given.upload(_needed(image, "url", f"{where}.image_url"))
+def _take(part: Wire, here: str, held: Parts) -> None:
+    match part.get("type"):
+        case "text":
+            held.add(_needed(part, "text", here, empty=True))
+        case "image_url":
+            url = _needed(_object(part, "image_url", here), "url", f"{here}.image_url")
+            held.add(client_inputs.image(url, f"{here}.image_url.url"))
+        case "file":
+            held.add(_file(_object(part, "file", here), f"{here}.file"))
+        case "input_audio":
+            raise client_inputs.unsupported(here, "audio")
+        case _:
+            raise _wrong(f"{here}.type", "must be text, image_url or file")
+
+
+def _object(part: Wire, key: str, where: str) -> Wire:
+    value = part.get(key)
+    if not isinstance(value, dict):
+        raise _wrong(f"{where}.{key}", "must be an object")
+    return value
+
+
+def _file(part: Wire, where: str) -> Upload:
+    data, file_id = _text(part, "file_data") or "", _text(part, "file_id") or ""
+    place = f"{where}.file_id" if file_id else f"{where}.file_data"
+    return client_inputs.file(place, data=data, file_id=file_id, name=_text(part, "filename") or "")
 
 
 def _assistant(message: Wire, where: str) -> Iterator[InputMessage]:

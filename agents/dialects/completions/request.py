@@ -15,9 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from agents.dialects.completions.messages import MOST_MESSAGES, messages
 from agents.dialects.field_errors import invalid_body
-from agents.dialects.generation import Whole, schema_of
+from agents.dialects.generation import Whole, nearest_effort, schema_of
 from agents.dialects.openai.tools import MOST_TOOLS, Tools, choose
-from agents.requests import ClientTool, Effort, Generation, RunRequest
+from agents.requests import ClientTool, Generation, RunRequest
 from config.errors import InvalidRequest
 
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
@@ -75,7 +75,7 @@ class CompletionBody(_Part):
     metadata: Annotated[dict[str, str], Field(max_length=16)] | None = None
 
 
-_REFUSED: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
+REFUSED: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
     "n": ((1,), "one answer is made, so it must be 1"),
     "logprobs": ((False,), "probabilities of tokens are not known here"),
     "top_logprobs": ((0,), "probabilities of tokens are not known here"),
@@ -89,7 +89,7 @@ _REFUSED: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
 }
 """What we do not do: the values that ask for nothing, and why any other is refused."""
 
-_MEANS_NOTHING: Final = frozenset(
+MEANS_NOTHING: Final = frozenset(
     {
         "prediction",
         "prompt_cache_key",
@@ -100,7 +100,7 @@ _MEANS_NOTHING: Final = frozenset(
         "user",
     }
 )
-_KNOWN: Final = CompletionBody.model_fields.keys() | _REFUSED.keys() | _MEANS_NOTHING
+_KNOWN: Final = CompletionBody.model_fields.keys() | REFUSED.keys() | MEANS_NOTHING
 
 
 def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
@@ -137,7 +137,7 @@ def _check_known(body: dict[str, Any]) -> None:
         if name not in _KNOWN:
             shown = name[:_LONGEST_KEY]
             raise InvalidRequest(f"{shown} is not known here.", code="unknown_parameter", param=shown)
-    for name, (taken, why) in _REFUSED.items():
+    for name, (taken, why) in REFUSED.items():
         value = body.get(name)
         if value is not None and value not in taken:
             raise InvalidRequest(
@@ -191,7 +191,7 @@ def _generation(asked: CompletionBody) -> Generation:
         stop=tuple(stop or ()),
         seed=asked.seed,
         json_schema=schema_of(asked.response_format),
-        reasoning=_effort(asked.reasoning_effort),
+        reasoning=nearest_effort(asked.reasoning_effort),
         verbosity=None if asked.verbosity == "medium" else asked.verbosity,
     )
 
@@ -206,13 +206,3 @@ def _most(asked: CompletionBody) -> int | None:
             param="max_tokens",
         )
     return limits.pop() if limits else None
-
-
-def _effort(asked: _Asked | None) -> Effort | None:
-    """The nearest of our efforts; `none` is what the model does unasked."""
-    match asked:
-        case "minimal" | "low" | "medium" | "high":
-            return asked
-        case "xhigh" | "max":
-            return "high"
-    return None

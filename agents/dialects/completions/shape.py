@@ -41,6 +41,7 @@ _ERRORS: Final[dict[str, type[ParleyError]]] = {
     "queue_timeout": Unavailable,
     "internal_error": ParleyError,
     "cancelled": Conflict,
+    "run_not_stored": Gone,
     "thread_deleted": Gone,
 }
 

@@ -15,7 +15,8 @@ from msgspec import Raw
 from agents.dialects import steps
 from agents.dialects.base import Frame, RunHead
 from agents.dialects.openai import shape
-from agents.dialects.orderly import Orderly
+from agents.dialects.openai.client_tools import named
+from agents.dialects.step_order import Orderly
 from agents.dialects.steps import Item
 from conversations import events
 from conversations.events import MessageDelta, RunEvent
@@ -87,6 +88,11 @@ class ResponsesEncoder:
                 self._put(*_text_delta(item, self._number, text))
             case steps.Closed(item, status):
                 self._close(item, "completed" if status == "completed" else "incomplete")
+            case steps.FileMade(artifact):
+                item = Item(f"file-{artifact.artifact_id}-{self._head.run_id.hex}", "assistant")
+                item.files = (artifact,)
+                self._open(item)
+                self._close(item, "completed")
             case steps.Called() as call:
                 self._call(call)
             case steps.Answered(call, output, problem):
@@ -126,21 +132,21 @@ class ResponsesEncoder:
             self._send("response.reasoning_summary_part.done", where | {"part": part})
             self._done(place, shape.reasoning(item_id, status, text))
             return
-        item_id, part = f"msg_{item.id}", shape.text_part(text)
+        cited = shape.citations(item, at=len(text))
+        item_id, part = f"msg_{item.id}", shape.text_part(text, cited)
         where = {"item_id": item_id, "output_index": place, "content_index": 0}
+        for number, annotation in enumerate(cited):
+            told = {"annotation_index": number, "annotation": annotation}
+            self._send("response.output_text.annotation.added", where | told)
         self._send("response.output_text.done", where | {"text": text, "logprobs": []})
         self._send("response.content_part.done", where | {"part": part})
-        self._done(place, shape.message(item_id, status, text))
+        self._done(place, shape.message(item_id, status, part))
 
     # tools
 
     def _call(self, call: steps.Called) -> None:
         if call.kind == "frontend":
-            item_id = f"fc_{self._unique(call.id)}"
-            given = (item_id, call.call_id, call.name)
-            place = self._add(shape.function_call(*given, "", "in_progress"))
-            self._arguments("response.function_call_arguments", item_id, place, call)
-            self._done(place, shape.function_call(*given, call.arguments, "completed"))
+            self._client_call(call)
             return
         item_id = f"mcp_{call.id}"
         place = self._add(shape.server_call(call, "in_progress", arguments=""))
@@ -148,6 +154,20 @@ class ResponsesEncoder:
         where = {"item_id": item_id, "output_index": place}
         self._send("response.mcp_call.in_progress", where)
         self._arguments("response.mcp_call_arguments", item_id, place, call)
+
+    def _client_call(self, call: steps.Called) -> None:
+        tool = named(self._head.wire, call.name)
+        given = (self._unique(call.id), call.call_id, tool)
+        done = shape.client_call(*given, call.arguments, "completed")
+        place = self._add(shape.client_call(*given, "", "in_progress"))
+        if tool.is_custom:
+            where: Wire = {"item_id": done["id"], "output_index": place}
+            name = "response.custom_tool_call_input"
+            self._send(f"{name}.delta", where | {"delta": done["input"]})
+            self._send(f"{name}.done", where | {"input": done["input"]})
+        else:
+            self._arguments("response.function_call_arguments", done["id"], place, call)
+        self._done(place, done)
 
     def _arguments(self, name: str, item_id: str, place: int, call: steps.Called) -> None:
         where: Wire = {"item_id": item_id, "output_index": place}

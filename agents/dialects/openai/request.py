@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal
 
+import msgspec
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from agents.dialects import given
+from agents.dialects import client_inputs
 from agents.dialects.field_errors import invalid_body
-from agents.dialects.generation import schema_of
-from agents.dialects.openai import items, shape
-from agents.dialects.openai.tools import MOST_TOOLS, Tool, choose, read
+from agents.dialects.generation import nearest_effort, schema_of
+from agents.dialects.openai import input_items, shape
+from agents.dialects.openai.tools import MOST_TOOLS, Tool, choose, plain_choice, read
 from agents.requests import (
-    Effort,
     Generation,
     InputMessage,
     InterruptAnswer,
@@ -124,12 +124,16 @@ def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
     _check(asked)
     conversation = asked.conversation
     named = conversation.id if isinstance(conversation, Conversation) else conversation
-    thread: dict[str, Any] = given.thread_of(named)
+    thread: dict[str, Any] = client_inputs.thread_of(named)
     stored = asked.store is not False
-    answers = tuple(items.answers(asked.input))
+    answers = tuple(input_items.answers(asked.input))
     continues = bool(named or asked.previous_response_id)
     said = _said(asked, answers, continues=continues, stored=stored)
-    offered = choose(read(asked.tools or []), asked.tool_choice)
+    choice = plain_choice(asked.tool_choice)
+    offered = choose(read(asked.tools or []), choice)
+    wire = {"echo": shape.echoed(body | {"tool_choice": choice}), "conversation": named}
+    if offered.named:
+        wire["named"] = msgspec.to_builtins(offered.named)
     return RunRequest(
         dialect=dialect,
         model=(asked.model or "").strip(),
@@ -141,13 +145,14 @@ def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
         server_tools=offered.server_tools,
         servers=offered.servers,
         needs=offered.needs,
+        search=offered.search,
         tool_choice=_limited(offered.tool_choice, asked),
         instructions=asked.instructions or "",
         answers=answers,
         generation=_generation(asked),
         truncation=asked.truncation or "auto",
         stored=stored,
-        wire={"echo": shape.echoed(body), "conversation": named},
+        wire=wire,
         **thread,
     )
 
@@ -181,7 +186,7 @@ def _said(
     stored here that is known, and the run goes on where it was asked.
     """
     repeats = bool(answers) and stored and not continues
-    said = tuple(items.messages(asked.input, after_requests=repeats))
+    said = tuple(input_items.messages(asked.input, after_requests=repeats))
     if not (said or answers or continues):
         raise InvalidRequest("input must say something.", code="invalid_input", param="input")
     return said
@@ -204,7 +209,7 @@ def _generation(asked: ResponsesBody) -> Generation:
         top_p=asked.top_p,
         max_tokens=asked.max_output_tokens,
         json_schema=_schema(text.format),
-        reasoning=_effort(thinking.effort),
+        reasoning=nearest_effort(thinking.effort),
         verbosity=None if text.verbosity == "medium" else text.verbosity,
         reasoning_summary=None if summary == "auto" else summary,
     )
@@ -216,13 +221,3 @@ def _schema(form: dict[str, Any] | None) -> dict[str, Any] | None:
     if schema is None or not isinstance(told, str) or "description" in schema:
         return schema
     return schema | {"description": told}
-
-
-def _effort(effort: str | None) -> Effort | None:
-    """The nearest of our efforts; `none` is what the model does unasked."""
-    match effort:
-        case "minimal" | "low" | "medium" | "high":
-            return effort
-        case "xhigh" | "max":
-            return "high"
-    return None

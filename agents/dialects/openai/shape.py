@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 from uuid import UUID
 
+from agents.dialects import links
 from agents.dialects.base import RunHead
+from agents.dialects.openai.client_tools import Named, arguments_as_text
 from agents.dialects.openai.tools import without_secrets
-from agents.dialects.steps import Called
+from agents.dialects.steps import Called, Item
 from agents.requests import OWN_LABEL
 from conversations import events
 from conversations.events import Usage
@@ -114,15 +117,20 @@ def _usage(counted: Usage | None) -> Wire | None:
     }
 
 
-def message(item_id: str, status: str, text: str | None) -> Wire:
-    """An output message; `text` None before anything is said."""
-    content = [] if text is None else [text_part(text)]
+def message(item_id: str, status: str, part: Wire | None) -> Wire:
+    """An output message; without a part before anything is said."""
+    content = [] if part is None else [part]
     whole = {"id": item_id, "type": "message", "status": status, "role": "assistant"}
     return whole | {"content": content}
 
 
-def text_part(text: str) -> Wire:
-    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+def text_part(text: str, annotations: Sequence[Wire] = ()) -> Wire:
+    return {"type": "output_text", "text": text, "annotations": [*annotations], "logprobs": []}
+
+
+def citations(item: Item, *, at: int) -> list[Wire]:
+    """The annotations that name the files of a message."""
+    return [{"type": "url_citation"} | links.cited(one, at=at) for one in links.files_of(item)]
 
 
 def reasoning(item_id: str, status: str, text: str | None) -> Wire:
@@ -134,16 +142,16 @@ def summary_part(text: str) -> Wire:
     return {"type": "summary_text", "text": text}
 
 
-def function_call(item_id: str, call_id: str, name: str, arguments: str, status: str) -> Wire:
-    """A call that the client answers with `function_call_output`."""
-    return {
-        "id": item_id,
-        "type": "function_call",
-        "status": status,
-        "call_id": call_id,
-        "name": name,
-        "arguments": arguments,
-    }
+def client_call(key: str, call_id: str, tool: Named, arguments: str, status: str) -> Wire:
+    """A call that the client answers, with `function_call_output` or `custom_tool_call_output`."""
+    said = {"call_id": call_id, "name": tool.name}
+    if tool.namespace:
+        said["namespace"] = tool.namespace
+    if tool.is_custom:
+        whole = {"id": f"ctc_{key}", "type": "custom_tool_call"} | said
+        return whole | {"input": arguments_as_text(arguments)}
+    whole = {"id": f"fc_{key}", "type": "function_call", "status": status}
+    return whole | said | {"arguments": arguments}
 
 
 def server_call(

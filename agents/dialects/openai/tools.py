@@ -1,8 +1,9 @@
 """The tools of a request as OpenAI's clients write them, and which of them the model must call.
 
-Functions are the client's own. Of hosted tools there are those of this server: `mcp` with its label (or
-that of an MCP server that staff connected), and `web_search`. Any other is refused by name, since a
-model that silently lacks it would answer wrongly.
+Functions, alone or in a namespace, and custom tools are the client's own (`client_tools`). Of hosted
+tools there are those of this server: `mcp` with its label (or that of an MCP server that staff
+connected), and `web_search`. Any other is refused by name, since a model that silently
+lacks it would answer wrongly.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from typing import Annotated, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from agents.requests import OWN_LABEL, ClientTool, ServerTools, ToolChoice
+from agents.dialects.openai import client_tools
+from agents.dialects.openai.client_tools import Named
+from agents.requests import OWN_LABEL, ClientTool, Search, ServerTools, ToolChoice
 from config.errors import InvalidRequest
 
 LONGEST_NAME: Final = 512
@@ -35,11 +38,9 @@ _NOT_OURS: Final = frozenset(
         "computer",
         "computer_use",
         "computer_use_preview",
-        "custom",
         "file_search",
         "image_generation",
         "local_shell",
-        "namespace",
         "programmatic_tool_calling",
         "shell",
         "tool_search",
@@ -59,6 +60,8 @@ class Tool(BaseModel):
     description: str | None = None
     parameters: dict[str, Any] | None = None
     strict: bool | None = None
+    format: dict[str, Any] | None = None
+    tools: Annotated[list[Tool], Field(max_length=MOST_TOOLS)] | None = None
     server_label: _Name = ""
     connector_id: str | None = None
     tunnel_id: str | None = None
@@ -74,31 +77,95 @@ class Tools(Struct, frozen=True):
     """All that a request says of tools; the names are those of `RunRequest`."""
 
     tools: tuple[ClientTool, ...] = ()
+    named: dict[str, Named] = {}
     server_tools: tuple[str, ...] | None = None
     servers: tuple[ServerTools, ...] = ()
     needs: tuple[str, ...] = ()
+    search: Search = "any"
     tool_choice: ToolChoice = ToolChoice()
 
 
 def read(tools: Iterable[Tool]) -> Tools:
     """What is offered. InvalidRequest `tool_not_supported`, naming the place, for what cannot be."""
-    functions: list[ClientTool] = []
+    mine = _Clients()
     servers: list[ServerTools] = []
     needs: set[str] = set()
+    search: Search = "any"
     for place, tool in enumerate(tools):
         here = f"tools[{place}]"
         match tool.type:
-            case "function":
-                functions.append(_function(tool, here))
             case "mcp":
                 servers.append(_server(tool, here))
             case kind if kind in _SEARCHES:
                 _check_search(tool, here)
                 needs.add(WEB_SEARCH)
+                search = "kept" if tool.external_web_access is False else search
+            case _:
+                mine.take(tool, here)
+    return Tools(tuple(mine.functions), mine.named, None, tuple(servers), tuple(needs), search)
+
+
+class _Clients:
+    """The client's own tools as functions, each with a name of its own."""
+
+    def __init__(self) -> None:
+        self.functions: list[ClientTool] = []
+        self.named: dict[str, Named] = {}
+        self._names: set[str] = set()
+
+    def take(self, tool: Tool, here: str, namespace: Tool | None = None) -> None:
+        """Take a function, a custom tool, or a namespace of them."""
+        match tool.type:
+            case "function":
+                self._add(tool, here, namespace, tool.parameters or {}, strict=bool(tool.strict))
+            case "custom":
+                self._add(tool, here, namespace, client_tools.INPUT, strict=True)
+            case "namespace" if namespace is None:
+                if not tool.name:
+                    raise _unsupported(f"{here}.name: a namespace needs a name")
+                for place, inner in enumerate(tool.tools or ()):
+                    self.take(inner, f"{here}.tools[{place}]", tool)
             case kind:
                 named = kind if kind in _NOT_OURS else "that is asked for"
                 raise _unsupported(f"{here}.type: tools of the type {named} are not offered here")
-    return Tools(tuple(functions), None, tuple(servers), tuple(needs))
+
+    def _add(self, tool: Tool, here: str, namespace: Tool | None, schema: Wire, *, strict: bool) -> None:
+        if not tool.name:
+            raise _unsupported(f"{here}.name: a {tool.type} tool needs a name")
+        named = Named(tool.name, namespace.name if namespace else "", tool.type == "custom")
+        if named != Named(named.inside):
+            if named.inside in self._names:
+                raise _unsupported(f"{here}.name: another tool of the request is called so")
+            self.named[named.inside] = named
+        elif named.inside in self.named:
+            raise _unsupported(f"{here}.name: another tool of the request is called so")
+        self._names.add(named.inside)
+        if len(self.functions) >= MOST_TOOLS:
+            raise _unsupported(f"tools: at most {MOST_TOOLS} are taken")
+        told = _told(namespace.description if namespace else None, tool.description, _form(tool, here))
+        self.functions.append(ClientTool(named.inside, told, schema, strict))
+
+
+def _told(*texts: str | None) -> str:
+    return "\n\n".join(text for text in texts if text)
+
+
+def _form(tool: Tool, here: str) -> str:
+    """What the input of a custom tool must look like, in words; "" for any text."""
+    match tool.format if tool.type == "custom" else None:
+        case None | {"type": "text"}:
+            return ""
+        case {"type": "grammar", "syntax": "lark" | "regex" as syntax, "definition": str(definition)}:
+            return f"The input must follow this grammar ({syntax}):\n{definition}"
+    raise _unsupported(f"{here}.format: must be a text, or a grammar of lark or regex")
+
+
+def plain_choice(given: Any) -> Any:
+    """A `tool_choice` in the words of this wire: litellm's bridge sends those of Chat Completions."""
+    match given:
+        case {"type": "function", "function": {"name": str(name), **more}, **rest} if not (more or rest):
+            return {"type": "function", "name": name}
+    return given
 
 
 def choose(found: Tools, given: Any) -> Tools:
@@ -113,8 +180,8 @@ def choose(found: Tools, given: Any) -> Tools:
             return replace(found, tools=(), server_tools=())
         case "required":
             return _required(found)
-        case {"type": "function", "name": str(name)}:
-            return _named(found, name)
+        case {"type": "function" | "custom", "name": str()}:
+            return _named(found, given)
         case {"type": "allowed_tools", "mode": "auto" | "required" as mode, "tools": list(listed)}:
             allowed = _allowed(found, listed)
             return _required(allowed) if mode == "required" else allowed
@@ -127,12 +194,6 @@ def choose(found: Tools, given: Any) -> Tools:
         "must be auto, none, required, a function, an MCP server or the web search of `tools`, or "
         "allowed_tools"
     )
-
-
-def _function(tool: Tool, here: str) -> ClientTool:
-    if not tool.name:
-        raise _unsupported(f"{here}.name: a function needs a name")
-    return ClientTool(tool.name, tool.description or "", tool.parameters or {}, bool(tool.strict))
 
 
 def _server(tool: Tool, here: str) -> ServerTools:
@@ -178,7 +239,6 @@ def _check_search(tool: Tool, here: str) -> None:
         "filters": any((tool.filters or {}).values()),
         "user_location": any(key != "type" for key, one in (tool.user_location or {}).items() if one),
         "search_context_size": tool.search_context_size not in (None, "medium"),
-        "external_web_access": tool.external_web_access is False,
     }
     for name, is_asked in narrowed.items():
         if is_asked:
@@ -194,11 +254,19 @@ def _required(found: Tools) -> Tools:
     return replace(found, tool_choice=choice, server_tools=None if names_ours else ())
 
 
-def _named(found: Tools, name: str) -> Tools:
-    if all(tool.name != name for tool in found.tools):
+def _named(found: Tools, given: Wire) -> Tools:
+    if not _holds(found, given):
         raise _wrong_choice("names a function that `tools` does not hold")
-    choice = replace(found.tool_choice, required=True, name=name)
+    choice = replace(found.tool_choice, required=True, name=client_tools.name_inside(given))
     return replace(found, tool_choice=choice, server_tools=())
+
+
+def _holds(found: Tools, given: Wire) -> bool:
+    """Whether the function or custom tool that a choice names is offered."""
+    name = client_tools.name_inside(given)
+    named = found.named.get(name, Named(name))
+    offered = any(tool.name == name for tool in found.tools)
+    return offered and named.is_custom == (given["type"] == "custom")
 
 
 def _must(found: Tools, name: str, label: str) -> Tools:
@@ -214,17 +282,16 @@ def _listed(found: Tools, label: str) -> Tools:
 
 def _allowed(found: Tools, listed: list[Any]) -> Tools:
     """Only what is listed: functions by name, servers by label."""
-    names, labels, searches = (
-        {tool.name for tool in found.tools},
-        {one.label for one in found.servers},
-        False,
-    )
+    spaces = _spaces(found)
+    labels, searches = {one.label for one in found.servers}, False
     kept: set[str] = set()
     kept_labels: set[str] = set()
     for one in listed:
         match one:
-            case {"type": "function", "name": str(name)} if name in names:
-                kept.add(name)
+            case {"type": "function" | "custom", "name": str()} if _holds(found, one):
+                kept.add(client_tools.name_inside(one))
+            case {"type": "namespace", "name": str(space)} if space in spaces:
+                kept |= spaces[space]
             case {"type": "mcp", "server_label": str(label)} if label in labels:
                 kept_labels.add(label)
             case {"type": str(kind)} if kind in _SEARCHES and found.needs:
@@ -240,6 +307,15 @@ def _allowed(found: Tools, listed: list[Any]) -> Tools:
         servers=servers,
         tool_choice=replace(found.tool_choice, listed_only=True),
     )
+
+
+def _spaces(found: Tools) -> dict[str, set[str]]:
+    """The functions of each namespace."""
+    spaces: dict[str, set[str]] = {}
+    for inside, named in found.named.items():
+        if named.namespace:
+            spaces.setdefault(named.namespace, set()).add(inside)
+    return spaces
 
 
 def without_secrets(tools: Any) -> Iterator[Any]:

@@ -7,9 +7,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from agents.tools.exercise_import import read_items
-from agents.tools.exercise_items import BadExercises
-from agents.tools.exercise_store import store
+from agents.tools.exercises.file_items import BadExercises
+from agents.tools.exercises.import_files import read_items
+from agents.tools.exercises.store import store
 
 
 class Command(BaseCommand):

@@ -91,7 +91,7 @@ export class Column {
       run = ours.run_id ?? run;
       for (const call of message.toolCalls ?? []) calls.set(call.id, call.function);
       if (message.role === "user") {
-        this.showUser(textOf(message.content), imagesOf(message.content));
+        this.showUser(textOf(message.content), imagesOf(message.content), documentsOf(message.content));
         this.lastRun = run;
       } else if (message.role === "reasoning") {
         const thought = this.turn(run).reasoning(message.id);
@@ -110,12 +110,13 @@ export class Column {
     const asked = calls.get(message.toolCallId);
     const call = turn.call(message.toolCallId, asked?.name ?? ours.tool_name);
     if (asked) call.asked(asked.arguments);
-    call.answered(message.content, { latency_ms: ours.latency_ms });
+    call.answered(textOf(message.content), { latency_ms: ours.latency_ms });
     if (ours.uiSchema) turn.card(message.toolCallId, ours.uiSchema);
   }
 
-  showUser(text, images) {
+  showUser(text, images, documents = []) {
     this.add(el("article", { class: "asked" },
+      documents.map(({ source, metadata }) => el("a", { href: own(source.value), target: "_blank", rel: "noopener" }, metadata?.filename || "Attached text")),
       images.map((url) => el("img", { src: own(url), alt: "Attached image", loading: "lazy" })),
       text ? el("p", { class: "plain" }, text) : null));
   }
@@ -222,3 +223,4 @@ export class Column {
 
 const textOf = (content) => (typeof content === "string" ? content : (content ?? []).filter((part) => part.type === "text").map((part) => part.text).join("\n"));
 const imagesOf = (content) => (typeof content === "string" ? [] : (content ?? []).filter((part) => part.type === "image").map((part) => part.source.value));
+const documentsOf = (content) => (typeof content === "string" ? [] : (content ?? []).filter((part) => part.type === "document"));

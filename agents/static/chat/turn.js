@@ -144,10 +144,18 @@ class Said {
     this.words += words;
     if (this.drawing) return;
     this.drawing = true;
-    const draw = () => { this.drawing = false; this.markdown.show(this.words); };
-    if (document.hidden) setTimeout(draw, 200);
-    else requestAnimationFrame(draw);
+    if (document.hidden) setTimeout(() => this.draw(), 200);
+    else requestAnimationFrame(() => this.draw());
   }
+
+  draw() {
+    if (!this.drawing) return;
+    this.drawing = false;
+    this.markdown.show(this.words);
+  }
+
+  /** Nothing more is said: what is still to be drawn is drawn before the run shows how it ended. */
+  close() { this.draw(); }
 }
 
 class Reasoned {

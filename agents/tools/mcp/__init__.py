@@ -4,9 +4,9 @@ Each server that staff entered has one connection in each worker process, in a t
 opens, watches and closes it. A server that is down offers nothing, and no run ever waits for one.
 """
 
-from agents.tools.mcp.listing import listings
-from agents.tools.mcp.naming import model_name
 from agents.tools.mcp.pool import connect_for_ever, offered
 from agents.tools.mcp.servers import is_served, served
+from agents.tools.mcp.tool_definitions import model_name
+from agents.tools.mcp.tool_lists import listings
 
 __all__ = ["connect_for_ever", "is_served", "listings", "model_name", "offered", "served"]

@@ -9,10 +9,10 @@ import msgspec
 from django.conf import settings
 from msgspec import Struct
 
-from agents.programs import is_allowed
-from config.database import connection
-from prompts import secrets
-from prompts.secrets import Purpose, Sealed
+from config import sql
+from config.process.subprocesses import is_allowed
+from prompts.endpoints import secrets
+from prompts.endpoints.secrets import Purpose, SealedSecret
 
 Kind = Literal["headers", "env"]
 _decode: Final = msgspec.json.Decoder(dict[str, str]).decode
@@ -35,8 +35,8 @@ class Server(Struct, frozen=True, kw_only=True):
     allowed_tools: frozenset[str]
     requires_approval: bool
     timeout_s: int
-    sealed_headers: Sealed | None = None
-    sealed_env: Sealed | None = None
+    sealed_headers: SealedSecret | None = None
+    sealed_env: SealedSecret | None = None
 
     def __repr__(self) -> str:
         return f"Server({self.label!r})"
@@ -59,7 +59,7 @@ def seal_pairs(pairs: Mapping[str, str]) -> str:
     return secrets.seal(msgspec.json.encode(dict(pairs)).decode())
 
 
-def open_pairs(sealed: Sealed | None, server_id: int, kind: Kind) -> dict[str, str]:
+def open_pairs(sealed: SealedSecret | None, server_id: int, kind: Kind) -> dict[str, str]:
     """Names and values again; {} of nothing. Raises `SecretUnreadable`."""
     text = secrets.open_secret(sealed, Purpose.MCP_SERVER.of(server_id, kind))
     return _decode(text) if text else {}
@@ -83,12 +83,12 @@ def check_stdio(command: str, args: tuple[str, ...], env: Mapping[str, str]) -> 
         )
 
 
-_ACTIVE: Final = """
+_ACTIVE: Final = f"""
 SELECT server.id, label, transport, url, command, args, all_tools, allowed_tools,
        requires_approval, timeout_s, headers.name, headers.sealed, env.name, env.sealed
 FROM agents_mcpserver AS server
-LEFT JOIN prompts_secret AS headers ON headers.id = headers_id
-LEFT JOIN prompts_secret AS env ON env.id = env_id
+{secrets.join_sql("headers", "headers_id")}
+{secrets.join_sql("env", "env_id")}
 WHERE is_active ORDER BY label
 """
 
@@ -106,17 +106,15 @@ async def is_served(name: str) -> bool:
 
 async def served(labels: Collection[str]) -> set[str]:
     """Those of the labels that belong to servers that are switched on."""
-    async with connection() as held:
-        rows = await (await held.execute(_SERVED, (list(labels),))).fetchall()
+    rows = await sql.every(_SERVED, (list(labels),))
     return {label for (label,) in rows}
 
 
-async def active_servers() -> tuple[Server, ...]:
-    """The servers that staff switched on."""
-    async with connection() as held:
-        rows = await (await held.execute(_ACTIVE)).fetchall()
-    return tuple(
-        Server(
+async def active_servers() -> dict[int, Server]:
+    """The servers that staff switched on, by id."""
+    rows = await sql.every(_ACTIVE)
+    return {
+        row[0]: Server(
             id=row[0],
             label=row[1],
             transport=row[2],
@@ -127,8 +125,8 @@ async def active_servers() -> tuple[Server, ...]:
             allowed_tools=frozenset(row[7]),
             requires_approval=row[8],
             timeout_s=row[9],
-            sealed_headers=Sealed(row[10], row[11]) if row[10] else None,
-            sealed_env=Sealed(row[12], row[13]) if row[12] else None,
+            sealed_headers=SealedSecret(row[10], row[11]) if row[10] else None,
+            sealed_env=SealedSecret(row[12], row[13]) if row[12] else None,
         )
         for row in rows
-    )
+    }

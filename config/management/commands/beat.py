@@ -1,4 +1,4 @@
-"""`manage.py beat`: the clock of the periodic chores; exactly one of these should run."""
+"""`manage.py beat`: schedule the periodic tasks; run exactly one."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from config.wakeups import Beat, require_broker
+from config.process.celery_threads import Beat, require_broker
 
 
 class Command(BaseCommand):
-    help = "Send the periodic chores to the workers (run one)."
+    help = "Schedule the periodic tasks of the workers (run exactly one)."
     requires_system_checks = ()
 
     def handle(self, *_: Any, **__: Any) -> None:

@@ -1,4 +1,4 @@
-"""`manage.py roles`: give the four roles their rights again, or list them."""
+"""`manage.py roles`: reset the permissions of the four roles, and give a role to a user."""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from config.auth.models import User
-from config.auth.roles import ROLES, keep_roles
+from config.auth.roles import ROLES, sync_roles
 
 
 class Command(BaseCommand):
-    help = "Make the groups owner, staff, analyst and support have their rights; give a role to a user."
+    help = "Reset the permissions of owner, staff, analyst and support; give a role to a user."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "--give", nargs=2, metavar=("ROLE", "USERNAME"), help="and let them into admin"
+            "--give",
+            nargs=2,
+            metavar=("ROLE", "USERNAME"),
+            help="and allow the user to sign in to admin",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        changed = keep_roles()
+        changed = sync_roles()
         self.stdout.write(
-            f"Rights written anew: {', '.join(changed)}." if changed else "All as it should be."
+            f"Permissions written anew: {', '.join(changed)}." if changed else "All as it should be."
         )
         if options["give"]:
             self._give(*options["give"])

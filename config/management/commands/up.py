@@ -1,6 +1,6 @@
-"""`manage.py up`: the embedded shape, everything in one process (DESIGN §8).
+"""`manage.py up`: embedded Parley, everything in one process (DESIGN §8).
 
-The first half, before the settings are read, is `config/start.py`.
+The first part, before the settings are imported, is `config/process/bootstrap.py`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError
 
-from config import errors, memory, serve, start
+from config import errors
 from config.auth import bearer
 from config.auth.models import User
-from config.start import Claim
-from config.supervising import supervised
-from config.wakeups import Beat, Consumer
+from config.process import bootstrap, memory, server, watchdog
+from config.process.bootstrap import Claim
+from config.process.celery_threads import Beat, Consumer
+from config.process.supervision import supervise
 
 _ADMIN: Final = "admin"
 _CLIENT: Final = "demo"
@@ -52,9 +53,9 @@ _QUESTION: Final = "Which exercises train the glutes at home?"
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a person needs to try Parley; the password is "" once somebody has changed it.
+    """The credentials for a first try; the password is "" after somebody has changed it.
 
-    Only what is new is printed, because output often ends up in a journal.
+    Only new credentials are printed, because output often ends up in a journal.
     """
 
     admin_password: str
@@ -68,18 +69,18 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def handle(self, *_: Any, **__: Any) -> None:
-        claim = start.claim
+        claim = bootstrap.claim
         if claim is None:
             raise CommandError("`up` takes no options here: set PORT= and HOST= in the environment.")
-        with start.step("Database is up to date"):
+        with bootstrap.report_step("Database is up to date"):
             _migrate()
-        with start.step("Prompts, exercises and accounts are there"):
+        with bootstrap.report_step("Prompts, exercises and accounts are there"):
             _seed()
-            notes = start.read_notes(claim.notes)
+            notes = bootstrap.read_notes(claim.notes)
             credentials = _credentials(notes)
-        with supervised(claim.database):
-            serve.run(lambda stop: _serve(stop, claim, credentials))
-        start.write_notes(claim.notes, start.read_notes(claim.notes) | {"pid": None})
+        with supervise(claim.database):
+            server.run(lambda stop: _serve(stop, claim, credentials))
+        bootstrap.write_notes(claim.notes, bootstrap.read_notes(claim.notes) | {"pid": None})
         if claim.database is not None:
             claim.database.stop()
         print("Parley has stopped.", flush=True)
@@ -88,15 +89,15 @@ class Command(BaseCommand):
 def _migrate() -> None:
     try:
         call_command("migrate", verbosity=0, interactive=False)
-    except OperationalError:  # its words may hold the address, and with it a password
-        raise start.CannotStart(
+    except OperationalError:  # its text may contain the address with a password
+        raise bootstrap.CannotStart(
             "The database of DATABASE_URL does not answer, or refuses its user or password. Look there, "
             "or leave DATABASE_URL unset: then Parley brings its own."
         ) from None
 
 
 def _seed() -> None:
-    from agents.tools.exercise_seed import seed_exercises
+    from agents.tools.exercises.seed import seed_exercises
     from prompts.seeds import seed
 
     seed()
@@ -114,12 +115,12 @@ def _credentials(notes: dict[str, Any]) -> Credentials:
 
 
 def _admin_password(notes: dict[str, Any]) -> str:
-    """The password of `admin`: the one written down, or a new one; one set by a person is left alone."""
+    """Return the password of `admin` from the notes, or a new one; "" if a person has changed it."""
     known: str | None = notes.get("admin", {}).get("password")
-    user, made = User.objects.get_or_create(
+    user, created = User.objects.get_or_create(
         username=_ADMIN, defaults={"is_staff": True, "is_superuser": True}
     )
-    if not made and known is not None:
+    if not created and known is not None:
         return known if known and user.check_password(known) else ""
     password = known or secrets.token_urlsafe(12)
     user.set_password(password)
@@ -128,7 +129,7 @@ def _admin_password(notes: dict[str, Any]) -> str:
 
 
 def _client_token(notes: dict[str, Any]) -> str:
-    """The demo user's token: the one written down while it is valid, else a new one."""
+    """Return the demo user's token from the notes if it is valid, or else a new one."""
     user = User.objects.filter(username=_CLIENT).first() or User.objects.create_user(_CLIENT)
     known = notes.get("client_token", "")
     try:
@@ -141,19 +142,19 @@ def _client_token(notes: dict[str, Any]) -> str:
 
 
 async def _serve(stop: asyncio.Event, claim: Claim, credentials: Credentials) -> None:
-    from agents.worker import serve_worker
+    from agents.worker.loop import serve_worker
     from config.asgi import application
 
     consumer, beat = Consumer(), Beat(settings.VAR_DIR)
-    async with serve.lifespan(application), asyncio.TaskGroup() as tasks:
+    async with server.lifespan(application), asyncio.TaskGroup() as tasks:
         worker = tasks.create_task(serve_worker(stop))
         tasks.create_task(_announce(stop, claim, credentials))
         consumer.start()
         beat.start()
-        await serve.serve(
+        await server.serve(
             application,
             listener=claim.listener,
-            server=serve.chosen_server(),
+            server=server.get_server_name(),
             stop=stop,
             linger=lambda: asyncio.wait({worker}),
         )
@@ -161,16 +162,17 @@ async def _serve(stop: asyncio.Event, claim: Claim, credentials: Credentials) ->
 
 
 async def _announce(stop: asyncio.Event, claim: Claim, credentials: Credentials) -> None:
-    """Once it really answers, write down and print how to use it."""
+    """Write and print the notes when the server responds."""
     deadline = time.monotonic() + _HEALTHY_S
     while not await asyncio.to_thread(_healthy, claim):
         if stop.is_set():
             return
         if time.monotonic() > deadline:
-            print(f"Parley has started but GET {claim.address}/health does not say so: see the log.")
+            print(f"Parley has started but GET {claim.address}/health does not respond: see the log.")
             return
         await asyncio.sleep(0.05)
-    memory.settle()
+    with watchdog.exclude_block():
+        memory.freeze_heap()
     notes = {
         "url": claim.address,
         "admin": {"username": _ADMIN, "password": credentials.admin_password},
@@ -178,7 +180,7 @@ async def _announce(stop: asyncio.Event, claim: Claim, credentials: Credentials)
         "pid": os.getpid(),
         "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    start.write_notes(claim.notes, notes)
+    bootstrap.write_notes(claim.notes, notes)
     print(_words(claim, credentials), flush=True)
 
 

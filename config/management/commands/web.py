@@ -1,4 +1,4 @@
-"""`manage.py web`: answer HTTP and WebSockets; any number of these may run."""
+"""`manage.py web`: serve HTTP and WebSockets; any number may run."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import structlog
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from config import memory, serve, start
-from config.wakeups import require_broker
+from config.process import bootstrap, memory
+from config.process.celery_threads import require_broker
+from config.process.server import SERVERS, ServerName, get_server_name, lifespan, run, serve
 
 log = structlog.get_logger(__name__)
 
@@ -25,24 +26,24 @@ class Command(BaseCommand):
         parser.add_argument("--port", type=int, default=settings.PORT)
         parser.add_argument(
             "--server",
-            choices=serve.SERVERS,
-            default=serve.chosen_server(),
+            choices=SERVERS,
+            default=get_server_name(),
             help="the ASGI server (default: ASGI_SERVER, else %(default)s)",
         )
 
-    def handle(self, *_: Any, host: str, port: int, server: serve.ServerName, **__: Any) -> None:
+    def handle(self, *_: Any, host: str, port: int, server: ServerName, **__: Any) -> None:
         require_broker("web")
         try:
-            listener = start.bind(host, port)
-        except start.CannotStart as refusal:
+            listener = bootstrap.bind(host, port)
+        except bootstrap.CannotStart as refusal:
             raise CommandError(str(refusal)) from None
 
         async def main(stop: asyncio.Event) -> None:
             from config.asgi import application
 
-            async with serve.lifespan(application):
-                memory.settle()
+            async with lifespan(application):
+                memory.freeze_heap()
                 log.info("web ready", host=host, port=port, server=server)
-                await serve.serve(application, listener=listener, server=server, stop=stop)
+                await serve(application, listener=listener, server=server, stop=stop)
 
-        serve.run(main)
+        run(main)

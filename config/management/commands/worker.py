@@ -1,4 +1,4 @@
-"""`manage.py worker`: execute runs; any number of these may run."""
+"""`manage.py worker`: execute runs; any number may run."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from config import database, memory, serve
-from config.wakeups import Consumer, require_broker
+from config import database
+from config.process import memory, server
+from config.process.celery_threads import Consumer, require_broker
 
 
 class Command(BaseCommand):
@@ -26,15 +27,15 @@ class Command(BaseCommand):
             if capacity < 1:
                 raise CommandError("--capacity must be 1 or more.")
             settings.WORKER_CAPACITY = capacity
-        serve.run(_work)
+        server.run(_work)
 
 
 async def _work(stop: asyncio.Event) -> None:
-    from agents.worker import serve_worker
+    from agents.worker.loop import serve_worker
 
-    database.serve_on(asyncio.get_running_loop())
+    database.set_serving_loop(asyncio.get_running_loop())
     consumer = Consumer()
-    memory.settle()
+    memory.freeze_heap()
     consumer.start()
     try:
         await serve_worker(stop)

@@ -10,8 +10,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import ProgrammingError, connection, transaction
 from psycopg import sql
 
-from conversations import analysts
 from conversations.metrics.views_sql import CONTENTS, views
+from conversations.upkeep import analyst_roles
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
@@ -36,7 +36,7 @@ class Command(BaseCommand):
                 else:
                     self._make(name, options["password"], contents=options["contents"])
         except ProgrammingError as error:
-            if not analysts.denied(error):
+            if not analyst_roles.denied(error):
                 raise
             raise CommandError(
                 "DATABASE_URL's role may not make roles. Let a superuser of the database run "
@@ -50,12 +50,12 @@ class Command(BaseCommand):
             verb = "ALTER" if cursor.fetchone() == (True,) else "CREATE"
             role, database = sql.Identifier(name), sql.Identifier(connection.settings_dict["NAME"])
             limits = "NOSUPERUSER NOCREATEDB NOCREATEROLE LOGIN"
-            limits += f" CONNECTION LIMIT {analysts.CONNECTIONS}"
+            limits += f" CONNECTION LIMIT {analyst_roles.CONNECTIONS}"
             for statement in (
                 sql.SQL(f"{verb} ROLE {{}} {limits} PASSWORD {{}}").format(role, sql.Literal(password)),
                 sql.SQL("ALTER ROLE {} SET default_transaction_read_only = on").format(role),
                 sql.SQL("ALTER ROLE {} SET statement_timeout = {}").format(
-                    role, sql.Literal(f"{analysts.LONGEST_S}s")
+                    role, sql.Literal(f"{analyst_roles.LONGEST_S}s")
                 ),
                 sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(database, role),
                 sql.SQL("GRANT USAGE ON SCHEMA public TO {}").format(role),
@@ -67,25 +67,25 @@ class Command(BaseCommand):
                 ),
             ):
                 cursor.execute(statement)
-        analysts.narrow_public()
-        analysts.let_end(name)
+        analyst_roles.narrow_public()
+        analyst_roles.let_end(name)
         shown = "as given" if given else f"{password}  (shown once)"
         self.stdout.write(f"Role {name}, password {shown}.")
         self.stdout.write("It reads the views analytics_*; see docs/analytics/README.md.")
         self._report(name)
 
     def _report(self, name: str) -> None:
-        """Show which limits hold, and for the others the right that is left."""
-        self.stdout.write(f"  connections at once: {analysts.CONNECTIONS}")
-        ended = f"ended after {analysts.LONGEST_S} seconds"
-        unended = "NOT ENDED, for want of the right: let a superuser run this command"
-        self.stdout.write(f"  long statements: {ended if analysts.may_end(name) else unended}")
-        rights = analysts.rights_of(name)
-        for kind in analysts.KINDS:
-            left = [right for what, right in rights if what == kind]
+        """Show which limits hold, and for the others the privilege that is left."""
+        self.stdout.write(f"  connections at once: {analyst_roles.CONNECTIONS}")
+        ended = f"ended after {analyst_roles.LONGEST_S} seconds"
+        unended = "NOT ENDED, for want of the privilege: let a superuser run this command"
+        self.stdout.write(f"  long statements: {ended if analyst_roles.may_end(name) else unended}")
+        privileges = analyst_roles.privileges_of(name)
+        for kind in analyst_roles.KINDS:
+            left = [privilege for what, privilege in privileges if what == kind]
             more = f" and {len(left) - 1} more" if left[1:] else ""
             self.stdout.write(f"  {kind}: " + (f"ALLOWED ({left[0]}{more})" if left else "refused"))
-        if rights:
+        if privileges:
             self.stdout.write(
                 "What is allowed, PUBLIC holds: only its owner or a superuser may revoke it."
             )

@@ -1,7 +1,7 @@
-"""`manage.py erase_user USER`: erase all that a user has said and done, then the account.
+"""`manage.py erase_user USER`: erase all of a user's content, then the account.
 
-Staff's re-runs of the user's conversations go too. Then everything is searched again, and what was found
-and removed of each kind is printed.
+Staff's re-runs of the user's conversations go too. Then every table is searched again, and the numbers
+found and removed of each kind are printed.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from uuid import UUID
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from conversations import holdings
-from conversations.holdings import Kind
-from conversations.retention import Erased, erase_user
+from conversations.upkeep import holdings
+from conversations.upkeep.holdings import Kind
+from conversations.upkeep.retention import Erased, erase_user
 
 _SAY_EVERY_S = 1.0
 _NOT_SEARCHED: Final = (
@@ -72,7 +72,7 @@ def _user_id(name: str) -> UUID:
 
 
 def _table(found: dict[Kind, int], left: dict[Kind, int]) -> str:
-    """A line a kind; what is kept by design is marked."""
+    """Return one line per kind; data kept by design is marked."""
     width = max(len(kind.name) for kind in found) + len(_KEPT)
     lines = [f"{'kind':<{width}} {'found':>9} {'removed':>9} {'left':>9}"]
     for kind, count in found.items():

@@ -1,7 +1,7 @@
 """`manage.py rollup`: add up hours and days again, with progress.
 
-The serving processes do it by themselves for whatever has changed; this is for a restored database, or
-after a change of what is measured. Adding up twice gives the same rows.
+The serving processes do it by themselves for every change; this is for a restored database, or
+after a change of the measures. Adding up twice gives the same rows.
 """
 
 from __future__ import annotations

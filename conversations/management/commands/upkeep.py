@@ -11,7 +11,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from config import database
-from conversations.upkeep import Upkept, upkeep
+from conversations.upkeep.rounds import Upkept, upkeep
 
 
 class Command(BaseCommand):

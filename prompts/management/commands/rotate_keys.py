@@ -1,7 +1,6 @@
 """`manage.py rotate_keys`: seal every stored key again with the newest of SEALING_KEYS.
 
-Run it after putting a new key in front; run it as often as you like. It prints names and counts,
-never a key.
+Run it after adding a new key in front; repeating it is safe. It prints names and counts, never a key.
 """
 
 from __future__ import annotations
@@ -11,16 +10,16 @@ from typing import Any, Final
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
-from config.audit import openings
+from config.audit import key_openings
 from config.database import run_sync
-from prompts import secrets
+from prompts.endpoints import secrets
 from prompts.models import Secret
 
 _BATCH: Final = 200
 
 
 class Command(BaseCommand):
-    """Re-seal in batches; each is one transaction, so an interrupted run is simply run again."""
+    """Seal keys again in batches of one transaction each; an interrupted run can be repeated."""
 
     help = "Seal every stored key again with the newest of SEALING_KEYS."
 
@@ -30,10 +29,10 @@ class Command(BaseCommand):
         while batch := _batch_after(last):
             sealed += _reseal(batch, unreadable)
             seen, last = seen + len(batch), batch[-1]
-            self.stdout.write(f"{seen} of {total} keys looked at, {sealed} sealed again")
-        run_sync(openings.write())
+            self.stdout.write(f"{seen} of {total} keys checked, {sealed} sealed again")
+        run_sync(key_openings.write())
         self.stdout.write(
-            f"Done: {sealed} sealed again, {seen - sealed - len(unreadable)} already newest."
+            f"Done: {sealed} sealed again, {seen - sealed - len(unreadable)} already up to date."
         )
         if unreadable:
             raise CommandError(
@@ -48,11 +47,11 @@ def _batch_after(last: int) -> list[int]:
 
 @transaction.atomic
 def _reseal(batch: list[int], unreadable: list[str]) -> int:
-    """Seal these again under their row locks (staff may be changing one); return how many changed."""
+    """Seal these again under row locks (staff may change one); return the number of changes."""
     changed = []
     for secret in Secret.objects.select_for_update().filter(pk__in=batch).order_by("pk"):
         try:
-            if secrets.seal_again(secret):
+            if secrets.reseal(secret):
                 changed.append(secret)
         except secrets.SecretUnreadable:
             unreadable.append(secret.name)

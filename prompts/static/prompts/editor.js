@@ -37,7 +37,7 @@ document.addEventListener("DOMContentLoaded", () => {
       ? ""
       : "Runs use prompts of the kinds agent_system and agent_tools; this one is shown alone.";
     part("unknown").textContent = said.unknown.length
-      ? `Not filled, they stay as they are written: ${said.unknown.join(", ")}.`
+      ? `Unknown names, which stay unchanged: ${said.unknown.join(", ")}.`
       : "";
     part("problem").textContent = said.problem;
     part("message").textContent = said.message;

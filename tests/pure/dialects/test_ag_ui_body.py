@@ -8,6 +8,7 @@ import pytest
 from ag_ui.core import RunAgentInput
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from agents import requests
 from agents.dialects import ag_ui
@@ -120,6 +121,26 @@ def test_snake_case_and_nulls_are_taken() -> None:
             {"type": "binary", "mimeType": "image/png", "url": "https://x/y"},
             Upload("image/png", "https://x/y"),
         ),
+        (
+            {"type": "document", "source": {"type": "data", "value": "YQ==", "mimeType": "text/csv"}},
+            Upload("text/csv", data="YQ==", takes="any"),
+        ),
+        (
+            {
+                "type": "document",
+                "source": {"type": "url", "value": "https://x/y"},
+                "metadata": {"filename": "../a.md"},
+            },
+            Upload("", "https://x/y", name="a.md", takes="any"),
+        ),
+        (
+            {"type": "binary", "mimeType": "text/plain", "data": "YQ==", "filename": "a.txt"},
+            Upload("text/plain", data="YQ==", name="a.txt", takes="any"),
+        ),
+        (
+            {"type": "binary", "mimeType": "text/plain", "id": "file-1"},
+            Upload("text/plain", file_id="file-1", takes="any"),
+        ),
         ({"type": "binary", "mimeType": "image/png", "data": "QUJD"}, Upload("image/png", data="QUJD")),
         (image(type="url", value="https://x/y"), Upload("", "https://x/y")),
         (
@@ -134,28 +155,74 @@ def test_snake_case_and_nulls_are_taken() -> None:
         (image(type="url", value="data:image/png;base64,QUJD"), Upload("image/png", data="QUJD")),
     ],
 )
-def test_images_of_both_generations_are_files(part: dict[str, Any], upload: Upload) -> None:
+def test_images_and_texts_of_both_generations_are_files(part: dict[str, Any], upload: Upload) -> None:
+    placed = replace(upload, place="messages[0].content[1]")
     said = parsed(USER | {"content": [{"type": "text", "text": "look"}, part]}).messages[0]
-    assert (said.content, said.uploads) == ("look", (upload,))
+    assert (said.content, said.uploads, said.layout) == ("look", (placed,), ())
+    tool = {
+        "id": "t",
+        "role": "tool",
+        "toolCallId": "c",
+        "content": [part, {"type": "text", "text": "x"}],
+    }
+    answer = parsed(USER, tool).messages[1]
+    placed = replace(upload, place="messages[1].content[0]")
+    assert (answer.content, answer.uploads, answer.layout) == ("x", (placed,), (None, 1))
 
 
-@pytest.mark.parametrize(
+FILES: Any = pytest.mark.parametrize(
     ("part", "what"),
     [
         (
             {"type": "audio", "source": {"type": "data", "value": "QUJD", "mimeType": "audio/mp3"}},
             "audio",
         ),
-        ({"type": "document", "source": {"type": "url", "value": "https://x/y.pdf"}}, "document"),
-        ({"type": "binary", "mimeType": "application/pdf", "data": "QUJD"}, "binary"),
-        (image(type="file", value="file-1"), "image"),
-        ({"type": "hologram", "beam": 1}, "unknown"),
+        (
+            {
+                "type": "video",
+                "source": {"type": "url", "value": "https://x/y", "mimeType": "video/mp4"},
+            },
+            "a video",
+        ),
+        (
+            {
+                "type": "document",
+                "source": {"type": "url", "value": "https://x/y", "mimeType": "application/pdf"},
+            },
+            "a document of the type application/pdf",
+        ),
+        ({"type": "binary", "mimeType": "application/pdf", "data": "QUJD"}, "a file of the type"),
+        (image(type="file", value="file-1"), "an image"),
     ],
 )
-def test_what_cannot_be_used_is_left_out_and_the_client_is_told(part: Any, what: str) -> None:
-    asked = parsed(USER | {"content": [{"type": "text", "text": "look"}, part]})
+
+
+@FILES
+def test_a_file_that_no_model_is_shown_is_refused_by_its_place(part: Any, what: str) -> None:
+    with pytest.raises(InvalidRequest, match=what) as caught:
+        parsed(USER, USER | {"id": "u2", "content": [{"type": "text", "text": "look"}, part]})
+    assert caught.value.error_code == "unsupported_file"
+    assert caught.value.facts["param"] == "messages[1].content[1]"
+
+
+@FILES
+def test_what_was_refused_once_is_left_out_later_and_the_client_is_told(part: Any, what: str) -> None:
+    asked = parsed(USER | {"content": [{"type": "text", "text": "look"}, part]}, USER | {"id": "u2"})
+    assert asked.messages[0] == InputMessage("user", "look", "u1")
+    assert asked.wire["leftOut"] == [f"a part of type {part['type']}"]
+
+
+def test_a_part_that_we_do_not_know_is_left_out_and_the_client_is_told() -> None:
+    asked = parsed(USER | {"content": [{"type": "text", "text": "look"}, {"type": "hologram"}]})
     assert asked.messages == (InputMessage("user", "look", "u1"),)
-    assert asked.wire["leftOut"] == [f"a part of type {what}"]
+    assert asked.wire["leftOut"] == ["a part of type unknown"]
+
+
+def test_what_the_assistant_shows_is_told_to_be_left_out() -> None:
+    shown = [{"type": "text", "text": "see"}, image(type="data", value="QUJD", mimeType="image/png")]
+    asked = parsed({"id": "a1", "role": "assistant", "content": shown}, USER)
+    assert asked.messages[0] == InputMessage("assistant", "see", "a1")
+    assert asked.wire["leftOut"] == ["a part of type image"]
 
 
 def test_unknown_roles_are_left_out_and_tools_of_any_name_are_kept() -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.dialects import agent_api
-from agents.dialects.agentapi import models
+from agents.dialects.agentapi import entities
 from tests import strategies
 from tests.agent_api import oracle
 from tests.agent_api.golden import golden
@@ -38,7 +38,7 @@ STEPS = st.one_of(
     st.tuples(
         st.just("message"),
         st.sampled_from(["assistant", "tool"]),
-        st.sampled_from(models.MessageType.all_values()),
+        st.sampled_from(entities.MessageType.all_values()),
     ),
     st.tuples(st.just("content"), PLACES, TYPES),
     st.tuples(st.just("complete_content"), PLACES, PLACES),
@@ -239,7 +239,7 @@ def test_every_golden_line_is_ours_too() -> None:
     lines = (GOLDEN / "agentscope_cases.jsonl").read_text().splitlines()
     checked = 0
     for case in map(json.loads, lines):
-        kind = getattr(models, case.get("cls", ""), None)
+        kind = getattr(entities, case.get("cls", ""), None)
         if kind is not None:
             line = json.dumps(case["json"], ensure_ascii=False, separators=(",", ":"))
             assert kind.model_validate_json(line).model_dump_json() == line, case["case"]

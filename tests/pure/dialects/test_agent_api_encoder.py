@@ -15,7 +15,7 @@ from agents.dialects import agent_api
 from agents.dialects.base import Frame
 from conversations import events
 from conversations.events import Fact, MessageBody, RunEvent
-from conversations.transcript import fold
+from conversations.log.transcript import fold
 from tests import strategies
 from tests.agent_api import oracle
 from tests.agent_api.golden import golden
@@ -212,6 +212,21 @@ SPOKEN: list[Fact] = [
 
 def kinds(run: Sequence[RunEvent]) -> list[str]:
     return [f"{line['object']} {line.get('type', '')} {line['status']}" for line in lines(run)]
+
+
+def test_thoughts_are_a_message_of_their_own() -> None:
+    """Seed 004 §1: `reasoning`; it ends before the words that came of it begin."""
+    run = told([*SPOKEN[:2], events.RunCompleted("stop")])
+    thought, answer = lines(run)[-1]["output"]
+    assert (thought["type"], thought["role"], thought["content"][0]["text"]) == (
+        "reasoning",
+        "assistant",
+        "hm",
+    )
+    assert (answer["type"], answer["content"][0]["text"]) == ("message", "one ")
+    assert kinds(run).index("message reasoning completed") < kinds(run).index(
+        "message message in_progress"
+    )
 
 
 def test_the_closing_of_a_failed_run_closes_as_failed() -> None:

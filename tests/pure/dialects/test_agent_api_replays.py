@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
+from agents.api.streaming import FROM_THE_START
 from agents.dialects.base import Frame
-from agents.dialects.recognise import DIALECTS
-from agents.streaming import FROM_THE_START
+from agents.dialects.recognition import DIALECTS
 from conversations import events
 from conversations.events import RunEvent
 from tests.agent_api.runs import HEAD, RUNS, frames, resumed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -114,6 +115,74 @@ def test_a_message_of_several_calls_or_outputs_is_all_of_them() -> None:
         ("c2", "of c2"),
     ]
     assert (one.client_id, two.client_id) == ("out", "out-2")
+
+
+PIXEL = {"type": "image", "image_url": "data:image/png;base64,QUJD"}
+BLOCKS = [
+    {"type": "text", "text": "see"},
+    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD"}},
+    {"type": "audio", "source": {"type": "base64", "media_type": "audio/wav", "data": "QUJD"}},
+]
+
+
+def with_output(value: Any, *contents: dict[str, Any], role: str = "tool") -> dict[str, Any]:
+    kind = "message" if role == "tool" else "function_call_output"
+    part = {"type": "data", "data": {"call_id": "c1", "output": value}}
+    return {"role": "tool", "type": kind, "content": [part, *contents]}
+
+
+@pytest.mark.parametrize("role", ["tool", "output"])
+@pytest.mark.parametrize(
+    "value",
+    [BLOCKS, json.dumps(BLOCKS), {"content": BLOCKS}, json.dumps({"content": BLOCKS})],
+    ids=["blocks", "as text", "result", "result as text"],
+)
+def test_a_tool_s_images_are_apart_from_its_words_and_no_base64_is_told(role: str, value: Any) -> None:
+    answer = parsed(USER, call("c1"), with_output(value, role=role)).messages[-1]
+    assert (answer.role, answer.tool_call_id) == ("tool", "c1")
+    assert [(one.mime_type, one.data) for one in answer.uploads] == [("image/png", "QUJD")]
+    assert answer.content.startswith("see\n")
+    assert json.loads(answer.content[4:])["left_out"][0]["type"] == "audio"
+    assert "QUJD" not in answer.content
+
+
+@pytest.mark.parametrize("role", ["tool", "output"])
+def test_the_images_beside_a_tool_s_output_are_its_own(role: str) -> None:
+    answer = parsed(USER, call("c1"), with_output("21 °C", PIXEL, role=role)).messages[-1]
+    (upload,) = answer.uploads
+    assert (answer.content, upload.data) == ("21 °C", "QUJD")
+    assert upload.place == "input[2].content[1].image_url"
+
+
+@pytest.mark.parametrize(
+    "value", ["plain", "[no json", '["a"]', '[{"a": 1}]', "[" * 5_000, "[1" + ",1" * 60_000 + "]"]
+)
+def test_a_text_that_is_no_list_of_blocks_is_told_as_it_is(value: str) -> None:
+    assert parsed(USER, call("c1"), with_output(value)).messages[-1].content == value
+
+
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [
+        ({"type": "audio", "data": "UklGRg==", "format": "wav"}, "input[0].content[0]"),
+        ({"type": "video", "video_url": "https://x/y.mp4"}, "input[0].content[0]"),
+        ({"type": "file", "file_data": "data:video/mp4;base64,QUJD"}, "input[0].content[0].file_data"),
+        ({"type": "file", "filename": "a.pdf"}, "input[0].content[0].file_data"),
+        ({"type": "image", "image_url": "file:///etc/passwd"}, "input[0].content[0].image_url"),
+    ],
+)
+def test_what_no_model_is_shown_is_refused_by_its_place(content: dict[str, Any], place: str) -> None:
+    for role in ("user", "system"):
+        with pytest.raises(InvalidRequest) as caught:
+            parsed({"role": role, "content": [content]})
+        expected = place if role == "user" else "input[0].content[0]"
+        assert caught.value.facts["param"] == expected
+
+
+def test_what_the_assistant_has_shown_is_not_told_again() -> None:
+    shown = {"role": "assistant", "content": [{"type": "text", "text": "see"}, PIXEL]}
+    said = parsed(USER, shown, USER).messages[1]
+    assert (said.content, said.uploads) == ("see", ())
 
 
 def test_a_schema_reaches_the_model_as_it_was_given() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents import requests
-from agents.dialects.recognise import DIALECTS
+from agents.dialects.recognition import DIALECTS
 from config.errors import InvalidRequest
 from tests.effort import examples
 from tests.strategies import OBJECTS
@@ -49,7 +49,7 @@ BODIES: dict[str, dict[str, Any]] = {
                         "source": {"type": "url", "value": IMAGE, "mimeType": "image/png"},
                     },
                     {"type": "binary", "mimeType": "image/png", "data": "iVBORw0KGgo="},
-                    {"type": "document", "source": {"type": "file", "value": "f"}},
+                    {"type": "document", "source": {"type": "data", "value": "YQ=="}},
                 ],
             },
         ],
@@ -78,7 +78,13 @@ BODIES: dict[str, dict[str, Any]] = {
                 "role": "user",
                 "content": [{"type": "data", "data": {"approval_request_id": "i", "approve": True}}],
             },
-            {"role": "user", "content": [{"type": "file", "filename": "a"}, {"type": "refusal"}]},
+            {
+                "role": "user",
+                "content": [
+                    {"type": "file", "filename": "a", "file_data": "YQ=="},
+                    {"type": "refusal"},
+                ],
+            },
         ],
         "model": "demo",
         "stream": True,
@@ -96,6 +102,7 @@ BODIES: dict[str, dict[str, Any]] = {
         "input": [
             {"role": "user", "content": "a"},
             {"role": "user", "content": [{"type": "input_image", "image_url": IMAGE}]},
+            {"role": "user", "content": [{"type": "input_file", "file_url": "https://x/a.txt"}]},
             {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "b"}]},
             {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
             {"type": "function_call_output", "call_id": "c", "output": [{"type": "x", "text": "y"}]},
@@ -122,6 +129,7 @@ BODIES: dict[str, dict[str, Any]] = {
                 "content": [
                     {"type": "text", "text": "a"},
                     {"type": "image_url", "image_url": {"url": IMAGE, "detail": "low"}},
+                    {"type": "file", "file": {"file_data": "YQ==", "filename": "a.txt"}},
                 ],
             },
             {"role": "assistant", "content": None, "tool_calls": [CALL], "reasoning_content": "r"},

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from openai.types.chat import completion_create_params
 
-from agents.answer_form import ANY_OBJECT
 from agents.dialects import chat_completions
 from agents.dialects.completions.request import CompletionBody
+from agents.json_schemas.answer_format import ANY_OBJECT
 from agents.requests import AskedCall, Generation, InputMessage, RunRequest, Upload
 from config import errors
 from config.errors import InvalidRequest
@@ -58,6 +59,7 @@ def test_every_role_and_part() -> None:
         {"type": "image_url", "image_url": {"url": IMAGE, "detail": "low"}},
     ]
     refusal = {"role": "assistant", "content": [{"type": "refusal", "refusal": "I can't."}]}
+    place = "messages[2].content[2]"
     assert said(
         {"role": "system", "content": "Be brief."},
         {"role": "developer", "content": [{"type": "text", "text": "Be kind."}]},
@@ -71,7 +73,11 @@ def test_every_role_and_part() -> None:
         InputMessage("system", "Be brief."),
         InputMessage("developer", "Be kind."),
         InputMessage(
-            "user", "what is\nit?", name="Ada", uploads=(Upload("image/png", data="iVBORw0KGgo="),)
+            "user",
+            "what is\nit?",
+            name="Ada",
+            uploads=(Upload("image/png", data="iVBORw0KGgo=", place=f"{place}.image_url.url"),),
+            layout=(7, 3, None),
         ),
         InputMessage("assistant", "", tool_calls=(AskedCall("call_1", "get_weather", "{}"),)),
         InputMessage("tool", "21 °C", tool_call_id="call_1"),
@@ -201,14 +207,7 @@ SECRET = "what-was-sent"
         ([{"role": "user", "content": [{"type": SECRET}]}], "messages[0].content[0].type"),
         ([{"role": "user", "content": [{"type": "text"}]}], "messages[0].content[0].text"),
         ([{"role": "user", "content": [{"type": "image_url"}]}], "messages[0].content[0].image_url"),
-        (
-            [{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": SECRET}}]}],
-            "messages[0].content[0]",
-        ),
-        (
-            [{"role": "user", "content": [{"type": "file", "file": {"file_data": SECRET}}]}],
-            "messages[0].content[0]",
-        ),
+        ([{"role": "user", "content": [{"type": "file"}]}], "messages[0].content[0].file"),
         ([{"role": "system", "content": [{"type": "image_url"}]}], "messages[0].content[0].type"),
         ([USER, {"role": "assistant"}], "messages[1].content"),
         ([USER, {"role": "assistant", "audio": {"id": SECRET}}], "messages[1].audio"),
@@ -230,6 +229,47 @@ def test_a_wrong_message_is_refused_with_its_place(messages: list[Any], param: s
     assert (error["param"], error["code"]) == (param, "invalid_messages")
     assert error["message"].startswith(param)
     assert SECRET not in str(error)
+
+
+def test_audio_is_refused_by_its_place() -> None:
+    part = {"type": "input_audio", "input_audio": {"data": SECRET, "format": "wav"}}
+    error = refused(messages=[{"role": "user", "content": [part]}])
+    assert (error["param"], error["code"]) == ("messages[0].content[0]", "unsupported_file")
+    assert SECRET not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("part", "upload"),
+    [
+        ({"file_data": "YQ==", "filename": "a.txt"}, Upload("", data="YQ==", name="a.txt")),
+        (
+            {"file_data": "data:text/csv;charset=latin1;base64,YQ==", "filename": "C:\\docs\\a.csv"},
+            Upload("text/csv", data="YQ==", name="a.csv", charset="latin1"),
+        ),
+        ({"file_data": "data:text/plain,a%20b"}, Upload("text/plain", data="YSBi")),
+        ({"file_id": "file-1"}, Upload("", file_id="file-1")),
+    ],
+)
+def test_files_are_taken_inline_and_by_their_ids(part: dict[str, Any], upload: Upload) -> None:
+    (message,) = said({"role": "user", "content": [{"type": "file", "file": part}]})
+    name = "file_id" if upload.file_id else "file_data"
+    place = f"messages[0].content[0].file.{name}"
+    assert message.uploads == (replace(upload, takes="any", place=place),)
+
+
+@pytest.mark.parametrize(
+    ("part", "code"),
+    [
+        ({"filename": "a.txt"}, "file_required"),
+        ({"file_data": "YQ==", "file_id": "file-1"}, "file_required"),
+        ({"file_data": "data:application/pdf;base64,JVBERi0="}, "unsupported_file"),
+        ({"file_data": "data:audio/wav;base64,UklGRg=="}, "unsupported_file"),
+    ],
+)
+def test_a_file_that_cannot_be_taken_is_refused_by_its_place(part: Any, code: str) -> None:
+    error = refused(messages=[{"role": "user", "content": [{"type": "file", "file": part}]}])
+    assert error["code"] == code
+    assert error["param"].startswith("messages[0].content[0].file.file_")
 
 
 def test_the_same_name_of_a_call_may_come_again_in_a_later_turn() -> None:

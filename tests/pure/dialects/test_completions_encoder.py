@@ -20,7 +20,7 @@ from agents.dialects.base import RunHead
 from agents.dialects.completions.encoder import CompletionEncoder
 from conversations import events
 from conversations.events import MessageBody, RunEvent
-from conversations.transcript import fold
+from conversations.log.transcript import fold
 from tests import strategies
 from tests.agent_api.runs import HEAD, RUN, RUNS, frames, resumed, told
 from tests.effort import examples
@@ -28,8 +28,8 @@ from tests.effort import examples
 WITH_USAGE = msgspec.structs.replace(HEAD, wire={"model": "demo", "usage": True})
 SAID = f"execution-{RUN.hex}"
 ID = f"chatcmpl-{RUN.hex}"
-UNKNOWN = {"reasoning_content"}
-"""What is no field of OpenAI's, but what DeepSeek's clients read."""
+UNKNOWN = {"reasoning_content", "annotations"}
+"""What OpenAI's type of a delta has not: what DeepSeek's clients read, and what its web search sends."""
 
 
 def lines(run: Sequence[RunEvent], head: RunHead = HEAD) -> list[Any]:

@@ -14,6 +14,7 @@ from agents.requests import (
     RunRequest,
     ServerTools,
     ToolChoice,
+    Upload,
 )
 from config.errors import InvalidRequest
 
@@ -114,7 +115,16 @@ def test_a_choice_that_cannot_be_obeyed_is_refused(choice: Any, tools: list[Any]
     [
         {"type": "file_search"},
         {"type": "local_shell"},
-        {"type": "custom", "name": "x"},
+        {"type": "custom"},
+        {
+            "type": "custom",
+            "name": "x",
+            "format": {"type": "grammar", "syntax": "ebnf", "definition": ""},
+        },
+        {"type": "namespace", "tools": [CLOCK]},
+        {"type": "namespace", "name": "a", "tools": [CLOCK, {"type": "local_shell"}]},
+        {"type": "namespace", "name": "a", "tools": [{"type": "namespace", "name": "b", "tools": []}]},
+        {"type": "namespace", "name": "a", "tools": [{"type": "web_search"}]},
         {"type": "no such " * 100},
         {"type": "function"},
         {"type": "mcp"},
@@ -122,7 +132,6 @@ def test_a_choice_that_cannot_be_obeyed_is_refused(choice: Any, tools: list[Any]
         {"type": "mcp", "server_label": "a", "allowed_tools": {"read_only": True}},
         {"type": "mcp", "server_label": "a", "require_approval": "perhaps"},
         {"type": "web_search", "filters": {"allowed_domains": ["a.example"]}},
-        {"type": "web_search", "external_web_access": False},
         {"type": "web_search", "search_context_size": "high"},
         {"type": "web_search", "user_location": {"type": "approximate", "city": "Ulm"}},
     ],
@@ -258,20 +267,61 @@ def test_a_call_of_the_server_is_told_with_its_answer() -> None:
         ({"type": "web_search_call", "id": "ws_1"}, "input[0]"),
         (
             {
-                "type": "function_call_output",
-                "call_id": "c",
-                "output": [
-                    {"type": "input_text", "text": "t"},
-                    {"type": "input_image", "image_url": "x"},
-                ],
+                "role": "system",
+                "content": [{"type": "input_image", "image_url": "data:image/png;base64,"}],
             },
-            "input[0].output[1]",
+            "input[0].content[0]",
         ),
     ],
 )
 def test_an_item_that_we_cannot_carry_is_refused_by_its_place(item: Any, where: str) -> None:
     error = refused(input=[item])
     assert (error.error_code, error.facts["param"]) == ("invalid_input", where)
+
+
+def output_of(output: Any) -> InputMessage:
+    call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+    answer = {"type": "function_call_output", "call_id": "c", "output": output}
+    told = parsed(input=[{"role": "user", "content": "a"}, call, answer]).messages[-1]
+    assert (told.role, told.tool_call_id) == ("tool", "c")
+    return told
+
+
+def test_a_function_s_output_has_its_images_and_files_apart() -> None:
+    parts = [
+        {"type": "input_image", "image_url": "data:image/png;base64,QUJD"},
+        {"type": "input_text", "text": "t"},
+        {"type": "input_file", "file_data": "YQ==", "filename": "a.txt"},
+    ]
+    told = output_of(parts)
+    assert (told.content, told.layout) == ("t", (None, 1, None))
+    assert told.uploads == (
+        Upload("image/png", data="QUJD", place="input[2].output[0].image_url"),
+        Upload("", data="YQ==", name="a.txt", takes="any", place="input[2].output[2].file_data"),
+    )
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "image", "data": "QUJD", "mimeType": "image/png"},
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD"}},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}},
+        {"type": "image", "image_url": "data:image/png;base64,QUJD"},
+    ],
+)
+def test_the_blocks_of_other_kits_are_known_as_images_and_never_told_in_base64(block: Any) -> None:
+    for output in ([block, {"type": "text", "text": "t"}], {"content": [block]}):
+        told = output_of(output)
+        assert [upload.data for upload in told.uploads] == ["QUJD"]
+        assert "QUJD" not in told.content
+
+
+def test_what_of_an_output_is_no_image_is_told_to_be_left_out() -> None:
+    told = output_of([{"type": "audio", "data": "QUJD", "mimeType": "audio/wav"}, {"type": "x", "a": 1}])
+    assert told.content == (
+        '{"type":"x","a":1}\n{"left_out":[{"type":"audio","mime_type":"audio/wav","size_bytes":3}]}'
+    )
 
 
 def test_who_approves_without_a_conversation_says_only_what_is_new() -> None:

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 from agents.dialects import responses
 from conversations import events
 from conversations.events import MessageBody, RunEvent
-from conversations.transcript import fold
+from conversations.log.transcript import fold
 from tests import strategies
 from tests.agent_api.runs import HEAD, RUN, RUNS, frames, resumed, told
 from tests.effort import examples

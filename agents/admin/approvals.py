@@ -1,0 +1,173 @@
+"""Approvals in admin: what waits, and a page to approve (with other arguments) or refuse a call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, ClassVar
+from uuid import UUID
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils import timezone
+from unfold.contrib.filters.admin import DropdownFilter
+from unfold.decorators import action, display
+from unfold.widgets import UnfoldAdminTextareaWidget
+
+from agents.intake import resume
+from agents.intake.approvals import LONGEST_REASON, Decision
+from config.database import run_sync
+from config.errors import ParleyError
+from config.staff.lists import LargeList, ModelAdmin, newest, newest_filter
+from config.staff.staff_pages import ReadOnly
+from conversations.admin.filters import DayFilter
+from conversations.admin.threads import record_about
+from conversations.identifiers import lowest_uuid7
+from conversations.models import Interrupt, InterruptStatus
+
+
+class DecisionForm(forms.Form):
+    """The arguments as they would be used, and the reason for a refusal."""
+
+    arguments = forms.JSONField(widget=UnfoldAdminTextareaWidget(attrs={"rows": 8}))
+    reason = forms.CharField(
+        required=False,
+        max_length=LONGEST_REASON,
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 2}),
+        help_text="The model is told why a call was refused.",
+    )
+
+    def clean_arguments(self) -> dict[str, Any]:
+        """An object, as every tool takes."""
+        given: Any = self.cleaned_data["arguments"]
+        if not isinstance(given, dict):
+            raise forms.ValidationError("The arguments must be a JSON object.")
+        return given
+
+
+class AskedFilter(DayFilter):
+    """From one day to another: by the ids, whose leading bits are the time."""
+
+    def between(
+        self, queryset: QuerySet[Any], begin: datetime | None, end: datetime | None
+    ) -> QuerySet[Any]:
+        if begin is not None:
+            queryset = queryset.filter(pk__gte=lowest_uuid7(begin))
+        return queryset if end is None else queryset.filter(pk__lt=lowest_uuid7(end))
+
+
+class WaitingFilter(DropdownFilter):  # type: ignore[misc]
+    """By what became of it, among the newest."""
+
+    title = "status"
+    parameter_name = "status"
+
+    def lookups(self, request: Any, model_admin: Any) -> Iterable[tuple[str, str]]:
+        return InterruptStatus.choices
+
+    def queryset(self, request: Any, queryset: QuerySet[Interrupt]) -> QuerySet[Interrupt]:
+        value = self.value()
+        if value == InterruptStatus.PENDING:
+            return queryset.filter(status=value)
+        return newest(queryset, LargeList.NEWEST).filter(status=value) if value else queryset
+
+
+@admin.register(Interrupt)
+class InterruptAdmin(ReadOnly, LargeList, ModelAdmin):
+    """Tool calls that wait, or waited, for approval, the newest first."""
+
+    list_display = ("created_at", "tool_name", "status_label", "owner", "expires_at", "decided_by")
+    list_select_related: ClassVar = ["owner", "decided_by"]
+    list_filter: ClassVar = [
+        WaitingFilter,
+        newest_filter("tool_name", "tool"),
+        ("created_at", AskedFilter),
+    ]
+    list_filter_submit = True
+    found_by = ("id", "run_id", "thread_id")
+    looked_through = ("tool_name",)
+    owned_by = "owner"
+    search_help_text = "An id of approval, run or conversation, a tool, or how a user's name begins"
+    ordering = ("-id",)
+    sortable_by = ()
+    actions_detail: ClassVar = ["decide"]
+    fields = (
+        ("tool_name", "status"),
+        "arguments",
+        "edited_arguments",
+        ("created_at", "expires_at"),
+        ("decided_at", "decided_by"),
+        "decision_reason",
+        ("id", "owner"),
+        ("run_id", "told_run_id"),
+    )
+    readonly_fields = ("run_id", "told_run_id")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Interrupt]:
+        found: QuerySet[Interrupt] = super().get_queryset(request)
+        return found.select_related("owner", "decided_by")
+
+    @display(  # type: ignore[untyped-decorator]
+        description="Status",
+        ordering="status",
+        label={
+            InterruptStatus.APPROVED: "success",
+            InterruptStatus.REFUSED: "danger",
+            InterruptStatus.PENDING: "info",
+        },
+    )
+    def status_label(self, interrupt: Interrupt) -> tuple[str, str]:
+        status = InterruptStatus(interrupt.status)
+        if status == InterruptStatus.PENDING and interrupt.expires_at <= timezone.now():
+            status = InterruptStatus.EXPIRED
+        return status, str(status.label)
+
+    @action(description="Approve or refuse…", url_path="decide", permissions=["decide"])  # type: ignore[untyped-decorator]
+    def decide(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Show the call (GET), then decide (POST)."""
+        interrupt = _found(object_id)
+        if interrupt is None:
+            raise Http404
+        form = DecisionForm(request.POST or None, initial={"arguments": interrupt.arguments})
+        if request.method == "POST" and form.is_valid():
+            approve = "approve" in request.POST
+            given = form.cleaned_data
+            decision = Decision(approve, given["arguments"] if approve else None, given["reason"])
+            try:
+                run_sync(
+                    resume.decide(interrupt.pk, decision, by=UUID(str(request.user.pk)), owner_id=None)
+                )
+            except ParleyError as refusal:
+                form.add_error(None, refusal.detail)
+            else:
+                record_about("approved" if approve else "refused", interrupt)
+                messages.success(request, "Approved." if approve else "Refused.")
+                return HttpResponseRedirect(
+                    reverse("admin:conversations_interrupt_change", args=[object_id])
+                )
+        shown = {"interrupt": interrupt, "form": form, "title": "Approve or refuse a tool call"}
+        site = self.admin_site.each_context(request)
+        return TemplateResponse(request, "admin/conversations/interrupt/decide.html", site | shown)
+
+    def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
+        """Offer to decide only on what waits."""
+        interrupt = _found(object_id)
+        if interrupt is None or interrupt.status != InterruptStatus.PENDING:
+            return []
+        found: list[Any] = super().get_actions_detail(request, object_id)
+        return found
+
+    def has_decide_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
+        return request.user.is_active and request.user.has_perm("conversations.change_interrupt")
+
+
+def _found(object_id: str) -> Interrupt | None:
+    try:
+        found: Interrupt | None = Interrupt.objects.filter(pk=UUID(object_id)).first()
+    except ValueError:
+        return None
+    return found

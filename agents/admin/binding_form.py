@@ -1,0 +1,120 @@
+"""A binding as staff enter it: what cannot work is refused with the fix, before any run meets it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, Final
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from agents.admin import runner_config_form
+from agents.dialects.recognition import DIALECTS
+from agents.host.sealed_config import owner_of, reference_to, refers
+from agents.host_protocol.manifest import RunnerManifest
+from agents.host_protocol.run_context import SCOPES
+from agents.models import KnowledgeBase, RunnerBinding
+from config.errors import InvalidRequest
+from prompts.endpoints import secrets
+from prompts.models import ModelMapping, Secret
+
+_AREAS: Final = ("plugin", "workspace", "binding")
+
+
+class BindingForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A rule; `manifest` is the runner's whose settings are asked for."""
+
+    manifest: ClassVar[RunnerManifest | None] = None
+    new_keys: dict[str, str] = {}  # noqa: RUF012 - replaced, never changed
+
+    class Meta:
+        model = RunnerBinding
+        fields: ClassVar = [
+            "name", "is_active", "runner_id", "position", "model", "dialect", "prompt", "user", "tier",
+            "thread_id", "own_model", "further_models", "tools", "knowledge_bases", "storage",
+            "platform_actions", "state_enabled", "state_scopes", "calls_per_minute", "deadline_s",
+            "delivery",
+        ]  # fmt: skip
+
+    def clean_dialect(self) -> str:
+        given = str(self.cleaned_data["dialect"])
+        if given and given not in DIALECTS:
+            raise ValidationError(f"There is no protocol {given}: write one of {', '.join(DIALECTS)}.")
+        return given
+
+    def clean_storage(self) -> list[str]:
+        return self._among("storage", _AREAS)
+
+    def clean_state_scopes(self) -> list[str]:
+        return self._among("state_scopes", SCOPES)
+
+    def clean_knowledge_bases(self) -> list[str]:
+        known = KnowledgeBase.objects.values_list("name", flat=True)
+        return self._among("knowledge_bases", tuple(known), "the names of knowledge bases")
+
+    def clean_further_models(self) -> list[str]:
+        keys = ModelMapping.objects.values_list("key", flat=True)
+        known = tuple(name for key in keys for name in (key, f"global:{key}"))
+        return self._among("further_models", known, "the names of model mappings")
+
+    def clean(self) -> None:
+        super().clean()
+        if self.changes_runner:
+            self.instance.config = {name: v for name, v in self._before().items() if not refers(v)}
+            return
+        if self.manifest is None or self.cleaned_data.get("runner_id") != self.manifest.id:
+            return
+        self.new_keys = runner_config_form.keys_of(self.manifest, self.cleaned_data)
+        for name, key in self.new_keys.items():
+            try:
+                secrets.check_key(key)
+            except InvalidRequest as refused:
+                self.add_error(runner_config_form.PREFIX + name, refused.detail)
+        if not self.errors:
+            asked = {item.name for item in self.manifest.config_schema if not item.is_secret}
+            kept = {name: value for name, value in self._before().items() if name not in asked}
+            self.instance.config = kept | runner_config_form.config_of(self.manifest, self.cleaned_data)
+
+    @property
+    def changes_runner(self) -> bool:
+        """Whether another runner is chosen: the keys that were entered for one go to no other."""
+        return self.instance.pk is not None and "runner_id" in self.changed_data
+
+    def _before(self) -> dict[str, Any]:
+        """The present config, of whose references to keys only the binding's own stay."""
+        held = self.instance.config
+        if not isinstance(held, dict):
+            return {}
+        return {
+            name: value
+            for name, value in held.items()
+            if not refers(value) or value == reference_to(owner_of(self.instance.pk, name))
+        }
+
+    def _among(self, name: str, known: tuple[str, ...], are: str = "") -> list[str]:
+        given: list[str] = self.cleaned_data[name] or []
+        if wrong := [one for one in given if one not in known]:
+            raise ValidationError(f"There is no {', '.join(wrong)}: write of {are or ', '.join(known)}.")
+        return given
+
+
+def seal_keys(binding: RunnerBinding, keys: dict[str, str]) -> None:
+    """Seal the keys that were entered, in place of the present ones."""
+    for item, key in keys.items():
+        owner = owner_of(binding.pk, item)
+        secrets.store(owner, key)
+        binding.config[item] = reference_to(owner)
+    if keys:
+        binding.save(update_fields=["config"])
+
+
+def forget_keys(bindings: Iterable[RunnerBinding]) -> int:
+    """Delete the keys that were entered for these; return how many."""
+    names = [owner_of(binding.pk, "").secret_name for binding in bindings]
+    return sum(Secret.objects.filter(name__startswith=name).delete()[0] for name in names)
+
+
+def form_for(manifest: RunnerManifest | None, config: dict[str, Any]) -> type[BindingForm]:
+    """The form with a field for each of the runner's own settings."""
+    declared: dict[str, Any] = runner_config_form.fields_of(manifest, config) if manifest else {}
+    return type("BindingForm", (BindingForm,), {"manifest": manifest, **declared})

@@ -1,0 +1,161 @@
+"""Ask an endpoint whether it answers: its list of models, or if it has none the smallest request.
+
+Whatever comes back, staff read our words and names of models, never a body, a header or the key. It
+follows no redirect, waits for seconds only, and takes little.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import aclosing
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from agents.providers import http
+from agents.providers.base import ChatMessage, ModelRequest, ProviderError
+from agents.providers.clients import CLIENTS
+from prompts import egress
+from prompts.addresses import REFUSED, is_refused_url
+from prompts.endpoints import secrets
+from prompts.endpoints.routing import Candidate
+from prompts.models import Endpoint, ProviderDialect
+
+Found = tuple[bool, str, tuple[str, ...]]
+PATIENCE_S: Final = 10.0
+MOST_NAMES: Final = 50
+_LARGEST: Final = 1024 * 1024
+_NO_LIST: Final = (404, 405, 501)
+
+
+def look_at(endpoint: Endpoint) -> Found:
+    """Whether the endpoint works, in words for staff, and the models that it names."""
+    if endpoint.dialect == ProviderDialect.DEMO:
+        return True, "The demo answers offline; there is nothing to connect to.", ()
+    try:
+        sealed = secrets.get_sealed(endpoint.secret)
+        key = secrets.open_secret(sealed, secrets.Purpose.MODEL_ENDPOINT.of(endpoint.pk))
+    except secrets.SecretUnreadable:
+        return False, "The stored key cannot be opened: enter it again.", ()
+    if endpoint.needs_key and not key:
+        return False, "The endpoint has no key yet: enter one, or say that it needs none.", ()
+    first = endpoint.candidates.order_by("position").first()
+    works, said, names = asyncio.run(_look(endpoint, key, first.model if first else ""))
+    return works, _without(said, key), tuple(name for name in names if not key or key not in name)
+
+
+async def _look(endpoint: Endpoint, key: str, model: str) -> Found:
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            status, body = await _ask(endpoint, key)
+            if status in _NO_LIST and model:
+                return await _ask_model(endpoint, key, model)
+    except Exception as error:
+        return False, _explained(error, endpoint.base_url), ()
+    return _judged(status, body)
+
+
+async def _ask(endpoint: Endpoint, key: str) -> tuple[int, bytes]:
+    url, wire = models_url(endpoint.dialect, endpoint.base_url), CLIENTS[endpoint.dialect]
+    connector = aiohttp.TCPConnector(socket_factory=egress.open_socket, force_close=True)
+    headers = (wire.headers(key) if key else {}) | {"Accept": "application/json"}
+    async with (
+        aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as web,
+        web.get(url, headers=headers, allow_redirects=False) as response,
+    ):
+        body = bytearray()
+        while len(body) < _LARGEST and (some := await response.content.readany()):
+            body += some
+        return response.status, bytes(body)
+
+
+async def _ask_model(endpoint: Endpoint, key: str, model: str) -> Found:
+    """A request for one token, to a server that lists no models."""
+    target = Candidate(
+        endpoint.pk, endpoint.provider, endpoint.dialect, endpoint.base_url, model, key, None, None
+    )
+    asked = ModelRequest((ChatMessage("user", "Say ok."),), max_tokens=16)
+    try:
+        async with aclosing(CLIENTS[endpoint.dialect](target, asked)) as events:
+            async for _ in events:
+                break
+    except ProviderError as error:
+        return False, f"It lists no models, and asked for {model}: {error.message}", ()
+    finally:
+        await http.close()
+    return True, f"It lists no models, but {model} answers.", ()
+
+
+def models_url(dialect: str, base_url: str) -> str:
+    """Where a provider of this wire lists its models."""
+    base = base_url.rstrip("/")
+    if dialect == ProviderDialect.ANTHROPIC:
+        return f"{base.removesuffix('/v1')}/v1/models"
+    if dialect == ProviderDialect.GEMINI:
+        return f"{base.removesuffix('/v1beta')}/v1beta/models"
+    return f"{base}/models"
+
+
+def _judged(status: int, body: bytes) -> Found:
+    if status in (401, 403):
+        return False, f"It answers {status}: it refuses the key.", ()
+    if status == 404:
+        return False, "It answers 404: check the base URL (often it ends with /v1).", ()
+    if 300 <= status < 400:
+        return (
+            False,
+            f"It answers {status}, a redirect, which is not followed: enter where it leads.",
+            (),
+        )
+    if status == 429:
+        return False, "It answers 429: the key works, but its rate or credit is used up.", ()
+    if status != 200:
+        return False, f"It answers {status}.", ()
+    names = _names(body)
+    if names is None:
+        return False, "It answers, but with no list of models: check the base URL and the dialect.", ()
+    return True, f"Connected: {len(names)} model{'' if len(names) == 1 else 's'}.", names[:MOST_NAMES]
+
+
+def _names(body: bytes) -> tuple[str, ...] | None:
+    """The names in `{"data": [{"id"}]}` or `{"models": [{"name"}]}`; None if it is neither."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    listed = (found.get("data") or found.get("models") or []) if isinstance(found, dict) else None
+    if not isinstance(listed, list) or not (listed or "data" in found or "models" in found):
+        return None
+    names = (_name(item) for item in listed[:10_000] if isinstance(item, dict))
+    return tuple(sorted(name for name in names if name))
+
+
+def _name(item: dict[str, Any]) -> str:
+    name = item.get("id") or item.get("name")
+    return name if isinstance(name, str) and len(name) <= 200 and name.isprintable() else ""
+
+
+def _explained(error: BaseException, base_url: str) -> str:
+    host = urlsplit(base_url).netloc
+    match error:
+        case _ if egress.was_refused(error) or is_refused_url(base_url):
+            return REFUSED
+        case TimeoutError():
+            return f"No answer from {host} within {PATIENCE_S:g} seconds."
+        case aiohttp.ClientConnectorDNSError():
+            return f"The name {host} is not known: check the spelling, or the DNS of this machine."
+        case aiohttp.ClientConnectorCertificateError():
+            return f"The certificate of {host} is not trusted."
+        case aiohttp.ClientConnectorSSLError() | aiohttp.ClientSSLError():
+            return f"{host} does not speak TLS there: is it http:// rather than https://?"
+        case aiohttp.ClientConnectorError() | OSError():
+            return f"Nothing answers at {host}."
+        case aiohttp.ClientError():
+            return f"{host} does not speak HTTP as it should ({type(error).__name__})."
+    return f"It cannot be asked ({type(error).__name__}): check the address."
+
+
+def _without(text: str, key: str) -> str:
+    return text.replace(key, "***") if len(key) >= 4 else text

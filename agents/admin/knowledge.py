@@ -1,0 +1,114 @@
+"""Knowledge bases in admin: upload a document, and runners that are granted its base find it."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import admin, messages
+from django.db import transaction
+from django.db.models import Count, QuerySet
+from django.http import HttpRequest
+
+from agents.host.calls import knowledge
+from agents.knowledge import writing
+from agents.knowledge.reading import LARGEST, MIME_TYPES, Unreadable, text_of
+from agents.models import KnowledgeBase, KnowledgeDocument
+from config.staff.lists import ModelAdmin
+
+
+@admin.register(KnowledgeBase)
+class KnowledgeBaseAdmin(ModelAdmin):
+    """What a binding grants by name."""
+
+    list_display = ("name", "documents_count", "chunks_count", "embedding_model", "is_active")
+    list_filter = ("is_active",)
+    search_fields = ("name", "description")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[KnowledgeBase]:
+        found: QuerySet[KnowledgeBase] = super().get_queryset(request)
+        return found.annotate(
+            documents_total=Count("documents", distinct=True), chunks_total=Count("documents__chunks")
+        )
+
+    @admin.display(description="Documents", ordering="documents_total")
+    def documents_count(self, base: Any) -> int:
+        return int(base.documents_total)
+
+    @admin.display(description="Chunks", ordering="chunks_total")
+    def chunks_count(self, base: Any) -> int:
+        return int(base.chunks_total)
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        transaction.on_commit(knowledge.forget)
+        if obj.embedding_model and not writing.enable_pgvector():
+            messages.warning(
+                request,
+                "This database has no pgvector, so documents are found by words alone. Install the "
+                "extension and run CREATE EXTENSION vector as its superuser, then save again.",
+            )
+        if change and "embedding_model" in form.changed_data:
+            for document in obj.documents.all().iterator(chunk_size=20):
+                writing.store_chunks(document)
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        super().delete_model(request, obj)
+        transaction.on_commit(knowledge.forget)
+
+
+class DocumentForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A document is uploaded as a file, or its text is edited."""
+
+    upload = forms.FileField(
+        required=False,
+        help_text=f"{', '.join(sorted(MIME_TYPES))}; at most 5 MiB; in place of the text below.",
+    )
+
+    class Meta:
+        model = KnowledgeDocument
+        fields: ClassVar = ["base", "name", "upload", "text"]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["text"].required = False
+        self.fields["name"].required = False
+        self.fields["name"].help_text = "Empty: the uploaded file's name."
+
+    def clean(self) -> None:
+        super().clean()
+        given, facts = self.cleaned_data.get("upload"), self.cleaned_data
+        if given is not None:
+            facts["name"] = facts.get("name") or given.name[:200]
+            try:
+                content = given.read(LARGEST + 1)
+                facts["text"], self.instance.mime_type = text_of(given.name, content)
+            except Unreadable as problem:
+                self.add_error("upload", str(problem))
+        elif not (facts.get("text") or "").strip():
+            self.add_error("upload", "Upload a file, or write the text.")
+        if not facts.get("name"):
+            self.add_error("name", "Give the document a name.")
+
+
+@admin.register(KnowledgeDocument)
+class KnowledgeDocumentAdmin(ModelAdmin):
+    """Documents; saving one cuts it anew."""
+
+    form = DocumentForm
+    list_display = ("name", "base", "mime_type", "chunk_count", "created_at")
+    list_filter = ("base",)
+    list_select_related = ("base",)
+    search_fields = ("name",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[KnowledgeDocument]:
+        found: QuerySet[KnowledgeDocument] = super().get_queryset(request)
+        name = (request.resolver_match and request.resolver_match.url_name) or ""
+        return found.defer("text") if name.endswith("changelist") else found
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        if not change:
+            obj.uploaded_by = request.user
+        super().save_model(request, obj, form, change)
+        count = writing.store_chunks(obj)
+        messages.success(request, f"{obj.name}: {count} chunk{'' if count == 1 else 's'}.")

@@ -1,0 +1,178 @@
+"""MCP servers in admin: what staff save here is offered to runs within two seconds."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any, ClassVar, Final, cast
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest
+from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldBooleanWidget
+
+from agents.models.mcp import McpServer, McpTransport
+from agents.tools.mcp.secret_pairs import as_server, delete_server, masked, read_pairs, store_pairs
+from agents.tools.mcp.servers import Kind, StdioRefused, check_stdio
+from agents.tools.mcp.sessions import Trail, look_once
+from agents.tools.mcp.tool_definitions import model_name, usable_schema
+from config.auth.models import User
+from config.errors import InvalidRequest
+from config.staff.list_field import LINES
+from config.staff.staff_pages import ConnectionAdmin
+from prompts.addresses import same_origin
+
+_KINDS: Final[tuple[Kind, Kind]] = ("headers", "env")
+
+
+class _OneWay(UnfoldAdminTextareaWidget):  # type: ignore[misc]
+    """Lines that are entered and never shown again, not even beside an error."""
+
+    def format_value(self, value: Any) -> None:
+        return None
+
+
+def _secret(label: str, form: str) -> forms.CharField:
+    return forms.CharField(
+        label=f"New {label}",
+        required=False,
+        strip=True,
+        max_length=40_000,
+        widget=_OneWay(attrs={"rows": 3, "autocomplete": "off"}),
+        help_text=f"{form} a line; all of them, in place of the present ones. Sealed before they are "
+        "stored and never shown again. Empty keeps the present ones.",
+    )
+
+
+class McpServerForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A server's facts; its secrets go one way."""
+
+    new_headers = _secret("headers", "Name: value")
+    new_env = _secret("variables", "NAME=value")
+    remove_headers = forms.BooleanField(
+        label="Remove the headers", required=False, widget=UnfoldBooleanWidget()
+    )
+    remove_env = forms.BooleanField(
+        label="Remove the variables", required=False, widget=UnfoldBooleanWidget()
+    )
+
+    class Meta:
+        model = McpServer
+        fields: ClassVar = [
+            "label", "transport", "url", "command", "args", "all_tools", "allowed_tools",
+            "requires_approval", "timeout_s", "is_active",
+        ]  # fmt: skip
+
+    def clean_new_headers(self) -> dict[str, str]:
+        return self._pairs("headers")
+
+    def clean_new_env(self) -> dict[str, str]:
+        return self._pairs("env")
+
+    def clean(self) -> None:
+        super().clean()
+        facts = self.cleaned_data
+        if facts.get("transport") == McpTransport.STDIO:
+            self._check_stdio()
+        elif "url" in facts and not facts["url"]:
+            self.add_error("url", "Enter the server's address.")
+        self._check_kept_headers()
+        for kind in _KINDS:
+            if facts.get(f"new_{kind}") and facts.get(f"remove_{kind}"):
+                self.add_error(f"remove_{kind}", "Enter new ones or remove the present ones, not both.")
+
+    def _check_kept_headers(self) -> None:
+        """Stored headers go nowhere else: who may edit the address may not thereby read them."""
+        facts = self.cleaned_data
+        kept = self.instance.headers_id and not (facts.get("new_headers") or facts.get("remove_headers"))
+        if kept and facts.get("url") and not same_origin(self.initial.get("url") or "", facts["url"]):
+            self.add_error("url", "Another address needs its headers entered again, or removed.")
+
+    def _pairs(self, kind: Kind) -> dict[str, str]:
+        try:
+            return read_pairs(kind, self.cleaned_data[f"new_{kind}"])
+        except InvalidRequest as refused:
+            raise ValidationError(refused.detail) from None
+
+    def _check_stdio(self) -> None:
+        facts = self.cleaned_data
+        if not facts.get("command"):
+            self.add_error("command", "Enter the program to start.")
+            return
+        try:
+            check_stdio(facts["command"], tuple(facts.get("args") or ()), facts.get("new_env") or {})
+        except StdioRefused as refused:
+            self.add_error("command", str(refused))
+
+
+@admin.register(McpServer)
+class McpServerAdmin(ConnectionAdmin):
+    """Where tools come from."""
+
+    form = McpServerForm
+    formfield_overrides = LINES
+    list_display = ("label", "transport", "url", "command", "all_tools", "is_active", "updated_at")
+    list_filter = ("is_active", "transport")
+    search_fields = ("label", "url", "command")
+    readonly_fields = ("shown_headers", "shown_env")
+    secrets = ("headers", "env")
+    test_template = "admin/agents/mcpserver/test.html"
+
+    def get_fieldsets(self, request: HttpRequest, obj: McpServer | None = None) -> list[Any]:
+        keys = ["shown_headers", "new_headers", *(["remove_headers"] if obj and obj.headers_id else [])]
+        keys += ["shown_env", "new_env", *(["remove_env"] if obj and obj.env_id else [])]
+        return [
+            (None, {"fields": ("label", "transport", "url", "command", "args", "is_active")}),
+            ("Headers (HTTP) and variables (stdio)", {"fields": tuple(keys)}),
+            ("Tools", {"fields": ("all_tools", "allowed_tools", "requires_approval", "timeout_s")}),
+        ]
+
+    @admin.display(description="Present headers")
+    def shown_headers(self, server: McpServer) -> str:
+        return "; ".join(masked(server, "headers")) or "–"
+
+    @admin.display(description="Present variables")
+    def shown_env(self, server: McpServer) -> str:
+        return "; ".join(masked(server, "env")) or "–"
+
+    def save_model(
+        self, request: HttpRequest, obj: McpServer, form: McpServerForm, change: bool
+    ) -> None:
+        super().save_model(request, obj, form, change)
+        for kind in _KINDS:
+            pairs = form.cleaned_data.get(f"new_{kind}")
+            if pairs or form.cleaned_data.get(f"remove_{kind}"):
+                store_pairs(obj, kind, pairs or {}, by=_staff(request))
+
+    def delete_model(self, request: HttpRequest, obj: McpServer) -> None:
+        delete_server(obj, by=_staff(request))
+
+    def test(self, row: McpServer) -> dict[str, Any]:
+        """Connect and list the tools, or return why that failed."""
+        return _tested(row)
+
+
+def _tested(row: McpServer) -> dict[str, Any]:
+    server, trail = as_server(row), Trail()
+    found = asyncio.run(look_once(server, trail))
+    if isinstance(found, str):
+        return {"problem": found}
+    tools = [
+        {
+            "name": trail.hide(tool.name),
+            "model_name": model_name(row.label, trail.hide(tool.name)),
+            "description": trail.hide(tool.description or "")[:4_000],
+            "schema": json.dumps(trail.hide_in(tool.input_schema), indent=1, ensure_ascii=False)[
+                :20_000
+            ],
+            "allowed": server.allows(tool.name),
+            "usable": usable_schema(tool.input_schema) is not None,
+        }
+        for tool in found
+    ]
+    return {"tools": tools, "connected": True}
+
+
+def _staff(request: HttpRequest) -> User:
+    return cast("User", request.user)

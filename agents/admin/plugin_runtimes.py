@@ -1,0 +1,190 @@
+"""Plugin runtimes in admin: what staff save here is connected within two seconds."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, ClassVar, cast
+
+import structlog
+from django import forms
+from django.conf import settings
+from django.contrib import admin
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.http import HttpRequest
+from django.utils.html import format_html_join
+from unfold.decorators import display
+from unfold.widgets import (
+    UnfoldAdminPasswordWidget,
+    UnfoldBooleanWidget,
+)
+
+from agents.models.plugins import PluginRuntime, PluginStatus, PluginTransport
+from agents.runtimes.plugins.connection_check import Look, is_live, look_once
+from config.auth.models import User
+from config.errors import InvalidRequest
+from config.process.subprocesses import is_allowed
+from config.staff.list_field import LINES
+from config.staff.staff_pages import ConnectionAdmin
+from prompts.addresses import same_origin
+from prompts.endpoints import secrets
+
+log = structlog.get_logger(__name__)
+
+
+class PluginRuntimeForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A runtime's facts; its token goes one way."""
+
+    new_token = forms.CharField(
+        label="New token",
+        required=False,
+        widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}),
+        help_text="What the runtime's LANGBOT_PLUGIN_RUNTIME_CONTROL_TOKEN is set to, if it is. Sealed "
+        "before it is stored and never shown again. Empty keeps the present one.",
+    )
+    remove_token = forms.BooleanField(
+        label="Remove the token", required=False, widget=UnfoldBooleanWidget()
+    )
+
+    class Meta:
+        model = PluginRuntime
+        fields: ClassVar = [
+            "name", "transport", "url", "command", "args", "directory", "profile", "is_active",
+        ]  # fmt: skip
+
+    def clean_new_token(self) -> str:
+        token: str = self.cleaned_data["new_token"]
+        if token:
+            try:
+                secrets.check_key(token)
+            except InvalidRequest as refused:
+                raise ValidationError(refused.detail) from None
+        return token
+
+    def clean(self) -> None:
+        super().clean()
+        facts = self.cleaned_data
+        if facts.get("transport") == PluginTransport.STDIO:
+            self._check_program()
+        elif "url" in facts and not facts["url"]:
+            self.add_error("url", "Enter the runtime's address.")
+        if facts.get("new_token") and facts.get("remove_token"):
+            self.add_error("remove_token", "Enter a new token or remove the present one, not both.")
+        self._check_kept_token()
+
+    def _check_kept_token(self) -> None:
+        """A stored token goes nowhere else: who may edit the address may not thereby read it."""
+        facts = self.cleaned_data
+        kept = self.instance.token_id and not facts.get("new_token") and not facts.get("remove_token")
+        if kept and facts.get("url") and not same_origin(self.initial.get("url") or "", facts["url"]):
+            self.add_error("url", "Another address needs its token entered again, or removed.")
+
+    def _check_program(self) -> None:
+        facts = self.cleaned_data
+        if not facts.get("command"):
+            self.add_error("command", "Enter the program to start.")
+        elif not is_allowed([facts["command"], *(facts.get("args") or ())], settings.RUNNER_COMMANDS):
+            self.add_error(
+                "command",
+                "This command line is not allowed here: whoever runs Parley adds it to RUNNER_COMMANDS.",
+            )
+
+
+@admin.register(PluginRuntime)
+class PluginRuntimeAdmin(ConnectionAdmin):
+    """Where remote runners live."""
+
+    form = PluginRuntimeForm
+    formfield_overrides = LINES
+    list_display = (
+        "name",
+        "transport",
+        "address",
+        "shown_status",
+        "shown_runners",
+        "seen_at",
+        "is_active",
+    )
+    list_filter = ("is_active", "transport", "status")
+    search_fields = ("name", "url", "command")
+    readonly_fields = (
+        "shown_token",
+        "shown_status",
+        "problem",
+        "spoken",
+        "listed_runners",
+        "left_out",
+        "seen_at",
+    )
+    secrets = ("token",)
+    test_template = "admin/agents/pluginruntime/test.html"
+
+    def get_fieldsets(self, request: HttpRequest, obj: PluginRuntime | None = None) -> list[Any]:
+        kept = ("remove_token",) if obj and obj.token_id else ()
+        facts = ("name", "transport", "url", "command", "args", "directory", "profile", "is_active")
+        told = ("shown_status", "problem", "spoken", "listed_runners", "left_out", "seen_at")
+        return [
+            (None, {"fields": facts}),
+            ("Token", {"fields": ("shown_token", "new_token", *kept)}),
+            *([("Now", {"fields": told})] if obj else []),
+        ]
+
+    @admin.display(description="Address")
+    def address(self, row: PluginRuntime) -> str:
+        return row.url or " ".join([row.command, *row.args])
+
+    @display(  # type: ignore[untyped-decorator]
+        description="Status",
+        label={"connected": "success", "failed": "danger", "waiting": "warning", "off": "info"},
+    )
+    def shown_status(self, row: PluginRuntime) -> str:
+        if not row.is_active:
+            return "off"
+        if row.status == PluginStatus.CONNECTED and not is_live(row):
+            return str(PluginStatus.WAITING)  # the worker that said so is gone
+        return row.status
+
+    @admin.display(description="Runners")
+    def shown_runners(self, row: PluginRuntime) -> str:
+        passed_over = f" ({len(row.passed_over)} passed over)" if row.passed_over else ""
+        return f"{len(row.runners)}{passed_over}"
+
+    @admin.display(description="Runners")
+    def listed_runners(self, row: PluginRuntime) -> str:
+        return ", ".join(one["id"] for one in row.runners) or "–"
+
+    @admin.display(description="Passed over")
+    def left_out(self, row: PluginRuntime) -> str:
+        return format_html_join("", "<p>{}</p>", ((why,) for why in row.passed_over)) or "–"
+
+    @admin.display(description="Present token")
+    def shown_token(self, row: PluginRuntime) -> str:
+        return row.token.mask if row.token else "–"
+
+    @transaction.atomic
+    def save_model(
+        self, request: HttpRequest, obj: PluginRuntime, form: PluginRuntimeForm, change: bool
+    ) -> None:
+        super().save_model(request, obj, form, change)
+        if token := form.cleaned_data.get("new_token"):
+            obj.token = secrets.store(secrets.Purpose.PLUGIN_RUNTIME.of(obj.pk), token)
+            obj.save(update_fields=["token", "updated_at"])
+        elif form.cleaned_data.get("remove_token") and obj.token is not None:
+            obj.token.delete()
+        log.info("plugin runtime changed", runtime=obj.name, by=_staff(request))
+
+    @transaction.atomic
+    def delete_model(self, request: HttpRequest, obj: PluginRuntime) -> None:
+        if obj.token is not None:
+            obj.token.delete()
+        log.info("plugin runtime deleted", runtime=obj.name, by=_staff(request))
+        obj.delete()
+
+    def test(self, row: PluginRuntime) -> dict[str, Any]:
+        """Connect and list the runners, or return why that failed."""
+        found = asyncio.run(look_once(row))
+        return {"look": found} if isinstance(found, Look) else {"problem": found}
+
+
+def _staff(request: HttpRequest) -> str:
+    return cast("User", request.user).get_username()

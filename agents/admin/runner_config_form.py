@@ -1,0 +1,198 @@
+"""The form of a runner's own settings, made from its manifest (`DynamicFormItemSchema`, seed §3.2).
+
+Each item of the manifest's `config_schema` is a field of its type; a type that we do not know is
+entered as JSON. What is entered becomes the binding's `config`, under the item's own name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from django import forms
+from django.core.exceptions import ValidationError
+from unfold.widgets import (
+    UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminPasswordWidget,
+    UnfoldAdminSelectMultipleWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
+    UnfoldBooleanWidget,
+)
+
+from agents.host.sealed_config import REFERENCE, refers
+from agents.host_protocol.manifest import FormItem, RunnerManifest, text_of
+from agents.models import KnowledgeBase
+from agents.tools import mcp, registry
+from prompts.models import ModelMapping
+
+PREFIX: Final = "config__"
+_NONE: Final[tuple[Any, ...]] = ("", None, [], ())
+
+
+def fields_of(manifest: RunnerManifest, config: dict[str, Any]) -> dict[str, forms.Field]:
+    """A form field for each item, by its name in the admin form, with what the config holds now."""
+    found: dict[str, forms.Field] = {}
+    for item in manifest.config_schema:
+        if item.is_secret:
+            found[PREFIX + item.name] = _key(item, is_set=bool(config.get(item.name)))
+            continue
+        field = _FIELDS.get(item.type, _json)(item)
+        field.label = text_of(item.label) or item.name
+        field.help_text = text_of(item.description)
+        field.required = item.required
+        field.initial = _initial(item, config.get(item.name, item.default))
+        found[PREFIX + item.name] = field
+    return found
+
+
+def config_of(manifest: RunnerManifest, cleaned: dict[str, Any]) -> dict[str, Any]:
+    """What was entered, as the runner reads it; what was left empty is left out, and so are keys."""
+    return {
+        item.name: _stored(item, cleaned[PREFIX + item.name])
+        for item in manifest.config_schema
+        if not item.is_secret and cleaned.get(PREFIX + item.name) not in _NONE
+    }
+
+
+def keys_of(manifest: RunnerManifest, cleaned: dict[str, Any]) -> dict[str, str]:
+    """The keys that were entered now, in the clear: they are to be sealed."""
+    items = [item.name for item in manifest.config_schema if item.is_secret]
+    return {name: cleaned[PREFIX + name] for name in items if cleaned.get(PREFIX + name)}
+
+
+def _key(item: FormItem, *, is_set: bool) -> forms.Field:
+    kept = "A key is set; empty keeps it. " if is_set else ""
+    return forms.CharField(
+        label=text_of(item.label) or item.name,
+        help_text=f"{kept}Sealed before it is stored and never shown again. {text_of(item.description)}",
+        required=item.required and not is_set,
+        max_length=4_096,
+        widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}),
+    )
+
+
+def _initial(item: FormItem, value: Any) -> Any:
+    if item.type == "model-fallback-selector" and isinstance(value, dict):
+        return [value.get("primary"), *(value.get("fallbacks") or [])]
+    if item.type == "array[string]" and isinstance(value, list):
+        return "\n".join(map(str, value))
+    return value
+
+
+def _stored(item: FormItem, value: Any) -> Any:
+    if item.type == "model-fallback-selector":
+        return {"primary": value[0], "fallbacks": list(value[1:])}
+    if item.type == "array[string]":
+        return [line.strip() for line in value.splitlines() if line.strip()]
+    return value
+
+
+def _text(item: FormItem) -> forms.Field:
+    return forms.CharField(max_length=20_000, widget=UnfoldAdminTextInputWidget())
+
+
+def _long(item: FormItem) -> forms.Field:
+    return forms.CharField(max_length=200_000, widget=UnfoldAdminTextareaWidget(attrs={"rows": 5}))
+
+
+def _whole(item: FormItem) -> forms.Field:
+    return forms.IntegerField(widget=UnfoldAdminIntegerFieldWidget())
+
+
+def _number(item: FormItem) -> forms.Field:
+    return forms.FloatField(widget=UnfoldAdminTextInputWidget())
+
+
+def _switch(item: FormItem) -> forms.Field:
+    return forms.BooleanField(widget=UnfoldBooleanWidget())
+
+
+def _json(item: FormItem) -> forms.Field:
+    widget = UnfoldAdminTextareaWidget(attrs={"rows": 4})
+    return forms.JSONField(widget=widget, validators=[_no_reference])
+
+
+def _no_reference(value: Any) -> None:
+    """ValidationError for a value that refers to a sealed key: only what is entered as a key is one."""
+    if refers(value):
+        raise ValidationError(
+            f"{REFERENCE} cannot be entered: a key is entered in a field of its own, which the runner's "
+            "form has for it."
+        )
+
+
+def _choice(item: FormItem) -> forms.Field:
+    options = [(str(o.get("name", o.get("value", ""))), _option(o)) for o in item.options or ()]
+    return _one_of(options)
+
+
+def _option(option: dict[str, Any]) -> str:
+    label = option.get("label")
+    name = option.get("name", option.get("value", ""))
+    return text_of(label) or str(name) if isinstance(label, dict) else str(label or name)
+
+
+def _model(item: FormItem) -> forms.Field:
+    return _one_of(_pairs(_models()))
+
+
+def _models_chosen(item: FormItem) -> forms.Field:
+    return _some_of(_pairs(_models()))
+
+
+def _base(item: FormItem) -> forms.Field:
+    return _one_of(_pairs(_bases()))
+
+
+def _bases_chosen(item: FormItem) -> forms.Field:
+    return _some_of(_pairs(_bases()))
+
+
+def _tools_chosen(item: FormItem) -> forms.Field:
+    return _some_of(_pairs(tool.name for tool in (*registry.all_tools(), *mcp.offered())))
+
+
+def _models() -> list[str]:
+    keys = ModelMapping.objects.filter(is_active=True).order_by("key").values_list("key", flat=True)
+    return [f"global:{key}" for key in keys]
+
+
+def _bases() -> list[str]:
+    return list(KnowledgeBase.objects.filter(is_active=True).values_list("name", flat=True))
+
+
+def _pairs(names: Iterable[str]) -> list[tuple[str, str]]:
+    return [(name, name) for name in names]
+
+
+def _one_of(options: list[tuple[str, str]]) -> forms.Field:
+    return forms.ChoiceField(choices=[("", "–"), *options], widget=UnfoldAdminSelectWidget())
+
+
+def _some_of(options: list[tuple[str, str]]) -> forms.Field:
+    return forms.MultipleChoiceField(choices=options, widget=UnfoldAdminSelectMultipleWidget())
+
+
+_FIELDS: Final[dict[str, Callable[[FormItem], forms.Field]]] = {
+    "string": _text,
+    "text": _long,
+    "prompt-editor": _json,
+    "integer": _whole,
+    "int": _whole,
+    "float": _number,
+    "number": _number,
+    "boolean": _switch,
+    "bool": _switch,
+    "select": _choice,
+    "array[string]": _long,
+    "model": _model,
+    "llm-model-selector": _model,
+    "rerank-model-selector": _model,
+    "model-fallback-selector": _models_chosen,
+    "knowledge-base-selector": _base,
+    "knowledge-base-multi-selector": _bases_chosen,
+    "tool-selector": _tools_chosen,
+    "tools-selector": _tools_chosen,
+}

@@ -1,0 +1,378 @@
+"""Runs in admin: status, timings, tokens, the event timeline, and "cancel". Nothing is edited."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any, ClassVar, Final
+from uuid import UUID
+
+import msgspec
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html, format_html_join
+from unfold.decorators import action, display
+from unfold.widgets import UnfoldAdminSelectWidget
+
+from agents import requests
+from agents.intake.prompt_override import PERMISSION
+from agents.intake.rerun import MARK, rerun
+from agents.intake.submit import cancel_run
+from agents.runners.system_message import system_message
+from agents.runners.thinkingml import form_for
+from config.database import run_sync
+from config.errors import ParleyError
+from config.staff.lists import ModelAdmin
+from config.staff.staff_pages import ReadOnly
+from conversations import events
+from conversations.admin.filters import OF_RUNS, PAGINATOR, DialectFilter, newest_runs
+from conversations.admin.threads import FoundById, record_about, without_bulk
+from conversations.identifiers import uuid_of
+from conversations.models import LIVE, Run, RunStatus
+from conversations.runs.event_rows import rows, state_told, stored_events
+from conversations.runs.metadata_search import METADATA_MOST, with_metadata
+from conversations.runs.timeline import run_time, svg
+from conversations.usage import usd
+from prompts.models import PromptKind, PromptVersion
+from prompts.wordings import template
+from prompts.wordings.active import read_recorded_message
+
+_VERSIONS: Final = 200
+_UNFILLED: Final = "This run did not record what stood for the variables: they are shown as written."
+
+
+class RerunForm(forms.Form):
+    """Which prompt version to use instead of the active one of its kind."""
+
+    version = forms.ModelChoiceField(
+        queryset=PromptVersion.objects.none(),
+        required=False,
+        empty_label="The versions in use",
+        widget=UnfoldAdminSelectWidget,
+        label="Prompt version",
+        help_text="The newest versions of all prompts. The model and everything else stay as they were.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        known = PromptVersion.objects.filter(prompt__deleted_at=None, prompt__kind__in=PromptKind.values)
+        newest = list(known.order_by("-pk").values_list("pk", flat=True)[:_VERSIONS])
+        of_newest = (
+            known.filter(pk__in=newest).select_related("prompt").order_by("prompt__name", "-number")
+        )
+        self.fields["version"].queryset = of_newest  # type: ignore[attr-defined]
+
+
+@admin.register(Run)
+class RunAdmin(FoundById, ReadOnly, ModelAdmin):
+    """Runs, newest first."""
+
+    list_display = (
+        "begun",
+        "short_id",
+        "status_label",
+        "model",
+        "owner",
+        "queue_ms",
+        "first_token_ms",
+        "total_ms",
+        "output_tokens",
+        "cost",
+    )
+    list_select_related: ClassVar = ["owner"]
+    list_filter: ClassVar = [*OF_RUNS, DialectFilter]
+    list_filter_submit = True
+    search_fields: ClassVar = ["=id"]
+    search_help_text = "An id of run, conversation, request or user, or a value of a run's metadata"
+    list_after_template = "admin/conversations/window.html"
+    ordering = ("-created_at",)
+    paginator = PAGINATOR
+    show_full_result_count = False
+    sortable_by = ("begun",)
+    change_form_after_template = "admin/conversations/run/timeline.html"
+    actions_detail: ClassVar = ["rerun", "cancel"]
+    readonly_fields = (
+        "queue_ms",
+        "first_token_ms",
+        "total_ms",
+        "cost",
+        "by_model",
+        "thread_link",
+        "effective_system",
+        "given_feedback",
+        "rerun_of",
+    )
+    fieldsets: ClassVar = [
+        (
+            None,
+            {
+                "fields": (
+                    ("status", "error_code"),
+                    ("queue_ms", "first_token_ms", "total_ms"),
+                    ("input_tokens", "output_tokens", "cost"),
+                    "attempt",
+                )
+            },
+        ),
+        (
+            "Who and where",
+            {
+                "fields": ("model", "owner", "thread_link", "rerun_of", "given_feedback"),
+                "classes": ("tab",),
+            },
+        ),
+        (
+            "Answer",
+            {
+                "fields": (
+                    ("provider", "finish_reason"),
+                    "resolved_model",
+                    "endpoint_id",
+                    ("cached_tokens", "cache_write_tokens", "reasoning_tokens"),
+                    "by_model",
+                    "prompt_versions",
+                ),
+                "classes": ("tab",),
+            },
+        ),
+        (
+            "Execution",
+            {
+                "fields": (
+                    ("created_at", "started_at"),
+                    ("first_token_at", "finished_at"),
+                    ("deadline_at", "cancel_requested_at"),
+                    ("lease_until", "fence"),
+                    "worker",
+                    "error_message",
+                ),
+                "classes": ("tab",),
+            },
+        ),
+        (
+            "Request",
+            {
+                "fields": (
+                    ("id", "client_run_id"),
+                    ("dialect", "request_id"),
+                    "effective_system",
+                    "request",
+                ),
+                "classes": ("tab",),
+            },
+        ),
+    ]
+
+    class Media:
+        css: ClassVar = {"all": ["conversations/admin.css"]}
+
+    @admin.display(description="Created", ordering="created_at")
+    def begun(self, run: Run) -> str:
+        return timezone.localtime(run.created_at).strftime("%Y-%m-%d %H:%M:%S")
+
+    @admin.display(description="Run", ordering="id")
+    def short_id(self, run: Run) -> str:
+        return format_html(
+            '<code class="whitespace-nowrap" title="{}">…{}</code>', run.id.hex, run.id.hex[-8:]
+        )
+
+    @display(  # type: ignore[untyped-decorator]
+        description="Status",
+        ordering="status",
+        label={
+            RunStatus.COMPLETED: "success",
+            RunStatus.FAILED: "danger",
+            RunStatus.CANCELLED: "warning",
+            RunStatus.RUNNING: "info",
+        },
+    )
+    def status_label(self, run: Run) -> tuple[str, str]:
+        """With the code of what went wrong."""
+        code = run.error_code if run.error_code != RunStatus.CANCELLED else ""
+        return run.status, f"{run.get_status_display()}: {code}" if code else run.get_status_display()
+
+    @admin.display(description="Queue, ms")
+    def queue_ms(self, run: Run) -> int | None:
+        return _between(run.created_at, run.started_at)
+
+    @admin.display(description="First token, ms")
+    def first_token_ms(self, run: Run) -> int | None:
+        return _between(run.created_at, run.first_token_at)
+
+    @admin.display(description="Total, ms")
+    def total_ms(self, run: Run) -> int | None:
+        return _between(run.created_at, run.finished_at)
+
+    @admin.display(description="Cost (USD)", ordering="cost_usd")
+    def cost(self, run: Run) -> str:
+        """What is known of it, and how many tokens have no price."""
+        known = usd(run.cost_usd) or ("unknown" if run.unpriced_tokens else "–")
+        if run.cost_usd is None or not run.unpriced_tokens:
+            return known
+        return f"{known} + {run.unpriced_tokens} tokens without a price"
+
+    @admin.display(description="By model")
+    def by_model(self, run: Run) -> str:
+        rows = [
+            (
+                f"{used['provider']} · {used['model']}",
+                used["calls"],
+                used["input_tokens"],
+                used["output_tokens"],
+                used["cost_usd"] or "unknown",
+            )
+            for used in run.model_usage
+        ]
+        line = "<div>{}: {} × asked, {} tokens in, {} out, USD {}</div>"
+        return format_html_join("", line, rows) if rows else "–"
+
+    @admin.display(description="Thread")
+    def thread_link(self, run: Run) -> str:
+        return _link("admin:conversations_thread_change", run.thread_id, shown=run.thread_id)
+
+    @admin.display(description="Re-run of")
+    def rerun_of(self, run: Run) -> str:
+        original = uuid_of((run.request.get("metadata") or {}).get(MARK))
+        if original is None:
+            return "–"
+        return _link("admin:conversations_run_change", original, shown=original.hex)
+
+    @admin.display(description="Feedback")
+    def given_feedback(self, run: Run) -> str:
+        given = [
+            (f"{one}", ", ".join(one.tags), one.comment, one.user)
+            for one in run.feedback.select_related("user").order_by("-updated_at")[:20]
+        ]
+        return format_html_join("", "<p>{} {} {} ({})</p>", given) or "–"
+
+    @admin.display(description="System message")
+    def effective_system(self, run: Run) -> str:
+        """As the model received it: the versions of this run with its values, tools, context, state."""
+        asked = requests.load(msgspec.json.encode(run.request))
+        prompts = read_recorded_message(run.prompt_versions)
+        unfilled = run.prompt_values is None and template.has_variables(prompts)
+        if not unfilled:
+            prompts = template.fill(prompts, run.prompt_values or {})
+        state = state_told(run.pk) if asked.state is None else asked.state
+        form, instructions = form_for(asked.result_mode), asked.instructions
+        told = system_message(
+            prompts, asked.tools, asked.context, state, form=form, instructions=instructions
+        )
+        note = format_html("<p>{}</p>", _UNFILLED) if unfilled else ""
+        return format_html('{}<pre class="whitespace-pre-wrap">{}</pre>', note, told or "–")
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        shown = _shown(run_id) if (run_id := uuid_of(object_id)) else {}
+        response: HttpResponse = super().changeform_view(
+            request, object_id, form_url, (extra_context or {}) | shown
+        )
+        if run_id and response.status_code == HTTPStatus.OK:
+            record_about("read", Run(pk=run_id))
+        return response
+
+    @action(description="Cancel run", url_path="cancel", permissions=["cancel"])  # type: ignore[untyped-decorator]
+    def cancel(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Ask first (GET), then cancel (POST): a link must not end a run."""
+        run_id = uuid_of(object_id)
+        run = Run.objects.select_related("owner").filter(pk=run_id).first() if run_id else None
+        if run is None:
+            raise Http404
+        if run.status in LIVE and request.method != "POST":
+            shown = self.admin_site.each_context(request) | {"run": run, "title": "Cancel run"}
+            return TemplateResponse(request, "admin/conversations/run/confirm_cancel.html", shown)
+        if run.status not in LIVE:
+            messages.info(request, "The run has ended already.")
+        else:
+            run_sync(cancel_run(run.id))
+            record_about("cancelled", run)
+            messages.success(request, "Cancelling: the run ends within two seconds.")
+        return HttpResponseRedirect(reverse("admin:conversations_run_change", args=[object_id]))
+
+    @action(description="Run again…", url_path="rerun", permissions=["rerun"])  # type: ignore[untyped-decorator]
+    def rerun(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Ask with which prompt version (GET), then start a run of one's own (POST)."""
+        run_id = uuid_of(object_id)
+        run = Run.objects.select_related("owner").filter(pk=run_id).first() if run_id else None
+        if run is None:
+            raise Http404
+        form = RerunForm(request.POST if request.method == "POST" else None)
+        if not form.is_valid():
+            shown = self.admin_site.each_context(request) | {
+                "run": run,
+                "form": form,
+                "title": "Run again",
+            }
+            return TemplateResponse(request, "admin/conversations/run/rerun.html", shown)
+        version = form.cleaned_data["version"]
+        try:
+            started = run_sync(
+                rerun(run.pk, by=request.user.pk, version_id=version.pk if version else None)  # type: ignore[arg-type]
+            )
+        except ParleyError as error:
+            messages.error(request, error.detail)
+            return HttpResponseRedirect(reverse("admin:conversations_run_change", args=[run.pk]))
+        record_about("run again", run, run=str(started.run_id))
+        messages.success(request, "Started in a conversation of your own; the original is untouched.")
+        return HttpResponseRedirect(reverse("admin:conversations_run_change", args=[started.run_id]))
+
+    def has_rerun_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
+        """Those who may read the run and try prompts: the new run is their own."""
+        user = request.user
+        return user.is_active and user.has_perms(("conversations.view_run", PERMISSION))
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        bulk = ("request", "model_usage", "error_message", "prompt_versions", "prompt_values")
+        return without_bulk(request, super().get_queryset(request), *bulk)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """By an id of ours or a value of `metadata`, or of the newest runs by the client's ids."""
+        term = search_term.replace("\x00", "").strip()[:200]
+        if not term:
+            return queryset, False
+        if (wanted := uuid_of(term)) is not None:
+            of_id = queryset.filter(Q(pk=wanted) | Q(thread_id=wanted) | Q(owner_id=wanted))
+            if of_id.exists():
+                return of_id, False
+        named = newest_runs(request, queryset).filter(Q(client_run_id=term) | Q(request_id=term))
+        if not (found := with_metadata(term)):
+            return named, False
+        found += named.values_list("pk", flat=True)[:METADATA_MOST]
+        return queryset.filter(pk__in=found), False
+
+    def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
+        """Offer to cancel only what still runs."""
+        found: list[Any] = super().get_actions_detail(request, object_id)
+        run_id = uuid_of(object_id)
+        live = run_id and Run.objects.filter(pk=run_id, status__in=LIVE).exists()
+        return [one for one in found if live or not one.action_name.endswith("_cancel")]
+
+    def has_cancel_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
+        return request.user.is_active and request.user.has_perm("conversations.change_run")
+
+
+def _shown(run_id: UUID) -> dict[str, Any]:
+    """What stands below the run's fields: its time, drawn, and its events."""
+    some = stored_events(run_id)
+    return {"timeline": list(rows(some)), "drawn": svg(run_time(some, now_ms=events.now_ms()))}
+
+
+def _link(address: str, key: UUID, *, shown: object) -> str:
+    url = reverse(address, args=[key])
+    styled = '<a class="text-primary-600 dark:text-primary-500 underline" href="{}">{}</a>'
+    return format_html(styled, url, shown)
+
+
+def _between(begin: Any, end: Any) -> int | None:
+    return max(0, round((end - begin).total_seconds() * 1000)) if begin and end else None

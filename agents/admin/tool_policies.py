@@ -1,0 +1,40 @@
+"""What staff decide about tools: on or off, for whom, and whether each call must be approved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.db import transaction
+from django.http import HttpRequest
+
+from agents.models import ToolPolicy
+from agents.tools import offered_tools, registry, show
+from config.staff.lists import ModelAdmin
+
+
+@admin.register(ToolPolicy)
+class ToolPolicyAdmin(ModelAdmin):
+    """A row a tool; what is saved here holds for runs half a second later."""
+
+    list_display = ("tool", "enabled", "requires_approval", "allowed_to", "tier", "expires_after_s")
+    list_filter = ("enabled", "requires_approval", "allowed_to")
+    list_select_related = ("tier",)
+    search_fields = ("tool",)
+
+    def get_form(self, request: HttpRequest, *args: Any, **kwargs: Any) -> type[forms.ModelForm[Any]]:
+        """Name the tools that there are."""
+        names = ", ".join(tool.name for tool in registry.all_tools())
+        shown = f"{show.TOOL.name} (cards, offered only with a row here)"
+        kwargs["help_texts"] = {"tool": f"Its name. Installed: {names}, {shown}."}
+        found: type[forms.ModelForm[Any]] = super().get_form(request, *args, **kwargs)
+        return found
+
+    def save_model(self, request: HttpRequest, obj: ToolPolicy, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        transaction.on_commit(offered_tools.forget)
+
+    def delete_model(self, request: HttpRequest, obj: ToolPolicy) -> None:
+        super().delete_model(request, obj)
+        transaction.on_commit(offered_tools.forget)

@@ -1,0 +1,55 @@
+"""The Agent API's own addresses (specs/agent-api.md, "What to build" 1)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.http import HttpRequest, HttpResponseBase
+from msgspec import Raw
+
+from agents.api import answering, run_requests, runs, streaming
+from agents.dialects import agent_api
+from config.auth.bearer import Caller
+from config.auth.requirements import READ, RUN
+from config.http.api import api, json_response
+from conversations.models import RunStatus
+from conversations.runs import client_queries
+from conversations.runs.client_queries import RunRow
+
+_STATES: Final = {
+    RunStatus.QUEUED: "pending",
+    RunStatus.RUNNING: "running",
+    RunStatus.COMPLETED: "finished",
+    RunStatus.FAILED: "error",
+    RunStatus.CANCELLED: "error",
+}
+
+
+@api(POST=RUN)
+async def process(request: HttpRequest, caller: Caller) -> HttpResponseBase:
+    """`POST /process`: an AgentRequest; its stream, or with `stream: false` its AgentResponse."""
+    post = await run_requests.read(request, caller, agent_api.NAME)
+    return await answering.answer(request, caller, post)
+
+
+@api(POST=RUN)
+async def tasks(request: HttpRequest, caller: Caller) -> HttpResponseBase:
+    """`POST /process/task`: the same in the background."""
+    post = await run_requests.read(request, caller, agent_api.NAME)
+    return await answering.accept(caller, post, status=200)
+
+
+@api(GET=READ)
+async def task(request: HttpRequest, caller: Caller, task_id: str) -> HttpResponseBase:
+    """`GET /process/task/{task_id}`: how far it is, and the AgentResponse once there is one."""
+    row = await client_queries.run_row(runs.run_id_of(task_id), user_id=caller.user_id)
+    return json_response(await _told(row))
+
+
+async def _told(row: RunRow) -> dict[str, Any]:
+    status = RunStatus(row.status)
+    told: dict[str, Any] = {"task_id": row.run_id.hex, "status": _STATES[status], "result": None}
+    if _STATES[status] in ("finished", "error"):
+        await client_queries.check_events_kept(row)
+        told["result"] = Raw(await streaming.standing(row, agent_api))
+    return told

@@ -1,0 +1,174 @@
+"""Answer a client with a run: its stream, its outcome or its id, in one way for all doors.
+
+The dialect chooses which of them a POST gets, by its body and by what the client accepts; `Door` holds
+what an address writes in a way of its own. A reader holds a place (`stream_slots`) while it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+
+from agents.api import streaming
+from agents.api.run_requests import Post
+from agents.api.streaming import SERVER_SENT, STREAM_HEADERS, Format
+from agents.dialects.base import (
+    AnsweringDialect,
+    AnsweringEncoder,
+    Dialect,
+    Frame,
+    ReturningDialect,
+    RunHead,
+)
+from agents.dialects.recognition import ANSWERING, RETURNING
+from agents.intake import start, stream_slots
+from agents.intake.start import Started
+from agents.intake.stream_slots import Lease
+from config.auth.bearer import Caller
+from config.errors import NotFound
+from config.http.api import JSON, json_response
+from config.http.slow_readers import Leaving
+from conversations import attachments
+from conversations.metrics.reconnects import came_back
+from conversations.runs.client_queries import RunRow
+from conversations.threads import stored_messages
+from conversations.threads.stored_messages import Said
+
+
+def send_outcome(started: Started, dialect: AnsweringDialect) -> HttpResponseBase:
+    """The run's outcome, for which the client waits in a place of its own.
+
+    It waits for as long as a run may take; one that has not even begun by then is answered as it stands.
+    """
+    body = outcome(started, dialect.encoder(streaming.head(started.row)))
+    return StreamingHttpResponse(body, content_type=JSON, headers=STREAM_HEADERS)
+
+
+def outcome(started: Started, encoder: AnsweringEncoder) -> AsyncGenerator[bytes]:
+    """The body of an answer with the run's outcome."""
+    pieces = streaming.outcome(started.row, encoder, wait_s=settings.RUN_DEADLINE_S)
+    return started.lease.around(streaming.attended(pieces, started.leaving))
+
+
+@dataclass(frozen=True)
+class Door:
+    """What an address writes in a way of its own."""
+
+    form: Format = SERVER_SENT
+    send_outcome: Callable[[Started, AnsweringDialect], HttpResponseBase] = send_outcome
+    accepted: int = 202
+
+
+OURS: Final = Door()
+
+
+async def answer(
+    request: HttpRequest, caller: Caller, post: Post, door: Door = OURS
+) -> HttpResponseBase:
+    """Start the run, and answer with its stream, its outcome or its id."""
+    if post.dialect.streams(post.body, accept=request.headers.get("Accept", "")):
+        return await stream(caller, post, door.form)
+    answering = ANSWERING.get(post.request.dialect)
+    if answering is not None and answering.waits(post.body):
+        return door.send_outcome(await start.started(caller, post.request), answering)
+    return await accept(caller, post, status=door.accepted)
+
+
+async def stream(caller: Caller, post: Post, form: Format = SERVER_SENT) -> HttpResponseBase:
+    """Start the run; its stream, or what a client that comes back by starting it again has missed."""
+    returning = RETURNING.get(post.request.dialect)
+    started = await start.started(caller, post.request, resumed=returning is not None)
+    with started.lease.or_released():
+        if returning is None or started.created:
+            lists = streaming.frames(streaming.reader_of(started.row, post.dialect))
+        else:
+            came_back(started.row.run_id)
+            lists = missed(started.row, returning, post.body)
+        return send(started.lease, lists, post.dialect.OPENING, form=form, leaving=started.leaving)
+
+
+async def missed(
+    run: RunRow, dialect: ReturningDialect, body: dict[str, Any]
+) -> AsyncGenerator[list[Frame]]:
+    """What a client that has sent this body again has missed of the run, then the live run."""
+    head = streaming.head(run)
+    try:
+        before, state = await _before(run)
+    except NotFound:  # deleted a moment ago
+        yield [*dialect.encoder(head).feed(streaming.deleted(run, 0))]
+        return
+    encoder = dialect.returning(head, body)
+    cursor = streaming.Cursor(run, encoder)
+    await cursor.catch_up()
+    yield [*encoder.catch_up(before, state=state, sign=attachments.sign)]
+    if not cursor.ended:
+        async with aclosing(streaming.frames(cursor)) as lists:
+            async for some in lists:
+                yield some
+
+
+async def _before(run: RunRow) -> tuple[list[Said], Any]:
+    """The thread's messages up to the run's own input, and its state. NotFound once it is deleted."""
+    head = await stored_messages.thread_head(run.thread_id, owner_id=run.owner_id)
+    rows = await stored_messages.before(
+        run.run_id,
+        thread_id=run.thread_id,
+        owner_id=run.owner_id,
+        branched=head.branch is not None,
+    )
+    return rows, head.state
+
+
+async def accept(caller: Caller, post: Post, *, status: int) -> HttpResponseBase:
+    """Start the run; its id, in the dialect's words."""
+    asked = post.request
+    accepted = await start.start(caller, asked)
+    head = RunHead(
+        accepted.run_id,
+        accepted.thread_id,
+        asked.request_id,
+        asked.model,
+        client_run_id=asked.client_run_id,
+        created_at_ms=accepted.created_at_ms,
+        wire=asked.wire,
+    )
+    return json_response(post.dialect.accepted(head), status)
+
+
+async def admit(user_id: UUID, row: RunRow, *, after: int) -> Lease:
+    """A place for a reader of the run; past the first event it is one that comes back."""
+    lease = await stream_slots.admit(user_id, row.thread_id, resumed=after > 0)
+    if after > 0:
+        came_back(row.run_id)
+    return lease
+
+
+def watch(lease: Lease, row: RunRow, dialect: Dialect, *, after: int) -> HttpResponseBase:
+    """The stream of a run that was started before, past `after`."""
+    lists = streaming.frames(streaming.reader_of(row, dialect, after=after))
+    return send(lease, lists, dialect.OPENING)
+
+
+def send(
+    lease: Lease,
+    lists: AsyncGenerator[list[Frame]],
+    opening: bytes = b"",
+    *,
+    form: Format = SERVER_SENT,
+    leaving: Leaving | None = None,
+) -> HttpResponseBase:
+    """Lists of frames as a response that holds the place."""
+    pieces = streaming.written(lists, form, opening=opening)
+    body = lease.around(streaming.attended(pieces, leaving))
+    return StreamingHttpResponse(body, content_type=form.content_type, headers=form.headers)
+
+
+def headers_of_stream() -> HttpResponseBase:
+    """The answer to HEAD where GET gives a stream; it takes no reader's place."""
+    return HttpResponse(content_type=SERVER_SENT.content_type, headers=STREAM_HEADERS)

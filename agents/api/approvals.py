@@ -1,0 +1,124 @@
+"""Approvals over REST: what waits for the caller's decision, and the decision."""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+from uuid import UUID
+
+from asgiref.sync import sync_to_async
+from django.contrib.auth import get_user_model
+from django.http import HttpRequest, HttpResponseBase
+
+from agents.intake import resume
+from agents.intake.approvals import (
+    Decision,
+    approval_not_found,
+    arguments_of,
+    interrupt_id_of,
+    reason_of,
+)
+from config.audit.recording import record
+from config.auth.bearer import Caller, require_staff
+from config.auth.permissions import is_staff_with
+from config.auth.requirements import READ, RUN
+from config.errors import Forbidden, InvalidRequest
+from config.http.api import api, json_body, json_response
+from conversations import models
+from conversations.runs import interrupts
+from conversations.runs.client_queries import shown_interrupt
+from conversations.runs.interrupts import STATUSES, Interrupt, Status
+from conversations.threads.cursors import read_limit
+
+PERMISSION: Final = "conversations.change_interrupt"
+_PAGE: Final = 30
+_KNOWN: Final = frozenset(("approve", "arguments", "reason"))
+
+
+@api(GET=READ)
+async def approvals(request: HttpRequest, caller: Caller) -> HttpResponseBase:
+    """`GET /api/v1/agent/approvals`: the caller's, or for staff those of `?user_id=` (or `all`)."""
+    asked = request.GET
+    most = read_limit(asked.get("limit"), default=_PAGE)
+    page = await interrupts.page(
+        owner_id=await _whose(caller, asked.get("user_id")),
+        status=_status(asked.get("status")),
+        before=_before(asked.get("cursor")),
+        limit=most + 1,
+    )
+    more = page[most - 1].id.hex if len(page) > most else None
+    shown = [shown_interrupt(interrupt) for interrupt in page[:most]]
+    return json_response({"approvals": shown, "nextCursor": more})
+
+
+@api(GET=READ, POST=RUN)
+async def approval(request: HttpRequest, caller: Caller, approval_id: str) -> HttpResponseBase:
+    """`/api/v1/agent/approvals/{approval_id}`: look (GET), or decide (POST), once."""
+    found = await _visible(caller, approval_id)
+    if request.method != "POST":
+        return json_response(shown_interrupt(found))
+    decision = _decision(await json_body(request))
+    decided = await resume.decide(found.id, decision, by=caller.user_id, owner_id=found.owner_id)
+    if found.owner_id != caller.user_id:
+        await sync_to_async(_record)(decision, found.id, by=caller.user_id)
+    return json_response(shown_interrupt(decided))
+
+
+def _record(decision: Decision, interrupt_id: UUID, *, by: UUID) -> None:
+    """Staff have decided for somebody else."""
+    did = "approved" if decision.approve else "refused"
+    account = get_user_model().objects.get(pk=by)
+    record(did, models.Interrupt(pk=interrupt_id), by=account, name=str(interrupt_id))
+
+
+async def _visible(caller: Caller, approval_id: str) -> Interrupt:
+    """The caller's own interrupt, or anybody's for staff who may decide; NotFound."""
+    found = await interrupts.find(interrupt_id_of(approval_id))
+    if found is None or not (found.owner_id == caller.user_id or await _may_decide(caller)):
+        raise approval_not_found()
+    return found
+
+
+async def _may_decide(caller: Caller) -> bool:
+    """Whether the caller may look after other people's approvals."""
+    return "admin" in caller.scopes and await is_staff_with(caller, PERMISSION)
+
+
+async def _whose(caller: Caller, given: str | None) -> UUID | None:
+    if not given:
+        return caller.user_id
+    require_staff(caller)
+    if not await _may_decide(caller):
+        raise Forbidden("This account may not look after approvals.")
+    if given == "all":
+        return None
+    try:
+        return UUID(given)
+    except ValueError:
+        raise InvalidRequest("user_id must be a user's id, or all.", code="invalid_user_id") from None
+
+
+def _status(given: str | None) -> Status | None:
+    if not given:
+        return None
+    if given not in STATUSES:
+        raise InvalidRequest(f"status must be one of {', '.join(STATUSES)}.", code="invalid_status")
+    return cast("Status", given)
+
+
+def _before(cursor: str | None) -> UUID:
+    try:
+        return UUID(cursor) if cursor else interrupts.NEWEST
+    except ValueError:
+        raise InvalidRequest(
+            "cursor must be a nextCursor of this list.", code="invalid_cursor"
+        ) from None
+
+
+def _decision(body: dict[str, Any]) -> Decision:
+    approve = body.get("approve")
+    if not isinstance(approve, bool) or body.keys() - _KNOWN:
+        raise InvalidRequest(
+            "Send approve (true or false), and if you like arguments (an object) and reason (a text).",
+            code="invalid_answer",
+        )
+    return Decision(approve, arguments_of(body.get("arguments")), reason_of(body.get("reason")))

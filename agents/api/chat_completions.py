@@ -1,0 +1,96 @@
+"""OpenAI's Chat Completions and its list of models, at the addresses where its SDKs look for them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any, Final
+
+from django.http import HttpRequest, HttpResponseBase
+from msgspec.structs import replace
+
+from agents.api import answering, run_requests, streaming
+from agents.api.streaming import Format
+from agents.dialects import chat_completions
+from agents.dialects.base import AnsweringDialect, Frame
+from agents.dialects.completions.encoder import DONE, CompletionEncoder
+from agents.intake.start import Started
+from config import errors
+from config.auth.bearer import Caller
+from config.auth.requirements import READ, RUN
+from config.errors import NotFound
+from config.http.api import LateResponse, api, json_response
+from prompts.endpoints import routing
+from prompts.endpoints.routing import AvailableModel
+
+_DONE: Final = b"data: [DONE]\n\n"
+
+
+@api(POST=RUN)
+async def create(request: HttpRequest, caller: Caller) -> HttpResponseBase:
+    """`POST /v1/chat/completions`: the completion once it is there, or (`stream`) its chunks."""
+    post = await run_requests.read(request, caller, chat_completions.NAME)
+    return await answering.answer(request, caller, post, _DOOR)
+
+
+def _written(frame: Frame) -> bytes:
+    """A chunk as OpenAI sends it: without a name and an id; after the last one its word for the end."""
+    sent = streaming.sse(Frame("", frame.data))
+    return sent + _DONE if frame.event == DONE else sent
+
+
+def _send_completion(started: Started, _: AnsweringDialect) -> LateResponse:
+    """The completion, with the status that it needs."""
+    head = replace(streaming.head(started.row), request_id=errors.current_request_id())
+    encoder = chat_completions.encoder(head)
+    pieces = _completion(started, encoder)
+    return LateResponse(pieces, lambda: _judged(encoder), headers=streaming.STREAM_HEADERS)
+
+
+async def _completion(started: Started, encoder: CompletionEncoder) -> AsyncGenerator[bytes]:
+    """Blanks, then the completion; a run that has not ended in its time is not waited for further."""
+    async with aclosing(answering.outcome(started, encoder)) as pieces:
+        async for piece in pieces:
+            yield piece
+    if started.lease.was_ended():
+        yield encoder.answer()
+    elif started.leaving is not None and not encoder.ended:
+        await started.leaving()
+
+
+def _judged(encoder: CompletionEncoder) -> tuple[int, dict[str, str]]:
+    """The status of the answer; the SDK is told whether to ask again, since that is a new run."""
+    failure = encoder.failure
+    if failure is None:
+        return 200, {}
+    again = "true" if encoder.may_retry else "false"
+    return failure.status, errors.headers(failure) | {"x-should-retry": again}
+
+
+_DOOR: Final = answering.Door(form=Format(write=_written), send_outcome=_send_completion)
+
+
+@api(GET=READ)
+async def models(request: HttpRequest, caller: Caller) -> HttpResponseBase:
+    """`GET /v1/models`: the models that the caller may ask for."""
+    found = [_model(one) for one in await routing.list_available(caller.user_id)]
+    return json_response({"object": "list", "data": found})
+
+
+@api(GET=READ)
+async def model(request: HttpRequest, caller: Caller, model_id: str) -> HttpResponseBase:
+    """`GET /v1/models/{model_id}`: one of them, by its key or its whole name."""
+    found = await routing.list_available(caller.user_id)
+    for one in found:
+        if model_id in (one.key, one.name):
+            return json_response(_model(one))
+    raise NotFound("There is no such model.", code="model_not_found", param="model")
+
+
+def _model(listed: AvailableModel) -> dict[str, Any]:
+    return {
+        "id": listed.key,
+        "object": "model",
+        "created": listed.updated_at,
+        "owned_by": listed.provider,
+    }

@@ -1,0 +1,130 @@
+"""The exercise library for apps, and its publishing for staff (specs/text-run.md §3)."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import re
+from typing import ClassVar, Final, cast
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.utils.http import parse_etags
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from agents.models import LibraryVersion
+from agents.tools.exercises import library_reads
+from agents.tools.exercises.library_bodies import SeedBody, read_patch, read_publish
+from agents.tools.exercises.library_reads import Version, version_number
+from agents.tools.exercises.library_versions import milliseconds, publish, publish_patch, publish_seed
+from config.auth.bearer import Caller
+from config.auth.models import Scope, User
+from config.auth.requirements import READ, Access, Needs
+from config.errors import InvalidRequest
+from config.http.api import api, json_response
+from config.http.rest_views import View, json_of, published
+
+_PUBLISHES: Final = {"POST": Access(Scope.ADMIN, "agents.change_exercise")}
+_CONFLICT: Final = {409: OpenApiResponse(description="`baseVersion` is not the newest version.")}
+_ALWAYS_ASK: Final = {"Cache-Control": "private, no-cache"}
+_REFUSED: Final = re.compile(r"\s*q\s*=\s*0(\.0*)?\s*")
+_FOR_EVER: Final = {"Cache-Control": "private, max-age=31536000, immutable"}
+
+
+@api(GET=READ)
+async def meta(request: HttpRequest, caller: Caller) -> HttpResponseBase:
+    """`GET /api/v1/exercise/library/meta`: the newest version; 304 while that is the caller's."""
+    newest = await library_reads.version()
+    headers = _ALWAYS_ASK | {"ETag": newest.etag}
+    if _has(request, newest):
+        return HttpResponse(status=304, headers=headers)
+    return json_response(newest.as_meta(), headers=headers)
+
+
+@api(GET=READ)
+async def full(request: HttpRequest, caller: Caller) -> HttpResponseBase:
+    """`GET …/full`: every exercise of a version (by default the newest) as a list of ExerciseDtos."""
+    asked = version_number("version", request.GET.get("version"))
+    found = await library_reads.version(asked)
+    headers = (_FOR_EVER if asked else _ALWAYS_ASK) | {"ETag": found.etag, "Vary": "Accept-Encoding"}
+    if _has(request, found):
+        return HttpResponse(status=304, headers=headers)
+    packed = await library_reads.content(found)
+    if takes_gzip(request.headers.get("Accept-Encoding", "")):
+        return json_response(packed, headers=headers | {"Content-Encoding": "gzip"})
+    return json_response(await asyncio.to_thread(gzip.decompress, packed), headers=headers)
+
+
+@api(GET=READ)
+async def updates(request: HttpRequest, caller: Caller) -> HttpResponseBase:
+    """`GET …/updates?from=&to=`: what changed between two versions, as ExerciseDtos and ids."""
+    start = version_number("from", request.GET.get("from"))
+    if start is None:
+        raise InvalidRequest(
+            "from is required: your version, or 0.", code="invalid_versions", field="from"
+        )
+    end = version_number("to", request.GET.get("to"))
+    return json_response(await library_reads.updates(start, end), headers=_ALWAYS_ASK)
+
+
+class Publish(View):
+    """Publish the library."""
+
+    needs: ClassVar[Needs] = _PUBLISHES
+
+    @extend_schema(
+        operation_id="exercise_library_publish",
+        summary="Publish the exercise library as a new version",
+        description="Without `payload` the library as staff have written it; with it (the published "
+        "seed's form) the library becomes exactly that. 409 `version_conflict` if `baseVersion` is not "
+        "the newest version.",
+        request=json_of("LibraryPublish"),
+        responses={200: published("LibraryMeta")} | _CONFLICT,
+        tags=["exercises"],
+    )
+    def post(self, request: Request) -> Response:
+        body, user = read_publish(request.data), cast("User", request.user)
+        if isinstance(body, SeedBody):
+            return _published(publish_seed(body, by=user))
+        return _published(publish(by=user, note=body.note, base=body.base_version))
+
+
+class Patch(View):
+    """Change some exercises and publish."""
+
+    needs: ClassVar[Needs] = _PUBLISHES
+
+    @extend_schema(
+        operation_id="exercise_library_patch",
+        summary="Change some exercises of the library and publish it",
+        description="`{baseVersion, added, updated, deleted}`; of `updated` only the given fields "
+        "change. All or nothing; 409 `version_conflict` if `baseVersion` is not the newest version.",
+        request=json_of("LibraryPatch"),
+        responses={200: published("LibraryMeta")} | _CONFLICT,
+        tags=["exercises"],
+    )
+    def post(self, request: Request) -> Response:
+        body = read_patch(request.data)
+        return _published(publish_patch(body, by=cast("User", request.user)))
+
+
+def takes_gzip(accepted: str) -> bool:
+    """Whether an Accept-Encoding allows gzip."""
+    for part in accepted.lower().split(","):
+        coding, _, quality = part.partition(";")
+        if coding.strip() in {"gzip", "*"}:
+            return not _REFUSED.fullmatch(quality)
+    return False
+
+
+def _has(request: HttpRequest, found: Version) -> bool:
+    """Whether the caller has this version already, as If-None-Match says."""
+    known = parse_etags(request.headers.get("If-None-Match", ""))
+    bare = found.etag.removeprefix("W/")
+    return known == ["*"] or any(tag.removeprefix("W/") == bare for tag in known)
+
+
+def _published(made: LibraryVersion) -> Response:
+    at_ms = milliseconds(made.published_at)
+    return Response(Version(made.number, made.total, at_ms, made.checksum).as_meta())

@@ -1,0 +1,102 @@
+"""OpenAI's Responses API, at the addresses where its SDKs look for it under a base URL of ours."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.http import HttpRequest, HttpResponseBase
+
+from agents.api import answering, run_requests, runs, streaming
+from agents.context import thread
+from agents.dialects import responses
+from agents.dialects.openai import shape
+from agents.dialects.openai.input_items import shown
+from agents.intake import stream_slots, submit
+from config.auth.bearer import Caller
+from config.auth.requirements import READ, RUN
+from config.errors import NotFound
+from config.http import openai_absent
+from config.http.api import api, json_response
+from conversations import attachments
+from conversations.models import LIVE
+from conversations.runs import client_queries
+from conversations.runs.client_queries import RunRow
+from conversations.threads.cursors import read_limit
+from conversations.upkeep import unstored
+
+_DOOR: Final = answering.Door(accepted=200)
+_ITEMS: Final = 20
+_CANCELLED_S: Final = 5.0  # by then a run that is cancelled has ended (promise P9)
+
+
+@api(POST=RUN)
+async def create(request: HttpRequest, caller: Caller) -> HttpResponseBase:
+    """`POST /v1/responses`: the response when it is done, its stream, or (`background`) its id."""
+    post = await run_requests.read(request, caller, responses.NAME)
+    return await answering.answer(request, caller, post, _DOOR)
+
+
+@api(GET=READ, DELETE=RUN)
+async def response(request: HttpRequest, caller: Caller, response_id: str) -> HttpResponseBase:
+    """`GET /v1/responses/{response_id}`: as it stands, or with `?stream=true` what came after
+    `?starting_after=`. `DELETE`: nothing of it is kept but its numbers; a live one is cancelled."""
+    row = await _row(response_id, caller)
+    if request.method == "DELETE":
+        return json_response(await _deleted(row))
+    await client_queries.check_events_kept(row)
+    if request.GET.get("stream") != "true":
+        return json_response(await streaming.standing(row, responses))
+    after = runs.position(request.headers.get("Last-Event-ID"), request.GET.get("starting_after"))
+    if request.method == "HEAD":
+        return answering.headers_of_stream()
+    lease = await stream_slots.admit(
+        caller.user_id, row.thread_id, resumed=after > streaming.FROM_THE_START
+    )
+    return answering.watch(lease, row, responses, after=after)
+
+
+async def _deleted(row: RunRow) -> dict[str, Any]:
+    if not await unstored.delete(row.run_id, owner_id=row.owner_id):
+        raise client_queries.run_not_found()
+    await submit.cancel_run(row.run_id)
+    return {"id": shape.response_id(row.run_id), "object": "response", "deleted": True}
+
+
+@api(GET=READ)
+async def input_items(request: HttpRequest, caller: Caller, response_id: str) -> HttpResponseBase:
+    """`GET /v1/responses/{response_id}/input_items`: what was said with it, a page at a time."""
+    row = await _row(response_id, caller)
+    asked = await thread.asked_in(row.run_id, owner_id=caller.user_id)
+    wire = row.wire or {}
+    listed = [item for one in asked for item in shown(*one, wire=wire, sign=attachments.sign)]
+    if request.GET.get("order") != "asc":
+        listed.reverse()
+    place = next((at + 1 for at, item in enumerate(listed) if item["id"] == request.GET.get("after")), 0)
+    limit = read_limit(request.GET.get("limit"), default=_ITEMS)
+    page = listed[place : place + limit]
+    ends = {"first_id": page[0]["id"], "last_id": page[-1]["id"]} if page else {}
+    more = {"has_more": place + limit < len(listed)}
+    return json_response(
+        {"object": "list", "data": page, "first_id": None, "last_id": None} | ends | more
+    )
+
+
+@api(POST=RUN)
+async def cancel(request: HttpRequest, caller: Caller, response_id: str) -> HttpResponseBase:
+    """`POST /v1/responses/{response_id}/cancel`: the response, cancelled if it had not ended."""
+    row = await _row(response_id, caller)
+    await client_queries.check_events_kept(row)
+    if row.status not in LIVE:
+        return json_response(await streaming.standing(row, responses))
+    await submit.cancel_run(row.run_id)
+    return json_response(await streaming.settled(row, responses, wait_s=_CANCELLED_S))
+
+
+@api(POST=RUN)
+async def absent(request: HttpRequest, _: Caller) -> HttpResponseBase:
+    """`POST /v1/responses/input_tokens` and `/compact`: refused by name, and no response's id."""
+    raise openai_absent.absent(request.path) or NotFound()
+
+
+async def _row(response_id: str, caller: Caller) -> RunRow:
+    return await client_queries.run_row(runs.run_id_of(response_id), user_id=caller.user_id)

@@ -1,0 +1,63 @@
+"""Runners over REST, for operators: which there are, and a run of one of them in the seed's envelope."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from django.http import HttpRequest, HttpResponseBase
+
+from agents.api import answering, run_requests
+from agents.api.streaming import SERVER_SENT, Format
+from agents.dialects import runner as dialect
+from agents.dialects.base import wants_stream
+from agents.host import runner_catalogue
+from agents.host_protocol.manifest import RunnerManifest
+from agents.host_protocol.runner_id import home_of
+from agents.runtimes import runner_sources
+from config import sql
+from config.auth.bearer import Caller
+from config.auth.models import Scope
+from config.auth.requirements import Access
+from config.errors import InvalidRequest, NotFound
+from config.http.api import api, json_response
+
+runner_sources.add_sources()
+_NDJSON: Final = Format(
+    "application/x-ndjson; charset=utf-8", lambda frame: frame.data + b"\n", b"\n", headers={}
+)
+_BINDINGS: Final = """
+SELECT runner_id, array_agg(name ORDER BY position, id) FROM agents_runnerbinding WHERE is_active
+GROUP BY runner_id
+"""
+
+
+@api(GET=Access(Scope.ADMIN, "agents.view_runnerbinding"))
+async def runners(request: HttpRequest, caller: Caller) -> HttpResponseBase:
+    """`GET /api/v1/agent/runners`: every runner that is there now, with its manifest."""
+    await runner_sources.refresh()
+    bound = dict(await sql.every(_BINDINGS, ()))
+    listed = [_shown(manifest, bound.get(manifest.id, [])) for manifest in runner_catalogue.manifests()]
+    return json_response({"runners": listed})
+
+
+@api(POST=Access(Scope.RUN, "agents.change_runnerbinding"))
+async def run(request: HttpRequest, caller: Caller, runner_id: str) -> HttpResponseBase:
+    """`POST /api/v1/agent/runners/{runner_id}/run`: its result stream, as NDJSON or as SSE."""
+    post = await run_requests.read(request, caller, dialect.NAME, runner=runner_id)
+    await runner_sources.refresh()
+    if runner_catalogue.find(runner_id) is None and runner_id not in runner_catalogue.BUILTIN:
+        why = runner_catalogue.why_not(runner_id) or "See GET /api/v1/agent/runners."
+        raise NotFound(f"There is no such runner now. {why}")
+    asked = post.request
+    if asked.event and not asked.messages and runner_id in runner_catalogue.BUILTIN:
+        raise InvalidRequest(
+            f"{runner_id} answers messages only: input.text is missing.", code="text_required"
+        )
+    form = SERVER_SENT if wants_stream(request.headers.get("Accept", "")) else _NDJSON
+    return await answering.stream(caller, post, form)
+
+
+def _shown(manifest: RunnerManifest, bindings: list[str]) -> dict[str, Any]:
+    told: dict[str, Any] = msgspec.to_builtins(manifest)
+    return told | {"home": home_of(manifest.id), "bindings": bindings}

@@ -1,0 +1,124 @@
+"""`ws(s)://…/ws/agent/runs/{run_id}`: the run's frames as JSON text messages (DESIGN P4).
+
+The token comes as `Authorization: Bearer …`, or, because browsers cannot set that header, as
+`?token=…` or the subprotocol pair `bearer, <token>`. `?after=` resumes, `?dialect=` chooses.
+Refusals close with 4401 (who are you), 4404 (no such run), 4410 (events no longer kept), 4422 (bad
+parameter), 4429 (too many), 4503 (not now) and say why; a stream that staff or a newer one ended
+closes with 1013.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any, Final
+from urllib.parse import parse_qs
+from uuid import UUID
+
+import msgspec
+import structlog
+from channels.generic.websocket import AsyncWebsocketConsumer
+
+from agents.api import answering, streaming
+from agents.api.runs import check_conversation, position
+from agents.dialects.base import Dialect, Frame
+from agents.dialects.recognition import dialect_named
+from agents.intake.stream_slots import Lease
+from config import errors
+from config.http.api import admitted
+from config.http.database_errors import REFUSALS, refusal_of
+from config.redis import rate_limits
+from conversations.runs import client_queries
+from conversations.runs.client_queries import RunRow
+
+log = structlog.get_logger(__name__)
+
+_NORMAL: Final = 1000
+_BROKEN: Final = 1011
+_TRY_AGAIN: Final = 1013
+
+
+class RunConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
+    """One socket, one reader of one run."""
+
+    _sending: asyncio.Task[None] | None = None
+
+    async def connect(self) -> None:
+        protocols = self.scope.get("subprotocols") or []
+        await self.accept("bearer" if "bearer" in protocols else None)
+        try:
+            run, dialect, after, user_id = await self._admit(protocols)
+            lease = await answering.admit(user_id, run, after=after)
+        except errors.ParleyError as error:
+            await self._refuse(error)
+            return
+        except REFUSALS as error:
+            await self._refuse(refusal_of(error))
+            return
+        frames = streaming.frames(streaming.reader_of(run, dialect, after=after))
+        self._sending = asyncio.create_task(self._send_all(lease, frames))
+
+    async def disconnect(self, code: int) -> None:
+        if self._sending is not None:
+            self._sending.cancel()
+
+    async def _admit(self, protocols: list[str]) -> tuple[RunRow, Dialect, int, UUID]:
+        query = {
+            name: values[-1]
+            for name, values in parse_qs(self.scope["query_string"].decode("latin-1")).items()
+        }
+        caller = await admitted(self._meta(self._authorization(query, protocols)))
+        caller.require("read")
+        run_id = self.scope["url_route"]["kwargs"]["run_id"]
+        run = await client_queries.run_row(run_id, user_id=caller.user_id)
+        check_conversation(run, query.get("conversation_id"))
+        await client_queries.check_events_kept(run)
+        headers = dict(self.scope["headers"])
+        last_event_id = headers.get(b"last-event-id", b"").decode("latin-1")
+        after = position(last_event_id, query.get("after"))
+        return run, dialect_named(query.get("dialect") or run.dialect), after, caller.user_id
+
+    def _meta(self, authorization: str | None) -> dict[str, Any]:
+        """What limits and authentication read of a request, as Django names it."""
+        return {**rate_limits.build_meta(self.scope), "HTTP_AUTHORIZATION": authorization}
+
+    def _authorization(self, query: dict[str, str], protocols: list[str]) -> str | None:
+        header: bytes | None = dict(self.scope["headers"]).get(b"authorization")
+        if header is not None:
+            return header.decode("latin-1")
+        if "token" in query:
+            return f"Bearer {query['token']}"
+        others = [protocol for protocol in protocols if protocol != "bearer"]
+        return f"Bearer {others[0]}" if others and "bearer" in protocols else None
+
+    async def _send_all(self, lease: Lease, frames: AsyncGenerator[list[Frame]]) -> None:
+        try:
+            async with aclosing(lease.around(frames)) as lists:
+                async for some in lists:
+                    for frame in some:
+                        await self.send(text_data=streaming.as_json(frame).decode())
+            await self.close(_TRY_AGAIN if lease.was_ended() else _NORMAL)
+        except Exception as error:  # the socket or the database broke: the client comes back with after=
+            log.warning("socket broke", stream=lease.name, error=type(error).__name__)
+            await self._close_quietly()
+
+    async def _close_quietly(self) -> None:
+        try:
+            await self.close(_BROKEN)
+        except Exception:  # it is closed already
+            log.debug("socket was closed")
+
+    async def _refuse(self, error: errors.ParleyError) -> None:
+        said: dict[str, Any] = errors.body(error)
+        if error.retry_after is not None:
+            said["retry_after"] = error.retry_after
+        await self.send(text_data=msgspec.json.encode({"event": "refused", "data": said}).decode())
+        await self.close(4000 + error.status)
+
+
+class NoSuchSocket(AsyncWebsocketConsumer):  # type: ignore[misc]
+    """Every other path: closed before it opens, which clients see as 403."""
+
+    async def connect(self) -> None:
+        await self.close(4404)

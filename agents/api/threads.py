@@ -1,0 +1,104 @@
+"""A thread as an AG-UI client sees it, and what this agent can do (specs/ag-ui.md §7)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponseBase
+from msgspec.structs import replace
+
+from agents.api import answering
+from agents.dialects import ag_ui
+from agents.dialects.agui import snapshots
+from agents.dialects.agui.capabilities import CAPABILITIES
+from agents.dialects.agui.message_fold import Wire
+from agents.dialects.agui.messages import messages as ag_ui_messages
+from agents.dialects.agui.reasoning import outline, with_thoughts
+from agents.dialects.base import Frame
+from agents.intake import stream_slots
+from config.auth.bearer import Caller
+from config.auth.requirements import READ, RUN
+from config.http.api import api, json_response
+from conversations import attachments
+from conversations.api.threads import branch_of, change_thread
+from conversations.events import RunEvent
+from conversations.runs import client_queries
+from conversations.runs.client_queries import RunRow
+from conversations.threads import feedback, listing, names, reasoning_events, stored_messages
+from conversations.threads.stored_messages import ThreadHead
+
+
+@api(GET=READ, PATCH=RUN, DELETE=RUN)
+async def thread(request: HttpRequest, caller: Caller, thread_id: str) -> HttpResponseBase:
+    """`/api/v1/agent/threads/{thread_id}`: the thread, its state, its newest messages.
+
+    With `?reasoning=true` also what models thought, as far as the events of those runs are kept. Where
+    it has branches the one last continued is shown, or that which ends with the run of `?branch=`.
+    """
+    found = await names.thread_of(thread_id, caller=caller)
+    if request.method in ("PATCH", "DELETE"):
+        return await change_thread(request, caller, str(found))
+    detail = await listing.thread_detail(caller.user_id, str(found))
+    branch = await branch_of(request, caller, found)
+    head = await stored_messages.thread_head(found, owner_id=caller.user_id, branch=branch)
+    reasoned: dict[str, list[RunEvent]] = {}
+    if request.GET.get("reasoning") == "true":
+        reasoned = await reasoning_events.of_thread(found, owner_id=caller.user_id, branch=head.branch)
+    thoughts = {run: outline(run, some) for run, some in reasoned.items()}
+    messages = with_thoughts(await _messages(found, caller.user_id, head.branch), thoughts)
+    given = await feedback.of_thread(found, user_id=caller.user_id)
+    detail |= {"state": head.state, "messages": messages, "feedback": given}
+    if head.branch is not None:
+        detail |= {"branch": head.branch.hex, "branches": await listing.branches_of(found)}
+    return json_response(detail)
+
+
+@api(GET=READ)
+async def connect(request: HttpRequest, caller: Caller, thread_id: str) -> HttpResponseBase:
+    """`GET …/threads/{id}/connect`: the thread as AG-UI snapshots, then its live run if there is one.
+
+    `?protocolVersion=` says which generation reads; by default the one that began the run. `?branch=`
+    names the last run of the branch to show, where it is not the one last continued.
+    """
+    found = await names.thread_of(thread_id, caller=caller)
+    branch = await branch_of(request, caller, found)
+    head = await stored_messages.thread_head(found, owner_id=caller.user_id, branch=branch)
+    if request.method == "HEAD":
+        return answering.headers_of_stream()
+    row = await client_queries.run_row(head.run_id.hex, user_id=caller.user_id) if head.run_id else None
+    lists = _at_rest(found, caller.user_id, thread_id, head)
+    if row is not None and await client_queries.events_kept(row):
+        lists = answering.missed(_as_spoken_by(row, request.GET.get("protocolVersion")), ag_ui, {})
+    return answering.send(await stream_slots.admit(caller.user_id, found, resumed=True), lists)
+
+
+def _as_spoken_by(row: RunRow, version: str | None) -> RunRow:
+    """The run for a reader of the generation that this version names; without one as it was begun."""
+    if version is None:
+        return row
+    modern = version if version[:1].isdigit() and not version.startswith("0") else None
+    return replace(row, wire=(row.wire or {}) | {"protocolVersion": modern})
+
+
+async def _at_rest(
+    thread_id: UUID, owner_id: UUID, client_thread_id: str, head: ThreadHead
+) -> AsyncGenerator[list[Frame]]:
+    """A thread whose newest run can no longer be replayed, or that never had one."""
+    shown = await _messages(thread_id, owner_id, head.branch)
+    yield snapshots.at_rest(client_thread_id, shown, head.state)
+
+
+async def _messages(thread_id: UUID, owner_id: UUID, branch: UUID | None) -> list[Wire]:
+    """The newest messages of the thread, or of its branch that ends with this run, in AG-UI's shape.
+
+    Files have fresh URLs.
+    """
+    rows = await stored_messages.whole(thread_id, owner_id=owner_id, branch=branch)
+    return ag_ui_messages(rows, sign=attachments.sign)
+
+
+@api(GET=READ)
+async def capabilities(request: HttpRequest, caller: Caller) -> HttpResponseBase:
+    """`GET /api/v1/agent/capabilities`: what this agent can do, in AG-UI's words."""
+    return json_response(CAPABILITIES)

@@ -1,0 +1,65 @@
+"""What an account has used and spent, for itself: today, this month, and what its budget leaves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponseBase
+
+from agents.spending import budget_checks
+from agents.spending.budget_checks import Standing
+from config import database
+from config.auth.bearer import Caller
+from config.auth.requirements import READ
+from config.http.api import api, json_response
+from conversations.runs.spending import Spent
+from conversations.usage import usd
+
+
+@api(GET=READ)
+async def usage(request: HttpRequest, caller: Caller) -> HttpResponseBase:
+    """`GET /api/v1/agent/usage`: the caller's own, of runs that have ended."""
+    async with database.connection() as connection:
+        standing = await budget_checks.standing(connection, caller.user_id)
+    return json_response(_shown(standing), headers={"Cache-Control": "no-store"})
+
+
+def _shown(standing: Standing) -> dict[str, Any]:
+    spending = standing.spending
+    day = spending.today.isoformat()
+    return {
+        "time_zone": settings.TIME_ZONE,
+        "today": {"date": day} | _spent(spending.day),
+        "month": {"month": day[:7]} | _spent(spending.month),
+        "budget": [
+            level.facts | {"resets_in_s": budget_checks.seconds_left(level.period)}
+            for level in standing.account
+        ],
+        "exceeded": _exceeded(standing),
+    }
+
+
+def _spent(spent: Spent) -> dict[str, Any]:
+    return {
+        "runs": spent.runs,
+        "input_tokens": spent.input_tokens,
+        "output_tokens": spent.output_tokens,
+        "unpriced_tokens": spent.unpriced_tokens,
+        "cost_usd": usd(spent.cost_usd),
+    }
+
+
+def _exceeded(standing: Standing) -> dict[str, Any] | None:
+    """Which limit refuses a run now; of the installation's neither sums nor others' use are told."""
+    found = standing.used_up
+    if found is None:
+        return None
+    scope, level = found
+    resets_in_s = budget_checks.seconds_left(level.period)
+    return {
+        "scope": scope,
+        "period": level.period,
+        "unit": level.unit,
+        "resets_in_s": resets_in_s,
+    }

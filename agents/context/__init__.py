@@ -1,0 +1,1 @@
+"""Assemble what a model reads: system message, earlier messages, state and the request."""

@@ -1,0 +1,69 @@
+"""The texts that messages carry as files, told to a model: each under its name, where it was sent.
+
+They are read when a run begins and stand in its conversation like any other words, so that budgets,
+windows and summaries count them. History shows the files.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+from xml.sax.saxutils import quoteattr
+
+from msgspec.structs import replace
+
+from agents.requests import Attachment, InputMessage
+from conversations import attachments
+from conversations.blocks import arranged, layout_of
+
+_LARGEST: Final = 32 * 1024 * 1024
+_GONE: Final = "(The file is no longer there.)"
+_LONG_AGO: Final = "(The file was sent too long ago to be read here.)"
+
+
+async def read(said: Sequence[InputMessage], *, room: int | None = None) -> tuple[InputMessage, ...]:
+    """The messages with the texts of their documents; of the newest first, `room` bytes of them."""
+    found = await asyncio.gather(*(_text(file) for file in _fitting(said, room)))
+    texts = dict(found)
+    return tuple(_told(one, texts) if _documents(one) else one for one in said)
+
+
+def _fitting(said: Sequence[InputMessage], room: int | None) -> list[Attachment]:
+    """The documents that are read."""
+    fitting: list[Attachment] = []
+    for file in (file for one in reversed(said) for file in _documents(one)):
+        if room is not None:
+            room -= file.size
+            if room < 0:
+                break
+        fitting.append(file)
+    return fitting
+
+
+def _documents(said: InputMessage) -> list[Attachment]:
+    return [file for file in said.attachments if not file.is_image]
+
+
+async def _text(file: Attachment) -> tuple[str, str]:
+    data = await attachments.read_bytes(file.bucket, file.path, limit=_LARGEST)
+    return file.path, _GONE if data is None else data.decode("utf-8", "replace")
+
+
+def _told(said: InputMessage, texts: dict[str, str]) -> InputMessage:
+    """The message with its documents as texts among its others, and images as they were."""
+    blocks = [
+        block if isinstance(block, str) or block.is_image else _named(block, texts)
+        for block in arranged(said.content, said.attachments, said.layout)
+    ]
+    return replace(
+        said,
+        content="\n".join(block for block in blocks if isinstance(block, str)),
+        attachments=tuple(block for block in blocks if not isinstance(block, str)),
+        layout=layout_of(block if isinstance(block, str) else None for block in blocks),
+    )
+
+
+def _named(file: Attachment, texts: dict[str, str]) -> str:
+    text = texts.get(file.path, _LONG_AGO)
+    return f"<file name={quoteattr(file.name)}>\n{text}\n</file>"

@@ -1,0 +1,165 @@
+"""Put together what a runner is told: system message, as much of the thread as fits, and the request."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from django.conf import settings
+from msgspec.structs import replace
+
+from agents.context import attached_texts
+from agents.context.model_host import AskingHost
+from agents.context.summary import Summarised, as_message, reach
+from agents.context.thread import SoFar, Summary, led, so_far
+from agents.providers.base import ChatMessage, ToolSpec
+from agents.requests import Claim, InputMessage
+from agents.runners.base import RunContext, RunFailure, ToolOutcome
+from agents.runners.conversation import chat_messages
+from agents.runners.injection import injected_context
+from agents.runners.system_message import system_message
+from agents.runners.thinkingml import form_for
+from agents.runners.tokens import of_messages, of_tools
+from agents.runners.window import history_budget, window
+from agents.tools.large_results import READ
+from conversations import events
+from conversations.events import Fact
+from conversations.log.retry import outlast
+from prompts import app_settings
+from prompts.endpoints.routing import ModelRoute
+from prompts.wordings.token_estimate import estimate
+
+_STAGE: Final = "summary"
+_ARTIFACT: Final = '"artifact_id":'
+_BYTES_A_TOKEN: Final = 8  # of documents, read for a budget of tokens: rather too many than too few
+_MARGIN: Final = 0.9  # of the context: tokens are estimated
+_TOO_LONG: Final = "The conversation is longer than the model takes, and must not be shortened."
+
+
+class Past:
+    """One run's past: read once, then told within the context of the run's model."""
+
+    def __init__(
+        self,
+        claim: Claim,
+        chosen: ModelRoute,
+        host: AskingHost,
+        prompts: str,
+        findings: tuple[ToolOutcome, ...],
+        *,
+        say: Callable[[Fact], None],
+    ) -> None:
+        request = claim.request
+        self._claim, self._chosen, self._host = claim, chosen, host
+        self._findings, self._say = findings, say
+        self._prompts = prompts
+        self._system = self._told(request.state)
+        clients = [ToolSpec(tool.name, tool.description, tool.parameters) for tool in request.tools]
+        self._fixed = of_tools((*clients, *host.tools)) + estimate(self._system)
+        self._fixed += estimate(injected_context(findings, source="agent_run"))
+        self._earlier = SoFar()
+        self._summaries = False
+
+    async def read(self) -> SoFar:
+        """What the thread holds, as far back as the model can read, or be told in short."""
+        claim = self._claim
+        self._summaries = self._may_shorten and await app_settings.aget("history_summary") is True
+        budget = self._budget(0)
+        budget = reach(budget) if self._summaries else budget
+        earlier = await outlast(
+            lambda: so_far(
+                claim.thread_id,
+                before=claim.thread_seq,
+                run_id=claim.run_id,
+                budget=budget,
+                summaries=self._summaries,
+                answers=bool(claim.request.answers) or not claim.request.stored,
+            )
+        )
+        said = await attached_texts.read(earlier.messages, room=budget * _BYTES_A_TOKEN)
+        told = tuple(
+            replace(one, message=message) for one, message in zip(earlier.said, said, strict=True)
+        )
+        self._earlier = replace(earlier, said=told)
+        return self._earlier
+
+    async def context(self, answers: Sequence[InputMessage]) -> RunContext:
+        """What the runner is given; the messages of this run are always in."""
+        claim, request, earlier = self._claim, self._claim.request, self._earlier
+        state = earlier.state if request.state is None else request.state
+        if request.state is None and state:
+            self._fixed -= estimate(self._system)
+            self._system = self._told(state)
+            self._fixed += estimate(self._system)
+        leads, own = led(request, earlier)
+        own = await attached_texts.read(own)
+        leading, new = chat_messages(leads), [*answers, *own]
+        if not request.stored:  # the thread does not hold what led to the calls: the request does
+            new = [*own, *answers]
+        budget = self._budget(of_messages((*leading, *chat_messages(new))))
+        summary, old = await self._older(budget)
+        opening = as_message(summary)
+        said = chat_messages([*old, *new])
+        needed = max(1, len(said) - len(chat_messages(old)))
+        room = budget - of_messages(opening) + of_messages(said[-needed:])
+        kept = window(said, room, needed=needed)
+        if not self._may_shorten and (kept.cut or earlier.cut):
+            raise RunFailure("provider_context_exceeded", _TOO_LONG)
+        conversation = (*leading, *opening, *kept.kept)
+        if any(map(_names_artifact, conversation)):
+            await self._host.offer_reading()
+        return RunContext(
+            run_id=claim.run_id,
+            thread_id=claim.thread_id,
+            user_id=claim.user_id,
+            attempt=claim.attempt,
+            deadline_at_ms=claim.deadline_at_ms,
+            request=request,
+            system=self._system,
+            conversation=conversation,
+            findings=self._findings,
+            state=state,
+            shows_calls=await app_settings.aget("show_tool_visible") is True,
+            summary=summary.text if summary else "",
+        )
+
+    @property
+    def _may_shorten(self) -> bool:
+        """Whether what does not fit the model may be left out, or told in short."""
+        return self._claim.request.truncation == "auto"
+
+    def _told(self, state: Any) -> str:
+        """The system message with this state."""
+        asked = self._claim.request
+        form, instructions = form_for(asked.result_mode), asked.instructions
+        return system_message(
+            self._prompts, asked.tools, asked.context, state, form=form, instructions=instructions
+        )
+
+    async def _older(self, budget: int) -> tuple[Summary | None, tuple[InputMessage, ...]]:
+        """The summary if there is one, and the messages after it."""
+        if not self._summaries:
+            return None, self._earlier.messages
+        begun = time.monotonic()
+        made = Summarised(self._claim.thread_id, self._host, budget)
+        summary, said = await made.of(self._earlier)
+        if made.made_of:
+            self._say(events.StageStarted(_STAGE))
+            elapsed_ms = round((time.monotonic() - begun) * 1000)
+            self._say(events.StageCompleted(_STAGE, elapsed_ms, f"{made.made_of} messages"))
+        return summary, tuple(one.message for one in said)
+
+    def _budget(self, new: int) -> int:
+        """Tokens for what was said before this run."""
+        size = int((self._chosen.context_tokens or settings.CONTEXT_TOKENS) * _MARGIN)
+        limits = [self._claim.request.generation.max_tokens, self._chosen.candidates[0].max_tokens]
+        answer = min((limit for limit in limits if limit is not None), default=None)
+        return history_budget(size, answer=answer, fixed=self._fixed + new)
+
+
+def _names_artifact(said: ChatMessage) -> bool:
+    """Whether a tool's answer is the head of an artifact, or a call has read on in one."""
+    if said.role == "tool":
+        return _ARTIFACT in said.content
+    return any(call.name == READ for call in said.tool_calls)

@@ -1,0 +1,201 @@
+"""Read what a run goes on from: what was said in its thread, as far back as it can use, and the state.
+
+The thread is read backwards, a page at a time, until there is as much as the model's context takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, Final, cast
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agents.requests import AskedCall, Attachment, InputMessage, Role, RunRequest
+from config import database
+from conversations.threads import branches, earlier
+from conversations.threads.branches import LEADING, leading_first, leading_place
+from conversations.threads.earlier import EarlierMessage, Place
+from prompts.wordings.token_estimate import estimate
+
+MOST_MESSAGES: Final = 1_000
+_FIRST_PAGE: Final = 40
+_GROWTH: Final = 4
+_OF_MESSAGE: Final = 4
+_BYTES_A_TOKEN: Final = 4
+_ENDLESS: Final = 2**31 - 1
+
+
+class Summary(Struct, frozen=True):
+    """What was said up to a place (run's place, run, message's place) of a thread, in short."""
+
+    text: str
+    place: Place
+
+
+class Said(Struct, frozen=True):
+    """A message of an earlier run, and where in the thread it stands."""
+
+    message: InputMessage
+    place: Place
+
+
+class SoFar(Struct, frozen=True):
+    """What a thread holds when a run begins; `interrupted` if calls wait, or did, for approval.
+
+    `leading` are the system messages that lead it, of which nothing else is in `said`; `cut` if there
+    is more, which was not read.
+    """
+
+    said: tuple[Said, ...] = ()
+    state: Any = None
+    interrupted: bool = False
+    summary: Summary | None = None
+    leading: tuple[InputMessage, ...] = ()
+    cut: bool = False
+
+    @property
+    def messages(self) -> tuple[InputMessage, ...]:
+        return tuple(one.message for one in self.said)
+
+
+async def so_far(
+    thread_id: UUID,
+    *,
+    before: int,
+    run_id: UUID,
+    budget: int,
+    summaries: bool = False,
+    answers: bool = False,
+) -> SoFar:
+    """What was said in the thread before the run, and its state.
+
+    The newest messages that come to `budget` tokens or a little more, at most `MOST_MESSAGES`; with
+    `summaries` none that the thread's summary tells. A run that `answers` what was asked has others
+    before it though the thread holds no message of theirs (`stored`).
+    """
+    if before <= 1 and not answers:
+        return SoFar()
+    async with database.connection() as connection:
+        state, interrupted, stored, branched = await earlier.head_of(connection, thread_id, run_id)
+        summary = msgspec.convert(stored, Summary) if summaries and stored else None
+        if branched:
+            state = await branches.state(connection, thread_id, run_id)
+            told = summary.place[1] if summary else None
+            own = await earlier.of_own_branch(connection, thread_id, run_id, told=told)
+            interrupted, summary = own[0], summary if own[1] else None
+        pages = partial(
+            earlier.page_before, connection, thread_id, run_id, seq=before, branched=branched
+        )
+        since = summary.place if summary else earlier.BEGINNING
+        said, cut = await _backwards(pages, (before, run_id, _ENDLESS), since, budget)
+    leading, rest = leading_first(said, _mark, _is_system)
+    shown = tuple(one.message for one in leading if one.message.content)
+    return SoFar(tuple(rest), state, interrupted, summary, shown, cut)
+
+
+def led(request: RunRequest, so_far: SoFar) -> tuple[tuple[InputMessage, ...], tuple[InputMessage, ...]]:
+    """The system messages that lead the run's conversation, and what else the request says."""
+    marked, own = leading_first(request.messages, _place, lambda _: False)
+    leading = tuple(one for one in marked if one.content) if marked else so_far.leading
+    return request.leading or leading, tuple(own)
+
+
+def _place(said: InputMessage) -> int:
+    return leading_place(said.metadata)
+
+
+def _mark(said: Said) -> int:
+    return _place(said.message)
+
+
+def _is_system(said: Said) -> bool:
+    return said.message.role in ("system", "developer")
+
+
+async def keep_summary(thread_id: UUID, summary: Summary) -> None:
+    """Remember the summary with the thread; it goes when the thread does."""
+    await earlier.keep_summary(thread_id, msgspec.json.encode(summary).decode())
+
+
+async def asked_in(run_id: UUID, *, owner_id: UUID) -> list[tuple[UUID, InputMessage]]:
+    """What the client said with this run, and the id of each message's row."""
+    rows = await earlier.asked_with(run_id, owner_id=owner_id)
+    return [(row_id, _message(row)) for row_id, row in rows]
+
+
+async def named(
+    ids: Sequence[UUID], names: Sequence[str], *, owner_id: UUID
+) -> dict[str | UUID, InputMessage]:
+    """The owner's messages of these ids, and of these runs those of these names, by either."""
+    found: dict[str | UUID, InputMessage] = {}
+    for row_id, row in await earlier.named(ids, names, owner_id=owner_id):
+        message = _message(row)
+        found[row_id] = message
+        found[message.client_id or row_id] = message
+    return found
+
+
+async def _backwards(
+    pages: Callable[..., Awaitable[list[tuple[Place, EarlierMessage]]]],
+    before: Place,
+    since: Place,
+    budget: int,
+) -> tuple[tuple[Said, ...], bool]:
+    """Pages, each larger than the last, until the budget is reached, in the order of the thread; and
+    whether there may be more."""
+    found: list[Said] = []
+    size = _FIRST_PAGE
+    while True:
+        rows = await pages(after=since, before=before, limit=size)
+        for place, row in rows:
+            found.append(Said(_message(row), place))
+            budget -= _cost(found[-1].message)
+        if len(rows) < size or budget < 0 or len(found) >= MOST_MESSAGES:
+            return tuple(reversed(found)), len(rows) == size
+        before, size = found[-1].place, min(size * _GROWTH, MOST_MESSAGES - len(found))
+
+
+def _cost(said: InputMessage) -> int:
+    calls = sum(estimate(call.arguments) for call in said.tool_calls)
+    files = sum(file.size for file in said.attachments) // _BYTES_A_TOKEN
+    return _OF_MESSAGE + estimate(said.content) + calls + files
+
+
+def _message(row: EarlierMessage) -> InputMessage:
+    """A row as the client's own message of the same kind would be."""
+    files = [row.attachments] if isinstance(row.attachments, dict) else row.attachments or []
+    said = InputMessage(
+        cast("Role", row.role),
+        row.content,
+        row.client_id,
+        attachments=tuple(msgspec.convert(file, Attachment) for file in files),
+        layout=tuple(row.layout or ()),
+        reasoning=tuple(row.reasoning or ()),
+    )
+    if row.role == "tool":
+        answer = row.answer
+        return replace(
+            said,
+            content=answer if isinstance(answer, str) else msgspec.json.encode(answer).decode(),
+            name=row.tool_name,
+            tool_call_id=row.call_id,
+            tool_calls=_own_call(row.call_id, row.tool_name, row.arguments),
+        )
+    return replace(
+        said,
+        tool_calls=tuple(msgspec.convert(call, AskedCall) for call in row.calls or ()),
+        metadata={LEADING: row.leading} if row.leading else {},
+    )
+
+
+def _own_call(
+    call_id: str | None, tool_name: str | None, arguments: dict[str, Any] | None
+) -> tuple[AskedCall, ...]:
+    """The call that a server tool's answer belongs to; it stands in the same row."""
+    if call_id is None or tool_name is None or arguments is None:
+        return ()
+    return (AskedCall(call_id, tool_name, msgspec.json.encode(arguments).decode()),)

@@ -1,0 +1,90 @@
+"""The tool calls of a run, under the ids by which an AG-UI client knows them.
+
+A frontend tool is answered by the client, never by us (specs/ag-ui.md §3.5); a call that an earlier
+run made (`asked_in`) is answered under the id that it had there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from agents.dialects.agui import message_ids, outcomes
+from conversations import events
+
+Wire = dict[str, Any]
+_json: Final = msgspec.json.Encoder().encode
+_UNANSWERED: Final = events.Problem("interrupted", "The run ended before the tool answered.")
+
+
+class Calls:
+    """One run's calls: which are made, which are answered."""
+
+    def __init__(self, run: str) -> None:
+        self._run = run
+        self._made: dict[str, events.ToolCallStarted] = {}
+        self._answered: set[tuple[str, str]] = set()
+
+    def begins(self, started: events.ToolCallStarted) -> list[Wire]:
+        """The events of a call; none if it was made before."""
+        if started.tool_call_id in self._made:
+            return []
+        self._made[started.tool_call_id] = started
+        wire_id = self.wire_id(started)
+        parent = message_ids.call_message_id(wire_id)
+        named = {"toolCallName": started.tool_name, "parentMessageId": parent}
+        arguments = _json(started.parameters).decode()
+        return [
+            {"type": "TOOL_CALL_START", "toolCallId": wire_id} | named,
+            {"type": "TOOL_CALL_ARGS", "toolCallId": wire_id, "delta": arguments},
+            {"type": "TOOL_CALL_END", "toolCallId": wire_id},
+        ]
+
+    def unknown(self, completed: events.ToolCallCompleted) -> events.ToolCallStarted | None:
+        """The call that has to be made before this outcome, if nobody said so."""
+        if completed.asked_in or completed.tool_call_id in self._made:
+            return None
+        return events.ToolCallStarted(completed.tool_call_id, completed.tool_name)
+
+    def answers(self, completed: events.ToolCallCompleted) -> Wire | None:
+        """The event of an outcome; None for the second one, and for a tool of the client's."""
+        call_id, asked_in = completed.tool_call_id, completed.asked_in or ""
+        if (asked_in, call_id) in self._answered:
+            return None
+        if not asked_in and self._made[call_id].kind == "frontend":
+            return None
+        self._answered.add((asked_in, call_id))
+        return {
+            "type": "TOOL_CALL_RESULT",
+            "messageId": message_ids.result_message_id(call_id, self._run, completed.asked_in),
+            "toolCallId": message_ids.call_id(call_id, asked_in or self._run, frontend=False),
+            "role": "tool",
+            "content": outcomes.answer(completed),
+        }
+
+    def left_open(self) -> list[events.ToolCallCompleted]:
+        """The outcomes of our own tools that nobody has told, as failures."""
+        return [
+            events.ToolCallCompleted(call.tool_call_id, call.tool_name, False, 0, None, _UNANSWERED)
+            for call in self._waiting()
+            if call.kind != "frontend"
+        ]
+
+    def pending(self) -> list[str]:
+        """The wire ids of the calls that the client has to answer."""
+        return [self.wire_id(call) for call in self._waiting() if call.kind == "frontend"]
+
+    def name(self, interrupt: Wire) -> None:
+        """Let an interrupt name the call that it is about as the client knows it."""
+        call = self._made.get(interrupt.get("toolCallId", ""))
+        if call is not None:
+            interrupt["toolCallId"] = self.wire_id(call)
+
+    def wire_id(self, started: events.ToolCallStarted) -> str:
+        """The id of a call of this run on the wire."""
+        frontend = started.kind == "frontend"
+        return message_ids.call_id(started.tool_call_id, self._run, frontend=frontend)
+
+    def _waiting(self) -> list[events.ToolCallStarted]:
+        return [call for call_id, call in self._made.items() if ("", call_id) not in self._answered]

@@ -1,0 +1,83 @@
+"""Reasoning put back among a thread's messages: it is in the log, not among what is stored as said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from agents.dialects.agui import message_ids
+from conversations import events
+from conversations.events import RunEvent
+
+Wire = dict[str, Any]
+
+
+def outline(run: str, some: Iterable[RunEvent]) -> list[Wire]:
+    """A run's reasoning in AG-UI's shape, and `{id}` of what it said and called, in order."""
+    known: dict[str, Wire] = {}
+    begun: dict[str, int] = {}
+    open_id = ""
+    for event in some:
+        fact = event.fact
+        thinks = isinstance(fact, events.ReasoningDelta)
+        if open_id and not thinks:
+            known[open_id]["metadata"]["parley"]["latency_ms"] = event.at - begun[open_id]
+            open_id = ""
+        match fact:
+            case events.ReasoningDelta(message_id, text):
+                open_id = message_ids.reasoning_id(message_id, run)
+                begun.setdefault(open_id, event.at)
+                known.setdefault(open_id, _reasoning(open_id, run))["content"] += text
+            case events.MessageDelta(message_id) | events.MessageCompleted(
+                events.MessageBody(message_id=message_id)
+            ):
+                said = message_ids.message_id(message_id, run)
+                known.setdefault(said, {"id": said})
+            case events.ToolCallStarted() as started:
+                call = message_ids.call_id(
+                    started.tool_call_id, run, frontend=started.kind == "frontend"
+                )
+                known.setdefault(
+                    message_ids.call_message_id(call), {"id": message_ids.call_message_id(call)}
+                )
+    return list(known.values())
+
+
+def _reasoning(wire_id: str, run: str) -> Wire:
+    return {
+        "id": wire_id,
+        "role": "reasoning",
+        "content": "",
+        "metadata": {"parley": {"run_id": run}},
+    }
+
+
+def with_thoughts(messages: list[Wire], outlines: dict[str, list[Wire]]) -> list[Wire]:
+    """The messages, each stretch of reasoning before what came after it, else at its run's end."""
+    here = {message["id"] for message in messages}
+    before: dict[str, list[Wire]] = {}
+    after: dict[str, list[Wire]] = {}
+    for run, known in outlines.items():
+        places, key = after, run
+        for one in reversed(known):
+            if one.get("role") == "reasoning":
+                places.setdefault(key, []).insert(0, one)
+            elif one["id"] in here:
+                places, key = before, one["id"]
+    return list(_merged(messages, before, after))
+
+
+def _merged(
+    messages: list[Wire], before: dict[str, list[Wire]], after: dict[str, list[Wire]]
+) -> Iterator[Wire]:
+    last = {_run_of(message): place for place, message in enumerate(messages)}
+    for place, message in enumerate(messages):
+        yield from before.get(message["id"], ())
+        yield message
+        run = _run_of(message)
+        if last[run] == place:
+            yield from after.get(run, ())
+
+
+def _run_of(message: Wire) -> str:
+    return str(message.get("metadata", {}).get("parley", {}).get("run_id", ""))

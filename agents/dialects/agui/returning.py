@@ -1,0 +1,45 @@
+"""The encoder for a client that comes back (specs/ag-ui.md §4, §7).
+
+An unmodified AG-UI client cannot say where it stopped; it sends the same run again, or opens the
+thread. Either way it gets the whole as snapshots, and from there on what happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from agents.dialects.agui.encoder import AgUiEncoder
+from agents.dialects.agui.message_fold import Wire
+from agents.dialects.agui.messages import messages, with_reasoning
+from agents.dialects.base import Frame, RunHead, Sign, StoredRow
+
+
+class ReturningAgUiEncoder(AgUiEncoder):
+    """Takes in what the client has missed, then brings it up to date."""
+
+    def __init__(self, head: RunHead, body: Wire) -> None:
+        super().__init__(head, silent=True)
+        self._known = _known_messages(body)
+
+    def catch_up(self, before: Iterable[StoredRow], *, state: Any, sign: Sign) -> Sequence[Frame]:
+        """Return the snapshots of all that was fed."""
+        reasoned = [message for message in self._known if self._run not in message["id"]]
+        told = with_reasoning(messages(before, sign=sign), reasoned)
+        return self.prelude(told, known=[message["id"] for message in self._known], state=state)
+
+
+def _known_messages(body: Wire) -> list[Wire]:
+    """The client's messages as it has them: of reasoning all, of the others what tells them apart."""
+    given = body.get("messages")
+    found = given if isinstance(given, list) else []
+    return [kept for message in found if isinstance(message, dict) and (kept := _kept(message))]
+
+
+def _kept(message: Wire) -> Wire | None:
+    match message:
+        case {"id": str(message_id), "role": "reasoning", "content": str(content)}:
+            return {"id": message_id, "role": "reasoning", "content": content}
+        case {"id": str(message_id), "role": str(role)}:
+            return {"id": message_id, "role": role}
+    return None

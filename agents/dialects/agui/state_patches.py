@@ -1,0 +1,33 @@
+"""The thread's shared state as a client keeps it, and the patches that keep it so (RFC 6902)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from conversations.events import StateUpdated
+from conversations.thread_state import changed, pointer_of, tokens_of
+
+_FORBIDDEN: Final = frozenset({"__proto__", "constructor", "prototype"})
+
+
+class Shared:
+    """The thread's state as this run's client has it."""
+
+    def __init__(self) -> None:
+        self.value: Any = {}
+        self.changed = False
+
+    def update(self, updated: StateUpdated) -> dict[str, Any]:
+        """The event that brings the client's state up to date: a patch where it can apply one.
+
+        It cannot where what should hold the value is not there, or its library refuses the name.
+        """
+        self.value, operation = changed(self.value, updated.key, updated.value)
+        self.changed = True
+        pointer = pointer_of(updated.key) if updated.key else ""
+        if operation is None or _FORBIDDEN.intersection(tokens_of(pointer)):
+            return {"type": "STATE_SNAPSHOT", "snapshot": self.value}
+        return {
+            "type": "STATE_DELTA",
+            "delta": [{"op": operation, "path": pointer, "value": updated.value}],
+        }

@@ -1,0 +1,160 @@
+"""What clients give in their own ways: images and files by URL or inline, threads as sessions."""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import Final, NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from agents.media_types import TAKEN, clean_name
+from agents.requests import Upload
+from config.errors import InvalidRequest
+from conversations.blocks import Layout, layout_of
+
+MOST_FILES: Final = 8
+_LONGEST_URL: Final = 8_192
+_IMAGE_TYPE: Final = re.compile(r"(?:image/[a-z0-9.+-]+)?", re.IGNORECASE)
+_CHARSET: Final = re.compile(r';\s*charset="?([A-Za-z0-9_.:-]{1,40})', re.IGNORECASE)
+_NEVER: Final = ("audio/", "video/", "application/pdf")
+_WEB: Final = ("https://", "http://")
+
+
+class Inline(NamedTuple):
+    """What a `data:` URL (RFC 2397) holds: its media type, its base64, its charset."""
+
+    mime_type: str
+    data: str
+    charset: str = ""
+
+
+class Parts:
+    """What one message holds: its texts and its files, in the order in which they were sent."""
+
+    def __init__(self) -> None:
+        self._blocks: list[str | Upload] = []
+
+    def add(self, block: str | Upload) -> None:
+        """Take the next text or file. InvalidRequest for more files than a message may carry."""
+        self._blocks.append(block)
+        if not isinstance(block, str):
+            check_count(self.uploads)
+
+    @property
+    def text(self) -> str:
+        """The texts, each on a line of its own."""
+        return "\n".join(block for block in self._blocks if isinstance(block, str))
+
+    @property
+    def uploads(self) -> tuple[Upload, ...]:
+        return tuple(block for block in self._blocks if not isinstance(block, str))
+
+    @property
+    def layout(self) -> Layout:
+        return layout_of(block if isinstance(block, str) else None for block in self._blocks)
+
+
+def inline(url: str) -> Inline | None:
+    """What a `data:` URL holds; None for any other text."""
+    head, comma, data = url.partition(",")
+    if not comma or head[:5].lower() != "data:":
+        return None
+    mime_type, charset = head[5:].partition(";")[0].strip().lower(), _CHARSET.search(head)
+    if head[-7:].lower() != ";base64":
+        data = base64.b64encode(unquote_to_bytes(data)).decode()
+    return Inline(mime_type, data, charset[1] if charset else "")
+
+
+def image(url: str, place: str, *, mime_type: str = "") -> Upload:
+    """The image of a URL. InvalidRequest for data that is no base64 image, and for an odd address.
+
+    Which addresses are fetched is decided where the caller is known.
+    """
+    if url[:5].lower() != "data:":
+        return Upload(mime_type, checked_url(url, place), place=place)
+    found = inline(url)
+    is_base64 = url.partition(",")[0][-7:].lower() == ";base64"
+    if found is None or not is_base64 or not _IMAGE_TYPE.fullmatch(found.mime_type):
+        raise InvalidRequest(
+            "image_url must be a base64 data: URL of an image, or an address of http or https",
+            code="invalid_image_url",
+            param=place,
+        )
+    return Upload(found.mime_type, data=found.data, place=place)
+
+
+def file(
+    place: str,
+    *,
+    url: str = "",
+    data: str = "",
+    file_id: str = "",
+    name: str = "",
+    mime_type: str = "",
+) -> Upload:
+    """A file of any kind that is taken: by its URL, or inline, or stored here already.
+
+    InvalidRequest `file_required` where none or more than one of them is given, and `unsupported_file`
+    for a kind that is never taken.
+    """
+    if len([given for given in (url, data, file_id) if given]) != 1:
+        raise InvalidRequest(
+            f"{place} needs the file: its data, its URL or its id, one of them.",
+            code="file_required",
+            param=place,
+        )
+    name = clean_name(name)
+    found = inline(url) or inline(data)
+    if found is not None:
+        mime_type = found.mime_type or mime_type
+        check_kind(mime_type, place)
+        return Upload(
+            mime_type, data=found.data, name=name, charset=found.charset, takes="any", place=place
+        )
+    check_kind(mime_type, place)
+    url = checked_url(url, place) if url else ""
+    return Upload(mime_type, url, data, file_id, name, takes="any", place=place)
+
+
+def check_kind(mime_type: str, place: str) -> None:
+    """InvalidRequest for what is never taken, so that it need not be fetched to be refused."""
+    if mime_type.lower().startswith(_NEVER):
+        kind = mime_type.lower().partition("/")
+        raise unsupported(place, "a PDF" if kind[2].startswith("pdf") else kind[0])
+
+
+def unsupported(place: str, what: str) -> InvalidRequest:
+    """A kind of file that is taken nowhere; the words say what is."""
+    return InvalidRequest(
+        f"{place} is {what}, which is not taken here: {TAKEN}.", code="unsupported_file", param=place
+    )
+
+
+def checked_url(url: str, place: str) -> str:
+    """The address. InvalidRequest `url_refused` for one that is none of http or https, or too long."""
+    if not url.lower().startswith(_WEB) or len(url) > _LONGEST_URL:
+        raise InvalidRequest(
+            f"{place} must be an address of https (or http), of at most {_LONGEST_URL:,} characters.",
+            code="url_refused",
+            param=place,
+        )
+    return url
+
+
+def check_count(uploads: tuple[Upload, ...]) -> None:
+    """InvalidRequest for more images and files in a message than we take."""
+    if len(uploads) <= MOST_FILES:
+        return
+    if all(upload.takes == "image" for upload in uploads):
+        raise InvalidRequest(f"A message may carry at most {MOST_FILES} images.", code="too_many_images")
+    raise InvalidRequest(f"A message may carry at most {MOST_FILES} files.", code="too_many_files")
+
+
+def thread_of(session: str | None) -> dict[str, str]:
+    """The thread that a session means: a thread's id itself, or any other name of the caller's own."""
+    if not session:
+        return {}
+    return {"thread_id": session.lower()} if _UUID.fullmatch(session) else {"session": session}
+
+
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")

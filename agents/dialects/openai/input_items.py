@@ -1,0 +1,297 @@
+"""The `input` of a Responses request: a text, or items, as messages and answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeGuard, cast
+from uuid import UUID
+
+import msgspec
+
+from agents.dialects import client_inputs, tool_outputs
+from agents.dialects.client_inputs import Parts
+from agents.dialects.openai import client_tools, shape
+from agents.requests import (
+    AskedCall,
+    Attachment,
+    InputMessage,
+    InterruptAnswer,
+    Reference,
+    Role,
+    Upload,
+)
+from config.errors import InvalidRequest
+from conversations.blocks import arranged
+
+Wire = dict[str, Any]
+MOST_ITEMS: Final = 1_000
+LONGEST_ID: Final = 200
+_ROLES: Final = frozenset({"user", "assistant", "system", "developer"})
+_TEXTS: Final = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
+# what our own responses hold beside what is said: shown to the client, known to us already
+_UNSAID: Final = frozenset({"mcp_list_tools", "mcp_approval_request", "mcp_approval_response"})
+_ANSWER: Final = "mcp_approval_response"
+_FILES: Final = frozenset({"input_image", "input_file", "input_audio"})
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def messages(given_input: Any, *, after_requests: bool = False) -> Iterator[InputMessage]:
+    """The messages of an input; InvalidRequest, naming the place, for what is none.
+
+    With `after_requests` only those after the last request for approval, which the input answers.
+    """
+    if isinstance(given_input, str):
+        if given_input:
+            yield InputMessage("user", given_input)
+        return
+    found = _items(given_input)
+    begin = _after_requests(found) if after_requests else 0
+    for place, item in enumerate(found):
+        said = _message(item, f"input[{place}]")
+        yield from said if place >= begin else ()
+
+
+def _after_requests(found: list[Wire]) -> int:
+    """The place after the last item that asks for an approval, or names one that does."""
+    answered = {_text(item, "approval_request_id") for item in found if _kind(item) == _ANSWER}
+    asking = (
+        place
+        for place, item in enumerate(found)
+        if _kind(item) == "mcp_approval_request"
+        or (_kind(item) == "item_reference" and _text(item, "id") in answered)
+    )
+    return max(asking, default=-1) + 1
+
+
+def answers(given_input: Any) -> Iterator[InterruptAnswer]:
+    """The approvals among the items."""
+    for place, item in enumerate(_items(given_input)):
+        if item.get("type") == _ANSWER:
+            asked, approve = item.get("approval_request_id"), item.get("approve")
+            if not isinstance(asked, str) or not isinstance(approve, bool):
+                raise _wrong(f"input[{place}]", "needs approval_request_id and approve")
+            payload = {"approved": approve, "reason": _text(item, "reason")}
+            yield InterruptAnswer(asked, "resolved", payload)
+
+
+def shown(
+    row_id: UUID, said: InputMessage, *, wire: Wire, sign: Callable[[str, str], str]
+) -> Iterator[Wire]:
+    """A message that a client has said, as `input_items` lists it; files with fresh URLs."""
+    item_id, done = row_id.hex, {"status": "completed"}
+    if said.role == "tool":
+        parts = _shown_parts(said, "input_text", sign)
+        output = {"call_id": said.tool_call_id, "output": parts if said.attachments else said.content}
+        yield {"id": f"fco_{item_id}", "type": "function_call_output"} | done | output
+        return
+    for call in said.tool_calls:
+        yield shape.client_call(
+            f"{call.id}-{item_id}",
+            call.id,
+            client_tools.named(wire, call.name),
+            call.arguments,
+            "completed",
+        )
+    kind = "output_text" if said.role == "assistant" else "input_text"
+    if content := _shown_parts(said, kind, sign):
+        yield {"id": f"msg_{item_id}", "type": "message", "role": said.role, "content": content} | done
+
+
+def _shown_parts(said: InputMessage, kind: str, sign: Callable[[str, str], str]) -> list[Wire]:
+    """Texts and files in the order in which they were sent."""
+    blocks = arranged(said.content, said.attachments, said.layout)
+    return [
+        _shown_text(block, kind) if isinstance(block, str) else _shown_file(block, sign)
+        for block in blocks
+        if block
+    ]
+
+
+def _shown_text(text: str, kind: str) -> Wire:
+    return shape.text_part(text) if kind == "output_text" else {"type": kind, "text": text}
+
+
+def _shown_file(file: Attachment, sign: Callable[[str, str], str]) -> Wire:
+    url = sign(file.bucket, file.path)
+    if file.is_image:
+        return {"type": "input_image", "image_url": url, "detail": "auto"}
+    return {"type": "input_file", "file_url": url, "filename": file.name or "file.txt"}
+
+
+def _items(given_input: Any) -> list[Wire]:
+    if given_input is None or isinstance(given_input, str):
+        return []
+    if not isinstance(given_input, list) or not all(isinstance(item, dict) for item in given_input):
+        raise _wrong("input", "must be a text or a list of items")
+    if len(given_input) > MOST_ITEMS:
+        raise _wrong("input", f"holds more than {MOST_ITEMS} items")
+    return given_input
+
+
+def _message(item: Wire, where: str) -> Iterator[InputMessage]:
+    match _kind(item):
+        case "message":
+            yield from _spoken(_words(item, where), where)
+        case "item_reference":
+            named = Reference(_needed(item, "id", where)[:LONGEST_ID], where)
+            yield InputMessage("user", "", refers=named)
+        case "function_call":
+            yield _called(item, _text(item, "arguments") or "{}", where)
+        case "custom_tool_call":
+            told = _needed(item, "input", where, empty=True)
+            yield _called(item, client_tools.text_as_arguments(told), where)
+        case "function_call_output" | "custom_tool_call_output":
+            call_id, held = _needed(item, "call_id", where), _output(item, where)
+            yield InputMessage(
+                "tool",
+                held.text,
+                _client_id(item),
+                tool_call_id=call_id,
+                uploads=held.uploads,
+                layout=held.layout,
+            )
+        case "reasoning":
+            yield InputMessage("reasoning", _summary(item), _client_id(item))
+        case "mcp_call":
+            yield from _made(item, where)
+        case "compaction" | "compaction_summary":
+            raise _wrong(where, "is a compaction, which only the server that made it can read")
+        case kind if not isinstance(kind, str) or kind not in _UNSAID:
+            raise _wrong(where, "is of a type that we do not take")
+
+
+def _called(item: Wire, arguments: str, where: str) -> InputMessage:
+    """A call of one of the client's own tools."""
+    call_id, _ = (_needed(item, key, where) for key in ("call_id", "name"))
+    call = AskedCall(call_id, client_tools.name_inside(item), arguments)
+    return InputMessage("assistant", "", _client_id(item), tool_calls=(call,))
+
+
+def _kind(item: Wire) -> Any:
+    """The type of an item, which both of the shortest forms leave out."""
+    kind = item.get("type")
+    if kind is None:
+        return "item_reference" if "id" in item and "role" not in item else "message"
+    return kind
+
+
+def _spoken(said: InputMessage, where: str) -> Iterator[InputMessage]:
+    """The message, unless nobody says anything in it; a user who asks nothing is refused."""
+    if said.content or said.uploads:
+        yield said
+    elif said.role == "user":
+        raise _wrong(f"{where}.content", "must say something")
+
+
+def _made(item: Wire, where: str) -> Iterator[InputMessage]:
+    """A call that a server's tool has answered, as an earlier response showed it; one without an answer
+    tells nothing."""
+    name, output, fault = _needed(item, "name", where), item.get("output"), item.get("error")
+    if output is None and fault is None:
+        return
+    call_id = _needed(item, "id", where).removeprefix("mcp_")[:LONGEST_ID]
+    call = AskedCall(call_id, name, _text(item, "arguments") or "{}")
+    yield InputMessage("assistant", "", call_id, tool_calls=(call,))
+    told = output if isinstance(output, str) else _encode({"error": fault}).decode()
+    answer_id = f"{call_id}-answer"[:LONGEST_ID]
+    yield InputMessage("tool", told, answer_id, name=name, tool_call_id=call_id, repeats=True)
+
+
+def _words(item: Wire, where: str) -> InputMessage:
+    role = item.get("role")
+    if not isinstance(role, str) or role not in _ROLES:
+        raise _wrong(f"{where}.role", f"must be one of {', '.join(sorted(_ROLES))}")
+    held = Parts()
+    for place, part in enumerate(_parts(item.get("content"), where)):
+        _take(part, f"{where}.content[{place}]", held, files=role == "user")
+    uploads, layout = held.uploads, held.layout
+    return InputMessage(cast("Role", role), held.text, _client_id(item), uploads=uploads, layout=layout)
+
+
+def _take(part: Wire, here: str, held: Parts, *, files: bool) -> None:
+    """A part of a message or of a function's output; only users and functions show files."""
+    match part.get("type"):
+        case str() as kind if kind in _TEXTS:
+            held.add(_needed(part, _TEXTS[kind], here, empty=True))
+        case str() as kind if kind in _FILES and not files:
+            raise _wrong(here, "is a file, and those are taken from a user or a function only")
+        case "input_image":
+            held.add(_image(part, here))
+        case "input_file":
+            given_as = {name: _text(part, name) for name in ("file_url", "file_data", "file_id")}
+            used = next((name for name, value in given_as.items() if value), "file_data")
+            held.add(
+                client_inputs.file(
+                    f"{here}.{used}",
+                    url=given_as["file_url"],
+                    data=given_as["file_data"],
+                    file_id=given_as["file_id"],
+                    name=_text(part, "filename"),
+                )
+            )
+        case "input_audio":
+            raise client_inputs.unsupported(here, "audio")
+        case _:
+            raise _wrong(here, "is of a type that we do not take")
+
+
+def _image(part: Wire, here: str) -> Upload:
+    """An image by its URL or, of one that is stored here, by its id."""
+    if (file_id := _text(part, "file_id")) and not _text(part, "image_url"):
+        return Upload("", file_id=file_id, place=f"{here}.file_id")
+    return client_inputs.image(_needed(part, "image_url", here), f"{here}.image_url")
+
+
+def _parts(content: Any, where: str) -> list[Wire]:
+    if isinstance(content, str):
+        return [{"type": "input_text", "text": content}]
+    if isinstance(content, list) and all(isinstance(part, dict) for part in content):
+        return content
+    raise _wrong(f"{where}.content", "must be a text or a list of parts")
+
+
+def _output(item: Wire, where: str) -> Parts:
+    """A function's output: its text, or its parts where they are OpenAI's, or what else it may be."""
+    output, held = item.get("output"), Parts()
+    if isinstance(output, str):
+        held.add(output)
+    elif _is_parts(output):
+        for place, part in enumerate(output):
+            _take(part, f"{where}.output[{place}]", held, files=True)
+    else:
+        tool_outputs.take(output, f"{where}.output", held)
+    return held
+
+
+def _is_parts(output: Any) -> TypeGuard[list[Wire]]:
+    kinds = _TEXTS.keys() | _FILES
+    if not isinstance(output, list) or not output:
+        return False
+    return all(isinstance(part, dict) and part.get("type") in kinds for part in output)
+
+
+def _summary(item: Wire) -> str:
+    parts = item.get("summary")
+    found = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    return "\n".join(_text(part, "text") for part in found)
+
+
+def _client_id(item: Wire) -> str | None:
+    """The id by which a message is known again; ours on this wire begin with `msg_`."""
+    return _text(item, "id").removeprefix("msg_")[:LONGEST_ID] or None
+
+
+def _needed(item: Wire, key: str, where: str, *, empty: bool = False) -> str:
+    value = item.get(key)
+    if not isinstance(value, str) or not (value or empty):
+        raise _wrong(f"{where}.{key}", "must be a text")
+    return value
+
+
+def _text(item: Wire, key: str) -> str:
+    value = item.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _wrong(where: str, what: str) -> InvalidRequest:
+    return InvalidRequest(f"{where} {what}.", code="invalid_input", param=where)

@@ -1,0 +1,83 @@
+"""One URL, many dialects: which one a body speaks (DESIGN §9)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from agents.dialects import (
+    ag_ui,
+    agent_api,
+    chat_completions,
+    responses,
+    run_agent_input,
+    runner,
+    text,
+)
+from agents.dialects.base import AnsweringDialect, Dialect, ReturningDialect
+from config.errors import InvalidRequest
+
+ANSWERING: Final[dict[str, AnsweringDialect]] = {
+    agent_api.NAME: agent_api,
+    responses.NAME: responses,
+    chat_completions.NAME: chat_completions,
+}
+RETURNING: Final[dict[str, ReturningDialect]] = {ag_ui.NAME: ag_ui}
+DIALECTS: Final[dict[str, Dialect]] = {
+    text.NAME: text,
+    run_agent_input.NAME: run_agent_input,
+    ag_ui.NAME: ag_ui,
+    runner.NAME: runner,
+    **ANSWERING,
+}
+_KEYS: Final[dict[str, frozenset[str]]] = {
+    text.NAME: frozenset({"model", "text"}),
+    run_agent_input.NAME: frozenset({"threadId", "messages"}),
+    agent_api.NAME: frozenset({"input"}),
+}
+
+
+def dialect_named(name: str) -> Dialect:
+    """The dialect of this name. InvalidRequest names the known ones."""
+    found = DIALECTS.get(name)
+    if found is None:
+        raise InvalidRequest(
+            f"There is no such dialect; there are: {', '.join(DIALECTS)}.", code="unknown_dialect"
+        )
+    return found
+
+
+def recognise(body: dict[str, Any]) -> Dialect:
+    """The dialect whose required keys the body has, or at least some of them if no other has any.
+
+    Those of OpenAI's wires have addresses of their own, and `?dialect=` here. So has AG-UI, whose body
+    is a RunAgentInput that keeps other rules (DESIGN §11.4).
+    InvalidRequest, naming the dialects, when none or several fit.
+    """
+    whole = [name for name, keys in _KEYS.items() if keys <= body.keys()]
+    partly = [name for name, keys in _KEYS.items() if keys & body.keys()]
+    for speaking in (whole, partly):
+        if len(speaking) == 1:
+            return DIALECTS[speaking[0]]
+    raise InvalidRequest(
+        "The body is no run that we know, or several at once: send model and text (text run), "
+        "threadId, runId and messages (RunAgentInput), or input (Agent API). ?dialect= forces one.",
+        code="unknown_dialect",
+    )
+
+
+def with_named_threads(dialect: Dialect) -> Dialect:
+    """The dialect as it is spoken at seed 001's address, where a thread has any name."""
+    return _NAMED_THREADS if dialect is run_agent_input else dialect
+
+
+class _NamedThreads:
+    """RunAgentInput as in seed 001's example, `thread-123`; all else is as in seed 000."""
+
+    OPENING: Final = run_agent_input.OPENING
+    parse = staticmethod(run_agent_input.parse_named)
+    streams = staticmethod(run_agent_input.streams)
+    accepted = staticmethod(run_agent_input.accepted)
+    encoder = staticmethod(run_agent_input.encoder)
+
+
+_NAMED_THREADS: Final[Dialect] = _NamedThreads()

@@ -1,0 +1,364 @@
+"""A run's events as steps in an order that a wire of items can say, whatever the runner did.
+
+Wires such as the Agent API and OpenAI's Responses are lists of items: each is opened, filled and
+closed once, and a client refuses what comes before an item's beginning or after its end. Here an
+unknown call is begun before it is answered, what was closed stays closed, what is open is closed
+before the end, and after the end there is silence.
+
+The closing of a message is held back until it is known that the run goes on: an execution closes
+what is open just before it says that the run failed, and then the message failed too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from agents.dialects.links import TOOL_RESULT
+from agents.dialects.steps import (
+    Answered,
+    ApprovalAsked,
+    Called,
+    Closed,
+    Created,
+    Ended,
+    FileMade,
+    Item,
+    Opened,
+    Said,
+    Started,
+    Status,
+    Step,
+    ToolsListed,
+)
+from conversations import events
+from conversations.events import Fact, MessageDelta, Terminal, Usage
+
+LIST_TOOLS_SCOPE: Final = "mcp"
+REFUSED: Final = "refusal"
+_CUT_SHORT: Final = frozenset({"length", "max_tokens", "max_output_tokens"})
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class Orderly:
+    """Takes a run's facts, gives steps."""
+
+    def __init__(self, run: str) -> None:
+        self._run = run
+        self._steps: list[Step] = []
+        self._created = self._started = self._ended = False
+        self._said: dict[str, Item] = {}
+        self._reasoning: Item | None = None
+        self._reasoned_as = ""
+        self._held: list[Item] = []
+        self._calls: dict[str, Called] = {}
+        self._answered: set[str] = set()
+        self._asked: set[str] = set()
+        self._files: dict[str, events.ArtifactCreated] = {}
+        self._count = 0
+
+    def speaking(self, message_id: str) -> Item | None:
+        """The message to which more may be added at once, without any other step."""
+        if self._held or self._reasoning is not None:
+            return None
+        item = self._said.get(message_id)
+        return item if item is not None and item.open and not self._ended else None
+
+    def take(self, fact: Fact) -> list[Step]:
+        """The steps of the next fact; none after the last."""
+        if self._ended:
+            return []
+        self._begin(fact)
+        if not isinstance(fact, events.MessageCompleted | events.StageCompleted | events.RunFailed):
+            self._release(
+                "incomplete" if _is_cut_short(fact) else "completed", refused=_is_refused(fact)
+            )
+        self._take(fact)
+        steps, self._steps = self._steps, []
+        return steps
+
+    def _begin(self, fact: Fact) -> None:
+        if not self._created:
+            self._created = True
+            self._steps.append(Created())
+        if not self._started and not isinstance(fact, events.RunQueued | events.RunFailed):
+            self._started = True
+            self._steps.append(Started())
+
+    def _take(self, fact: Fact) -> None:
+        match fact:
+            case MessageDelta(message_id, text):
+                self._say(self._message(message_id), text)
+            case events.ReasoningDelta(message_id, text) if text:
+                self._say(self._reason(message_id), text)
+            case events.MessageCompleted(body):
+                self._complete(body)
+            case events.ToolCallStarted() as started:
+                self._call(started)
+            case events.ToolCallCompleted() as completed:
+                self._answer(completed)
+            case events.ActionRequested(action="tool.approve") as asked:
+                self._ask(*_approval(asked))
+            case events.StateUpdated(scope, server_label, list() as tools) if scope == LIST_TOOLS_SCOPE:
+                self._list_tools(server_label, tools)
+            case events.ArtifactCreated() as made if made.artifact_type != TOOL_RESULT:
+                self._files[made.artifact_id] = made  # a tool's output names its own
+            case events.RunCompleted() | events.RunFailed() as terminal:
+                self._end(terminal)
+
+    # words
+
+    def _message(self, message_id: str, role: str = "assistant") -> Item:
+        item = self._said.get(message_id)
+        if item is None:
+            item = self._said[message_id] = Item(self._unique(message_id), role)
+            self._open(item)
+        elif item.open:
+            self._stop_reasoning()
+        return item
+
+    def _reason(self, message_id: str) -> Item:
+        if self._reasoning is not None and self._reasoned_as == message_id:
+            return self._reasoning
+        self._count += 1
+        wire_id = f"reasoning-{self._count}-{self._unique(message_id)}"
+        item = Item(wire_id, "assistant", is_reasoning=True)
+        self._open(item)
+        self._reasoning, self._reasoned_as = item, message_id
+        return item
+
+    def _open(self, item: Item) -> None:
+        self._release()
+        self._stop_reasoning()
+        self._steps.append(Opened(item))
+
+    def _say(self, item: Item, text: str) -> None:
+        if item.open and text:
+            item.add(text)
+            self._steps.append(Said(item, text))
+
+    def _complete(self, body: events.MessageBody) -> None:
+        is_reasoning = body.role == "reasoning"
+        known = self._reasoned(body) if is_reasoning else self._said.get(body.message_id)
+        files = self._files_of(body)
+        if known is None and not (body.content or body.contents or files):
+            return
+        if known is None:
+            known = (
+                self._reason(body.message_id)
+                if is_reasoning
+                else self._message(body.message_id, body.role)
+            )
+        if not known.open:
+            return
+        so_far = known.text
+        if body.content.startswith(so_far):
+            self._say(known, body.content[len(so_far) :])
+        known.settle(body.content)
+        known.files, known.contents = files, body.contents
+        if is_reasoning:
+            self._reasoning = None
+        self._held.append(known)
+
+    def _files_of(self, body: events.MessageBody) -> tuple[events.ArtifactCreated, ...]:
+        """The files that a message names, of those that this run made; each is told of once."""
+        for content in body.contents:
+            self._files.pop(content.artifact_id, None)
+        named = body.metadata.get("artifact_refs")
+        refs = [ref for ref in named if isinstance(ref, str)] if isinstance(named, list) else []
+        return tuple(self._files.pop(ref) for ref in dict.fromkeys(refs) if ref in self._files)
+
+    def _reasoned(self, body: events.MessageBody) -> Item | None:
+        return self._reasoning if self._reasoned_as == body.message_id else None
+
+    def _stop_reasoning(self) -> None:
+        if self._reasoning is not None:
+            item, self._reasoning = self._reasoning, None
+            item.open = False
+            self._steps.append(Closed(item, "completed"))
+
+    def _release(self, status: Status = "completed", *, refused: bool = False) -> None:
+        self._close(self._held, status, refused=refused)
+        self._held.clear()
+
+    def _close(
+        self,
+        items: Sequence[Item],
+        status: Status,
+        problem: events.Problem | None = None,
+        *,
+        refused: bool,
+    ) -> None:
+        """Close these; the words of a run that was refused are its last message's."""
+        words = [item for item in items if not item.is_reasoning and item.role == "assistant"]
+        last = words[-1] if refused and words else None
+        self._steps += [Closed(item, status, problem, item is last) for item in items]
+
+    # tools
+
+    def _call(self, started: events.ToolCallStarted) -> None:
+        if started.tool_call_id in self._calls:
+            return
+        is_clients = started.kind == "frontend"
+        call_id = started.tool_call_id if is_clients else self._unique(started.tool_call_id)
+        self._make(
+            started.tool_call_id,
+            Called(
+                call_id,
+                call_id,
+                started.tool_name,
+                _encode(started.parameters).decode(),
+                started.kind,
+                started.server_label,
+            ),
+        )
+
+    def _make(self, known_as: str, call: Called) -> None:
+        self._stop_reasoning()
+        self._calls[known_as] = call
+        self._steps.append(call)
+
+    def _answer(self, completed: events.ToolCallCompleted) -> None:
+        known_as = completed.tool_call_id
+        if completed.asked_in:
+            known_as = f"{completed.asked_in}:{known_as}"
+        if known_as not in self._calls:
+            self._recall(known_as, completed)
+        call = self._calls[known_as]
+        if known_as in self._answered or call.kind == "frontend":
+            return  # a client's tool is answered by the client, never by us
+        self._answered.add(known_as)
+        self._stop_reasoning()
+        problem = completed.error
+        if problem is None and not completed.ok:
+            problem = events.Problem("failed", "The tool failed.")
+        result = completed.result or {} if problem is None else {"error": problem}
+        self._steps.append(Answered(call, _encode(result).decode(), problem))
+
+    def _recall(self, known_as: str, completed: events.ToolCallCompleted) -> None:
+        """A call that was not said before its outcome: an earlier run made it, or nobody did."""
+        call_id = _unique(completed.tool_call_id, completed.asked_in or self._run)
+        self._make(
+            known_as,
+            Called(
+                _unique(call_id, self._run),
+                call_id,
+                completed.tool_name,
+                _encode(completed.parameters or {}).decode(),
+                "function" if completed.kind == "frontend" else completed.kind,
+                completed.server_label,
+                completed.approval_id,
+            ),
+        )
+
+    def _ask(self, given_id: str, call_id: str, name: str, arguments: str, server_label: str) -> None:
+        """Ask once for each call, though the action and the interrupt at the end both say so."""
+        asked_id = given_id or call_id or f"approval-{len(self._asked) + 1}-{self._run}"
+        if asked_id in self._asked:
+            return
+        self._asked.add(asked_id)
+        call = self._calls.get(call_id)
+        if call is not None:
+            name, arguments = name or call.name, arguments or call.arguments
+            server_label = server_label or call.server_label
+        self._stop_reasoning()
+        self._steps.append(ApprovalAsked(asked_id, name, arguments or "{}", server_label))
+
+    def _list_tools(self, server_label: str, tools: list[Any]) -> None:
+        self._count += 1
+        listed = [_offered(tool) for tool in tools if isinstance(tool, dict)]
+        self._stop_reasoning()
+        self._steps.append(ToolsListed(f"mcpl_{self._count}_{self._run}", server_label, listed))
+
+    # the end
+
+    def _end(self, terminal: Terminal) -> None:
+        status = self._status(terminal)
+        problem = None
+        if isinstance(terminal, events.RunFailed) and status != "cancelled":
+            problem = events.Problem(terminal.code, terminal.message)
+        failed: Status = "failed" if status == "rejected" else status
+        self._close_all(failed, problem, refused=_is_refused(terminal))
+        self._steps += map(FileMade, self._files.values())
+        if isinstance(terminal, events.RunCompleted):
+            for interrupt in terminal.interrupts:
+                self._ask(*_interrupt(interrupt))
+            self._say_something()
+        usage = terminal.usage if isinstance(terminal, events.RunCompleted) else Usage()
+        self._steps.append(Ended(status, usage, problem))
+        self._ended = True
+
+    def _close_all(self, status: Status, problem: events.Problem | None, *, refused: bool) -> None:
+        """Close what is open and what was held back, in the order in which it was begun."""
+        reasoning = [self._reasoning] if self._reasoning is not None else []
+        still = [item for item in self._said.values() if item.open]
+        self._close([*reasoning, *self._held, *still], status, problem, refused=refused)
+        for item in (*reasoning, *still):
+            item.open = False
+        self._reasoning = None
+        self._held.clear()
+
+    def _status(self, terminal: Terminal) -> Status:
+        if isinstance(terminal, events.RunCompleted):
+            return "incomplete" if _is_cut_short(terminal) else "completed"
+        if terminal.code == "cancelled":
+            return "cancelled"
+        return "failed" if self._started else "rejected"
+
+    def _say_something(self) -> None:
+        """An empty message where there is nothing at all: some clients wait for one for ever."""
+        if not (self._said or self._count or self._calls or self._asked or self._files):
+            item = Item(self._unique("execution"), "assistant")
+            self._steps += [Opened(item), Closed(item, "completed")]
+
+    def _unique(self, said: str) -> str:
+        """An id that does not come again in another run of the thread."""
+        return _unique(said, self._run)
+
+
+def _unique(said: str, run: str) -> str:
+    return said if run in said else f"{said}-{run}"
+
+
+def _is_cut_short(fact: Fact) -> bool:
+    return isinstance(fact, events.RunCompleted) and fact.finish_reason in _CUT_SHORT
+
+
+def _is_refused(fact: Fact) -> bool:
+    return isinstance(fact, events.RunCompleted) and fact.finish_reason == REFUSED
+
+
+def _approval(asked: events.ActionRequested) -> tuple[str, str, str, str, str]:
+    """(id, call, tool, arguments, server) of a request for approval."""
+    return _asked_of((asked.target or {}) | (asked.payload or {}))
+
+
+def _interrupt(given: dict[str, Any]) -> tuple[str, str, str, str, str]:
+    """The same of an interrupt at a run's end."""
+    metadata = given.get("metadata")
+    about = metadata if isinstance(metadata, dict) else {}
+    return _asked_of(about | {"tool_call_id": given.get("toolCallId"), "id": given.get("id")})
+
+
+def _asked_of(about: dict[str, Any]) -> tuple[str, str, str, str, str]:
+    arguments = about.get("arguments", about.get("parameters"))
+    if arguments is not None and not isinstance(arguments, str):
+        arguments = _encode(arguments).decode()
+    name = _text(about.get("tool_name")) or _text(about.get("name"))
+    ids = _text(about.get("id")), _text(about.get("tool_call_id"))
+    return (*ids, name, arguments or "", _text(about.get("server_label")))
+
+
+def _offered(tool: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "input_schema": tool.get("input_schema", tool.get("inputSchema", {})),
+        "name": _text(tool.get("name")),
+        "annotations": tool.get("annotations"),
+        "description": _text(tool.get("description")) or None,
+    }
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,89 @@
+"""What a client's own tool has answered in blocks: its texts and images apart, and no base64 as text.
+
+The blocks are those of MCP, Anthropic, AgentScope and OpenAI. What a model cannot be shown is told of
+under `left_out`, as of MCP servers' results.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from agents.dialects import client_inputs
+from agents.dialects.client_inputs import Parts
+from agents.requests import Upload
+
+_TEXTS: Final = frozenset({"text", "input_text", "output_text"})
+_MOST_LEFT_OUT: Final = 50
+_encode: Final = msgspec.json.Encoder().encode
+Block = dict[str, Any]
+
+
+def take(output: Any, place: str, held: Parts) -> None:
+    """Add an answer to the parts: blocks by their kinds, a text as it is, anything else as JSON."""
+    if isinstance(output, str):
+        held.add(output)
+        return
+    blocks = blocks_in(output)
+    if blocks is None:
+        held.add(_encode(output).decode())
+        return
+    left_out: list[Block] = []
+    for number, block in enumerate(blocks):
+        _take(block, f"{place}[{number}]", held, left_out)
+    if left_out:
+        held.add(_encode({"left_out": left_out[:_MOST_LEFT_OUT]}).decode())
+
+
+def blocks_in(output: Any) -> list[Block] | None:
+    """The blocks of an answer that is made of some, also as the `content` of an MCP result."""
+    if isinstance(output, dict) and output.keys() <= {"content", "isError", "is_error"}:
+        output = output.get("content")
+    if not isinstance(output, list) or not output:
+        return None
+    typed = all(isinstance(block, dict) and isinstance(block.get("type"), str) for block in output)
+    return output if typed else None
+
+
+def _take(block: Block, place: str, held: Parts, left_out: list[Block]) -> None:
+    match block:
+        case {"type": kind, "text": str(text)} if kind in _TEXTS:
+            held.add(text)
+        case {"type": "image", "data": str(data)}:
+            held.add(_inline(block.get("mimeType") or block.get("mime_type"), data, place))
+        case {"type": "image", "source": {"data": str(data), **source}}:
+            held.add(_inline(source.get("media_type"), data, place))
+        case {"type": "image", "source": {"url": str(url)}} if _is_data(url):
+            held.add(client_inputs.image(url, place))
+        case {"type": "image_url", "image_url": {"url": str(url)}} if _is_data(url):
+            held.add(client_inputs.image(url, place))
+        case {"type": "input_image" | "image" | "image_url", "image_url": str(url)} if _is_data(url):
+            held.add(client_inputs.image(url, place))
+        case _ if (size := _size(block)) is not None:
+            mime_type = block.get("mimeType") or block.get("format") or ""
+            told = {"type": block["type"][:50], "mime_type": str(mime_type)[:100], "size_bytes": size}
+            left_out.append(told)
+        case _:
+            held.add(_encode(block).decode())
+
+
+def _inline(mime_type: Any, data: str, place: str) -> Upload:
+    found = client_inputs.inline(data)
+    said = mime_type if isinstance(mime_type, str) else ""
+    return Upload(said, data=found.data if found else data, place=place)
+
+
+def _size(block: Block) -> int | None:
+    """The bytes of what a block holds in base64; None for one that holds none."""
+    source, resource = block.get("source"), block.get("resource")
+    for holder in (block, source, resource):
+        if isinstance(holder, dict):
+            for name in ("data", "blob", "file_data"):
+                if isinstance(value := holder.get(name), str):
+                    return len(value) * 3 // 4
+    return None
+
+
+def _is_data(url: str) -> bool:
+    return url[:5].lower() == "data:"

@@ -1,0 +1,78 @@
+"""Which binding a run falls under: the rules, held in memory, of which the first that fits counts."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import UUID
+
+from agents.host.grants import Binding
+from agents.requests import RunRequest
+from config import sql
+from config.cache import CachedValue
+from prompts import app_settings
+from prompts.allowances import tiers
+from prompts.wordings.active import get_active_prompts
+
+_COLUMNS: Final = (
+    "id", "name", "runner_id", "model", "dialect", "prompt_id", "user_id", "tier_id", "thread_id",
+    "config", "own_model", "further_models", "tools", "knowledge_bases", "storage", "platform_actions",
+    "state_enabled", "state_scopes", "calls_per_minute", "deadline_s", "delivery",
+)  # fmt: skip
+_READ: Final = f"""
+SELECT {", ".join(_COLUMNS)} FROM agents_runnerbinding WHERE is_active ORDER BY position, id LIMIT 1000
+"""
+
+
+async def binding_for(request: RunRequest, *, user_id: UUID, thread_id: UUID) -> Binding | None:
+    """The first rule that fits the run; where staff asked for a runner, one of its rules or a bare one.
+
+    At most half a second old; a statement only for a rule about a tier."""
+    for binding in await _bindings.get():
+        if request.runner and binding.runner_id != request.runner:
+            continue
+        if (
+            _fits(binding, request, user_id, thread_id)
+            and (binding.prompt_id is None or binding.prompt_id in await _told(request))
+            and await tiers.has_tier(user_id, binding.tier)
+        ):
+            return binding
+    return Binding(runner_id=request.runner) if request.runner else None
+
+
+def _fits(binding: Binding, request: RunRequest, user_id: UUID, thread_id: UUID) -> bool:
+    return (
+        binding.model in ("", request.model)
+        and binding.dialect in ("", request.dialect)
+        and binding.user_id in (None, user_id)
+        and binding.thread_id in (None, thread_id)
+    )
+
+
+async def _told(request: RunRequest) -> set[int]:
+    """The prompts that a run of this request is told: those that it tries, or the active ones."""
+    if request.prompts:
+        return {used.prompt_id for used in request.prompts}
+    if await app_settings.aget("prompt_mode") == "passthrough":
+        return set()
+    return {used.prompt_id for used in (await get_active_prompts()).versions}
+
+
+def forget() -> None:
+    """Let this process read the rules again at once."""
+    _bindings.forget()
+
+
+async def _read() -> list[Binding]:
+    return [_binding(row) for row in await sql.every(_READ, ())]
+
+
+def _binding(row: Any) -> Binding:
+    given = dict(zip(_COLUMNS, row, strict=True))
+    given["tier"] = given.pop("tier_id") or ""
+    if given["model"] and not given["model"].startswith("global:"):
+        given["model"] = f"global:{given['model']}"
+    lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
+    return Binding(**(given | lists))
+
+
+_bindings: Final = CachedValue(_read, seconds=0.5)

@@ -1,0 +1,384 @@
+"""Events of the Agent API's builders, which a runner yields, as canonical facts (seed 004, builders).
+
+Whose builders made them does not matter: ours (`agents.dialects.agent_api`) and those of the published
+package give the same objects. A message is one of the run's, under an id of the run's own; its texts
+are one text, each on a line of its own. A call of a function that the client brought waits for the
+client, any other is one that the runner makes itself. An event is read at once: builders give out
+objects that go on changing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final, TypeVar
+
+import msgspec
+import structlog
+from msgspec import Struct
+
+from agents.host import message_contents
+from agents.host.session import Scene
+from agents.providers.base import ToolCall
+from agents.runners.base import RunFailure
+from agents.runners.tool_loop import arguments_of
+from conversations import events
+from conversations.events import Fact, MessageContent, Usage
+from conversations.log.growing_text import GrowingText
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T", bound=Struct)
+_OBJECTS: Final = ("response", "message", "content")
+_CALLS: Final[dict[str, events.ToolKind]] = {
+    "function_call": "plugin",
+    "plugin_call": "plugin",
+    "component_call": "component",
+    "mcp_call": "mcp",
+}
+_OUTPUTS: Final = frozenset(f"{kind}_output" for kind in _CALLS)
+_CLIENTS: Final = frozenset({"function_call", "component_call"})
+_APPROVALS: Final = frozenset({"mcp_approval_request", "mcp_approval_response"})
+_TOLD: Final = "told"  # by the user or the system: what the runner was told, not what it says
+_SILENT: Final = _CALLS.keys() | _OUTPUTS | _APPROVALS | {"error", "heartbeat", "mcp_list_tools", _TOLD}
+_WORDS: Final = frozenset({"text", "refusal"})
+_BEGUN: Final = frozenset({None, "created", "queued", "in_progress", "unknown"})
+_LARGEST_COUNT: Final = 2**31 - 1
+_LONGEST_CODE: Final = 64
+_LONGEST_WORDS: Final = 2_000
+
+
+class _Error(Struct, frozen=True):
+    code: str = ""
+    message: str = ""
+
+
+class _Content(Struct, frozen=True):
+    """A content of any type, each with fields of its own."""
+
+    type: str
+    index: int | None = None
+    delta: bool | None = None
+    status: str | None = None
+    msg_id: str | None = None
+    text: str | None = None
+    refusal: str | None = None
+    data: Any = None
+    format: str | None = None
+    image_url: str | None = None
+    video_url: str | None = None
+    file_url: str | None = None
+    filename: str | None = None
+    file_data: str | None = None
+
+    @property
+    def words(self) -> str:
+        return (self.text if self.type == "text" else self.refusal) or ""
+
+
+class _Message(Struct, frozen=True):
+    id: str
+    type: str = "message"
+    status: str | None = None
+    role: str | None = None
+    content: list[_Content] | None = None
+    code: str | None = None
+    message: str | None = None
+    error: _Error | None = None
+    usage: Any = None
+
+
+class _Response(Struct, frozen=True):
+    status: str | None = None
+    error: _Error | None = None
+    output: list[_Message] | None = None
+    usage: Any = None
+
+
+class _CallData(Struct, frozen=True):
+    """The data of a call or of its output."""
+
+    call_id: str
+    name: str | None = None
+    arguments: Any = None
+    output: Any = None
+    server_label: str | None = None
+
+
+class _ToolsData(Struct, frozen=True):
+    server_label: str
+    tools: list[dict[str, Any]]
+
+
+class _Draft:
+    """A message that is being built; its texts begin on lines of their own."""
+
+    def __init__(self, own_id: str, kind: str) -> None:
+        self.id = own_id
+        self.kind = kind
+        self.done = False
+        self.said = GrowingText()
+        self.whole: dict[int, _Content] = {}
+        self._texts: dict[int, GrowingText] = {}
+
+    def add(self, place: int, piece: str) -> str:
+        """Say more of the text at a place; Return what that adds to the message."""
+        text = self._texts.setdefault(place, GrowingText())
+        begins = bool(piece and self.said and not text)
+        text.add(piece)
+        piece = f"\n{piece}" if begins else piece
+        self.said.add(piece)
+        return piece
+
+    def grow(self, place: int, text: str) -> str:
+        """Say what is new of the text at a place; nothing of one that was begun otherwise."""
+        so_far = str(self._texts.get(place, ""))
+        return self.add(place, text[len(so_far) :]) if text.startswith(so_far) else ""
+
+
+def is_event(result: object) -> bool:
+    """Return whether a runner has yielded an object of the Agent API."""
+    named = getattr(result, "object", None)
+    return named in _OBJECTS and callable(getattr(result, "model_dump", None))
+
+
+class BuilderEvents:
+    """One run's builder events on their way to the log; `ending` is set by a response's end.
+
+    `clients` are the functions that the client executes; `new_id` names the run's next message. With
+    `whole` only whole messages are delivered. RunFailure for a response or an error message that fails
+    the run, and `runner.protocol_error` for what nothing can be made of.
+    """
+
+    def __init__(
+        self, scene: Scene, clients: Collection[str], new_id: Callable[[], str], *, whole: bool
+    ) -> None:
+        self.ending: events.RunCompleted | None = None
+        self._scene = scene
+        self._clients = clients
+        self._new_id = new_id
+        self._whole = whole
+        self._drafts: dict[str, _Draft] = {}
+        self._thoughts = 0
+        self._refused = self._waits = False
+        self._usage = Usage()
+
+    async def take(self, event: Any) -> list[Fact]:
+        """Return the facts of the next event."""
+        told = _dumped(event)
+        match told.get("object"):
+            case "content":
+                return self._content(_read(told, _Content))
+            case "message":
+                return await self._message(_read(told, _Message))
+        return await self._response(_read(told, _Response))
+
+    async def end(self, status: str = "completed", output: Sequence[_Message] = ()) -> list[Fact]:
+        """Return the facts of what was not completed; the run has ended well."""
+        facts = [fact for message in output for fact in await self._complete(message)]
+        for message_id, draft in [*self._drafts.items()]:
+            facts += await self._complete(_Message(message_id, draft.kind))
+        reason = "refusal" if self._refused else "tool_calls" if self._waits else "stop"
+        self.ending = events.RunCompleted("length" if status == "incomplete" else reason, self._usage)
+        return facts
+
+    # contents
+
+    def _content(self, content: _Content) -> list[Fact]:
+        draft, place = self._draft(_Message(content.msg_id or "")), content.index or 0
+        if draft.done:
+            return []
+        if content.status == "completed":
+            draft.whole[place] = content
+        if content.type not in _WORDS or draft.kind in _SILENT:
+            return []
+        new = draft.add(place, content.words) if content.delta else draft.grow(place, content.words)
+        return self._said(draft, new)
+
+    def _said(self, draft: _Draft, text: str) -> list[Fact]:
+        if not text or self._whole:
+            return []
+        if draft.kind == "reasoning":
+            return [events.ReasoningDelta(draft.id, text)]
+        return [events.MessageDelta(draft.id, text)]
+
+    # messages
+
+    def _draft(self, message: _Message) -> _Draft:
+        """The draft of a message; one that is only now heard of is begun."""
+        if message.id not in self._drafts:
+            kind = _TOLD if message.role in ("user", "system") else message.type
+            self._drafts[message.id] = _Draft(self._own_id(kind), kind)
+        return self._drafts[message.id]
+
+    def _own_id(self, kind: str) -> str:
+        if kind in _SILENT:
+            return ""
+        if kind != "reasoning":
+            return self._new_id()
+        self._thoughts += 1
+        return f"reasoning-{self._thoughts}-{self._scene.run_id.hex}"
+
+    async def _message(self, message: _Message) -> list[Fact]:
+        if message.status in _BEGUN:
+            self._draft(message)
+            return []
+        return await self._complete(message)
+
+    async def _complete(self, message: _Message) -> list[Fact]:
+        draft = self._draft(message)
+        if draft.done:
+            return []
+        draft.done = True
+        if message.usage:
+            self._usage = _usage(message.usage)
+        whole = [draft.whole[place] for place in sorted(draft.whole)]
+        parts = message.content or whole
+        match draft.kind:
+            case kind if kind in _CALLS:
+                return [self._call(kind, part) for part in parts if part.type == "data"]
+            case kind if kind in _OUTPUTS:
+                return [_output(part) for part in parts if part.type == "data"]
+            case kind if kind in _APPROVALS:
+                raise _broken("A runner asks for approval with api.platform.request_action.")
+            case "mcp_list_tools":
+                return [_listed(part) for part in parts if part.type == "data"]
+            case "error":
+                raise _failure(_error_of(message, parts))
+            case "reasoning":
+                return [
+                    fact
+                    for place, part in enumerate(parts)
+                    for fact in self._said(draft, draft.grow(place, part.words))
+                ]
+            case "heartbeat" | "told":
+                return []
+        return await self._spoken(draft, parts)
+
+    async def _spoken(self, draft: _Draft, parts: Sequence[_Content]) -> list[Fact]:
+        """The whole message; its words replace those of its deltas where they differ."""
+        said, facts, held = str(draft.said), list[Fact](), list[MessageContent]()
+        words = [part.words for part in parts if part.type in _WORDS and part.words]
+        text = "\n".join(words) or said
+        self._refused = any(part.type == "refusal" for part in parts)
+        for part in parts:
+            if part.type not in _WORDS:
+                content, made = await message_contents.keep(self._scene, _canonical(part))
+                held.append(content)
+                facts += [made] if made else []
+        if not text and not held:
+            return facts
+        body = events.MessageBody(draft.id, "assistant", text, contents=held)
+        return [*facts, events.MessageCompleted(body, replaces=not text.startswith(said))]
+
+    # calls
+
+    def _call(self, kind: str, part: _Content) -> Fact:
+        told = _read(part.data, _CallData)
+        name = told.name or ""
+        call = ToolCall(told.call_id, name, _as_text(told.arguments) or "{}")
+        is_clients = kind in _CLIENTS and name in self._clients
+        self._waits = self._waits or is_clients
+        return events.ToolCallStarted(
+            told.call_id,
+            name,
+            arguments_of(call),
+            "frontend" if is_clients else _CALLS[kind],
+            told.server_label or "",
+        )
+
+    # the response
+
+    async def _response(self, response: _Response) -> list[Fact]:
+        if response.status in _BEGUN:
+            return []
+        if response.usage:
+            self._usage = _usage(response.usage)
+        if response.status in ("completed", "incomplete"):
+            return await self.end(response.status, response.output or ())
+        ended = _Error(f"runner.{response.status}", "The runner's response has not been completed.")
+        raise _failure(response.error or ended)
+
+
+def _dumped(event: Any) -> dict[str, Any]:
+    try:
+        told = event.model_dump(mode="json")
+    except (TypeError, ValueError):
+        told = None
+    if not isinstance(told, dict):
+        raise _broken("An event of the Agent API cannot be read.")
+    return told
+
+
+def _read(told: Any, kind: type[T]) -> T:
+    try:
+        return msgspec.convert(told, kind)
+    except msgspec.ValidationError as problem:
+        raise _broken(f"An event of the Agent API is wrong: {problem}") from None
+
+
+def _output(part: _Content) -> Fact:
+    told = _read(part.data, _CallData)
+    return events.ToolCallCompleted(told.call_id, told.name or "", True, 0, _result(told.output))
+
+
+def _result(output: Any) -> dict[str, Any]:
+    """An output as an object; what is none is its `output`."""
+    try:
+        found = msgspec.json.decode(output) if isinstance(output, str) else output
+    except (msgspec.DecodeError, RecursionError):
+        found = None
+    return found if isinstance(found, dict) else {"output": output}
+
+
+def _listed(part: _Content) -> Fact:
+    told = _read(part.data, _ToolsData)
+    return events.StateUpdated("mcp", told.server_label, told.tools)
+
+
+def _canonical(part: _Content) -> MessageContent:
+    match part.type:
+        case "image":
+            return MessageContent("image", part.image_url or "")
+        case "video":
+            return MessageContent("video", part.video_url or "")
+        case "audio":
+            return MessageContent("audio", data=_as_text(part.data), format=part.format or "")
+        case "file":
+            name, data = part.filename or "", part.file_data or ""
+            return MessageContent("file", "" if data else part.file_url or "", data, name=name)
+        case "data" if isinstance(part.data, dict):
+            return MessageContent("data", value=part.data)
+    raise _broken("A content of a message has an unknown type, or no value.")
+
+
+def _as_text(value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return msgspec.json.encode(value).decode()
+
+
+def _error_of(message: _Message, parts: Sequence[_Content]) -> _Error:
+    if message.error is not None:
+        return message.error
+    words = message.message or "\n".join(part.words for part in parts if part.type in _WORDS)
+    return _Error(message.code or "", words)
+
+
+def _failure(error: _Error) -> RunFailure:
+    words = error.message or "The runner failed."
+    return RunFailure(error.code[:_LONGEST_CODE] or "runner.error", words[:_LONGEST_WORDS])
+
+
+def _broken(message: str) -> RunFailure:
+    return RunFailure("runner.protocol_error", message)
+
+
+def _usage(told: Any) -> Usage:
+    """Tokens in the words of the package or of OpenAI; 0 where they are no counts."""
+    given = told if isinstance(told, dict) else {}
+
+    def count(*names: str) -> int:
+        found = (given[name] for name in names if name in given)
+        return next((min(max(n, 0), _LARGEST_COUNT) for n in found if type(n) is int), 0)
+
+    return Usage(count("input_tokens", "prompt_tokens"), count("output_tokens", "completion_tokens"))

@@ -1,0 +1,139 @@
+"""The audit of Host calls: who asked for what in which run, and what came of it.
+
+Notes gather while a write is in flight and go out together, so a call waits for none; `flush` waits
+until all of them stand. If the database is away they wait, up to a bound; what is dropped beyond it is
+logged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+import structlog
+from psycopg import Error as DatabaseError
+from psycopg_pool import PoolTimeout
+
+from agents.host.cleanup import forget_old
+from config import database, sql
+from conversations.log.storable_text import clean_text
+
+log = structlog.get_logger(__name__)
+
+_MOST_WAITING: Final = 50_000
+_RETRY_S: Final = 0.5
+_FORGET_EVERY_S: Final = 3_600.0
+
+
+_TEXTS: Final = {2: 320, 4: 64, 5: 200, 6: 64, 7: 32}
+
+
+class Note(NamedTuple):
+    """A row of `agents.HostCall`; `at` is epoch seconds."""
+
+    at: float
+    run_id: UUID | None
+    runner_id: str
+    binding_id: int
+    action: str
+    resource: str
+    scope: str
+    result: str
+    elapsed_us: int
+
+
+_WRITE: Final = """
+INSERT INTO agents_hostcall
+    (at, run_id, runner_id, binding_id, action, resource, scope, result, elapsed_us)
+SELECT * FROM unnest(%s::timestamptz[], %s::uuid[], %s::text[], %s::int[], %s::text[], %s::text[],
+    %s::text[], %s::text[], %s::int[])
+"""
+
+
+class _Book:
+    """The notes of one event loop."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Note] = []
+        self._writing: asyncio.Task[None] | None = None
+        self._dropped = 0
+        self._forgot_at = float("-inf")
+
+    def note(self, note: Note) -> None:
+        if len(self._waiting) >= _MOST_WAITING:
+            self._dropped += 1
+            return
+        self._waiting.append(note)
+        if self._writing is None:
+            self._writing = asyncio.get_running_loop().create_task(self._write())
+
+    async def flush(self) -> None:
+        while self._writing is not None:
+            await asyncio.shield(self._writing)
+
+    async def _write(self) -> None:
+        try:
+            while self._waiting:
+                some, self._waiting = self._waiting, []
+                await self._insist(some)
+            await self._forget()
+        finally:
+            self._writing = None
+
+    async def _insist(self, notes: list[Note]) -> None:
+        columns = _columns(notes)
+        while True:
+            try:
+                await sql.change(_WRITE, columns)
+            except Exception as error:  # whatever it is: a call must not fail for its record
+                log.warning("audit waits", notes=len(notes), error=type(error).__name__)
+                if not database.is_transient(error):
+                    return
+                await asyncio.sleep(_RETRY_S)
+            else:
+                break
+        if self._dropped:
+            log.error("audit dropped notes", count=self._dropped)
+            self._dropped = 0
+
+    async def _forget(self) -> None:
+        """Once an hour, what is past its time."""
+        if time.monotonic() < self._forgot_at + _FORGET_EVERY_S:
+            return
+        self._forgot_at = time.monotonic()
+        with suppress(OSError, DatabaseError, PoolTimeout):  # then in an hour
+            await forget_old()
+
+
+def _columns(notes: list[Note]) -> tuple[list[Any], ...]:
+    columns = [list(column) for column in zip(*notes, strict=True)]
+    columns[0] = [datetime.fromtimestamp(at, UTC) for at in columns[0]]
+    for place, longest in _TEXTS.items():
+        columns[place] = [clean_text(text)[:longest] for text in columns[place]]
+    return tuple(columns)
+
+
+_books: WeakKeyDictionary[asyncio.AbstractEventLoop, _Book] = WeakKeyDictionary()
+
+
+def _book() -> _Book:
+    loop = asyncio.get_running_loop()
+    found = _books.get(loop)
+    if found is None:
+        found = _books[loop] = _Book()
+    return found
+
+
+def note(one: Note) -> None:
+    """Have it written soon."""
+    _book().note(one)
+
+
+async def flush() -> None:
+    """Wait until everything noted on this loop stands."""
+    await _book().flush()

@@ -1,0 +1,7 @@
+"""The Host actions, one module per group of actions; all of them are loaded with any."""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")

@@ -1,0 +1,250 @@
+"""Artifacts for runners: files that runs of this conversation made, and images that its user sent (seed
+§7.6).
+
+In scope is what this run made and what stands in its conversation, of its user; anything else does
+not exist, nor does an artifact past its time. No path, bucket or address of ours is told.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple
+from uuid import UUID, uuid4
+
+from django.conf import settings
+from psycopg.types.json import Jsonb
+
+from agents.host.actions import action
+from agents.host.session import Scene, Session
+from agents.host_protocol import parameters, replies
+from agents.host_protocol.errors import invalid, not_found, too_large
+from agents.host_protocol.results import ArtifactSaid
+from config import sql
+from conversations import attachments
+from conversations.events import ArtifactCreated
+from conversations.log.storable_text import clean_text, clean_value
+from conversations.threads.artifacts import Artifact, find_sent
+
+LARGEST: Final = 1024 * 1024
+_USUAL: Final = 1024 * 1024
+_MOST_READ: Final = 10 * 1024 * 1024
+_PIECE: Final = 65_536
+_FILE: Final = "file-"
+_OURS: Final = """
+SELECT owner_id, thread_id, run_id, runner_id, artifact_type, mime_type, name, size, sha256,
+    metadata, created_at, expires_at
+FROM agents_hostartifact WHERE id = %s AND (expires_at IS NULL OR expires_at > now())
+"""
+_OWN: Final = """
+SELECT mime_type, size, content FROM agents_hostartifact
+WHERE id = %s AND owner_id = %s AND (expires_at IS NULL OR expires_at > now())
+"""
+_BYTES: Final = "SELECT substring(content FROM %s FOR %s) FROM agents_hostartifact WHERE id = %s"
+_STORE: Final = """
+INSERT INTO agents_hostartifact (id, owner_id, thread_id, run_id, runner_id, artifact_type, mime_type,
+    name, size, sha256, content, metadata, created_at, expires_at)
+VALUES (%(id)s, %(owner_id)s, %(thread_id)s, %(run_id)s, %(runner_id)s, %(artifact_type)s,
+    %(mime_type)s, %(name)s, %(size)s, %(sha256)s, %(content)s, %(metadata)s, clock_timestamp(),
+    %(expires_at)s)
+"""
+
+
+class _Held(NamedTuple):
+    """An artifact in scope, and where its bytes are: in our row, or in the store of uploads."""
+
+    metadata: replies.ArtifactMetadata
+    place: tuple[str, str] | None = None
+
+
+@action("artifact_metadata", "artifacts", "metadata", resource="artifact_id", seconds=15)
+async def metadata(session: Session, ask: parameters.GetArtifact) -> replies.ArtifactMetadata:
+    """What is known of an artifact; nothing of where we keep it."""
+    return (await _held(session.scene, ask.artifact_id)).metadata
+
+
+@action("artifact_read", "artifacts", "read", resource="artifact_id", seconds=60)
+async def read(session: Session, ask: parameters.ReadArtifact) -> replies.ArtifactRead:
+    """A range of its bytes, at most 10 MiB; by default the first MiB."""
+    if ask.offset < 0:
+        raise invalid("offset must be >= 0")
+    if ask.limit is not None and ask.limit < 1:
+        raise invalid("limit must be > 0")
+    held = await _held(session.scene, ask.artifact_id)
+    return await _range(held, ask.offset, min(ask.limit or _USUAL, _MOST_READ))
+
+
+@action("artifact_stream", "artifacts", "read", resource="artifact_id", seconds=60)
+async def stream(session: Session, ask: parameters.GetArtifact) -> AsyncGenerator[replies.ArtifactRead]:
+    """All of its bytes, a piece at a time."""
+    held = await _held(session.scene, ask.artifact_id)
+    offset, more = 0, True
+    while more:
+        piece = await _range(held, offset, _PIECE * 16)
+        yield piece
+        offset, more = offset + (piece.length or 0), piece.has_more
+
+
+async def store(scene: Scene, said: ArtifactSaid) -> ArtifactCreated:
+    """Keep a file that the runner made; its type is what its bytes show, whatever was said of it."""
+    content = said.content or b""
+    if len(content) > LARGEST:
+        raise too_large(f"Artifact content is {len(content)} bytes; at most {LARGEST} are taken inline")
+    digest = hashlib.sha256(content).hexdigest()
+    if said.sha256 and said.sha256.lower() != digest:
+        raise invalid("sha256 is not that of the content")
+    made = ArtifactCreated(
+        uuid4().hex,
+        clean_text(said.artifact_type)[:64],
+        _mime(content, said.mime_type),
+        clean_text(said.name or "")[:200],
+        len(content),
+    )
+    await sql.change(
+        _STORE,
+        {
+            "id": UUID(made.artifact_id),
+            "owner_id": scene.user_id,
+            "thread_id": scene.thread_id,
+            "run_id": scene.run_id,
+            "runner_id": scene.runner_id,
+            "artifact_type": made.artifact_type,
+            "mime_type": made.mime_type,
+            "name": made.name,
+            "size": made.size_bytes,
+            "sha256": digest,
+            "content": content,
+            "metadata": Jsonb(clean_value(said.metadata)),
+            "expires_at": _expiry(),
+        },
+    )
+    return made
+
+
+async def find_own(artifact_id: UUID, owner_id: UUID) -> Artifact | None:
+    """A runner's file for its owner, with its bytes (at most 1 MiB) in a `data:` URL."""
+    row = await sql.one(_OWN, (artifact_id, owner_id))
+    if row is None:
+        return None
+    mime_type, size, content = row
+    return Artifact(mime_type, size, f"data:{mime_type};base64,{b64encode(content).decode()}")
+
+
+def _expiry() -> datetime | None:
+    days = settings.ARTIFACT_DAYS
+    return datetime.now(UTC) + timedelta(days=days) if days else None
+
+
+async def _held(scene: Scene, artifact_id: str) -> _Held:
+    """The artifact in scope; refused alike are one that is out of it and one that nobody has (P10)."""
+    found = await (_sent if artifact_id.startswith(_FILE) else _made)(scene, artifact_id)
+    if found is None:
+        raise not_found(f"Artifact {artifact_id} not found")
+    return found
+
+
+async def _made(scene: Scene, artifact_id: str) -> _Held | None:
+    ours = _uuid(artifact_id)
+    row = await sql.one(_OURS, (ours,)) if ours else None
+    if row is None:
+        return None
+    owner_id, thread_id, run_id, runner_id, kind, mime, name, size, digest, more, made, ends = row
+    same = thread_id is not None and thread_id == scene.thread_id
+    if owner_id != scene.user_id or not (run_id == scene.run_id or same):
+        return None
+    told = replies.ArtifactMetadata(
+        artifact_id=artifact_id,
+        artifact_type=kind,
+        mime_type=mime,
+        name=name,
+        size_bytes=size,
+        sha256=digest,
+        source="runner",
+        conversation_id=thread_id.hex if thread_id else None,
+        run_id=run_id.hex,
+        runner_id=runner_id,
+        created_at=_seconds(made),
+        expires_at=_seconds(ends) if ends else None,
+        metadata=more,
+    )
+    return _Held(told)
+
+
+async def _sent(scene: Scene, artifact_id: str) -> _Held | None:
+    """A file that the user has sent, if a message of this conversation names it."""
+    file_id = _uuid(artifact_id.removeprefix(_FILE))
+    if file_id is None or scene.thread_id is None:
+        return None
+    sent = await find_sent(file_id, thread_id=scene.thread_id, owner_id=scene.user_id)
+    if sent is None:
+        return None
+    bucket, path, made = sent
+    mime_type = attachments.mime_type_of(attachments.StoredObject(bucket, path))
+    told = replies.ArtifactMetadata(
+        artifact_id=artifact_id,
+        artifact_type="image" if mime_type.startswith("image/") else "file",
+        mime_type=mime_type or None,
+        name=path.rpartition("/")[2],
+        source="upload",
+        conversation_id=scene.thread_id.hex,
+        created_at=_seconds(made),
+    )
+    return _Held(told, (bucket, path))
+
+
+async def _range(held: _Held, offset: int, length: int) -> replies.ArtifactRead:
+    about = held.metadata
+    if held.place is None:
+        artifact_id = UUID(about.artifact_id)
+        row = await sql.one(_BYTES, (offset + 1, length, artifact_id)) if offset < 2**31 - 1 else None
+        piece, size = bytes(row[0]) if row else b"", about.size_bytes or 0
+    else:
+        whole = await attachments.read_bytes(*held.place, limit=_MOST_READ) or b""
+        piece, size = whole[offset : offset + length], len(whole)
+    return replies.ArtifactRead(
+        artifact_id=about.artifact_id,
+        mime_type=about.mime_type,
+        size_bytes=size,
+        offset=offset,
+        length=len(piece),
+        content=piece,
+        has_more=offset + len(piece) < size and bool(piece),
+    )
+
+
+_MAGIC: Final = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+    (b"%PDF-", "application/pdf"),
+    (b"PK\x03\x04", "application/zip"),
+    (b"\x7fELF", "application/octet-stream"),
+    (b"MZ", "application/octet-stream"),
+)
+_ZIPPED: Final = ("application/vnd.", "application/epub", "application/java", "application/zip")
+
+
+def _mime(content: bytes, said: str | None) -> str:
+    """The type: what the bytes show, else what was said if they may be that, else bytes."""
+    shown = next((mime for magic, mime in _MAGIC if content.startswith(magic)), "")
+    given = (said or "").strip().lower()[:127]
+    if shown == "application/zip" and given.startswith(_ZIPPED):
+        return given
+    if shown:
+        return shown
+    if given.startswith("image/") and given != "image/svg+xml" and given != "image/webp":
+        return "application/octet-stream"
+    return given if given.isascii() and "/" in given else "application/octet-stream"
+
+
+def _seconds(at: datetime) -> int:
+    return int(at.timestamp())
+
+
+def _uuid(given: str) -> UUID | None:
+    try:
+        return UUID(given)
+    except ValueError:
+        return None

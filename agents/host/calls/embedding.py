@@ -1,0 +1,30 @@
+"""Vectors for runners: of the models that they are granted (`agents.knowledge.embeddings` asks them).
+
+What a model counts of it is not metered: chat models are, whose calls cost.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agents.host.actions import action
+from agents.host.session import Session
+from agents.host_protocol import parameters, replies
+from agents.host_protocol.errors import HostRefusal, too_large
+from agents.knowledge import embeddings
+
+_MOST_TEXTS: Final = 512
+_MOST_CHARACTERS: Final = 1024 * 1024
+
+
+@action("invoke_embedding", "models", "invoke", resource="embedding_model_uuid", seconds=60)
+async def embed(session: Session, ask: parameters.Embed) -> replies.Embedded:
+    """A vector for each text, in order. HostRefusal `runtime_error` where the model gives none."""
+    if len(ask.texts) > _MOST_TEXTS or sum(map(len, ask.texts)) > _MOST_CHARACTERS:
+        raise too_large(
+            f"At most {_MOST_TEXTS} texts, of {_MOST_CHARACTERS} characters together, are embedded."
+        )
+    found = await embeddings.vectors(ask.embedding_model_uuid, ask.texts)
+    if found is None:
+        raise HostRefusal("runtime_error", "The model gives no embeddings now.", retryable=True)
+    return replies.Embedded(tuple(found))

@@ -1,0 +1,39 @@
+"""Small calls: a file that a binding names, the system prompt, the version whose API we speak."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agents.host.actions import action
+from agents.host.session import Session
+from agents.host_protocol import parameters, replies
+from agents.host_protocol.errors import not_found
+from config import sql
+
+LANGBOT_VERSION: Final = "4.11.2"
+HOLDER: Final = "files"
+_FILE: Final = """
+SELECT content FROM agents_hostblob WHERE area = 'workspace' AND holder = %s AND key = %s
+"""
+
+
+@action("get_config_file", "files", "config", resource="file_key", seconds=15)
+async def get(session: Session, ask: parameters.GetFile) -> replies.FileContent:
+    """A file that staff stored under this key (Runner storage, workspace, holder `files`)."""
+    found = await sql.one(_FILE, (HOLDER, ask.file_key.replace("\x00", "")))
+    if found is None:
+        raise not_found(f"File {ask.file_key} not found")
+    return replies.FileContent(bytes(found[0]))
+
+
+@action("get_prompt", seconds=15)
+async def prompt(session: Session, ask: parameters.GetPrompt) -> replies.PromptTold:
+    """What a model of this run would be told first."""
+    system = session.scene.system
+    return replies.PromptTold([{"role": "system", "content": system}] if system else [])
+
+
+@action("get_langbot_version", seconds=15)
+async def version(session: Session, ask: parameters.GetVersion) -> replies.Version:
+    """Not Parley's own: plugins ask it to know which API they may use."""
+    return replies.Version(LANGBOT_VERSION)

@@ -1,0 +1,151 @@
+"""History for runners: what was said in the run's own conversation before its input (seed §7.4).
+
+It is the transcript, not what platforms sent: texts are cut at 4,000 characters. What a client sends
+beside the run's input was said before, too. A cursor is a place in the conversation, `{run}.{message}`,
+by the runs' order and not by that of their rows, as models see it too. Of a
+conversation with branches it is the run's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+from agents.host.actions import action
+from agents.host.calls import transcript_items
+from agents.host.calls.transcript_items import KINDS, own_row
+from agents.host.session import Scene, Session
+from agents.host_protocol import parameters, replies
+from agents.host_protocol.errors import invalid, unauthorized
+from conversations.threads import before_input
+from conversations.threads.before_input import CALL, SAID, BeforeInput, Place, Row
+
+MOST: Final = 100
+_MOST_FOUND: Final = 50
+_LONGEST_QUERY: Final = 200
+_ROLES: Final = ("user", "assistant", "tool")
+_ENDLESS: Final = 2**31 - 1
+_LAST: Final = 999_999_999
+
+
+@action("history_page", "history", "page", resource=lambda ask: ask.conversation_id or "")
+async def page(session: Session, ask: parameters.PageHistory) -> replies.HistoryPage:
+    """A page of the conversation: backward the newest first, forward the oldest first."""
+    scene = session.scene
+    _check_conversation(scene, ask.conversation_id, "History page")
+    if ask.limit < 1:
+        raise invalid("limit must be > 0")
+    limit = min(ask.limit, MOST)
+    last = _place(ask.before_cursor, (_ENDLESS, _ENDLESS, SAID))
+    first = _place(ask.after_cursor, (-1, -1, SAID))
+    read = _backward if ask.direction == "backward" else _forward
+    found = await read(scene, first, last, limit + 1)
+    more, found = len(found) > limit, found[:limit]
+    if more and ask.direction == "backward":
+        found = transcript_items.whole_turns(found)
+    is_newest = last > (scene.thread_seq, _LAST, CALL) and not (more and ask.direction == "forward")
+    shown = transcript_items.answered(found) if is_newest else found
+    if first < (0, 0, 0) and not (more and ask.direction == "backward"):
+        shown = transcript_items.called(shown, forward=ask.direction == "forward")
+    return replies.HistoryPage(
+        items=_items(scene, shown, files=ask.include_artifacts or ask.include_attachments),
+        next_cursor=transcript_items.cursor(found[-1]) if more else None,
+        prev_cursor=transcript_items.cursor(found[0]) if found else None,
+        has_more=more,
+    )
+
+
+async def _backward(scene: Scene, first: Place, last: Place, limit: int) -> list[Row]:
+    """The newest rows between these places, the newest first."""
+    own = [row for row in reversed(_own(scene)) if first < row.place < last][:limit]
+    if len(own) == limit:
+        return own
+    return own + await before_input.backward(
+        _before(scene), first, last, roles=list(_ROLES), limit=limit - len(own)
+    )
+
+
+async def _forward(scene: Scene, first: Place, last: Place, limit: int) -> list[Row]:
+    """The oldest rows between these places, the oldest first."""
+    found = await before_input.forward(_before(scene), first, last, roles=list(_ROLES), limit=limit)
+    own = [row for row in _own(scene) if first < row.place < last]
+    return found + own[: limit - len(found)]
+
+
+@action("history_search", "history", "search")
+async def search(session: Session, ask: parameters.SearchHistory) -> replies.HistoryFound:
+    """What of the conversation holds the query's text, the newest first; case does not count."""
+    scene, filters = session.scene, ask.filters or {}
+    _check_conversation(scene, filters.get("conversation_id"), "History search")
+    query = ask.query.strip()
+    if not 0 < len(query) <= _LONGEST_QUERY or "\x00" in query:
+        raise invalid(f"query must have 1 to {_LONGEST_QUERY} characters")
+    if ask.top_k < 1:
+        raise invalid("top_k must be > 0")
+    kinds = filters.get("item_types") or set(KINDS.values())
+    roles = [role for role in filters.get("roles") or _ROLES if KINDS.get(role) in kinds]
+    limit = min(ask.top_k, _MOST_FOUND)
+    own = [row for row in reversed(_own(scene)) if row.role in roles and _holds(row, query)][:limit]
+    missing = limit - len(own) if roles else 0
+    found = own
+    if missing > 0:
+        found = own + await before_input.search(_before(scene), query, roles=roles, limit=missing)
+    items = _items(scene, found, files=False)
+    return replies.HistoryFound(items=items, total_count=len(items), query=ask.query)
+
+
+def _holds(row: Row, query: str) -> bool:
+    return before_input.folded(query) in before_input.folded(row.content)
+
+
+async def count_before(scene: Scene, most: int) -> int:
+    """How many messages of words user and agent said before the run's input, counted up to `most`."""
+    if scene.thread_id is None:
+        return 0
+    found = await before_input.count(_before(scene), roles=list(_ROLES[:2]), most=most)
+    own = sum(row.role in _ROLES[:2] and bool(row.content) for row in _own(scene))
+    return min(most, own + found)
+
+
+def latest_cursor(scene: Scene) -> str | None:
+    """The cursor before which stands all that a page may show: that of the run itself."""
+    return f"{scene.thread_seq}.{_LAST}" if scene.thread_id else None
+
+
+def check_conversation(scene: Scene, given: object, api: str) -> UUID:
+    """The run's conversation. HostRefusal for another one, and for a run that has none."""
+    return _check_conversation(scene, given, api)
+
+
+def _check_conversation(scene: Scene, given: object, api: str) -> UUID:
+    if scene.thread_id is None:
+        raise unauthorized(f"{api} is not available without a run conversation")
+    if given and str(given).replace("-", "").lower() != scene.thread_id.hex:
+        raise unauthorized(f"Conversation {given!s:.100} is not accessible by this run")
+    return scene.thread_id
+
+
+def _own(scene: Scene) -> list[Row]:
+    """What the request says beside its input, of a run that is not stored."""
+    return [own_row(said, scene.run_id, scene.thread_seq) for said in scene.unstored]
+
+
+def _items(scene: Scene, found: Sequence[Row], *, files: bool) -> tuple[replies.TranscriptItem, ...]:
+    conversation = scene.thread_id.hex if scene.thread_id else None
+    return transcript_items.items(found, conversation, files=files)
+
+
+def _before(scene: Scene) -> BeforeInput:
+    input_seq = -1 if scene.input_seq is None else scene.input_seq
+    return BeforeInput(scene.thread_id, scene.user_id, scene.run_id, scene.thread_seq, input_seq)
+
+
+def _place(cursor: str | None, otherwise: Place) -> Place:
+    if not cursor:
+        return otherwise
+    numbers = cursor.split(".")
+    if not (len(numbers) in (2, 3) and all(map(str.isdecimal, numbers)) and len(cursor) <= 22):
+        raise invalid("A cursor must be one that this API gave.")
+    run, message, part = (min(int(number), _ENDLESS) for number in (*numbers, str(SAID))[:3])
+    return run, message, part

@@ -1,0 +1,60 @@
+"""Knowledge for runners: the bases that a binding grants, searched by `agents.knowledge.retrieval`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import UUID
+
+from agents.host.actions import action
+from agents.host.grants import Base
+from agents.host.session import Session
+from agents.host_protocol import parameters, replies
+from agents.host_protocol.errors import invalid, not_found
+from agents.knowledge import retrieval
+from config import sql
+from config.cache import CachedValue
+
+_LONGEST: Final = 4_000
+_BASES: Final = "SELECT id, name, embedding_model FROM agents_knowledgebase WHERE is_active LIMIT 1000"
+
+
+@action("retrieve_knowledge_base", "knowledge_bases", "retrieve", resource="kb_id")
+async def retrieve(session: Session, ask: parameters.Retrieve) -> replies.Retrieved:
+    """The chunks that fit best. `filters`: `document_name`, one or a list."""
+    if not 0 < len(ask.query_text.strip()) <= _LONGEST or "\x00" in ask.query_text:
+        raise invalid(f"query_text must have 1 to {_LONGEST} characters")
+    if ask.top_k < 1:
+        raise invalid("top_k must be > 0")
+    base = next((one for one in await bases() if one.id.hex == ask.kb_id), None)
+    if base is None:
+        raise not_found(f"Knowledge base {ask.kb_id} not found")
+    found = await retrieval.retrieve(
+        base.id,
+        ask.query_text,
+        top_k=min(ask.top_k, retrieval.MOST),
+        documents=_documents(ask.filters or {}),
+        embedding_model=base.embedding_model,
+    )
+    return replies.Retrieved(tuple(found))
+
+
+def _documents(filters: dict[str, Any]) -> frozenset[str]:
+    given = filters.get("document_name")
+    return frozenset(given if isinstance(given, list) else [given] if isinstance(given, str) else ())
+
+
+async def _read() -> list[Base]:
+    return [Base(UUID(str(one)), name, model) for one, name, model in await sql.every(_BASES, ())]
+
+
+_bases: Final = CachedValue(_read, seconds=0.5)
+
+
+async def bases() -> list[Base]:
+    """The knowledge bases that are in use; at most half a second old."""
+    return await _bases.get()
+
+
+def forget() -> None:
+    """Let this process read the bases again at once."""
+    _bases.forget()

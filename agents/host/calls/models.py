@@ -1,0 +1,238 @@
+"""Models for runners: the run's own and those that its binding grants, over the Host's own clients."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from agents.host.actions import action
+from agents.host.session import Session
+from agents.host_protocol import parameters, replies
+from agents.host_protocol.errors import HostRefusal, invalid, not_found, too_large
+from agents.host_protocol.messages import (
+    Content,
+    ContentElement,
+    FunctionCall,
+    LLMTool,
+    Message,
+    MessageChunk,
+    TokenUsage,
+    ToolCall,
+    text_in,
+)
+from agents.providers import base as providers
+from agents.providers.base import (
+    ChatMessage,
+    Finished,
+    ImagePart,
+    ModelEvent,
+    Opened,
+    TextDelta,
+    ToolSpec,
+)
+from agents.requests import Generation
+from config.errors import ParleyError
+from conversations import events
+from conversations.events import Usage
+from prompts.endpoints import routing
+
+_MOST_MESSAGES: Final = 2_000
+_MOST_CHARACTERS: Final = 8 * 1024 * 1024
+_MOST_DOCUMENTS: Final = 64
+_DATA_URL: Final = re.compile(r"data:([\w/+.-]{1,100});base64,")
+_WORD: Final = re.compile(r"[0-9A-Za-z]+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+
+
+@action("invoke_llm", "models", "invoke", resource="llm_model_uuid", seconds=120)
+async def invoke(session: Session, ask: parameters.InvokeModel) -> replies.Invoked:
+    """The model's whole answer."""
+    said: list[str] = []
+    finished = Finished("stop", Usage())
+    async with aclosing(_events(session, ask)) as stream:
+        async for event in stream:
+            match event:
+                case TextDelta(text):
+                    said.append(text)
+                case Finished():
+                    finished = event
+    whole = Message(role="assistant", content="".join(said), tool_calls=_told_calls(finished.tool_calls))
+    return replies.Invoked(message=whole, usage=_told_usage(finished.usage))
+
+
+@action("invoke_llm_stream", "models", "stream", resource="llm_model_uuid", seconds=120)
+async def stream(session: Session, ask: parameters.InvokeModel) -> AsyncGenerator[replies.StreamedChunk]:
+    """The model's answer in true increments; the last chunk is final and holds the tool calls."""
+    place = 0
+    async with aclosing(_events(session, ask)) as said:
+        async for event in said:
+            place += 1
+            match event:
+                case TextDelta(text):
+                    chunk = MessageChunk(role="assistant", content=text, msg_sequence=place)
+                    yield replies.StreamedChunk(chunk=chunk)
+                case Finished(_, usage, calls):
+                    chunk = MessageChunk(
+                        role="assistant",
+                        content="",
+                        tool_calls=_told_calls(calls),
+                        is_final=True,
+                        msg_sequence=place,
+                    )
+                    yield replies.StreamedChunk(chunk=chunk, usage=_told_usage(usage))
+
+
+async def _events(session: Session, ask: parameters.InvokeModel) -> AsyncGenerator[ModelEvent]:
+    """The model's events; its tokens count as the run's, and who answered stands in the run's log."""
+    messages = _messages(ask.messages)
+    tools = tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in ask.funcs)
+    generation = _generation(ask.extra_args)
+    host = session.host.for_model(await _route(ask.llm_model_uuid), generation)
+    async with aclosing(host.stream_model(messages, tools)) as said:
+        async for event in said:
+            match event:
+                case Opened(endpoint_id, provider, model, upstream_request_id):
+                    routed = events.ModelRouted(provider, model, endpoint_id, upstream_request_id)
+                    session.facts.append(routed)
+                case Finished():
+                    session.usage = session.usage.plus(event.usage)
+            yield event
+
+
+async def _route(name: str) -> routing.ModelRoute:
+    try:
+        return await routing.route(name)
+    except ParleyError:
+        raise not_found(f"LLM model with llm_model_uuid {name} not found") from None
+
+
+def _messages(given: Sequence[Message]) -> tuple[ChatMessage, ...]:
+    if len(given) > _MOST_MESSAGES:
+        raise too_large(f"A model is asked with at most {_MOST_MESSAGES} messages.")
+    messages = tuple(_message(one) for one in given)
+    if sum(len(one.content) for one in messages) > _MOST_CHARACTERS:
+        raise too_large(f"A model is asked with at most {_MOST_CHARACTERS} characters.")
+    return messages
+
+
+def _message(given: Message) -> ChatMessage:
+    role: Any = given.role if given.role in ("system", "user", "assistant", "tool") else "user"
+    calls = tuple(
+        providers.ToolCall(call.id, call.function.name, call.function.arguments)
+        for call in given.tool_calls or ()
+    )
+    return ChatMessage(
+        role,
+        text_in(given.content),
+        images=_images(given.content),
+        tool_calls=calls,
+        tool_call_id=given.tool_call_id or "",
+    )
+
+
+def _images(content: Content) -> tuple[ImagePart, ...]:
+    parts = content if isinstance(content, list) else []
+    return tuple(image for part in parts if (image := _image(part)) is not None)
+
+
+def _image(part: ContentElement) -> ImagePart | None:
+    """An image that a runner gives by its bytes; other people's addresses are not fetched for it."""
+    given = part.image_base64 or (part.image_url.url if part.image_url else "")
+    found = _DATA_URL.match(given)
+    if found:
+        return ImagePart(found.group(1), given[found.end() :])
+    return ImagePart("image/png", given) if part.image_base64 else None
+
+
+def _generation(extra: dict[str, Any]) -> Generation:
+    """The sampling that the runner asks for. HostRefusal for what we have no word for."""
+    known = {name: value for name, value in extra.items() if value is not None}
+    if unknown := [name for name in known if name not in Generation.__struct_fields__]:
+        words = ", ".join(Generation.__struct_fields__)
+        raise invalid(f"extra_args: {unknown[0]:.100} is none of {words}.")
+    if isinstance(known.get("stop"), str):
+        known["stop"] = (known["stop"],)
+    try:
+        return msgspec.convert(known, Generation)
+    except msgspec.ValidationError as problem:
+        raise HostRefusal("invalid_argument", f"extra_args: {problem}") from None
+
+
+def _told_calls(calls: Sequence[providers.ToolCall]) -> list[ToolCall] | None:
+    told = [ToolCall(id=call.id, function=FunctionCall(call.name, call.arguments)) for call in calls]
+    return told or None
+
+
+def _told_usage(usage: Usage) -> TokenUsage:
+    total = usage.input_tokens + usage.output_tokens
+    return TokenUsage(usage.input_tokens, usage.output_tokens, total)
+
+
+# --- ranking and counting -----------------------------------------------------------------------
+
+
+class _Verdict(Struct):
+    scores: list[float]
+
+
+@action("invoke_rerank", "models", "rerank", resource="rerank_model_uuid")
+async def rerank(session: Session, ask: parameters.Rerank) -> replies.Reranked:
+    """Which documents answer the query, the best first: the granted model is asked to score them.
+
+    No provider wire of ours has a rerank call, so a chat model judges; its scores are 0 to 1.
+    """
+    documents = ask.documents[:_MOST_DOCUMENTS]
+    if not documents:
+        return replies.Reranked(())
+    said = Message(role="user", content=_judgement(ask.query, documents))
+    asked = parameters.InvokeModel(
+        llm_model_uuid=ask.rerank_model_uuid, messages=[said], extra_args={"temperature": 0.0}
+    )
+    answer = await invoke(session, asked)
+    scores = _scores(text_in(answer.message.content), len(documents))
+    ranked = sorted(
+        (replies.Ranked(place, score) for place, score in enumerate(scores)),
+        key=lambda one: -one.relevance_score,
+    )
+    return replies.Reranked(tuple(ranked[: ask.top_k] if ask.top_k is not None else ranked))
+
+
+def _judgement(query: str, documents: Sequence[str]) -> str:
+    listed = "\n".join(f"[{place}] {text[:4_000]}" for place, text in enumerate(documents))
+    return (
+        "Score how well each document answers the query, from 0 to 1. Answer with JSON alone: "
+        f'{{"scores": [one number for each of the {len(documents)} documents, in order]}}\n\n'
+        f"Query: {query}\n\nDocuments:\n{listed}"
+    )
+
+
+def _scores(said: str, count: int) -> list[float]:
+    begin, end = said.find("{"), said.rfind("}")
+    try:
+        verdict = msgspec.json.decode(said[begin : end + 1].encode(), type=_Verdict)
+    except msgspec.MsgspecError:
+        verdict = _Verdict([])
+    if len(verdict.scores) != count:
+        raise HostRefusal("runtime_error", "The model did not score the documents.", retryable=True)
+    return [min(1.0, max(0.0, score)) for score in verdict.scores]
+
+
+@action("count_tokens", "models", "count_tokens", resource="llm_model_uuid")
+async def count_tokens(session: Session, ask: parameters.CountTokens) -> replies.Counted:
+    """About how many tokens the messages are: words and CJK characters, with room for the frame."""
+    texts = [text_in(one.content) for one in ask.messages]
+    offered = [_tool_text(tool) for tool in ask.funcs]
+    words = sum(_tokens_of(text) for text in (*texts, *offered))
+    return replies.Counted(words + 4 * len(ask.messages))
+
+
+def _tool_text(tool: LLMTool) -> str:
+    return f"{tool.name} {tool.description} {msgspec.json.encode(tool.parameters).decode()}"
+
+
+def _tokens_of(text: str) -> int:
+    return sum(1 + (len(found.group()) - 1) // 6 for found in _WORD.finditer(text))

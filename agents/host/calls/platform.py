@@ -1,0 +1,46 @@
+"""Platform actions for runners: done at once, or once somebody has approved (seed §7.8,
+`agents.intake.approvals`)."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from agents.host.actions import action
+from agents.host.session import Session
+from agents.host_protocol import parameters, replies
+from agents.host_protocol.errors import HostRefusal, not_found
+from agents.requests import ToolUse
+from agents.runners.tool_loop import completed
+from agents.tools import offered_tools
+from agents.tools.arguments import check_arguments
+from agents.tools.base import ToolFailure
+from agents.tools.platform import PREFIX
+from conversations import events
+
+
+@action("request_action", "platform_api", resource="action")
+async def request(session: Session, ask: parameters.RequestAction) -> replies.ActionTaken:
+    """Do a platform action, or have it wait: then the run ends with an interrupt."""
+    name = ask.action if ask.action.startswith(PREFIX) else PREFIX + ask.action
+    tool = await offered_tools.find_action(name, user_id=session.scene.user_id)
+    if tool is None:
+        raise not_found(f"Action {ask.action} not found")
+    use = ToolUse(name, {**(ask.target or {}), **(ask.payload or {})})
+    try:
+        await check_arguments(tool, use.arguments)
+    except ToolFailure as problem:
+        raise HostRefusal("invalid_argument", problem.message) from None
+    call_id = f"action_{uuid4().hex}"
+    requested = events.ActionRequested(ask.action, ask.target, ask.payload)
+    if tool.requires_approval:
+        approval = session.host.approval_of(tool, use, call_id=call_id)
+        session.ask_for(approval)
+        session.facts.append(requested)
+        return replies.ActionTaken("pending", approval.id.hex)
+    session.facts.append(requested)
+    session.facts.append(events.ToolCallStarted(call_id, name, use.arguments))
+    outcome = await session.host.call_action(tool, use, call_id=call_id)
+    session.facts.append(completed(call_id, outcome))
+    if outcome.problem is not None:
+        raise HostRefusal("runtime_error", outcome.problem.message, reason=outcome.problem.code)
+    return replies.ActionTaken("done")

@@ -1,0 +1,175 @@
+"""State for runners: small JSON values by scope and key, apart for each runner and binding."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import msgspec
+from psycopg.types.json import Jsonb
+
+from agents.host.actions import action
+from agents.host.session import Scene, Session
+from agents.host_protocol import parameters, replies
+from agents.host_protocol.errors import invalid, too_large, unauthorized
+from agents.host_protocol.run_context import INLINED, SCOPES, RunState, Scope
+from config import sql
+from conversations.log.storable_text import clean_text, clean_value
+
+LARGEST: Final = 256 * 1024
+MOST_KEYS: Final = 1_000
+LONGEST_KEY: Final = 200
+_MOST_LISTED: Final = 100
+_INLINED: Final = 200
+_INLINED_BYTES: Final = 256 * 1024
+_ALIASES: Final = {"conversation_id": "external.conversation_id"}
+
+_OF: Final = """
+runner_id = %(runner_id)s::text AND binding_id = %(binding_id)s::int AND scope = %(scope)s::text
+AND scope_key = %(scope_key)s::text
+"""
+_GET: Final = f"SELECT value FROM agents_hoststate WHERE {_OF} AND key = %(key)s::text"
+_SET: Final = """
+INSERT INTO agents_hoststate
+    (runner_id, binding_id, scope, scope_key, key, value, owner_id, thread_id, updated_at)
+SELECT %(runner_id)s::text, %(binding_id)s::int, %(scope)s::text, %(scope_key)s::text,
+    %(key)s::text, %(value)s::jsonb, %(owner_id)s::uuid, %(thread_id)s::uuid, clock_timestamp()
+WHERE (SELECT count(*) FROM agents_hoststate WHERE runner_id = %(runner_id)s::text
+    AND binding_id = %(binding_id)s::int AND scope = %(scope)s::text AND scope_key = %(scope_key)s::text
+    AND key <> %(key)s::text) < %(most)s
+ON CONFLICT (runner_id, binding_id, scope, scope_key, key)
+DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at
+"""
+_DELETE: Final = f"DELETE FROM agents_hoststate WHERE {_OF} AND key = %(key)s::text"
+_LIST: Final = f"""
+SELECT key FROM agents_hoststate WHERE {_OF} AND starts_with(key, %(prefix)s::text)
+ORDER BY key LIMIT %(limit)s
+"""
+_SNAPSHOT: Final = """
+SELECT scope, key, value FROM agents_hoststate
+WHERE runner_id = %(runner_id)s::text AND binding_id = %(binding_id)s::int
+AND (scope, scope_key) IN (SELECT * FROM unnest(%(scopes)s::text[], %(keys)s::text[]))
+AND octet_length(value::text) <= %(bytes)s
+ORDER BY updated_at DESC LIMIT %(limit)s
+"""
+
+
+def _place(ask: Any) -> str:
+    return f"{ask.scope}/{getattr(ask, 'key', '')}"
+
+
+@action("state_get", "state", resource=_place, seconds=15)
+async def get(session: Session, ask: parameters.GetState) -> replies.StateValue:
+    """The value, or null where there is none."""
+    found = await sql.one(_GET, _of(session.scene, ask.scope) | {"key": _key(ask.key)})
+    return replies.StateValue(found[0] if found else None)
+
+
+@action("state_set", "state", resource=_place, seconds=15)
+async def put(session: Session, ask: parameters.SetState) -> replies.Done:
+    """Keep the value in place of the present one."""
+    scene = session.scene
+    asked = _of(scene, ask.scope) | {
+        "key": _key(ask.key),
+        "value": Jsonb(storable(ask.value)),
+        "owner_id": scene.user_id if ask.scope in ("conversation", "actor", "subject") else None,
+        "thread_id": scene.thread_id if ask.scope == "conversation" else None,
+        "most": MOST_KEYS,
+    }
+    if not await sql.change(_SET, asked):
+        raise too_large(f"A scope holds at most {MOST_KEYS} keys.")
+    return replies.Done()
+
+
+@action("state_delete", "state", resource=_place, seconds=15)
+async def delete(session: Session, ask: parameters.DeleteState) -> replies.Done:
+    """Whether there was such a key."""
+    asked = _of(session.scene, ask.scope) | {"key": _key(ask.key)}
+    return replies.Done(await sql.change(_DELETE, asked) > 0)
+
+
+@action("state_list", "state", resource=_place, seconds=15)
+async def keys(session: Session, ask: parameters.ListState) -> replies.StateKeys:
+    """The keys in order, at most 100."""
+    if ask.limit < 1:
+        raise invalid("limit must be > 0")
+    limit = min(ask.limit, _MOST_LISTED)
+    asked = _of(session.scene, ask.scope) | {
+        "prefix": checked_key(ask.prefix or "", LONGEST_KEY, name="prefix"),
+        "limit": limit + 1,
+    }
+    found = [key for (key,) in await sql.every(_LIST, asked)]
+    return replies.StateKeys(tuple(found[:limit]), len(found) > limit)
+
+
+async def snapshot(scene: Scene) -> RunState:
+    """What the run begins with, of the scopes that it may use: the newest values, as far as they fit."""
+    held = [(scope, key) for scope in INLINED if (key := _scope_key(scene, scope))]
+    if not held:
+        return RunState()
+    asked: dict[str, Any] = {
+        "runner_id": scene.runner_id,
+        "binding_id": scene.binding.id,
+        "scopes": [scope for scope, _ in held],
+        "keys": [key for _, key in held],
+        "limit": _INLINED,
+        "bytes": _INLINED_BYTES // 4,
+    }
+    found: dict[str, dict[str, Any]] = {scope: {} for scope in INLINED}
+    room = _INLINED_BYTES
+    for scope, key, value in await sql.every(_SNAPSHOT, asked):
+        room -= len(msgspec.json.encode(value))
+        if room >= 0:
+            found[scope][key] = value
+    return RunState(**found)
+
+
+def _of(scene: Scene, scope: str) -> dict[str, Any]:
+    """Whose state it is. HostRefusal where the binding's policy or the run has no such scope."""
+    if scope not in SCOPES:
+        raise invalid(f"scope must be one of {', '.join(SCOPES)}.")
+    if not scene.binding.state_enabled:
+        raise unauthorized("State access is disabled by binding policy")
+    if scope not in scene.binding.scopes:
+        raise unauthorized(f'Scope "{scope}" is not enabled by binding policy')
+    scope_key = scene.scope_key(scope)
+    if not scope_key:
+        raise unauthorized(f'Scope key not available for scope "{scope}"')
+    return {
+        "runner_id": scene.runner_id,
+        "binding_id": scene.binding.id,
+        "scope": scope,
+        "scope_key": scope_key,
+    }
+
+
+def _scope_key(scene: Scene, scope: Scope) -> str:
+    return scene.scope_key(scope) if scope in scene.binding.scopes else ""
+
+
+def _key(given: str) -> str:
+    """The key as it is stored; the seed's own runners know one by an older name."""
+    if not given:
+        raise invalid("key is empty")
+    return _ALIASES.get(given, checked_key(given, LONGEST_KEY))
+
+
+def checked_key(given: str, longest: int, *, name: str = "key") -> str:
+    """A key that the database can hold. HostRefusal for one that is too long, or that no text is."""
+    if len(given) > longest:
+        raise invalid(f"{name} has {len(given)} characters; at most {longest} are kept", limit=longest)
+    if "\x00" in given or clean_text(given) != given:
+        raise invalid(f"{name} holds a NUL character or half of a surrogate pair")
+    return given
+
+
+def storable(value: Any) -> Any:
+    """The value as JSON can hold it. HostRefusal for what is none, or is too large."""
+    try:
+        cleaned = clean_value(value)
+        size = len(json.dumps(cleaned, ensure_ascii=False, allow_nan=False).encode())
+    except (TypeError, ValueError, RecursionError) as problem:
+        raise invalid(f"Value is not JSON-serializable: {type(problem).__name__}") from None
+    if size > LARGEST:
+        raise too_large(f"Value size {size} bytes exceeds limit {LARGEST} bytes")
+    return cleaned

@@ -1,0 +1,91 @@
+"""Storage for runners: bytes by key, of a plugin, of the installation, or of one binding (seed §7.7)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from agents.host.actions import action
+from agents.host.calls.state import checked_key
+from agents.host.session import Scene, Session
+from agents.host_protocol import parameters, replies
+from agents.host_protocol.errors import invalid, not_found, too_large
+from config import sql
+
+LARGEST: Final = 10 * 1024 * 1024
+MOST_KEYS: Final = 1_000
+LONGEST_KEY: Final = 500
+_OF: Final = "area = %(area)s::text AND holder = %(holder)s::text"
+_GET: Final = f"SELECT content FROM agents_hostblob WHERE {_OF} AND key = %(key)s::text"
+_SET: Final = f"""
+INSERT INTO agents_hostblob (area, holder, key, content, size, updated_at)
+SELECT %(area)s::text, %(holder)s::text, %(key)s::text, %(content)s::bytea, %(size)s::int,
+    clock_timestamp()
+WHERE (SELECT count(*) FROM agents_hostblob WHERE {_OF} AND key <> %(key)s::text) < %(most)s
+ON CONFLICT (area, holder, key)
+DO UPDATE SET content = excluded.content, size = excluded.size, updated_at = excluded.updated_at
+"""
+_DELETE: Final = f"DELETE FROM agents_hostblob WHERE {_OF} AND key = %(key)s::text"
+_LIST: Final = f"""
+SELECT key FROM agents_hostblob WHERE {_OF} AND starts_with(key, %(prefix)s::text)
+ORDER BY key LIMIT %(most)s
+"""
+
+
+@action("get_binary_storage", "storage", resource="key", seconds=15)
+async def get(session: Session, ask: parameters.GetStored) -> replies.StoredValue:
+    """The bytes under a key."""
+    found = await sql.one(_GET, _of(session.scene, ask.area) | {"key": _key(ask.key)})
+    if found is None:
+        raise not_found(f"Storage with key {ask.key} not found")
+    return replies.StoredValue(bytes(found[0]))
+
+
+@action("set_binary_storage", "storage", resource="key", seconds=15)
+async def put(session: Session, ask: parameters.SetStored) -> replies.Nothing:
+    """Keep the bytes in place of the present ones; at most 10 MiB."""
+    if len(ask.value) > LARGEST:
+        raise too_large(f"Binary storage value exceeds limit ({len(ask.value)} > {LARGEST} bytes)")
+    asked = _of(session.scene, ask.area) | {
+        "key": _key(ask.key),
+        "content": ask.value,
+        "size": len(ask.value),
+        "most": MOST_KEYS,
+    }
+    if not await sql.change(_SET, asked):
+        raise too_large(f"A storage area holds at most {MOST_KEYS} keys.")
+    return replies.Nothing()
+
+
+@action("delete_binary_storage", "storage", resource="key", seconds=15)
+async def delete(session: Session, ask: parameters.DeleteStored) -> replies.Nothing:
+    """Forget the bytes; a key that there is not is none too many."""
+    await sql.change(_DELETE, _of(session.scene, ask.area) | {"key": _key(ask.key)})
+    return replies.Nothing()
+
+
+@action("get_binary_storage_keys", "storage", seconds=15)
+async def keys(session: Session, ask: parameters.ListStored) -> replies.StorageKeys:
+    """The keys in order."""
+    asked = _of(session.scene, ask.area) | {
+        "prefix": checked_key(ask.prefix or "", LONGEST_KEY, name="prefix"),
+        "most": MOST_KEYS,
+    }
+    return replies.StorageKeys(tuple(key for (key,) in await sql.every(_LIST, asked)))
+
+
+def _of(scene: Scene, area: str) -> dict[str, Any]:
+    """The holder comes from the run, never from what the caller says of itself."""
+    match area:
+        case "plugin":
+            return {"area": area, "holder": scene.identity}
+        case "workspace":
+            return {"area": area, "holder": "default"}
+        case "binding" if scene.binding.id:
+            return {"area": area, "holder": str(scene.binding.id)}
+    raise invalid("The storage area must be plugin, workspace or, for a bound run, binding.")
+
+
+def _key(given: str) -> str:
+    if not given:
+        raise invalid("key is empty")
+    return checked_key(given, LONGEST_KEY)

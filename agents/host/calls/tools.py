@@ -1,0 +1,73 @@
+"""Tools for runners: those of the run's user that the binding grants, under their policies."""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import uuid4
+
+import msgspec
+
+from agents.host.actions import action
+from agents.host.session import Session
+from agents.host_protocol import parameters, replies
+from agents.host_protocol.errors import Code, HostRefusal, not_found, too_large
+from agents.requests import ToolUse
+
+_LARGEST: Final = 1024 * 1024
+_CODES: Final[dict[str, Code]] = {
+    "invalid_arguments": "invalid_argument",
+    "approval_required": "unauthorized",
+    "tool_not_offered": "not_found",
+    "unknown_tool": "not_found",
+    "tool_timeout": "deadline_exceeded",
+}
+
+
+@action("get_tool_detail", "tools", "detail", resource="tool_name")
+async def detail(session: Session, ask: parameters.DescribeTool) -> replies.ToolDescribed:
+    """A tool's name, words and schema."""
+    found = next((tool for tool in session.host.tools if tool.name == ask.tool_name), None)
+    if found is None:
+        raise not_found(f"Tool {ask.tool_name} not found")
+    spec = {"name": found.name, "description": found.description, "parameters": found.parameters}
+    told = replies.ToolDetail(
+        name=found.name,
+        label=found.name,
+        human_desc=found.description,
+        description=found.description,
+        parameters=found.parameters,
+        spec=spec,
+    )
+    return replies.ToolDescribed(told)
+
+
+@action("call_tool", "tools", "call", resource="tool_name", seconds=180)
+async def call(session: Session, ask: parameters.CallTool) -> replies.ToolCalled:
+    """The tool's result. HostRefusal with the tool's own code in `details.reason` where it has none.
+
+    A call that somebody must approve stops the run with an interrupt; the run that goes on makes it and
+    is told of it (`context_builder`). With `may_wait` false it is refused.
+    """
+    if len(msgspec.json.encode(ask.parameters)) > _LARGEST:
+        raise too_large("The parameters of a tool call are at most 1 MiB.")
+    _count(session)
+    use = ToolUse(ask.tool_name, ask.parameters)
+    call_id = f"host_{uuid4().hex}"
+    if ask.may_wait and (approval := await session.host.approval_for(use, call_id=call_id)):
+        await session.wait_for(approval)
+    session.called.add(use.name)
+    outcome = await session.host.call_granted(use, call_id=call_id)
+    problem = outcome.problem
+    if problem is None:
+        return replies.ToolCalled(outcome.result or {})
+    code = _CODES.get(problem.code, "runtime_error")
+    message = f"Failed to execute tool {ask.tool_name}: {problem.message}"
+    raise HostRefusal(code, message, reason=problem.code)
+
+
+def _count(session: Session) -> None:
+    """HostRefusal `rate_limited` for a call more than the request allows."""
+    most = session.scene.most_calls
+    if most is not None and session.calls >= most:
+        raise HostRefusal("rate_limited", f"max_tool_calls: the request allows {most} calls of tools.")
+    session.calls += 1

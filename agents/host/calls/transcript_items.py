@@ -1,0 +1,161 @@
+"""Messages as items of a runner's history (`TranscriptItem`), in the order in which a model reads them.
+
+A tool of ours and its answer stand in one row: they are two items, the assistant's call and the answer,
+because a model's provider refuses an answer without its call. `content_json` is the message itself
+wherever text alone would not be it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from agents.host.request_messages import OwnMessage
+from agents.host_protocol import replies
+from agents.host_protocol.messages import FunctionCall, Message, ToolCall
+from conversations.threads.before_input import CALL, LONGEST, LONGEST_ANSWER, SAID, Row
+
+KINDS: Final = {"user": "message", "assistant": "message", "tool": "tool_result"}
+
+
+def own_row(said: OwnMessage, run_id: UUID, run_seq: int) -> Row:
+    """A message of a request that is not stored."""
+    message = said.message
+    return Row(
+        run_id,
+        run_seq,
+        said.seq,
+        SAID,
+        None,
+        message.role,
+        message.content[:LONGEST],
+        None,
+        attached=[msgspec.to_builtins(file) for file in message.attachments],
+        calls=[msgspec.to_builtins(call) for call in message.tool_calls],
+        tool_name=message.name,
+        call_id=message.tool_call_id,
+        answer=(message.error or message.content)[:LONGEST_ANSWER],
+        own=True,
+    )
+
+
+def whole_turns(rows: Sequence[Row]) -> list[Row]:
+    """A page of rows, the newest first, without answers at its end: their calls begin the next page."""
+    made = {call for row in rows for call in row.made}
+    end = len(rows)
+    while end and _is_lone(rows[end - 1], made):
+        end -= 1
+    return list(rows[: end or len(rows)])
+
+
+def answered(rows: Sequence[Row]) -> list[Row]:
+    """The newest rows, without the calls that nobody has answered."""
+    answers = {row.call_id for row in rows if _is_answer(row)}
+    kept = [_with_calls(row, answers) for row in rows]
+    return [row for row in kept if row.content or row.attached or row.made or row.role != "assistant"]
+
+
+def called(rows: Sequence[Row], *, forward: bool) -> list[Row]:
+    """The oldest rows, without the answers that nobody has called for."""
+    made: set[str] = set()
+    kept: list[Row] = []
+    for row in rows if forward else reversed(rows):
+        if not _is_lone(row, made):
+            made |= row.made
+            kept.append(row)
+    return kept if forward else kept[::-1]
+
+
+def _is_answer(row: Row) -> bool:
+    return row.role == "tool" and row.part == SAID
+
+
+def _is_lone(row: Row, made: set[str]) -> bool:
+    return _is_answer(row) and row.call_id not in made
+
+
+def _with_calls(row: Row, answers: set[str | None]) -> Row:
+    if not row.calls:
+        return row
+    return row._replace(calls=[call for call in row.calls if call["id"] in answers])
+
+
+def items(
+    rows: Iterable[Row], conversation: str | None, *, files: bool
+) -> tuple[replies.TranscriptItem, ...]:
+    """The rows as a runner is told of them."""
+    return tuple(_item(row, conversation, files=files) for row in rows)
+
+
+def _item(row: Row, conversation: str | None, *, files: bool) -> replies.TranscriptItem:
+    message = _message(row)
+    place = f"{row.run_id.hex}-message-{row.seq}"
+    return replies.TranscriptItem(
+        transcript_id=_id(row, place),
+        event_id=f"{row.run_id.hex}-1" if row.role == "user" and not row.own else place,
+        conversation_id=conversation,
+        thread_id=conversation,
+        role="assistant" if row.part == CALL else row.role,
+        item_type="tool_call" if row.made else KINDS[row.role],
+        content="" if row.part == CALL else row.content,
+        content_json=None if message is None else msgspec.to_builtins(message),
+        artifact_refs=_refs(row.attached) if files else [],
+        seq=row.seq,
+        cursor=cursor(row),
+        created_at=row.at,
+        metadata={"tool_name": row.tool_name} if row.tool_name else {},
+    )
+
+
+def _id(row: Row, place: str) -> str:
+    own = row.message_id.hex if row.message_id else place
+    return f"{own}-call" if row.part == CALL else own
+
+
+def cursor(row: Row) -> str:
+    """`{run}.{message}`, and `.0` for the call that an answer's row holds."""
+    return f"{row.run_seq}.{row.seq}" if row.part == SAID else f"{row.run_seq}.{row.seq}.{row.part}"
+
+
+def _message(row: Row) -> Message | None:
+    """The message where it is more than its text."""
+    if row.part == CALL:
+        arguments = msgspec.json.encode(row.arguments or {}).decode()
+        return Message(
+            role="assistant", content="", tool_calls=[_call(row.call_id, row.tool_name, arguments)]
+        )
+    if row.role == "tool":
+        return Message(role="tool", content=row.answer or row.content, tool_call_id=row.call_id)
+    if row.calls:
+        calls = [_call(call["id"], call["name"], call["arguments"]) for call in row.calls]
+        return Message(role=row.role, content=row.content, tool_calls=calls)
+    return None
+
+
+def _call(call_id: str | None, name: str | None, arguments: str) -> ToolCall:
+    return ToolCall(id=call_id or "", function=FunctionCall(name or "", arguments))
+
+
+def _refs(attached: Any) -> list[dict[str, Any]]:
+    listed = [attached] if isinstance(attached, dict) else attached or []
+    return [
+        {
+            "artifact_id": artifact_id,
+            "artifact_type": "file" if one.get("name") else "image",
+            "mime_type": one.get("mime_type"),
+        }
+        for one in listed
+        if (artifact_id := file_id(one.get("path", "")))
+    ]
+
+
+def file_id(path: str) -> str:
+    """The artifact id of an uploaded file: its name, which is the id of its row."""
+    name = path.rpartition("/")[2].partition(".")[0]
+    try:
+        return f"file-{UUID(name).hex}"
+    except ValueError:
+        return ""

@@ -1,0 +1,138 @@
+"""The Host for callers on a wire: find the live session of a run, check who calls, read the ask, do it.
+
+Sessions live in the process that executes their run, which is also the one that holds the runtime's
+connection. What is refused here, before any session is asked, is noted too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from agents.host import call_audit
+from agents.host.actions import ACTIONS, Action
+from agents.host.calls.files import LANGBOT_VERSION
+from agents.host.session import Session
+from agents.host_protocol.errors import HostRefusal, invalid, unauthorized
+from conversations.identifiers import uuid_of
+
+_NAMED: Final = frozenset(("history", "events", "artifacts", "state"))
+_live: dict[str, Session] = {}
+
+
+def register(session: Session) -> None:
+    """Let the run's runner in; its run has begun."""
+    _live[session.scene.run_id.hex] = session
+
+
+def unregister(session: Session) -> None:
+    """The run is over: its id opens nothing any more."""
+    session.close()
+    _live.pop(session.scene.run_id.hex, None)
+
+
+def live() -> tuple[Session, ...]:
+    """The sessions that are open in this process."""
+    return tuple(_live.values())
+
+
+async def call(
+    action: str, payload: dict[str, Any], *, run_id: str | None, identity: str | None
+) -> dict[str, Any]:
+    """Do an action for the caller of a wire; its answer as JSON values. HostRefusal."""
+    if action == "get_langbot_version":
+        return {"version": LANGBOT_VERSION}
+    session, ask = _let_in(action, payload, run_id, identity, streams=False)
+    answer: dict[str, Any] = msgspec.to_builtins(await session.call(action, ask))
+    return answer
+
+
+async def stream(
+    action: str, payload: dict[str, Any], *, run_id: str | None, identity: str | None
+) -> AsyncGenerator[dict[str, Any]]:
+    """The same for an action that answers piece by piece."""
+    session, ask = _let_in(action, payload, run_id, identity, streams=True)
+    async with aclosing(session.stream(action, ask)) as pieces:
+        async for piece in pieces:
+            yield msgspec.to_builtins(piece)
+
+
+def _let_in(
+    action: str, payload: dict[str, Any], run_id: str | None, identity: str | None, *, streams: bool
+) -> tuple[Session, Struct]:
+    session = None
+    try:
+        row = ACTIONS.get(action)
+        if row is None or row.streams is not streams:
+            raise invalid(f"Action {action} not found")
+        session = _session(run_id)
+        _check_identity(session, row, identity)
+        return session, _ask(row, payload)
+    except HostRefusal as refusal:
+        _note(action, run_id, session, identity, refusal)
+        raise
+
+
+def _session(run_id: str | None) -> Session:
+    if not run_id:
+        raise unauthorized("run_id is required")
+    found = _live.get(str(run_id).replace("-", "").lower())
+    if found is None:
+        raise unauthorized(f"Run session {str(run_id)[:100]} not found or expired")
+    return found
+
+
+def _check_identity(session: Session, action: Action, identity: str | None) -> None:
+    """Whose plugin calls. Runtimes leave it out of some calls; of those that read it is required."""
+    scene = session.scene
+    run_id = scene.run_id.hex
+    if not identity:
+        if action.group in _NAMED:
+            raise unauthorized(f"caller_plugin_identity is required for run_id {run_id}")
+        return
+    if identity == scene.identity:
+        return
+    if action.group in _NAMED:
+        raise unauthorized(f"Plugin identity mismatch for run_id {run_id}")
+    raise unauthorized(
+        f"Plugin identity mismatch: caller {identity[:100]} is not authorized for run_id {run_id}"
+    )
+
+
+def _ask(action: Action, payload: dict[str, Any]) -> Struct:
+    """The ask; a null is what the SDKs send for what is not given."""
+    given = {key: value for key, value in payload.items() if value is not None or key == "value"}
+    try:
+        return msgspec.convert(given, action.takes)
+    except msgspec.ValidationError as problem:
+        raise invalid(_said(str(problem), action)) from None
+
+
+def _said(problem: str, action: Action) -> str:
+    """msgspec's words as the seed's Host has them, where it has some."""
+    for key in ("event_id", "artifact_id", "scope", "key"):
+        if f"missing required field `{key}`" in problem or (
+            f"`$.{key}`" in problem and ">= 1" in problem
+        ):
+            return f"{key} is required"
+    for key in ("offset", "limit", "top_k"):
+        if f"`$.{key}`" in problem:
+            return f"{key} must be an integer"
+    return f"{action.name}: {problem}"
+
+
+def _note(
+    action: str, run_id: str | None, session: Session | None, identity: str | None, refusal: HostRefusal
+) -> None:
+    runner_id = session.scene.runner_id if session else identity or ""
+    binding_id = session.scene.binding.id if session else 0
+    call_audit.note(
+        call_audit.Note(
+            time.time(), uuid_of(run_id), runner_id, binding_id, action, "", "", refusal.code, 0
+        )
+    )

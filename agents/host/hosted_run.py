@@ -1,0 +1,212 @@
+"""Run a hosted runner as the execution runs any other: open its session, tell it, turn its results into
+facts.
+
+The session is open from before the runner's first step until its last; afterwards its run's id opens
+nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any, Final
+
+import structlog
+
+from agents.host import gateway, grants, request_messages, runner_catalogue
+from agents.host.calls import knowledge
+from agents.host.context_builder import agent_context, binding_deadline
+from agents.host.grants import Binding
+from agents.host.result_stream import ResultStream
+from agents.host.run_host import RunHost
+from agents.host.session import Scene, Session
+from agents.host.tool_choice_check import Choice
+from agents.host_protocol.errors import HostRefusal
+from agents.host_protocol.host_api import HostApi
+from agents.host_protocol.runner import HostedRunner
+from agents.host_protocol.runner_id import identity_of
+from agents.runners.base import Host, RunContext, RunFailure, Runner
+from agents.runners.chat import ChatRunner
+from agents.runners.demo.runner import DemoRunner
+from agents.tools.base import Tool
+from agents.tools.offered_tools import for_request, granted
+from config.errors import ParleyError
+from conversations.events import Fact
+from prompts.endpoints import routing
+from prompts.endpoints.routing import ModelRoute
+
+log = structlog.get_logger(__name__)
+
+_MOST_SAID_ALREADY: Final = 1_000
+
+
+def bound_runner(binding: Binding | None, chosen: ModelRoute, *, thread_seq: int) -> Runner | None:
+    """The runner that a run's binding names; None for a run without one.
+
+    RunFailure `runner.not_found` for a binding whose runner is not there now.
+    """
+    if binding is None:
+        return None
+    if binding.runner_id in runner_catalogue.BUILTIN:
+        return DemoRunner() if binding.runner_id == runner_catalogue.DEMO else ChatRunner()
+    runner = runner_catalogue.find(binding.runner_id)
+    if runner is None:
+        why = runner_catalogue.why_not(binding.runner_id)
+        log.warning("runner not found", runner=binding.runner_id, binding=binding.name, reason=why)
+        raise RunFailure(
+            "runner.not_found", f"Runner {binding.runner_id} is not available now.", retryable=True
+        )
+    return Hosted(runner, binding, chosen, thread_seq)
+
+
+class Hosted:
+    """One run of a hosted runner."""
+
+    def __init__(
+        self, runner: HostedRunner, binding: Binding, chosen: ModelRoute, thread_seq: int
+    ) -> None:
+        self._runner = runner
+        self._manifest = runner.manifest
+        self._binding = binding
+        self._chosen = chosen
+        self._thread_seq = thread_seq
+
+    async def run(self, context: RunContext, host: Host) -> AsyncGenerator[Fact]:
+        assert isinstance(host, RunHost)
+        session = await self._open(context, host)
+        gateway.register(session)
+        try:
+            whole = self._binding.delivery == "whole"
+            stream = ResultStream(
+                session,
+                context.message_id,
+                whole=whole,
+                snapshots=getattr(self._runner, "snapshots", False),
+                clients={tool.name for tool in context.request.tools},
+            )
+            session.take = stream.take
+            session.late_s = getattr(self._runner, "late_s", 0.0)
+            inlines = getattr(self._runner, "inlines", False)
+            told = await agent_context(context, session.scene, inlines=inlines)
+            said = self._runner.run(told, HostApi(session))
+            choice = Choice(context.request)
+            async with aclosing(_guarded(said, session, self._deadline(session.scene))) as results:
+                async for result in results:
+                    before = _new_facts(session)
+                    for fact in (*before, *await stream.take(result), *_new_facts(session)):
+                        await choice.take(fact)
+                        yield fact
+                    if stream.ended:
+                        break
+            for fact in (*_new_facts(session), *await stream.rest()):
+                await choice.take(fact)
+                yield fact
+            if not session.approvals:
+                choice.check(session.called)
+            for fact in await stream.finish():
+                yield fact
+        finally:
+            gateway.unregister(session)
+
+    def _deadline(self, scene: Scene) -> float | None:
+        """Epoch seconds of the binding's own deadline; the run's is kept by the execution."""
+        return scene.deadline_at if self._binding.deadline_s else None
+
+    async def _open(self, context: RunContext, host: RunHost) -> Session:
+        manifest, binding = self._manifest, self._binding
+        tools = await _tools(context)
+        cut = host.for_runner(grants.tool_names(manifest, binding), of=tools)
+        models = await _routable(grants.model_names(manifest, binding, self._chosen.name))
+        scene = Scene(
+            run_id=context.run_id,
+            user_id=context.user_id,
+            thread_id=context.thread_id,
+            thread_seq=self._thread_seq,
+            identity=identity_of(manifest.id),
+            manifest=manifest,
+            binding=binding,
+            resources=grants.resources(
+                manifest, binding, models=models, tools=cut.granted, bases=await knowledge.bases()
+            ),
+            deadline_at=binding_deadline(binding, context.deadline_at_ms),
+            model=self._chosen.name,
+            system=context.system,
+            actions=frozenset(grants.platform_actions(manifest, binding)),
+            subject_id=context.run_id.hex,
+            most_calls=context.request.tool_choice.most_calls,
+            input_seq=request_messages.input_seq(context, self._thread_seq),
+            unstored=request_messages.unstored(context, self._thread_seq),
+        )
+        return Session(scene, cut)
+
+
+async def _tools(context: RunContext) -> tuple[Tool, ...]:
+    """What the binding may grant: what the request allows, and a text run (002), which has no words for
+    tools, allows all."""
+    request = context.request
+    if request.dialect == "text":
+        return await granted(None, user_id=context.user_id)
+    return await for_request(request, user_id=context.user_id)
+
+
+async def _routable(names: list[str]) -> list[tuple[str, str]]:
+    """(name, provider) of the models that can be asked now."""
+    found: list[tuple[str, str]] = []
+    for name in names:
+        try:
+            chosen = await routing.route(name)
+        except ParleyError:
+            continue
+        if chosen.candidates[0].dialect != "demo":  # the offline model answers through its own runner
+            found.append((chosen.name, chosen.candidates[0].provider))
+    return found
+
+
+def _new_facts(session: Session) -> list[Fact]:
+    """What Host calls left for the log."""
+    facts, session.facts = session.facts, []
+    return facts
+
+
+async def _guarded(
+    said: AsyncGenerator[Any], session: Session, deadline_at: float | None
+) -> AsyncGenerator[Any]:
+    """A runner's results; what it raises becomes a failure that says nothing of its inside.
+
+    Once its run stops for an approval it is cancelled, and only what it has said already counts.
+    """
+    left = _MOST_SAID_ALREADY
+    async with aclosing(said) as results:
+        while left:
+            left -= session.stops
+            try:
+                result = await _next(results, session, deadline_at)
+            except (RunFailure, ParleyError, asyncio.CancelledError):
+                raise
+            except HostRefusal as refusal:
+                raise RunFailure(
+                    f"runner.{refusal.code}", refusal.message, retryable=refusal.retryable
+                ) from None
+            except Exception:  # a runner is somebody's code
+                log.exception("runner failed")
+                raise RunFailure("runner.exception", "The runner failed.") from None
+            if result is None:
+                return
+            yield result
+
+
+async def _next(results: AsyncGenerator[Any], session: Session, deadline_at: float | None) -> Any:
+    """The next result; None of a runner that is done, or whose run stops."""
+    left = None if deadline_at is None else max(0.0, deadline_at - time.time())
+    with session.patient(left) as patience:
+        try:
+            async with patience:
+                return await anext(results, None)
+        except Exception as problem:
+            if session.stops:
+                return None
+            if isinstance(problem, TimeoutError) and patience.expired():
+                raise RunFailure("runner.timeout", "Runner timed out", retryable=True) from None
+            raise

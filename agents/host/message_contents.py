@@ -1,0 +1,91 @@
+"""What a runner puts into a message beside its text: checked, and a copy of what is inline kept.
+
+The log, and so every reader of the run, holds the content as the runner said it; the stored message and
+the owner's downloads have the artifact.
+"""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode
+from typing import Final
+
+from msgspec.structs import replace
+
+from agents.host.calls import artifacts
+from agents.host.session import Scene
+from agents.host_protocol.errors import HostRefusal
+from agents.host_protocol.messages import ContentElement, ImageUrl
+from agents.host_protocol.results import ArtifactSaid
+from agents.media_types import clean_name
+from agents.runners.base import RunFailure
+from conversations.events import ArtifactCreated, MessageContent
+
+LONGEST_URL: Final = 8_192
+_BEGINNINGS: Final = {"/9j/": "jpeg", "R0lGOD": "gif", "UklGR": "webp"}  # in base64
+_WEB: Final = ("http://", "https://")
+
+
+async def keep(scene: Scene, content: MessageContent) -> tuple[MessageContent, ArtifactCreated | None]:
+    """Return the content, and the artifact that holds what it has inline.
+
+    RunFailure `runner.protocol_error` for an address that is none of http, https or `data:`, for what is
+    no base64, and for more than 1 MiB.
+    """
+    mime_type, data = _inline(content)
+    if not data:
+        return content, None
+    try:
+        raw = b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        raise _broken(content, "is no base64") from None
+    said = ArtifactSaid(artifact_type=content.type, mime_type=mime_type, name=content.name, content=raw)
+    try:
+        made = await artifacts.store(scene, said)
+    except HostRefusal as refusal:
+        raise RunFailure("runner.protocol_error", refusal.message) from None
+    return replace(content, artifact_id=made.artifact_id), made
+
+
+def of_element(part: ContentElement) -> MessageContent:
+    """An image or a file as seed 003's SDK has it. RunFailure for one without a value."""
+    name = clean_name(part.file_name or "")
+    match part:
+        case ContentElement(type="image_url", image_url=ImageUrl(url)) if url:
+            return MessageContent("image", url)
+        case ContentElement(type="image_base64", image_base64=str(data)) if data:
+            return MessageContent("image", _as_url(data))
+        case ContentElement(type="file_url", file_url=str(url)) if url:
+            return MessageContent("file", url, name=name)
+        case ContentElement(type="file_base64", file_base64=str(data)) if data:
+            return MessageContent("file", "", data, name=name)
+    raise RunFailure("runner.protocol_error", f"A content of the type {part.type} has no value.")
+
+
+def _as_url(data: str) -> str:
+    """An image in base64 as a `data:` URL, which it may be already; its kind by its first bytes."""
+    if data[:5].lower() == "data:":
+        return data
+    kind = next((kind for begins, kind in _BEGINNINGS.items() if data.startswith(begins)), "png")
+    return f"data:image/{kind};base64,{data}"
+
+
+def _inline(content: MessageContent) -> tuple[str, str]:
+    """The mime type and the base64 of what is inline; "" for a content that stands elsewhere."""
+    given = content.data or content.url
+    if given[:5].lower() == "data:":
+        head, comma, data = given.partition(",")
+        if not comma or head[-7:].lower() != ";base64":
+            raise _broken(content, "has a data: URL without base64")
+        return head[5:].partition(";")[0].lower(), data
+    if content.data:
+        return f"audio/{content.format}" if content.format else "", content.data
+    if given and not given.lower().startswith(_WEB):
+        raise _broken(content, "needs an address of http or https, or a base64 data: URL")
+    if len(given) > LONGEST_URL:
+        raise _broken(content, f"has an address of more than {LONGEST_URL:,} characters")
+    return "", ""
+
+
+def _broken(content: MessageContent, what: str) -> RunFailure:
+    return RunFailure("runner.protocol_error", f"A content of the type {content.type} {what}.")

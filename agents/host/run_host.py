@@ -1,0 +1,346 @@
+"""The Host of a run: it calls tools and models on the runner's behalf (DESIGN §4)."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import copy
+import dataclasses
+import random
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+import msgspec
+import structlog
+from django.conf import settings
+from msgspec.structs import replace
+
+from agents.providers.base import (
+    ChatMessage,
+    Finished,
+    ImagePart,
+    ModelEvent,
+    Opened,
+    ProviderError,
+    RawChunk,
+    ToolSpec,
+)
+from agents.providers.clients import CLIENTS
+from agents.providers.exchange import Wire
+from agents.providers.generation_parameters import UNSUPPORTED, marked, model_request
+from agents.requests import Generation, ToolUse
+from agents.runners.base import Approval, RunFailure, ToolOutcome
+from agents.spending.metering import Meter, ModelCall
+from agents.tools import demo_note, large_results, offered_tools, show
+from agents.tools.arguments import check_arguments, fits
+from agents.tools.base import Tool, ToolContext, ToolFailure, in_context
+from conversations import attachments
+from conversations.events import Problem, ToolKind
+from conversations.identifiers import uuid7
+from prompts.endpoints.routing import Candidate, ModelRoute
+
+log = structlog.get_logger(__name__)
+
+Permit = Callable[[], Awaitable[None]]
+Sleep = Callable[[float], Awaitable[object]]
+_LARGEST_IMAGE: Final = 10 * 1024 * 1024
+_NOT_OFFERED: Final = Problem("tool_not_offered", "This run does not offer a tool of this name.")
+_OUTCOME_UNKNOWN: Final = (
+    "The approved call was begun before the worker was lost; whether it had an effect is not known, so "
+    "it was not called again."
+)
+_TRIES: Final = 3
+_NOT_AGAIN: Final = frozenset((UNSUPPORTED, "provider_timeout"))
+_LONGEST_PAUSE_S: Final = 5.0
+
+
+class RunHost:
+    """What one run may reach.
+
+    `committed` waits until all that the run has said stands in the log; `tools` are those of ours
+    that the model may call; `meter` counts what its model uses.
+    """
+
+    def __init__(
+        self,
+        route: ModelRoute,
+        *,
+        caller: ToolContext | None = None,
+        generation: Generation | None = None,
+        tools: Sequence[Tool] = (),
+        committed: Callable[[], Awaitable[None]] | None = None,
+        meter: Meter | None = None,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self._route = route
+        self._caller = caller
+        self._generation = generation or Generation()
+        self._all = tuple(tools)
+        self._granted = {tool.name: tool for tool in tools} if route.supports_tools else {}
+        self._committed = committed
+        self._meter = meter
+        self._sleep = sleep
+
+    @property
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """The tools of ours that the run's model may call."""
+        return tuple(ToolSpec(t.name, t.description, t.parameters) for t in self._granted.values())
+
+    def tool_kind(self, name: str) -> ToolKind:
+        """What kind of tool a call of this name reaches."""
+        tool = self._granted.get(name)
+        return tool.kind if tool else "function"
+
+    def tool_server(self, name: str) -> str:
+        """The label of the MCP server that a call of this name reaches; "" for any other tool."""
+        tool = self._granted.get(name)
+        return tool.server_label if tool else ""
+
+    async def call_granted(self, use: ToolUse, *, call_id: str) -> ToolOutcome:
+        """Call a tool for the model: one that it was not offered is refused."""
+        tool = self._granted.get(use.name)
+        if tool is None:
+            return ToolOutcome(use, 0, None, _NOT_OFFERED)
+        return await self._call(tool, use, call_id, _unless_approval(tool))
+
+    async def may_show(self) -> bool:
+        """Whether the offline model may show cards: unless a policy forbids it."""
+        return await offered_tools.find(show.TOOL.name, user_id=self._user_id) is not None
+
+    async def offer_reading(self) -> None:
+        """Let the model read on in artifacts: there is one in what it is told."""
+        tool = await offered_tools.find(large_results.READ, user_id=self._user_id)
+        if tool is not None and self._route.supports_tools:
+            self._granted.setdefault(tool.name, tool)
+
+    def apart(self, generation: Generation) -> RunHost:
+        """The run's model for a question of our own: without tools, asked so, counted with the run."""
+        return RunHost(self._route, generation=generation, meter=self._meter, sleep=self._sleep)
+
+    async def approval_for(self, use: ToolUse, *, call_id: str) -> Approval | None:
+        """The approval that this call of the model needs; None if it can be made or refused at once."""
+        tool = self._granted.get(use.name) or await self._demo_tool(use.name)
+        if tool is None or not tool.requires_approval or not await fits(tool, use.arguments):
+            return None
+        return self.approval_of(tool, use, call_id=call_id)
+
+    def approval_of(self, tool: Tool, use: ToolUse, *, call_id: str) -> Approval:
+        """The approval that a call of this tool waits for."""
+        lives_s = tool.approval_ttl_s or settings.APPROVAL_TTL_S
+        expires_at = datetime.now(UTC) + timedelta(seconds=lives_s)
+        return Approval(uuid7(), call_id, use, tool.kind, tool.parameters, expires_at, tool.server_label)
+
+    async def call_approved(
+        self, use: ToolUse, *, call_id: str, begin: Callable[[bool], Awaitable[bool]]
+    ) -> ToolOutcome:
+        """Call a tool that somebody has approved, once `begin` (told if it is idempotent) says so."""
+        tool = self._granted.get(use.name) or await self._demo_tool(use.name)
+        tool = tool or await offered_tools.find_action(use.name, user_id=self._user_id)
+        if tool is None:  # a hosted runner's: its binding granted it, whatever the request names
+            tool = next(iter(await offered_tools.granted((use.name,), user_id=self._user_id)), None)
+        if tool is None:
+            return ToolOutcome(use, 0, None, _NOT_OFFERED)
+
+        async def permit() -> None:
+            if not await begin(tool.idempotent):
+                raise ToolFailure("tool_outcome_unknown", _OUTCOME_UNKNOWN)
+
+        return await self._call(tool, use, call_id, permit)
+
+    async def call_action(self, tool: Tool, use: ToolUse, *, call_id: str) -> ToolOutcome:
+        """Do a platform action that needs nobody's approval."""
+        return await self._call(tool, use, call_id, _unless_approval(tool))
+
+    def for_runner(self, names: Collection[str] | None, *, of: Sequence[Tool] | None = None) -> RunHost:
+        """The same Host for a hosted runner: it may call these (None: all) of the run's tools, or `of`
+        others, whether or not the run's model can."""
+        host = copy.copy(self)
+        all_tools = self._all if of is None else of
+        host._granted = {tool.name: tool for tool in all_tools if names is None or tool.name in names}
+        return host
+
+    def for_model(self, route: ModelRoute, generation: Generation) -> RunHost:
+        """The same Host asking another model; it is metered as the run's own."""
+        host = copy.copy(self)
+        host._route, host._generation = route, generation
+        return host
+
+    @property
+    def granted(self) -> tuple[Tool, ...]:
+        """The tools that may be called for the model or the runner."""
+        return tuple(self._granted.values())
+
+    async def _demo_tool(self, name: str) -> Tool | None:
+        """The tool that only the offline model is offered, under its policy."""
+        if name != demo_note.TOOL.name or self._route.candidates[0].dialect != "demo":
+            return None
+        return await offered_tools.find(name, user_id=self._user_id)
+
+    @property
+    def _user_id(self) -> UUID | None:
+        return self._caller.user_id if self._caller else None
+
+    async def call_tool(self, use: ToolUse, *, call_id: str = "") -> ToolOutcome:
+        """Call any server tool for the request; a failure is an outcome, never an exception."""
+        tool = await offered_tools.find(use.name, user_id=self._user_id)
+        if tool is None:
+            return ToolOutcome(use, 0, None, Problem("unknown_tool", "There is no tool of this name."))
+        return await self._call(tool, use, call_id, _unless_approval(tool))
+
+    async def _call(self, tool: Tool, use: ToolUse, call_id: str, permit: Permit) -> ToolOutcome:
+        begun = time.monotonic()
+        result, problem, artifact = None, None, None
+        try:
+            await check_arguments(tool, use.arguments)
+            if self._caller is not None:
+                in_context(dataclasses.replace(self._caller, call_id=call_id))
+            if self._committed is not None and not tool.idempotent:
+                await self._committed()
+            await permit()
+            async with asyncio.timeout(tool.timeout_s):
+                result = await tool.call(use.arguments)
+            result, artifact = await large_results.fitted(tool, result, self._caller)
+        except ToolFailure as failure:
+            problem = Problem(failure.code, failure.message)
+        except TimeoutError:
+            problem = Problem("tool_timeout", "The tool took too long.")
+        except Exception:  # a tool is somebody's code: it may fail as it likes, the run goes on
+            log.exception("tool failed", tool=use.name)
+            problem = Problem("tool_error", "The tool failed.")
+        elapsed_ms = round((time.monotonic() - begun) * 1000)
+        if artifact is not None:
+            await self.offer_reading()
+        return ToolOutcome(use, elapsed_ms, None if problem else result, problem, artifact)
+
+    @property
+    def sees(self) -> bool:
+        """Whether the run's model takes images."""
+        return self._route.supports_vision
+
+    async def load_image(self, image: ImagePart) -> bytes | None:
+        """The bytes of a stored image; None when it is gone or too large."""
+        bucket, _, path = image.stored.partition("/")
+        return await attachments.read_bytes(bucket, path, limit=_LARGEST_IMAGE)
+
+    async def stream_model(
+        self,
+        messages: tuple[ChatMessage, ...],
+        tools: tuple[ToolSpec, ...] = (),
+        *,
+        raw: bool = False,
+        message_id: str = "",
+        must_call: str | None = None,
+        one_by_one: bool = False,
+    ) -> AsyncGenerator[ModelEvent]:
+        """Stream the run's model, with retries before the first delta.
+
+        The next candidate takes over when one cannot be reached, limits our rate or is broken (5xx), and
+        not when it refuses what we ask (specs/text-run.md §4): the others would be asked the same.
+        """
+        failure = ProviderError("model_not_routed", "No endpoint serves this model any more.")
+        for candidate in self._route.candidates:
+            shown = await self._with_images(messages, by_url=candidate.images_by_url)
+            for attempt in range(_TRIES):
+                said, call = False, ModelCall(candidate, message_id)
+                if self._meter is not None:
+                    await self._meter.admit(candidate)
+                try:
+                    asked = model_request(
+                        candidate,
+                        self._generation,
+                        shown,
+                        tools,
+                        raw=raw,
+                        must_call=must_call,
+                        one_by_one=one_by_one,
+                    )
+                    asked = replace(asked, counted=call.counted)
+                    async with aclosing(_client(candidate)(candidate, asked)) as events:
+                        async for event in events:
+                            said = said or not isinstance(event, Opened | RawChunk)
+                            if type(event) is Finished:
+                                call.finished = event = marked(event, candidate)
+                            yield event
+                    return
+                except ProviderError as error:
+                    failure = error
+                finally:
+                    if self._meter is not None:
+                        self._meter.count(call)
+                if said or not (failure.retryable or failure.code == UNSUPPORTED):
+                    raise _failure(failure)
+                if failure.code in _NOT_AGAIN:
+                    break
+                if attempt + 1 < _TRIES:
+                    await self._sleep(_pause(failure, attempt))
+        raise _failure(failure)
+
+    async def _with_images(
+        self, messages: tuple[ChatMessage, ...], *, by_url: bool
+    ) -> tuple[ChatMessage, ...]:
+        """The messages with their images to be seen, or without them for a model that does not see."""
+        if not any(message.images for message in messages):
+            return messages
+        give = _signed if by_url else self._loaded
+        if not self.sees:
+            return tuple(_unseen(message) if message.images else message for message in messages)
+        return tuple([replace(message, images=await give(message.images)) for message in messages])
+
+    async def _loaded(self, images: tuple[ImagePart, ...]) -> tuple[ImagePart, ...]:
+        loaded = [(image, await self.load_image(image)) for image in images]
+        return tuple(
+            ImagePart(image.mime_type, base64.b64encode(data).decode()) for image, data in loaded if data
+        )
+
+
+def _unseen(message: ChatMessage) -> ChatMessage:
+    """A message for a model that sees no images; of a tool's answer it is told what it cannot see."""
+    if message.role != "tool":
+        return replace(message, images=())
+    left_out = [{"type": "image", "mime_type": image.mime_type} for image in message.images]
+    told = msgspec.json.encode({"text": message.content, "left_out": left_out}).decode()
+    return replace(message, content=told, images=(), layout=())
+
+
+async def _signed(images: tuple[ImagePart, ...]) -> tuple[ImagePart, ...]:
+    """The images where the provider can fetch them, those that are still there."""
+    places = [(image, *image.stored.partition("/")[::2]) for image in images]
+    return tuple(
+        [
+            ImagePart(image.mime_type, url=attachments.sign(bucket, path))
+            for image, bucket, path in places
+            if await attachments.exists(bucket, path)
+        ]
+    )
+
+
+def _unless_approval(tool: Tool) -> Permit:
+    """Refuse a tool whose calls somebody must approve first."""
+
+    async def permit() -> None:
+        if tool.requires_approval:
+            raise ToolFailure("approval_required", "Somebody must approve a call of this tool first.")
+
+    return permit
+
+
+def _client(candidate: Candidate) -> Wire:
+    client = CLIENTS.get(candidate.dialect)
+    if client is None:
+        raise ProviderError(UNSUPPORTED, "This endpoint's dialect is not supported yet.")
+    return client
+
+
+def _pause(error: ProviderError, attempt: int) -> float:
+    """Seconds before the next try: what the provider asked for, or a jittered doubling."""
+    if error.retry_after_s is not None:
+        return min(error.retry_after_s, _LONGEST_PAUSE_S)
+    return random.uniform(0.125, 0.25) * (1 << attempt)
+
+
+def _failure(error: ProviderError) -> RunFailure:
+    return RunFailure(error.code, error.message, retryable=error.retryable)

@@ -1,0 +1,75 @@
+"""What a runner is told of the message that it is run for: its text, its files, and what it can reach.
+
+A runner in this process is given references and asks for what it needs (artifacts API). One of a plugin
+runtime is given the images and texts themselves, as LangBot's Host does, as far as they fit its wire.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import Final
+
+from agents.host.calls import transcript_items
+from agents.host_protocol.messages import ContentElement, ImageUrl
+from agents.host_protocol.run_context import AgentInput, ArtifactRef
+from agents.requests import Attachment, InputMessage
+from conversations import attachments
+from conversations.blocks import arranged
+
+LARGEST_INLINE: Final = 8 * 1024 * 1024  # of all files; in base64 two thirds of a wire's document
+
+
+async def agent_input(asked: InputMessage | None, *, inlines: bool) -> AgentInput:
+    """The input of a run; with `inlines` its contents hold the files, those past the bound by URL."""
+    if asked is None:
+        return AgentInput()
+    blocks = arranged(asked.content, asked.attachments, asked.layout)
+    refs = tuple(ref for file in asked.attachments if (ref := _ref(file)))
+    contents = [ContentElement(type="text", text=one) for one in blocks if isinstance(one, str)]
+    if inlines:
+        contents = await _inlined(blocks)
+    elif not contents:
+        contents = [ContentElement(type="text", text="")]
+    return AgentInput(text=asked.content, contents=tuple(contents), attachments=refs)
+
+
+def _ref(file: Attachment) -> ArtifactRef | None:
+    artifact_id = transcript_items.file_id(file.path)
+    if not artifact_id:
+        return None
+    return ArtifactRef(
+        artifact_id=artifact_id,
+        artifact_type="image" if file.is_image else "file",
+        mime_type=file.mime_type,
+        size=file.size or None,
+        name=file.name or file.path.rpartition("/")[2],
+        source="upload",
+        id=artifact_id,
+    )
+
+
+async def _inlined(blocks: list[str | Attachment]) -> list[ContentElement]:
+    room, contents = LARGEST_INLINE, list[ContentElement]()
+    for block in blocks:
+        if isinstance(block, str):
+            contents.append(ContentElement(type="text", text=block))
+            continue
+        data = await attachments.read_bytes(block.bucket, block.path, limit=room)
+        room -= len(data or b"")
+        contents.append(_by_url(block) if data is None else _element(block, data))
+    return contents
+
+
+def _element(file: Attachment, data: bytes) -> ContentElement:
+    url = f"data:{file.mime_type};base64,{b64encode(data).decode()}"
+    if file.is_image:
+        return ContentElement(type="image_base64", image_base64=url)
+    return ContentElement(type="file_base64", file_base64=url, file_name=file.name)
+
+
+def _by_url(file: Attachment) -> ContentElement:
+    """A file past the bound, where its bytes can be had for a while."""
+    url = attachments.sign(file.bucket, file.path)
+    if file.is_image:
+        return ContentElement(type="image_url", image_url=ImageUrl(url))
+    return ContentElement(type="file_url", file_url=url, file_name=file.name)

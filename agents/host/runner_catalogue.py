@@ -1,0 +1,111 @@
+"""All runners there are: built-in ones, those of installed packages, and what other sources offer.
+
+A source is asked each time and gives what is live. An entry whose manifest is wrong is left out with a
+warning, and spoils no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import structlog
+from msgspec.structs import replace
+
+from agents.host_protocol.manifest import Capabilities, RunnerManifest
+from agents.host_protocol.runner import HostedRunner
+from agents.host_protocol.runner_id import home_of
+from agents.runners import registry
+
+log = structlog.get_logger(__name__)
+
+Source = Callable[[], Iterable[HostedRunner]]
+CHAT: Final = "builtin:chat"
+DEMO: Final = "builtin:demo"
+BUILTIN: Final = {
+    manifest.id: manifest
+    for manifest in (
+        RunnerManifest(
+            id=CHAT,
+            name="chat",
+            label={"en_US": "Model-driven"},
+            description={"en_US": "Asks the run's model, and runs the tools that it calls."},
+            capabilities=Capabilities(
+                streaming=True,
+                tool_calling=True,
+                multimodal_input=True,
+                interrupt=True,
+                self_managed_context=False,
+            ),
+        ),
+        RunnerManifest(
+            id=DEMO,
+            name="demo",
+            label={"en_US": "Offline demo"},
+            description={"en_US": "Answers without a model, from the exercise library."},
+            capabilities=Capabilities(streaming=True, tool_calling=True, interrupt=True),
+        ),
+    )
+}
+_MOST_WARNINGS: Final = 1_000
+_warned: set[tuple[str, str]] = set()
+_sources: list[Source] = []
+
+
+def add_source(read: Source) -> None:
+    """From now on list what `read` gives, too."""
+    if read not in _sources:
+        _sources.append(read)
+
+
+def hosted() -> dict[str, HostedRunner]:
+    """The hosted runners by id, as they are now."""
+    found: dict[str, HostedRunner] = {}
+    for runner in (*registry.runners().values(), *_offered()):
+        if (known := _checked(runner)) and known not in found:
+            found[known] = runner
+    return found
+
+
+def manifests() -> list[RunnerManifest]:
+    """What every runner declares, the built-in ones first."""
+    return [*BUILTIN.values(), *(runner.manifest for runner in hosted().values())]
+
+
+def find(runner_id: str) -> HostedRunner | None:
+    """The hosted runner of this id, if it is there now."""
+    return hosted().get(runner_id)
+
+
+def why_not(runner_id: str) -> str:
+    """Why there is no runner of this id now, for staff; "" if there is one, or nothing is known."""
+    home, _, name = runner_id.partition(":")
+    return registry.why_not(name) if home == "python" and find(runner_id) is None else ""
+
+
+def _offered() -> list[HostedRunner]:
+    found: list[HostedRunner] = []
+    for read in _sources:
+        try:
+            found += read()
+        except Exception:  # one broken source takes no other down
+            log.exception("runner source failed")
+    return found
+
+
+def _checked(runner: HostedRunner) -> str | None:
+    """The runner's id; None, with a warning, for what is no runner's manifest."""
+    try:
+        home_of(runner.manifest.id)
+        replace(runner.manifest)
+    except (ValueError, TypeError, AttributeError) as problem:
+        _warn(str(getattr(runner, "manifest", ""))[:100], str(problem)[:200])
+        return None
+    return runner.manifest.id
+
+
+def _warn(runner: str, reason: str) -> None:
+    """Once: runners are listed for every run."""
+    if (runner, reason) not in _warned and len(_warned) < _MOST_WARNINGS:
+        _warned.add((runner, reason))
+        log.warning("runner left out", runner=runner, reason=reason)

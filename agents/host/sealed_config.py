@@ -1,0 +1,78 @@
+"""Keys in a binding's config: sealed at rest, opened only for the run's own context (promise P12).
+
+Where a key belongs the config holds `{"$secret": NAME}`, the name of a `prompts.Secret`, so that
+`manage.py rotate_keys` seals it anew with all the others. A key is opened only for the binding and the
+item that it was entered for, and only where the manifest declares that item a secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import structlog
+
+from agents.host.grants import Binding
+from agents.host_protocol.manifest import RunnerManifest
+from prompts.endpoints.secrets import Owner, Purpose, open_secret, read_sealed
+
+log = structlog.get_logger(__name__)
+
+REFERENCE: Final = "$secret"
+
+
+async def opened(binding: Binding, manifest: RunnerManifest) -> dict[str, Any]:
+    """The binding's config with its keys; one that is gone, or is not this item's own, is left out.
+
+    A statement only for a config that holds keys. `SecretUnreadable` for one that no sealing key opens.
+    """
+    plain = {item: value for item, value in binding.config.items() if not _is_reference(value)}
+    if len(plain) == len(binding.config):
+        return binding.config
+    owners = dict(_owners(binding, manifest))
+    if foreign := binding.config.keys() - plain.keys() - owners.keys():
+        log.warning("foreign keys left out", binding=binding.name, items=sorted(foreign))
+    names = [owner.secret_name for owner in owners.values()]
+    held = await read_sealed(names)
+    keys = {
+        item: open_secret(held[owner.secret_name], owner)
+        for item, owner in owners.items()
+        if owner.secret_name in held
+    }
+    return plain | keys
+
+
+def owner_of(binding_id: int, item: str) -> Owner:
+    """The owner of the key that was entered for this item."""
+    return Purpose.RUNNER_BINDING.of(binding_id, item)
+
+
+def reference_to(owner: Owner) -> dict[str, str]:
+    """What the config holds in the place of the owner's key."""
+    return {REFERENCE: owner.secret_name}
+
+
+def refers(value: Any) -> bool:
+    """Whether a value is or holds a reference to a key, at any depth."""
+    waiting = [value]
+    while waiting:  # no recursion: what is typed may be nested as deeply as JSON may
+        match waiting.pop():
+            case dict() as held:
+                if REFERENCE in held:
+                    return True
+                waiting += held.values()
+            case list() as held:
+                waiting += held
+    return False
+
+
+def _owners(binding: Binding, manifest: RunnerManifest) -> Iterator[tuple[str, Owner]]:
+    """The items that the manifest declares secret and whose value refers to their own key."""
+    for item in manifest.config_schema:
+        owner = owner_of(binding.id, item.name)
+        if item.is_secret and binding.config.get(item.name) == reference_to(owner):
+            yield item.name, owner
+
+
+def _is_reference(value: Any) -> bool:
+    return isinstance(value, dict) and REFERENCE in value

@@ -1,0 +1,308 @@
+"""A run's session with the Host: every check of every call is made here, and noted.
+
+What a runner may do is frozen when the session opens; nothing that happens later widens it. The order
+of the checks: is the run live, has it time left, does it ask too often, may this runner do that at all
+(manifest), to this thing (grant). What only the doing can know (another conversation's event, a value
+too large) the handler refuses. Whatever comes of it is noted once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import aclosing, contextmanager
+from typing import Any, Final, NoReturn
+from uuid import UUID
+
+import structlog
+from msgspec import Struct
+
+from agents.host import call_audit
+from agents.host.actions import ACTIONS, Action
+from agents.host.grants import Binding
+from agents.host.request_messages import OwnMessage
+from agents.host_protocol.errors import HostRefusal, unauthorized
+from agents.host_protocol.manifest import RunnerManifest
+from agents.host_protocol.resources import AgentResources
+from agents.host_protocol.results import RunResult
+from agents.host_protocol.run_context import Scope
+from agents.runners.base import Approval, RunFailure
+from conversations.events import Fact, Usage
+
+log = structlog.get_logger(__name__)
+
+MOST_APPROVALS: Final = 32
+
+
+class Scene(Struct, frozen=True, kw_only=True):
+    """Which run, whose, and what its runner was granted: the frozen half of a session.
+
+    `most_calls` is how many calls of tools the request allows, `input_seq` the place in the thread of
+    the message that the run is for, `unstored` what else its request says that the thread does not hold.
+    """
+
+    run_id: UUID
+    user_id: UUID
+    thread_id: UUID | None
+    thread_seq: int
+    identity: str
+    manifest: RunnerManifest
+    binding: Binding
+    resources: AgentResources
+    deadline_at: float
+    model: str = ""
+    system: str = ""
+    actions: frozenset[str] = frozenset()
+    subject_id: str = ""
+    most_calls: int | None = None
+    input_seq: int | None = None
+    unstored: tuple[OwnMessage, ...] = ()
+
+    @property
+    def runner_id(self) -> str:
+        return self.manifest.id
+
+    def scope_key(self, scope: Scope) -> str:
+        """Whose state a scope is; "" where the run has no such thing."""
+        match scope:
+            case "conversation":
+                return self.thread_id.hex if self.thread_id else ""
+            case "actor":
+                return self.user_id.hex
+            case "subject":
+                return self.subject_id
+            case "binding":
+                return str(self.binding.id) if self.binding.id else ""
+        return self.runner_id[:100]
+
+
+Take = Callable[[RunResult], Awaitable[list[Fact]]]
+
+
+async def _nowhere(result: RunResult) -> list[Fact]:
+    return []
+
+
+class Session:
+    """The one door (`agents.host_protocol.host_api.Calls`) of one run; it closes with the run."""
+
+    def __init__(self, scene: Scene, host: Any) -> None:
+        self.scene = scene
+        self.host = host
+        self.usage = Usage()
+        self.facts: list[Fact] = []
+        self.approvals: list[Approval] = []
+        self.take: Take = _nowhere
+        self.appended = 0
+        self.called: set[str] = set()
+        self.calls = 0
+        self.stops = False
+        self.late_s = 0.0
+        self._open = True
+        self._under_way = 0
+        self._waiting = 0
+        self._patience: asyncio.Timeout | None = None
+        self._granted: dict[str, dict[str, tuple[str, ...]]] = {
+            "models": {one.model_id: one.operations for one in scene.resources.models},
+            "tools": {one.tool_name: one.operations for one in scene.resources.tools},
+            "knowledge_bases": {one.kb_id: one.operations for one in scene.resources.knowledge_bases},
+            "files": {one.file_id: ("config",) for one in scene.resources.files},
+        }
+        self._paces = _Pace(scene.binding.calls_per_minute)
+
+    def close(self) -> None:
+        """The run is over: from now on every call is refused."""
+        self._open = False
+
+    @property
+    def is_open(self) -> bool:
+        return self._open
+
+    async def call(self, action: str, ask: Struct) -> Any:
+        """Do one thing for the runner. HostRefusal where it may not, or it fails."""
+        begun, result = time.perf_counter(), "ok"
+        row = ACTIONS.get(action)
+        self._under_way += 1
+        try:
+            found = self._check(action, row, ask)
+            async with asyncio.timeout(self._seconds(found, ask)):
+                return await found.handler(self, ask)
+        except BaseException as problem:
+            refusal = self._refusal(action, problem)
+            result = refusal.code if refusal else self._cut_off
+            if refusal is None or refusal is problem:
+                raise
+            raise refusal from None
+        finally:
+            self._under_way -= 1
+            self._note(action, row, ask, result, begun)
+            self._stop_if_all_wait()
+
+    async def stream(self, action: str, ask: Struct) -> AsyncGenerator[Any]:
+        """Do one thing piece by piece; the time-out is for each piece."""
+        begun, result = time.perf_counter(), "ok"
+        row = ACTIONS.get(action)
+        self._under_way += 1
+        try:
+            found = self._check(action, row, ask)
+            async with aclosing(found.handler(self, ask)) as pieces:
+                while True:
+                    async with asyncio.timeout(self._seconds(found, ask)):
+                        piece = await anext(pieces, None)
+                    if piece is None:
+                        return
+                    yield piece
+        except GeneratorExit:
+            result = "cancelled"
+            raise
+        except BaseException as problem:
+            refusal = self._refusal(action, problem)
+            result = refusal.code if refusal else "cancelled"
+            if refusal is None or refusal is problem:
+                raise
+            raise refusal from None
+        finally:
+            self._under_way -= 1
+            self._note(action, row, ask, result, begun)
+            self._stop_if_all_wait()
+
+    def ask_for(self, approval: Approval) -> None:
+        """The run will end with this interrupt. HostRefusal `rate_limited` for one too many."""
+        if len(self.approvals) >= MOST_APPROVALS:
+            raise HostRefusal("rate_limited", f"A run asks for at most {MOST_APPROVALS} approvals.")
+        self.approvals.append(approval)
+
+    async def wait_for(self, approval: Approval) -> NoReturn:
+        """End the run with this interrupt once none of its other calls is under way; never returns."""
+        self.ask_for(approval)
+        self._waiting += 1
+        self._stop_if_all_wait()
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            self._waiting -= 1
+        raise AssertionError("nobody answers")
+
+    @contextmanager
+    def patient(self, seconds: float | None) -> Iterator[asyncio.Timeout]:
+        """How long the runner's next result is waited for: `seconds`, or until the run stops.
+
+        Then for `late_s`: over a wire a call may overtake what was said before it.
+        """
+        self._patience = asyncio.timeout(self.late_s if self.stops else seconds)
+        try:
+            yield self._patience
+        finally:
+            self._patience = None
+
+    @property
+    def _cut_off(self) -> str:
+        return "approval_required" if self.stops else "cancelled"
+
+    def _stop_if_all_wait(self) -> None:
+        if not self._waiting or self._under_way > self._waiting:
+            return
+        self.stops = True
+        if self._patience is not None:
+            self._patience.reschedule(asyncio.get_running_loop().time() + self.late_s)
+
+    def _check(self, name: str, action: Action | None, ask: Struct) -> Action:
+        if action is None:
+            raise HostRefusal("invalid_argument", f"Action {name} not found")
+        if not self._open:
+            raise unauthorized(f"Run session {self.scene.run_id.hex} not found or expired")
+        if time.time() >= self.scene.deadline_at:
+            raise HostRefusal("deadline_exceeded", "The run's deadline has passed.")
+        if not isinstance(ask, action.takes):
+            raise HostRefusal("invalid_argument", f"{name} takes {action.takes.__name__}.")
+        self._paces.take()
+        self._check_permission(action, ask)
+        return action
+
+    def _check_permission(self, action: Action, ask: Any) -> None:
+        """The manifest must hold the permission, and the grants the thing itself."""
+        match action.group:
+            case "models" | "tools" | "knowledge_bases" | "files":
+                self._check_grant(action, ask)
+            case "history" | "events" | "artifacts":
+                held: tuple[str, ...] = getattr(self.scene.manifest.permissions, action.group)
+                if action.operation not in held:
+                    kind = action.kind.capitalize()
+                    raise unauthorized(f"{kind} {action.operation} access not authorized")
+            case "storage":
+                area = ask.area
+                held = self.scene.manifest.permissions.storage
+                if area not in held or area not in self.scene.binding.storage:
+                    raise unauthorized(f"storage {area} is not authorized for this agent run")
+            case "platform_api":
+                if ask.action not in self.scene.actions:
+                    raise unauthorized(f"action {ask.action} is not authorized for this agent run")
+
+    def _check_grant(self, action: Action, ask: Any) -> None:
+        wanted = action.resource(ask)
+        operations = self._granted[action.group].get(wanted)
+        kind = action.kind
+        if operations is None:
+            raise unauthorized(f"{kind} {wanted} is not authorized for this agent run")
+        if action.operation not in operations:
+            raise unauthorized(
+                f"{kind} {wanted} is not authorized for operation {action.operation} for this agent run"
+            )
+
+    def _seconds(self, action: Action, ask: Any) -> float:
+        """What the action may take, what the runner gave it, and what the run has left: the least."""
+        given = getattr(ask, "timeout", None) or action.seconds
+        return max(0.001, min(given, action.seconds, self.scene.deadline_at - time.time()))
+
+    def _refusal(self, action: str, problem: BaseException) -> HostRefusal | None:
+        match problem:
+            case HostRefusal():
+                return problem
+            case TimeoutError():
+                return HostRefusal("deadline_exceeded", f"{action} took too long.")
+            case RunFailure():
+                return HostRefusal(
+                    "runtime_error", problem.message, retryable=problem.retryable, reason=problem.code
+                )
+            case Exception():
+                log.error("host call failed", action=action, exc_info=problem)
+                return HostRefusal("runtime_error", f"{action} failed on the Host's side.")
+        return None
+
+    def _note(self, name: str, action: Action | None, ask: Any, result: str, begun: float) -> None:
+        scene = self.scene
+        resource = action.resource(ask) if action and isinstance(ask, action.takes) else ""
+        scope = getattr(ask, "scope", "") or getattr(ask, "area", "")
+        call_audit.note(
+            call_audit.Note(
+                time.time(),
+                scene.run_id,
+                scene.runner_id,
+                scene.binding.id,
+                name[:64],
+                resource,
+                scope[:64],
+                result,
+                min(round((time.perf_counter() - begun) * 1e6), 2**31 - 1),
+            )
+        )
+
+
+class _Pace:
+    """At most so many calls a minute, a tenth of them at once; 0 is no limit."""
+
+    def __init__(self, per_minute: int) -> None:
+        self._rate = per_minute / 60
+        self._room = self._most = max(20.0, per_minute / 10)
+        self._at = time.monotonic()
+
+    def take(self) -> None:
+        if not self._rate:
+            return
+        now = time.monotonic()
+        self._room = min(self._most, self._room + (now - self._at) * self._rate)
+        self._at = now
+        if self._room < 1:
+            raise HostRefusal("rate_limited", "This run calls the Host too often.")
+        self._room -= 1

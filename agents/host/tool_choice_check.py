@@ -1,0 +1,61 @@
+"""What a request says of its tools, held against what a hosted runner does: obeyed, or the run fails.
+
+The runner is told of it (`adapter.extra`) and calls as it likes; nobody can make it. So a run that must
+call a tool and does not has failed, and so has one that gives the client a call that it did not allow.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from agents import json_schemas
+from agents.requests import RunRequest
+from agents.runners.base import RunFailure
+from conversations.events import Fact, ToolCallStarted
+
+CODE: Final = "tool_choice_not_obeyed"
+
+
+class Choice:
+    """One run's tool calls."""
+
+    def __init__(self, request: RunRequest) -> None:
+        self._choice = request.tool_choice
+        self._clients = {tool.name: tool for tool in request.tools}
+        self._made: set[str] = set()
+        self._of_client = 0
+
+    async def take(self, fact: Fact) -> None:
+        """Count a call. RunFailure for one of the client's that it cannot take."""
+        if not isinstance(fact, ToolCallStarted):
+            return
+        self._made.add(fact.tool_name)
+        if fact.kind == "frontend" and fact.tool_name in self._clients:
+            await self._check(fact)
+
+    async def _check(self, call: ToolCallStarted) -> None:
+        self._of_client += 1
+        if self._choice.one_by_one and self._of_client > 1:
+            raise RunFailure(CODE, "parallel_tool_calls: the runner called two of the client's tools.")
+        tool = self._clients[call.tool_name]
+        if not tool.strict:
+            return
+        try:
+            faults = await json_schemas.faults_of(msgspec.json.encode(call.parameters), tool.parameters)
+        except (json_schemas.Undecided, json_schemas.Unusable):  # a schema that nobody can hold it to
+            return
+        if faults:
+            raise RunFailure(CODE, "tools.strict: the runner's arguments do not fit the tool's schema.")
+
+    def check(self, called: set[str]) -> None:
+        """Raise RunFailure if a tool had to be called and was not; `called` are those of the Host's."""
+        choice = self._choice
+        if not choice.required:
+            return
+        made = self._made | called
+        wanted = {choice.name, f"{choice.server}__{choice.name}"} if choice.name else made
+        if not made & wanted:
+            name = choice.name or "a tool"
+            raise RunFailure(CODE, f"tool_choice: the runner did not call {name:.100}.")

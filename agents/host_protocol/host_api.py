@@ -1,0 +1,280 @@
+"""What a runner is handed: the seed's proxy (§7) in typed calls; the Host behind it checks them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Any, Literal, Protocol
+
+from msgspec import Struct
+
+from agents.host_protocol import parameters as asks
+from agents.host_protocol import replies
+from agents.host_protocol.errors import invalid
+from agents.host_protocol.messages import LLMTool, Message, MessageChunk, RetrievalEntry
+
+
+class Calls(Protocol):
+    """The one door to the Host."""
+
+    async def call(self, action: str, ask: Struct) -> Any:
+        """The action's answer. HostRefusal where it is not allowed or fails."""
+        ...
+
+    def stream(self, action: str, ask: Struct) -> AsyncGenerator[Any]:
+        """The action's answers, one by one. HostRefusal as `call`, before the first or in the middle."""
+        ...
+
+
+class HostApi:
+    """The Host as one run's runner sees it; every call may raise HostRefusal."""
+
+    def __init__(self, calls: Calls) -> None:
+        self.calls = calls
+        self.models = Models(calls)
+        self.tools = Tools(calls)
+        self.knowledge = Knowledge(calls)
+        self.history = History(calls)
+        self.events = Events(calls)
+        self.artifacts = Artifacts(calls)
+        self.state = State(calls)
+        self.storage = Storage(calls)
+        self.platform = Platform(calls)
+
+    async def prompt(self) -> str:
+        """What a model of this run is told first: the run's system message; "" if there is none."""
+        found: replies.PromptTold = await self.calls.call("get_prompt", asks.GetPrompt())
+        return "\n\n".join(said["content"] for said in found.prompt)
+
+
+class _Group:
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+
+class Models(_Group):
+    """`model_id` is one of `context.resources.models`."""
+
+    async def invoke(
+        self,
+        model_id: str,
+        messages: Sequence[Message],
+        tools: Sequence[LLMTool] | None = None,
+        extra_args: dict[str, Any] | None = None,
+    ) -> Message:
+        """One whole answer. `extra_args` go to the provider; one that we have no word for is refused."""
+        found: replies.Invoked = await self._calls.call(
+            "invoke_llm", _invoke(model_id, messages, tools, extra_args)
+        )
+        return found.message
+
+    async def stream(
+        self,
+        model_id: str,
+        messages: Sequence[Message],
+        tools: Sequence[LLMTool] | None = None,
+        extra_args: dict[str, Any] | None = None,
+    ) -> AsyncGenerator[MessageChunk]:
+        """Increments; the last `is_final` and holds the tool calls. `extra_args` as in `invoke`."""
+        said = self._calls.stream("invoke_llm_stream", _invoke(model_id, messages, tools, extra_args))
+        async with aclosing(said) as chunks:
+            async for one in chunks:
+                yield one.chunk
+
+    async def rerank(
+        self, model_id: str, query: str, documents: Sequence[str], top_k: int | None = None
+    ) -> Sequence[replies.Ranked]:
+        """Which documents fit best, the best first."""
+        ask = asks.Rerank(
+            rerank_model_uuid=model_id, query=query, documents=list(documents), top_k=top_k
+        )
+        found: replies.Reranked = await self._calls.call("invoke_rerank", ask)
+        return found.results
+
+    async def embed(self, model_id: str, texts: Sequence[str]) -> Sequence[list[float]]:
+        """A vector for each text, in order."""
+        ask = asks.Embed(embedding_model_uuid=model_id, texts=list(texts))
+        found: replies.Embedded = await self._calls.call("invoke_embedding", ask)
+        return found.vectors
+
+
+def _invoke(
+    model_id: str,
+    messages: Sequence[Message],
+    tools: Sequence[LLMTool] | None,
+    extra: dict[str, Any] | None,
+) -> asks.InvokeModel:
+    return asks.InvokeModel(
+        llm_model_uuid=model_id,
+        messages=list(messages),
+        funcs=list(tools or ()),
+        extra_args=extra or {},
+    )
+
+
+class Tools(_Group):
+    async def get_detail(self, tool_name: str) -> replies.ToolDetail:
+        found: replies.ToolDescribed = await self._calls.call(
+            "get_tool_detail", asks.DescribeTool(tool_name)
+        )
+        return found.tool
+
+    async def call(
+        self, tool_name: str, parameters: dict[str, Any], *, may_wait: bool = True
+    ) -> dict[str, Any]:
+        """The tool's object.
+
+        A call that somebody must approve does not return: the run stops here with an interrupt, and
+        the runner is run again with the event `approval.decided`, which tells the outcome. With
+        `may_wait` false it is refused (`unauthorized`, reason `approval_required`).
+        """
+        ask = asks.CallTool(tool_name=tool_name, parameters=parameters, may_wait=may_wait)
+        found: replies.ToolCalled = await self._calls.call("call_tool", ask)
+        return found.result
+
+
+class Knowledge(_Group):
+    async def retrieve(
+        self, kb_id: str, query_text: str, top_k: int = 5, filters: dict[str, Any] | None = None
+    ) -> Sequence[RetrievalEntry]:
+        """The pieces that fit best, the best first."""
+        ask = asks.Retrieve(kb_id=kb_id, query_text=query_text, top_k=top_k, filters=filters)
+        found: replies.Retrieved = await self._calls.call("retrieve_knowledge_base", ask)
+        return found.results
+
+
+class History(_Group):
+    async def page(
+        self,
+        conversation_id: str | None = None,
+        before_cursor: str | None = None,
+        after_cursor: str | None = None,
+        limit: int = 50,
+        direction: Literal["backward", "forward"] = "backward",
+        include_artifacts: bool = False,
+    ) -> replies.HistoryPage:
+        """A page of what was said before this run: backward the newest first, forward the oldest."""
+        ask = asks.PageHistory(
+            conversation_id=conversation_id,
+            before_cursor=before_cursor,
+            after_cursor=after_cursor,
+            limit=limit,
+            direction=direction,
+            include_artifacts=include_artifacts,
+        )
+        found: replies.HistoryPage = await self._calls.call("history_page", ask)
+        return found
+
+    async def search(
+        self, query: str, filters: dict[str, Any] | None = None, top_k: int = 10
+    ) -> replies.HistoryFound:
+        """`filters`: roles, item_types, conversation_id."""
+        ask = asks.SearchHistory(query=query, filters=filters, top_k=top_k)
+        found: replies.HistoryFound = await self._calls.call("history_search", ask)
+        return found
+
+
+class Events(_Group):
+    async def get(self, event_id: str) -> replies.EventRecord:
+        found: replies.EventRecord = await self._calls.call("event_get", asks.GetEvent(event_id))
+        return found
+
+    async def page(
+        self,
+        before_cursor: str | None = None,
+        limit: int = 50,
+        *,
+        conversation_id: str | None = None,
+        event_types: list[str] | None = None,
+    ) -> replies.EventPage:
+        """A page of the conversation's events, the newest first."""
+        ask = asks.PageEvents(
+            conversation_id=conversation_id,
+            event_types=event_types,
+            before_cursor=before_cursor,
+            limit=limit,
+        )
+        found: replies.EventPage = await self._calls.call("event_page", ask)
+        return found
+
+
+class Artifacts(_Group):
+    async def metadata(self, artifact_id: str) -> replies.ArtifactMetadata:
+        found: replies.ArtifactMetadata = await self._calls.call(
+            "artifact_metadata", asks.GetArtifact(artifact_id)
+        )
+        return found
+
+    async def read_range(
+        self, artifact_id: str, offset: int = 0, length: int | None = 65_536
+    ) -> replies.ArtifactRead:
+        ask = asks.ReadArtifact(artifact_id=artifact_id, offset=offset, limit=length)
+        found: replies.ArtifactRead = await self._calls.call("artifact_read", ask)
+        return found
+
+    async def open_stream(self, artifact_id: str) -> AsyncGenerator[bytes]:
+        """All of its bytes, a piece at a time."""
+        pieces = self._calls.stream("artifact_stream", asks.GetArtifact(artifact_id))
+        async with aclosing(pieces) as read:
+            async for one in read:
+                yield one.content or b""
+
+
+class State(_Group):
+    """Small JSON values by scope (conversation, actor, subject, runner, binding) and key."""
+
+    async def get(self, scope: str, key: str) -> Any:
+        found: replies.StateValue = await self._calls.call("state_get", asks.GetState(scope, key))
+        return found.value
+
+    async def set(self, scope: str, key: str, value: Any) -> None:
+        await self._calls.call("state_set", asks.SetState(scope, key, value))
+
+    async def delete(self, scope: str, key: str) -> bool:
+        """Whether there was such a key."""
+        found: replies.Done = await self._calls.call("state_delete", asks.DeleteState(scope, key))
+        return found.success
+
+    async def list(self, scope: str, prefix: str | None = None, limit: int = 100) -> replies.StateKeys:
+        ask = asks.ListState(scope=scope, prefix=prefix, limit=limit)
+        found: replies.StateKeys = await self._calls.call("state_list", ask)
+        return found
+
+
+class Storage(_Group):
+    """Bytes by area (plugin, workspace, binding) and key."""
+
+    async def get(self, area: str, key: str) -> bytes:
+        found: replies.StoredValue = await self._calls.call(
+            "get_binary_storage", asks.GetStored(key=key, area=area)
+        )
+        return found.value
+
+    async def set(self, area: str, key: str, value: bytes) -> None:
+        """Keep the bytes. HostRefusal `invalid_argument` for a value that is no bytes."""
+        if not isinstance(value, bytes | bytearray | memoryview):
+            raise invalid("A stored value is bytes.")
+        value = bytes(value)
+        await self._calls.call("set_binary_storage", asks.SetStored(key=key, value=value, area=area))
+
+    async def delete(self, area: str, key: str) -> None:
+        await self._calls.call("delete_binary_storage", asks.DeleteStored(key=key, area=area))
+
+    async def list(self, area: str, prefix: str | None = None) -> Sequence[str]:
+        found: replies.StorageKeys = await self._calls.call(
+            "get_binary_storage_keys", asks.ListStored(prefix=prefix, area=area)
+        )
+        return found.keys
+
+
+class Platform(_Group):
+    async def request_action(
+        self,
+        action: str,
+        target: dict[str, Any] | None = None,
+        payload: dict[str, Any] | None = None,
+    ) -> replies.ActionTaken:
+        """Ask for a platform action; the approval policy decides when it is done."""
+        ask = asks.RequestAction(action=action, target=target, payload=payload)
+        found: replies.ActionTaken = await self._calls.call("request_action", ask)
+        return found

@@ -1,0 +1,169 @@
+"""What Host calls are asked with: one Struct an action, its fields by the wire's keys.
+
+Envelope keys (`run_id`, `caller_plugin_identity`, `query_id`, …) are not part of an ask; read from
+JSON they are ignored. `area` of storage comes from the wire's `owner_type`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, field
+
+from agents.host_protocol.messages import LLMTool, Message
+from agents.host_protocol.results import RunResult
+
+Text = Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class InvokeModel(Struct, frozen=True, kw_only=True):
+    llm_model_uuid: Text
+    messages: list[Message]
+    funcs: list[LLMTool] = []
+    extra_args: dict[str, Any] = {}
+    remove_think: bool | None = None
+    timeout: float | None = None
+
+
+class Rerank(Struct, frozen=True, kw_only=True):
+    rerank_model_uuid: Text
+    query: str
+    documents: list[str]
+    top_k: int | None = None
+    extra_args: dict[str, Any] | None = None
+
+
+class Embed(Struct, frozen=True, kw_only=True):
+    embedding_model_uuid: Text
+    texts: list[str]
+
+
+class CountTokens(Struct, frozen=True, kw_only=True):
+    llm_model_uuid: Text
+    messages: list[Message]
+    funcs: list[LLMTool] = []
+    extra_args: dict[str, Any] = {}
+
+
+class DescribeTool(Struct, frozen=True):
+    tool_name: Text
+
+
+class CallTool(Struct, frozen=True, kw_only=True):
+    """`may_wait`: a call that somebody must approve stops the run until then; else it is refused."""
+
+    tool_name: Text
+    parameters: dict[str, Any] = {}
+    may_wait: bool = True
+
+
+class Retrieve(Struct, frozen=True, kw_only=True):
+    kb_id: Text
+    query_text: str
+    top_k: int = 5
+    filters: dict[str, Any] | None = None
+
+
+class PageHistory(Struct, frozen=True, kw_only=True):
+    conversation_id: str | None = None
+    before_cursor: str | None = None
+    after_cursor: str | None = None
+    limit: int = 50
+    direction: Literal["backward", "forward"] = "backward"
+    include_artifacts: bool = False
+    include_attachments: bool = False
+
+
+class SearchHistory(Struct, frozen=True, kw_only=True):
+    query: str
+    filters: dict[str, Any] | None = None
+    top_k: int = 10
+
+
+class GetEvent(Struct, frozen=True):
+    event_id: Text
+
+
+class PageEvents(Struct, frozen=True, kw_only=True):
+    conversation_id: str | None = None
+    event_types: list[str] | None = None
+    before_cursor: str | None = None
+    limit: int = 50
+
+
+class GetArtifact(Struct, frozen=True):
+    artifact_id: Text
+
+
+class ReadArtifact(Struct, frozen=True, kw_only=True):
+    artifact_id: Text
+    offset: int = 0
+    limit: int | None = None
+
+
+class GetState(Struct, frozen=True):
+    scope: Text
+    key: str
+
+
+class SetState(Struct, frozen=True):
+    scope: Text
+    key: str
+    value: Any
+
+
+class DeleteState(Struct, frozen=True):
+    scope: Text
+    key: str
+
+
+class ListState(Struct, frozen=True, kw_only=True):
+    scope: Text
+    prefix: str | None = None
+    limit: int = 100
+
+
+class GetStored(Struct, frozen=True, kw_only=True):
+    key: str
+    area: str = field(default="plugin", name="owner_type")
+
+
+class SetStored(Struct, frozen=True, kw_only=True):
+    key: str
+    value: bytes = field(name="value_base64")
+    area: str = field(default="plugin", name="owner_type")
+
+
+class DeleteStored(Struct, frozen=True, kw_only=True):
+    key: str
+    area: str = field(default="plugin", name="owner_type")
+
+
+class ListStored(Struct, frozen=True, kw_only=True):
+    prefix: str | None = None
+    area: str = field(default="plugin", name="owner_type")
+
+
+class GetFile(Struct, frozen=True):
+    file_key: Text
+
+
+class GetVersion(Struct, frozen=True):
+    pass
+
+
+class GetPrompt(Struct, frozen=True):
+    pass
+
+
+class AppendResult(Struct, frozen=True, kw_only=True):
+    """A result said by a call; only the run's own may be, and none that changes anything else."""
+
+    target_run_id: Text
+    result: RunResult
+
+
+class RequestAction(Struct, frozen=True, kw_only=True):
+    action: Text
+    target: dict[str, Any] | None = None
+    payload: dict[str, Any] | None = None

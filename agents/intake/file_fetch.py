@@ -1,0 +1,178 @@
+"""Files that a client names by URL, fetched from where they are: bounded in bytes, time and places.
+
+The address is checked of each connection (`egress.Gate`), so neither a redirect nor a name that resolves
+to something else the second time leads into our network. What the file is its bytes say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator, AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Final
+from urllib.parse import unquote, urljoin, urlsplit
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from django.conf import settings
+
+from config.errors import InvalidRequest
+from config.http.streamed_body import FILE_LIMIT, too_large
+from prompts import egress
+
+MOST_REDIRECTS: Final = 3
+_REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
+_NAMES: Final = ThreadPoolExecutor(32, "names")
+_PIECE: Final = 64 * 1024
+_HEADERS: Final = {"User-Agent": "parley", "Accept": "*/*", "Accept-Encoding": "identity"}
+
+
+class Remote:
+    """A file at its host: what is said of it, and its bytes."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+
+    @property
+    def charset(self) -> str:
+        return self._response.charset or ""
+
+    @property
+    def mime_type(self) -> str:
+        return self._response.content_type
+
+    @property
+    def name(self) -> str:
+        """The last part of its path."""
+        return unquote(self._response.url.path).rpartition("/")[2]
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """The bytes. PayloadTooLarge for more than a file may have."""
+        size = self._response.content_length or 0
+        if size > FILE_LIMIT:
+            raise too_large()
+        size = 0
+        async for some in self._response.content.iter_chunked(_PIECE):
+            size += len(some)
+            if size > FILE_LIMIT:
+                raise too_large()
+            yield some
+
+
+@asynccontextmanager
+async def opened(url: str, *, until: float) -> AsyncGenerator[Remote]:
+    """The file at a URL, to be read until then (of the loop's time).
+
+    InvalidRequest `url_refused` for an address that is never asked, `file_unreachable` for one that does
+    not give it whole in time.
+    """
+    gate = egress.Gate(settings.FETCH_NETWORKS, plain=_checked(url) == "http")
+    try:
+        async with asyncio.timeout_at(until), _session(gate) as session:
+            response = await _followed(session, url)
+            try:
+                yield Remote(response)
+            finally:
+                response.close()
+    except TimeoutError:
+        raise unreachable("did not give it in time") from None
+    except (aiohttp.ClientError, OSError) as error:
+        if egress.was_refused(error):
+            raise refused() from None
+        raise unreachable("cannot be reached") from None
+
+
+def _session(gate: egress.Gate) -> aiohttp.ClientSession:
+    """A session of its own: what one user's host keeps open is never another's."""
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(
+            socket_factory=gate.open_socket,
+            resolver=_Names(),
+            force_close=True,
+            use_dns_cache=False,
+        ),
+        timeout=aiohttp.ClientTimeout(total=None),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        headers=_HEADERS,
+        auto_decompress=False,
+    )
+
+
+class _Names(AbstractResolver):
+    """Looks names up on threads of its own: a name server that never answers holds up nothing else."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        ask = partial(socket.getaddrinfo, host, port, family=family, type=socket.SOCK_STREAM)
+        found = await asyncio.get_running_loop().run_in_executor(_NAMES, ask)
+        return [
+            ResolveResult(
+                hostname=host,
+                host=str(address[0]),
+                port=port,
+                family=kind,
+                proto=protocol,
+                flags=socket.AI_NUMERICHOST,
+            )
+            for kind, _, protocol, _, address in found
+        ]
+
+    async def close(self) -> None:
+        pass
+
+
+async def _followed(session: aiohttp.ClientSession, url: str) -> aiohttp.ClientResponse:
+    """The answer, which gives the file, after a few redirects at most; to be closed."""
+    for _ in range(MOST_REDIRECTS + 1):
+        try:
+            response = await session.get(url, allow_redirects=False)
+        except (aiohttp.InvalidURL, UnicodeError):  # an address that is none
+            raise refused() from None
+        if response.status not in _REDIRECTS:
+            return _whole(response)
+        response.close()
+        url = _next(str(response.url), response.headers.get("Location", ""))
+    raise unreachable("leads on and on")
+
+
+def _whole(response: aiohttp.ClientResponse) -> aiohttp.ClientResponse:
+    packed = response.headers.get("Content-Encoding", "identity").lower() != "identity"
+    if response.status == 200 and not packed:
+        return response
+    response.close()
+    raise unreachable("does not give it")
+
+
+def _next(url: str, location: str) -> str:
+    """Where a redirect leads; never from https to http."""
+    found = urljoin(url, location)
+    if _checked(found) == "http" and _checked(url) == "https":
+        raise refused()
+    return found
+
+
+def _checked(url: str) -> str:
+    """The scheme of an address. InvalidRequest `url_refused` for one that nothing is fetched from."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # raises where it is no number
+    except ValueError:
+        raise refused() from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+        raise refused()
+    return parts.scheme
+
+
+def refused() -> InvalidRequest:
+    return InvalidRequest(
+        "This address is not fetched: use a public https one, or list its network in FETCH_NETWORKS.",
+        code="url_refused",
+    )
+
+
+def unreachable(what: str) -> InvalidRequest:
+    return InvalidRequest(f"The host of the file {what}.", code="file_unreachable")

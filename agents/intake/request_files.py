@@ -1,0 +1,179 @@
+"""The files of a request's messages: sent inline, by URL or by id, each stored as an attachment.
+
+It happens before the run is accepted, so that whoever executes it asks nobody for them again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from django.conf import settings
+from msgspec.structs import replace
+
+from agents.intake import file_fetch
+from agents.media_types import clean_name, of_text
+from agents.requests import Attachment, InputMessage, Upload
+from config.errors import InvalidRequest, UnsupportedMedia
+from conversations import attachments
+from conversations.attachments import Inbox, Kept, StoredObject
+from conversations.threads import artifacts
+
+_AT_ONCE: Final = 4
+_NAMELESS: Final = "file.txt"
+_ID: Final = re.compile(r"(?:file-)?([0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+_fetchers: Final = attachments.Places(
+    "too_many_fetches", "Too many of your requests name files to fetch at once.", most=64, each=4
+)
+
+
+class Sender(NamedTuple):
+    """Whose files they are, and where they are kept."""
+
+    owner_id: UUID
+    thread: str
+    run: str
+
+
+class _Told(NamedTuple):
+    """What is said of a file beside its bytes."""
+
+    name: str = ""
+    mime_type: str = ""
+    charset: str = ""
+
+
+async def stored(messages: tuple[InputMessage, ...], sender: Sender) -> tuple[InputMessage, ...]:
+    """The messages with attachments in the place of their uploads.
+
+    InvalidRequest, with the upload's place as `param`, for one that cannot be had or is not taken.
+    """
+    uploads = [upload for said in messages for upload in said.uploads]
+    if not uploads:
+        return messages
+    fetches = [upload for upload in uploads if _is_fetched(upload)]
+    _check_fetches(fetches)
+    with _fetchers.taken(sender.owner_id) if fetches else nullcontext():
+        kept = iter(await _every(uploads, sender))
+    return tuple(
+        replace(said, uploads=(), attachments=(*said.attachments, *(next(kept) for _ in said.uploads)))
+        for said in messages
+    )
+
+
+def _is_fetched(upload: Upload) -> bool:
+    return bool(upload.url) and not (upload.signed or attachments.is_signed_url(upload.url))
+
+
+def _check_fetches(fetches: Sequence[Upload]) -> None:
+    most = settings.FETCH_FILES
+    if len(fetches) <= most:
+        return
+    place = fetches[most].place
+    if not most:
+        raise InvalidRequest(
+            "Files are not fetched here: send them inline, or upload them.",
+            code="url_refused",
+            param=place,
+        )
+    raise InvalidRequest(
+        f"A request may name at most {most} files to fetch.", code="too_many_files", param=place
+    )
+
+
+async def _every(uploads: Sequence[Upload], sender: Sender) -> list[Attachment]:
+    """All of them stored, a few at a time, until the first fault; all fetching has one time limit."""
+    places, until = asyncio.Semaphore(_AT_ONCE), asyncio.get_running_loop().time() + settings.FETCH_S
+
+    async def one(upload: Upload) -> Attachment:
+        async with places:
+            try:
+                return await _stored(upload, sender, until)
+            except InvalidRequest as problem:
+                if upload.place:
+                    problem.facts.setdefault("param", upload.place)
+                raise
+
+    tasks = [asyncio.create_task(one(upload)) for upload in uploads]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _stored(upload: Upload, sender: Sender, until: float) -> Attachment:
+    if upload.url and not _is_fetched(upload):
+        return await _ours(upload, sender)
+    if upload.file_id:
+        return await _named(upload, sender)
+    async with Inbox(texts=upload.takes == "any") as inbox:
+        told = _Told()
+        if upload.url:
+            async with file_fetch.opened(upload.url, until=until) as remote:
+                async for some in remote:
+                    await inbox.write(some)
+                told = _Told(remote.name, remote.mime_type, remote.charset)
+        else:
+            await inbox.write(attachments.decoded_base64(upload.data))
+        return await _kept(inbox, upload, sender, told)
+
+
+async def _kept(inbox: Inbox, upload: Upload, sender: Sender, told: _Told) -> Attachment:
+    charset = upload.charset or told.charset
+    kept = await inbox.keep(
+        owner_id=sender.owner_id, thread=sender.thread, run=sender.run, charset=charset
+    )
+    return _attachment(kept, upload, told)
+
+
+def _attachment(kept: Kept, upload: Upload, told: _Told) -> Attachment:
+    """What the message keeps of it; of an image no more than its storage tells."""
+    stored, mime_type = kept.stored, attachments.mime_type_of(kept.stored)
+    if mime_type.startswith("image/"):
+        return Attachment(stored.bucket, stored.path, mime_type)
+    name = upload.name or clean_name(told.name) or _NAMELESS
+    mime_type = of_text(upload.mime_type, told.mime_type)
+    return Attachment(stored.bucket, stored.path, mime_type, name, kept.size)
+
+
+async def _ours(upload: Upload, sender: Sender) -> Attachment:
+    """What a signed URL of ours names: the caller's own file."""
+    texts = upload.takes == "any"
+    found = attachments.parse_signed_url(upload.url, owner_id=sender.owner_id, texts=texts)
+    return await _there(found, upload)
+
+
+async def _there(found: StoredObject, upload: Upload) -> Attachment:
+    held = await attachments.opened(found)
+    if held is None:
+        raise InvalidRequest(
+            "binary content url names a file that is not there (NoSuchKey)", code="no_such_key"
+        )
+    return _attachment(Kept(found, held.stat.size), upload, _Told(found.name))
+
+
+async def _named(upload: Upload, sender: Sender) -> Attachment:
+    """The caller's file of this id: an upload, or what a runner has made."""
+    named = _ID.fullmatch(upload.file_id)
+    file_id = UUID(named[1]) if named else None
+    found = file_id and await attachments.find_sent(file_id, owner_id=sender.owner_id)
+    if found:
+        return _fitting(await _there(found, upload), upload)
+    made = file_id and await artifacts.find(file_id, sender.owner_id)
+    if not made or not made.url.startswith("data:"):
+        raise InvalidRequest("There is no such file of yours.", code="file_not_found")
+    async with Inbox(texts=upload.takes == "any") as inbox:
+        await inbox.write(attachments.decoded_base64(made.url.partition(",")[2]))
+        return await _kept(inbox, upload, sender, _Told(mime_type=made.mime_type))
+
+
+def _fitting(found: Attachment, upload: Upload) -> Attachment:
+    if upload.takes == "image" and not found.is_image:
+        raise UnsupportedMedia
+    return found

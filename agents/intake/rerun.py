@@ -1,0 +1,61 @@
+"""Run again what was asked before, with another prompt version: in a thread of its own, marked.
+
+The new run belongs to whoever asks for it and is told what the old one was told: the thread up to
+there and its request. The old run and its thread stay as they are. The new thread is recorded as a copy
+of the old one, and goes when that does, or whose it is (`conversations.upkeep.retention`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID, uuid4
+
+import msgspec
+from django.conf import settings
+
+from agents import requests
+from agents.context import thread
+from agents.intake.prompt_override import with_prompt
+from agents.intake.submit import Accepted, start_run
+from agents.requests import RunRequest
+from config.errors import current_request_id
+from conversations.runs.client_queries import run_not_found
+from conversations.runs.stored_requests import request_of
+
+MARK: Final = "rerun_of"
+
+
+async def rerun(run_id: UUID, *, by: UUID, version_id: int | None) -> Accepted:
+    """Start the run again for `by`, with this prompt version or those in use.
+
+    NotFound for an unknown run or version; else as `start_run`. The caller has checked what `by` may.
+    """
+    held = await request_of(run_id)
+    if held is None or not held.stored:
+        raise run_not_found()
+    size = settings.CONTEXT_TOKENS
+    earlier = await thread.so_far(held.thread_id, before=held.thread_seq, run_id=run_id, budget=size)
+    request = _anew(requests.load(held.request), run_id, earlier)
+    if version_id is not None:
+        request = await with_prompt(request, version_id)
+    return await start_run(request, owner_id=by, thread_id=uuid4(), copied_from=held.thread_id)
+
+
+def _anew(asked: RunRequest, run_id: UUID, earlier: thread.SoFar) -> RunRequest:
+    return msgspec.structs.replace(
+        asked,
+        messages=(*earlier.leading, *earlier.messages, *asked.messages),
+        metadata=asked.metadata | {MARK: run_id.hex},
+        request_id=current_request_id() or asked.request_id,
+        known="none",
+        continues="",
+        thread_id=None,
+        session=None,
+        client_run_id=None,
+        parent_run_id=None,
+        prompts=(),
+        answers=(),
+        state=earlier.state if asked.state is None else asked.state,
+        on_busy="enqueue",
+        on_disconnect="continue",
+    )

@@ -1,0 +1,90 @@
+"""Decide on an interrupt outside of a run's request, and go on once all of its run's are answered.
+
+The decision and the run that goes on stand in one transaction: neither is ever there without the other.
+That run is asked for as the interrupted one was, with nothing new said.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import msgspec
+from psycopg.errors import UniqueViolation
+
+from agents import requests, wakeup
+from agents.intake import approvals, submit
+from agents.intake.approvals import Decision, approval_not_found
+from agents.requests import RunRequest
+from config import database
+from config.errors import Conflict, current_request_id
+from conversations.runs import interrupts
+from conversations.runs.interrupts import Interrupt
+from conversations.runs.stored_requests import request_of
+
+
+async def decide(
+    interrupt_id: UUID, decision: Decision, *, by: UUID, owner_id: UUID | None
+) -> Interrupt:
+    """Decide on the interrupt (of this owner's, if one is given); it as it is then.
+
+    With the last one of its run the run goes on. NotFound for an unknown or foreign one; else as
+    `approvals.decide` and `submit.start_run` (of which a refusal leaves the interrupt undecided).
+    """
+    found = await interrupts.find(interrupt_id)
+    if found is None or owner_id not in (None, found.owner_id):
+        raise approval_not_found()
+    prepared = None
+    if found.status in ("pending", "expired"):
+        asked = await _continuation(found)
+        prepared = await submit.prepare(
+            asked, owner_id=found.owner_id, thread_id=found.thread_id, counts=False
+        )
+    started = False
+    try:
+        async with database.connection() as connection, connection.transaction():
+            held = {one.id: one for one in await interrupts.lock(connection, [interrupt_id])}
+            changed = await approvals.decide(connection, held[interrupt_id], decision, by=by)
+            waiting = any(one.status == "pending" for one in held.values() if one.id != interrupt_id)
+            if prepared and changed and not waiting:
+                await submit.insert(connection, prepared)
+                started = True
+    except UniqueViolation:
+        if found.status == "expired":  # it was told off before, and the run went on
+            return found
+        raise Conflict("runId already used", code="run_id_already_used") from None
+    except KeyError:  # the thread was deleted meanwhile
+        raise approval_not_found() from None
+    if prepared and started:
+        wakeup.wake_workers(prepared.run_id)
+    return await interrupts.find(interrupt_id) or found
+
+
+async def _continuation(interrupt: Interrupt) -> RunRequest:
+    """What is asked for when all of a run's interrupts are answered: the same, nothing new said."""
+    held = await request_of(interrupt.run_id)
+    if held is None:
+        raise approval_not_found()
+    asked = requests.load(held.request)
+    return msgspec.structs.replace(
+        asked,
+        messages=() if asked.stored else asked.messages,
+        event=None,
+        known="none",
+        continues=interrupt.run_id.hex,
+        prefetch=(),
+        answers=(),
+        tool_choice=msgspec.structs.replace(asked.tool_choice, required=False),
+        state=None,
+        thread_id=str(interrupt.thread_id),
+        session=None,
+        client_run_id=continuing_id(interrupt.run_id),
+        parent_run_id=held.client_run_id or interrupt.run_id.hex,
+        request_id=current_request_id() or asked.request_id,
+        on_busy="enqueue",
+        on_disconnect="continue",
+    )
+
+
+def continuing_id(run_id: UUID) -> str:
+    """The `runId` of the run that goes on where this one was interrupted."""
+    return f"continue-{run_id.hex}"

@@ -1,0 +1,94 @@
+"""Start a completed request for its caller: in its thread, and with a place for its reader.
+
+A client that leaves may do so at any moment. A run that ends with its client must then end too, also
+where the client leaves while the run is being written, or before the first byte of its stream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from typing import NamedTuple
+from uuid import UUID, uuid4
+
+from agents.intake import stream_slots, submit
+from agents.intake.stream_slots import Lease
+from agents.intake.submit import Accepted
+from agents.requests import RunRequest
+from config.auth.bearer import Caller
+from config.errors import NotFound
+from config.http.slow_readers import Leaving
+from config.process import cancellation
+from conversations.runs import client_queries
+from conversations.runs.client_queries import RunRow
+from conversations.threads import names
+
+
+class Started(NamedTuple):
+    """A run, the place that its reader holds, and what is to be done when that leaves.
+
+    It is not `created` where the same request had started it before.
+    """
+
+    lease: Lease
+    row: RunRow
+    created: bool
+    leaving: Leaving | None
+
+
+async def started(caller: Caller, asked: RunRequest, *, resumed: bool = False) -> Started:
+    """Start the run, for a reader; without a place for it none is started."""
+    thread_id = UUID(asked.thread_id) if asked.thread_id else None
+    lease = await stream_slots.admit(caller.user_id, thread_id, resumed=resumed)
+    with lease.or_released():
+        accepted = await start(caller, asked)
+        leaving = lease.if_unused = _leaving_of(accepted.run_id, asked)
+        try:
+            row = await client_queries.started_run(accepted.run_id.hex, user_id=caller.user_id)
+        except NotFound:
+            raise NotFound(
+                "The conversation was deleted while the run was being started.", code="thread_not_found"
+            ) from None
+        if not accepted.created:
+            await client_queries.check_events_kept(row)
+        return Started(lease, row, accepted.created, leaving)
+
+
+def _leaving_of(run_id: UUID, asked: RunRequest) -> Leaving | None:
+    """What is to be done when the client leaves; None where the run goes on without it."""
+    return functools.partial(submit.cancel_run, run_id) if asked.on_disconnect == "cancel" else None
+
+
+async def start(caller: Caller, asked: RunRequest) -> Accepted:
+    """Start the run; one that ends with its client ends too where the client leaves meanwhile."""
+    if asked.on_disconnect != "cancel":
+        return await _start(caller, asked)
+    starting = asyncio.ensure_future(_start(caller, asked))
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        cancellation.run_detached(_end(starting))
+        raise
+
+
+async def _start(caller: Caller, asked: RunRequest) -> Accepted:
+    thread_id = await _thread_of(caller, asked)
+    return await submit.start_run(asked, owner_id=caller.user_id, thread_id=thread_id)
+
+
+async def _end(starting: asyncio.Future[Accepted]) -> None:
+    """Cancel the run once it is written, if it comes to that."""
+    await asyncio.wait({starting})
+    if not starting.cancelled() and starting.exception() is None:
+        await submit.cancel_run(starting.result().run_id)
+
+
+async def _thread_of(caller: Caller, asked: RunRequest) -> UUID:
+    """The thread asked for, or a new one; for a repeatable request always the same new one."""
+    if asked.thread_id:
+        return UUID(asked.thread_id)
+    if asked.session:
+        return await names.thread_of_session(asked.session, caller=caller)
+    if asked.client_run_id:
+        return await names.thread_of_run(asked.client_run_id, caller=caller)
+    return uuid4()

@@ -1,0 +1,354 @@
+"""How many streams a user and a conversation may hold at once (specs/text-run.md §2).
+
+A stream holds a lease: in this process, and in Redis where processes share one, taken in one round
+trip when the stream opens, renewed for all streams together and given back when it ends. Leases of a
+dead process expire. Without Redis each process counts its own streams and nobody waits (P11).
+
+SSE and WebSockets hold leases; a long-poll does not, because it ends by itself within a minute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
+from itertools import count
+from os import getpid
+from socket import gethostname
+from time import time
+from typing import Any, Final, TypeVar
+from uuid import UUID, uuid4
+
+import structlog
+from django.conf import settings
+from redis.asyncio import Redis
+
+from config.errors import TooManyRequests
+from config.http.slow_readers import Leaving
+from config.process import cancellation
+from config.redis import client, notifications
+from conversations.metrics.exposition import OF_THIS_PROCESS
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+GROUP: Final = "streams"
+LEASE_S: Final = 30
+RENEW_S: Final = 10
+_UNUSED_S: Final = 10
+_RETRY_USER_S: Final = 30
+_RETRY_CONVERSATION_S: Final = 10
+_me: Final = f"{gethostname()}:{getpid()}:{uuid4().hex[:6]}"
+_numbers: Final = count(1)
+
+# KEYS: the user's streams and the conversation's, scored by when they expire.
+# ARGV: now, expiry, name, limit a user, limit a conversation, prefix of streams that may be replaced.
+# Gives what is full ("", "user" or "conversation") and the stream that has made room, if one had to.
+_TAKE: Final = """
+local function oldest(key, prefix)
+  local found = false
+  for _, name in ipairs(redis.call('ZRANGE', key, 0, -1)) do
+    if prefix ~= '' and string.sub(name, 1, #prefix) == prefix and (not found or name < found) then
+      found = name
+    end
+  end
+  return found
+end
+local replaced = ''
+for place, what in ipairs({'user', 'conversation'}) do
+  redis.call('ZREMRANGEBYSCORE', KEYS[place], '-inf', ARGV[1])
+  local limit = tonumber(ARGV[3 + place])
+  if limit > 0 and redis.call('ZCARD', KEYS[place]) >= limit then
+    local found = oldest(KEYS[place], ARGV[6])
+    if not found then return {what, ''} end
+    redis.call('ZREM', KEYS[1], found)
+    redis.call('ZREM', KEYS[2], found)
+    replaced = found
+  end
+end
+for place = 1, 2 do
+  redis.call('ZADD', KEYS[place], ARGV[2], ARGV[3])
+  redis.call('EXPIRE', KEYS[place], 120)
+end
+return {'', replaced}
+"""
+
+
+class Lease:
+    """One stream's place. Enter it where the stream is sent, or let `around` do that."""
+
+    def __init__(self, user_id: UUID, thread_id: UUID) -> None:
+        self.user_id = user_id
+        self.thread_id = thread_id
+        # sorts by age within a conversation, and tells streams of different processes apart
+        self.name = f"{thread_id.hex}:{int(time() * 1000):013x}:{_me}:{next(_numbers)}"
+        self.if_unused: Leaving | None = None
+        """Awaited if the place is given back before its stream has begun."""
+        self._ended = False
+        self._task: asyncio.Task[Any] | None = None
+        self._unused = asyncio.get_running_loop().call_later(_UNUSED_S, self.release)
+
+    @property
+    def keys(self) -> tuple[str, str]:
+        return _user_key(self.user_id), f"parley:streams:thread:{self.thread_id.hex}"
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the place for the running task, which `cancel_all` cancels; give it back in the end."""
+        self._unused.cancel()
+        self.if_unused = None
+        self._task = asyncio.current_task()
+        try:
+            yield
+        finally:
+            self._task = None
+            self.release()
+
+    async def around(self, stream: AsyncGenerator[T]) -> AsyncGenerator[T]:
+        """The stream, holding the place; it simply stops when it is told to end."""
+        if self.was_ended():
+            return
+        with self.held():
+            try:
+                async with aclosing(stream) as pieces:
+                    async for piece in pieces:
+                        yield piece
+            except asyncio.CancelledError:
+                if not self.was_ended():
+                    raise
+                if (task := asyncio.current_task()) is not None:
+                    task.uncancel()
+
+    @contextmanager
+    def or_released(self) -> Iterator[None]:
+        """Give the place back if what has to happen before the stream goes wrong."""
+        try:
+            yield
+        except BaseException:
+            self.release()
+            raise
+
+    def end(self) -> None:
+        """End the stream: its reader may come back with Last-Event-ID."""
+        self._ended = True
+        if self._task is not None:
+            self._task.cancel()
+        self.release()
+
+    def was_ended(self) -> bool:
+        """Whether somebody has ended it, rather than the stream itself or its reader."""
+        return self._ended
+
+    def release(self) -> None:
+        """Give the place back; again is harmless."""
+        self._unused.cancel()
+        _streams.drop(self)
+        abandoned, self.if_unused = self.if_unused, None
+        if abandoned is not None:
+            cancellation.run_detached(abandoned())
+
+
+class Streams:
+    """The leases of this process."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, Lease] = {}
+        self._by_user: dict[UUID, dict[str, Lease]] = {}
+        self._by_thread: Counter[UUID] = Counter()
+        self._to_release: list[Lease] = []
+        self._releasing: asyncio.Task[None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def add(self, lease: Lease) -> None:
+        self._held[lease.name] = lease
+        self._by_user.setdefault(lease.user_id, {})[lease.name] = lease
+        self._by_thread[lease.thread_id] += 1
+
+    def drop(self, lease: Lease) -> None:
+        if self._held.pop(lease.name, None) is None:
+            return
+        del self._by_user[lease.user_id][lease.name]
+        if not self._by_user[lease.user_id]:
+            del self._by_user[lease.user_id]
+        self._by_thread[lease.thread_id] -= 1
+        if not self._by_thread[lease.thread_id]:
+            del self._by_thread[lease.thread_id]
+        if _is_shared():
+            self._to_release.append(lease)
+            if self._releasing is None or self._releasing.done():
+                self._releasing = asyncio.get_running_loop().create_task(self._release())
+
+    async def _release(self) -> None:
+        while self._to_release:
+            some, self._to_release = self._to_release[:500], self._to_release[500:]
+
+            async def remove(redis: Redis, some: list[Lease] = some) -> None:
+                pipe = redis.pipeline(transaction=False)
+                for lease in some:
+                    for key in lease.keys:
+                        pipe.zrem(key, lease.name)
+                await pipe.execute()
+
+            await client.query(remove)  # or else they expire
+
+    def of_user(self, user_id: UUID) -> list[Lease]:
+        return list(self._by_user.get(user_id, {}).values())
+
+    def get(self, name: str) -> Lease | None:
+        return self._held.get(name)
+
+    def take(self, lease: Lease, prefix: str) -> tuple[str, str]:
+        """What Redis would decide, by the streams of this process alone."""
+        mine, replaced = self._by_user.get(lease.user_id, {}), ""
+        for what, limit, used in (
+            ("user", settings.STREAMS_PER_USER, len(mine)),
+            ("conversation", settings.STREAMS_PER_CONVERSATION, self._by_thread[lease.thread_id]),
+        ):
+            if limit and used - bool(replaced) >= limit:
+                found = min((name for name in mine if prefix and name.startswith(prefix)), default="")
+                if not found:
+                    return what, ""
+                replaced = found
+        return "", replaced
+
+    def expiring(self) -> dict[str, list[str]]:
+        """The names of all leases by key, for their renewal."""
+        found: dict[str, list[str]] = {}
+        for lease in self._held.values():
+            for key in lease.keys:
+                found.setdefault(key, []).append(lease.name)
+        return found
+
+
+_streams: Final = Streams()
+OF_THIS_PROCESS["parley_streams_open"] = ("Open streams of this process", _streams.__len__)
+
+
+async def admit(user_id: UUID, thread_id: UUID | None, *, resumed: bool = False) -> Lease:
+    """A place for one more stream; TooManyRequests (`SSE_CONCURRENCY_LIMIT_EXCEEDED`) if none is left.
+
+    A resumed one takes the place of the caller's oldest stream of the conversation when all are
+    taken: most likely that is the one whose loss made the client come back. A conversation that is
+    not there yet (None) has no other streams. A place that nobody enters within ten seconds is given
+    back by itself.
+    """
+    lease = Lease(user_id, thread_id or uuid4())
+    prefix = f"{lease.thread_id.hex}:" if resumed else ""
+    with lease.or_released():
+        full, replaced = await _take(lease, prefix)
+        if full:
+            raise _refusal(full)
+    _streams.add(lease)
+    if replaced:
+        _end(replaced)
+    return lease
+
+
+async def force_disconnect(user_id: UUID) -> int:
+    """End the user's streams in every process; how many there were, as far as is known."""
+    here = _streams.of_user(user_id)
+    known = await client.query(lambda redis: _counted(redis, user_id)) if _is_shared() else None
+    for lease in here:
+        lease.end()
+    notifications.notify(GROUP, {"end_user": user_id.bytes})
+    return max(known or 0, len(here))
+
+
+def end_here(user_id: UUID) -> None:
+    """End the user's streams in this process."""
+    for lease in _streams.of_user(user_id):
+        lease.end()
+
+
+async def obey_for_ever() -> None:
+    """End streams that other processes ask to be ended."""
+    await notifications.listen(GROUP, _obey)
+
+
+def _obey(message: notifications.Message) -> None:
+    match message:
+        case {"end_user": bytes(user_id)}:
+            end_here(UUID(bytes=user_id))
+        case {"end": str(name)} if lease := _streams.get(name):
+            lease.end()
+
+
+async def renew_for_ever() -> None:
+    """Keep this process's leases, in one exchange for all; what Redis forgot it is told again."""
+    while True:
+        await asyncio.sleep(RENEW_S)
+        if _is_shared():
+            await renew()
+
+
+async def renew() -> None:
+    """Renew once."""
+    names = _streams.expiring()
+    if not names:
+        return
+
+    async def exchange(redis: Redis) -> None:
+        until = time() + LEASE_S
+        pipe = redis.pipeline(transaction=False)
+        for key, some in names.items():
+            pipe.zadd(key, dict.fromkeys(some, until))
+            pipe.expire(key, 120)
+        await pipe.execute()
+
+    await client.query(exchange)
+
+
+async def _take(lease: Lease, prefix: str) -> tuple[str, str]:
+    if not _is_limited():
+        return "", ""
+    if _is_shared():
+        answer = await client.query(lambda redis: _asked(redis, lease, prefix))
+        if answer is not None:
+            return answer
+    return _streams.take(lease, prefix)
+
+
+async def _asked(redis: Redis, lease: Lease, prefix: str) -> tuple[str, str]:
+    now = time()
+    limits = (settings.STREAMS_PER_USER, settings.STREAMS_PER_CONVERSATION)
+    take = redis.register_script(_TAKE)
+    full, replaced = await take(lease.keys, (now, now + LEASE_S, lease.name, *limits, prefix))
+    return full.decode(), replaced.decode()
+
+
+async def _counted(redis: Redis, user_id: UUID) -> int:
+    return int(await redis.zcount(_user_key(user_id), time(), "+inf"))
+
+
+def _end(name: str) -> None:
+    """End a stream that made room, wherever it is."""
+    if (lease := _streams.get(name)) is not None:
+        lease.end()
+    else:
+        notifications.notify(GROUP, {"end": name})
+
+
+def _refusal(full: str) -> TooManyRequests:
+    is_user = full == "user"
+    return TooManyRequests(
+        "Too many streams are open: close one first.",
+        code="SSE_CONCURRENCY_LIMIT_EXCEEDED",
+        retry_after=_RETRY_USER_S if is_user else _RETRY_CONVERSATION_S,
+        scope=full,
+        limit=settings.STREAMS_PER_USER if is_user else settings.STREAMS_PER_CONVERSATION,
+    )
+
+
+def _user_key(user_id: UUID) -> str:
+    return f"parley:streams:user:{user_id.hex}"
+
+
+def _is_limited() -> bool:
+    return bool(settings.STREAMS_PER_USER or settings.STREAMS_PER_CONVERSATION)
+
+
+def _is_shared() -> bool:
+    return bool(settings.REDIS_URL) and _is_limited()

@@ -1,0 +1,296 @@
+"""What clients may have done: start a run, cancel a run. One statement each, then a wake-up."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+from django.conf import settings
+from psycopg import AsyncConnection
+from psycopg.errors import UniqueViolation
+
+from agents import request_limits, requests, wakeup
+from agents.intake import approvals, new_messages
+from agents.json_schemas import answer_format
+from agents.providers.base import unsaid
+from agents.requests import OnBusy, RunRequest, ToolUse
+from agents.spending import budget_checks
+from agents.tools import offered_tools
+from agents.tools.web_search import NAME as WEB_SEARCH
+from config import database
+from config.errors import Conflict, Gone, InvalidRequest, NotFound
+from config.redis import notifications
+from conversations.identifiers import uuid7
+from conversations.runs import acceptance, settling
+from conversations.runs.load_shedding import load
+from conversations.runs.settling import Due
+from conversations.threads import copies
+from conversations.upkeep.unstored import title_of
+from prompts import app_settings
+from prompts.allowances import quotas
+from prompts.endpoints.routing import ServedModel, check_model, get_default_model
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A run that is durably accepted (promise P1); `created` is False for a repeated request."""
+
+    run_id: UUID
+    thread_id: UUID
+    created_at_ms: int
+    created: bool = True
+
+
+async def start_run(
+    request: RunRequest, *, owner_id: UUID, thread_id: UUID, copied_from: UUID | None = None
+) -> Accepted:
+    """Accept a run: thread, messages, run and `run.queued` in one transaction, then wake a worker.
+
+    `thread_id` is the thread that the request means, or a new one's; `copied_from` the thread whose
+    messages the request repeats in a new one. With a `client_run_id` the same request gives the run that
+    it gave before (promise P5). Raises InvalidRequest for a model that is not served, a file that is not
+    the caller's or an answer's form that cannot be used, NotFound for another user's thread, Conflict
+    for a `client_run_id` that was used with another request or for a busy thread (`on_busy` reject),
+    Gone for one whose run was not stored and is forgotten, TooManyRequests or Unavailable when too much
+    is waiting, and TooManyRequests `model_daily_quota_exceeded` when the account's runs of the day are
+    used up, or `budget_exceeded` when its money, or everybody's, is.
+    """
+    digest = _digest(request)
+    if request.client_run_id and (repeated := await _repeated(request, owner_id, thread_id, digest)):
+        return repeated
+    prepared = await prepare(request, owner_id=owner_id, thread_id=thread_id)
+    async with database.connection() as connection:
+        try:
+            created_at_ms, in_the_way = await _write(connection, prepared, copied_from)
+        except UniqueViolation:
+            return await _already(connection, request, owner_id, thread_id, digest)
+    wakeup.wake_workers(prepared.run_id)
+    for live_id in in_the_way:  # not while a connection is held: all of them could wait for one more
+        await cancel_run(live_id)
+    return Accepted(prepared.run_id, prepared.thread_id, created_at_ms)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A run that may be started: everything is checked that can be before it is written."""
+
+    request: RunRequest
+    owner_id: UUID
+    thread_id: UUID
+    arguments: dict[str, Any]
+    quota: str
+    budgeted: bool
+
+    @property
+    def run_id(self) -> UUID:
+        found: UUID = self.arguments["run_id"]
+        return found
+
+
+async def prepare(
+    request: RunRequest, *, owner_id: UUID, thread_id: UUID, counts: bool = True
+) -> Prepared:
+    """Check and complete a request; raises what `start_run` does.
+
+    One that only goes on with an interrupted run does not count towards the runs of the day, and the
+    budget is asked before its first model call only.
+    """
+    digest = _digest(request)
+    served = await check_model(request.model or await get_default_model(), user_id=owner_id)
+    _check_words(request, served)
+    await offered_tools.check_named(request.servers, request.needs, user_id=owner_id)
+    if request.generation.json_schema is not None:
+        await answer_format.check(request.generation.json_schema)
+    request = await _with_defaults(request, model=served.name)
+    request = await new_messages.settled(request, owner_id=owner_id, thread_id=thread_id)
+    arguments = _start_arguments(request, owner_id, thread_id, digest)
+    limited = counts and await quotas.is_limited(served.family)
+    load.admit(owner_id)
+    budgeted = counts and await budget_checks.exist()
+    quota = served.family if limited else ""
+    return Prepared(request, owner_id, thread_id, arguments, quota, budgeted)
+
+
+_WORDS: Final = {
+    ("responses", "verbosity"): "text.verbosity",
+    ("responses", "reasoning_summary"): "reasoning.summary",
+}
+"""What a dialect calls a field of Generation where it has another word for it."""
+
+
+def _check_words(request: RunRequest, served: ServedModel) -> None:
+    """Refuse what no endpoint of the model can be told: nobody would see to it."""
+    missing = [unsaid(dialect, request.generation) for dialect in served.dialects]
+    if missing and all(missing):
+        name = str(missing[0])
+        field = _WORDS.get((request.dialect, name), name)
+        raise InvalidRequest(
+            f"{field}: this model cannot be asked for that.", code="unsupported_parameter", param=field
+        )
+
+
+async def insert(connection: AsyncConnection[Any], prepared: Prepared) -> int:
+    """Write the run in the caller's transaction; the caller wakes a worker once it is committed."""
+    return await _insert(connection, prepared.arguments)
+
+
+async def _write(
+    connection: AsyncConnection[Any], prepared: Prepared, copied_from: UUID | None
+) -> tuple[int, list[UUID]]:
+    """When the run was created, and the live ones that it interrupts."""
+    request, arguments = prepared.request, prepared.arguments
+    if not (prepared.quota or prepared.budgeted or request.answers or copied_from):
+        return await _accept(connection, arguments, request.on_busy)
+    owner_id, thread_id = prepared.owner_id, prepared.thread_id
+    async with connection.transaction():
+        if request.answers:
+            await approvals.answer(connection, request.answers, owner_id=owner_id, thread_id=thread_id)
+        accepted = await _accept(connection, arguments, request.on_busy)
+        if copied_from:
+            await copies.record(connection, thread_id, source=copied_from)
+        if prepared.quota:
+            await quotas.consume(connection, owner_id, prepared.quota)
+        if prepared.budgeted:
+            await budget_checks.check(connection, owner_id)
+    return accepted
+
+
+async def _accept(
+    connection: AsyncConnection[Any], arguments: dict[str, Any], on_busy: OnBusy
+) -> tuple[int, list[UUID]]:
+    """When the run was created, and the live ones that it interrupts."""
+    if on_busy == "enqueue":
+        return await _insert(connection, arguments), []
+    return await _insert_alone(connection, arguments, on_busy)
+
+
+async def _insert(connection: AsyncConnection[Any], arguments: dict[str, Any]) -> int:
+    """Return when the run was created. NotFound for another user's thread, as for one that is gone."""
+    created_at_ms = await acceptance.insert_run(connection, arguments)
+    if created_at_ms is None:
+        raise NotFound("There is no such conversation.", code="conversation_not_found")
+    return created_at_ms
+
+
+async def _insert_alone(
+    connection: AsyncConnection[Any], arguments: dict[str, Any], on_busy: OnBusy
+) -> tuple[int, list[UUID]]:
+    """Start the run on a thread without a live one, or refuse it (reject); the live ones to end.
+
+    Looking and inserting happen under a lock on the thread's id, so of two that reject one starts.
+    """
+    async with connection.transaction():
+        live = await acceptance.lock_thread(connection, arguments["thread_id"], arguments["owner_id"])
+        if live and on_busy == "reject":
+            raise Conflict("The conversation is busy with another run.", code="thread_busy")
+        created_at_ms = await _insert(connection, arguments)
+    return created_at_ms, live
+
+
+async def _with_defaults(request: RunRequest, *, model: str) -> RunRequest:
+    """Return the request with the model's canonical name and what staff decide in the client's stead."""
+    mode: Any = request.result_mode
+    if mode is None and request.dialect == "text":  # the one dialect that has modes
+        mode = await app_settings.aget("default_result_mode")
+    web_search = await app_settings.aget("web_search_enabled") is True
+    prefetch = allowed_prefetch(request, web_search=web_search)
+    return msgspec.structs.replace(request, model=model, prefetch=prefetch, result_mode=mode)
+
+
+def allowed_prefetch(request: RunRequest, *, web_search: bool) -> tuple[ToolUse, ...]:
+    """Return the tools to call before the model, as far as staff allow them.
+
+    A dialect asks for the web search unless its client declined, so staff can only switch it off.
+    """
+    return tuple(use for use in request.prefetch if web_search or use.name != WEB_SEARCH)
+
+
+async def _repeated(
+    request: RunRequest, owner_id: UUID, thread_id: UUID, digest: str
+) -> Accepted | None:
+    async with database.connection() as connection:
+        return await _earlier(connection, request, owner_id, thread_id, digest)
+
+
+async def _already(
+    connection: AsyncConnection[Any], request: RunRequest, owner_id: UUID, thread_id: UUID, digest: str
+) -> Accepted:
+    """The run that a parallel POST of the same request has just started."""
+    earlier = await _earlier(connection, request, owner_id, thread_id, digest)
+    if earlier is None:
+        raise Conflict("runId already used", code="run_id_already_used")
+    return earlier
+
+
+async def _earlier(
+    connection: AsyncConnection[Any], request: RunRequest, owner_id: UUID, thread_id: UUID, digest: str
+) -> Accepted | None:
+    earlier = await acceptance.earlier_run(
+        connection, owner_id=owner_id, thread_id=thread_id, client_run_id=request.client_run_id
+    )
+    if earlier is None:
+        return None
+    if earlier.digest != digest:
+        raise Conflict("runId already used", code="run_id_already_used")
+    if earlier.is_forgotten:
+        raise Gone(
+            "This request was made before; what its run said was not to be stored, and is gone.",
+            code="run_not_stored",
+        )
+    return Accepted(earlier.run_id, thread_id, earlier.created_at_ms, created=False)
+
+
+def _start_arguments(
+    request: RunRequest, owner_id: UUID, thread_id: UUID, digest: str
+) -> dict[str, Any]:
+    run_id, dumped = uuid7(), requests.dump(request).decode()
+    request_limits.check_stored(dumped)
+    # Of a run that is not stored nothing comes into the thread: the request alone holds what is said.
+    messages = request.messages if request.stored else ()
+    told = new_messages.metadata(request, run_id) if request.stored else []
+    first = next((message.content for message in messages if message.role == "user"), "")
+    return {
+        "thread_id": thread_id,
+        "owner_id": owner_id,
+        "title": title_of(first),
+        "count": len(messages),
+        "run_id": run_id,
+        "continues": UUID(request.continues) if request.continues else None,
+        "client_run_id": request.client_run_id,
+        "digest": digest,
+        "request_id": request.request_id,
+        "dialect": request.dialect,
+        "model": request.model,
+        "request": dumped,
+        "stored": request.stored,
+        "queue_limit_s": settings.RUN_QUEUE_LIMIT_S,
+        "deadline_s": min(request.deadline_s or settings.RUN_DEADLINE_S, settings.RUN_DEADLINE_S),
+        "ids": [uuid7() for _ in messages],
+        "roles": [message.role for message in messages],
+        "contents": [message.content for message in messages],
+        "client_ids": [message.client_id for message in messages],
+        "metadata": told,
+    }
+
+
+def _digest(request: RunRequest) -> str:
+    """What tells a repeated request from another one; what staff set later is no part of it."""
+    return hashlib.sha256(requests.identity(request)).hexdigest()
+
+
+async def cancel_run(run_id: UUID) -> None:
+    """Ask for a run's end: a waiting one ends now, a running one within two seconds (promise P9).
+
+    The caller has checked whose run it is. A run that has ended stays as it is.
+    """
+    found = await acceptance.request_cancel(run_id)
+    if found is None:
+        return
+    status, fence = found
+    if status == "queued":
+        await settling.settle(Due(run_id, fence, "cancelled"))
+    else:
+        notifications.notify(wakeup.WORKERS, {"cancel": run_id.bytes})

@@ -1,0 +1,126 @@
+"""What the Host keeps for runners: state, bytes and artifacts. Written by SQL in `agents.host`.
+
+Rows of a conversation or a user go with it (ON DELETE CASCADE, migration 0006).
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+
+def _with_it(to: str) -> models.ForeignKey[Any, Any]:
+    """A row that the database deletes together with this one."""
+    return models.ForeignKey(
+        to,
+        on_delete=models.DO_NOTHING,
+        null=True,
+        blank=True,
+        related_name="+",
+        db_constraint=False,
+    )
+
+
+class StateScope(models.TextChoices):
+    """Whose state it is (seed 003 §4.11)."""
+
+    CONVERSATION = "conversation"
+    ACTOR = "actor"
+    SUBJECT = "subject"
+    RUNNER = "runner"
+    BINDING = "binding"
+
+
+class HostState(models.Model):
+    """A small JSON value that a runner keeps from run to run, apart for each binding."""
+
+    runner_id = models.CharField(max_length=320)
+    binding_id = models.IntegerField(help_text="0 for runs without a binding.")
+    scope = models.CharField(max_length=16, choices=StateScope)
+    scope_key = models.CharField(max_length=100, help_text="The conversation, actor or subject.")
+    key = models.CharField(max_length=200)
+    value = models.JSONField(null=True)
+    owner = _with_it(settings.AUTH_USER_MODEL)
+    thread = _with_it("conversations.Thread")
+    updated_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        verbose_name = "runner state"
+        verbose_name_plural = "runner states"
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(scope__in=StateScope.values), name="hoststate_scope_known"
+            ),
+            models.UniqueConstraint(
+                fields=["runner_id", "binding_id", "scope", "scope_key", "key"],
+                name="one_value_per_state_key",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.scope} {self.key}"
+
+
+class StorageArea(models.TextChoices):
+    """Who shares the bytes: a plugin's runners, the installation, or one binding."""
+
+    PLUGIN = "plugin"
+    WORKSPACE = "workspace"
+    BINDING = "binding"
+
+
+class HostBlob(models.Model):
+    """Bytes that a runner keeps."""
+
+    area = models.CharField(max_length=16, choices=StorageArea)
+    holder = models.CharField(max_length=320, help_text="author/name, default, or the binding's id.")
+    key = models.CharField(max_length=500)
+    content = models.BinaryField()
+    size = models.IntegerField()
+    updated_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        verbose_name = "runner storage"
+        verbose_name_plural = "runner storage"
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=Q(area__in=StorageArea.values), name="hostblob_area_known"),
+            models.UniqueConstraint(fields=["area", "holder", "key"], name="one_blob_per_key"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.area} {self.key}"
+
+
+class HostArtifact(models.Model):
+    """A file that a runner made; at most 1 MiB, so its bytes stand in the row."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+    owner = _with_it(settings.AUTH_USER_MODEL)
+    thread = _with_it("conversations.Thread")
+    run_id = models.UUIDField()
+    runner_id = models.CharField(max_length=320)
+    artifact_type = models.CharField(max_length=64)
+    mime_type = models.CharField(max_length=127)
+    name = models.CharField(max_length=200)
+    size = models.IntegerField()
+    sha256 = models.CharField(max_length=64)
+    content = models.BinaryField()
+    metadata = models.JSONField(default=dict)
+    created_at = models.DateTimeField(db_default=Now())
+    expires_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name = "artifact"
+        indexes: ClassVar = [
+            models.Index(
+                fields=["expires_at"], condition=Q(expires_at__isnull=False), name="artifact_expiring"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name or str(self.pk)

@@ -1,0 +1,186 @@
+"""Asks a provider over one wire: sends the request, reads the stream, gives its events.
+
+A wire is a value: where to ask, how to write the request, and a reader of the stream's events. What
+is the same for all of them is here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import aclosing, suppress
+from typing import Any, Final, Protocol
+
+import aiohttp
+import msgspec
+from msgspec import Struct
+
+from agents.providers import http
+from agents.providers.base import (
+    Finished,
+    ModelEvent,
+    ModelRequest,
+    Opened,
+    ProviderError,
+    RawChunk,
+    Target,
+)
+from agents.providers.redaction import Redactor
+from agents.providers.refusals import invalid_response
+from agents.providers.sse import Cutter, EventTooLarge
+from agents.providers.tool_names import Names
+from conversations.events import Usage
+
+DONE: Final = b"[DONE]"
+_MOMENT_S: Final = 0.1
+_MOST_REMEMBERED: Final = 1024
+_MOST_UNSAID: Final = 16 * 1024 * 1024  # bytes of calls, seals and comments between two words
+
+Body = dict[str, Any]
+
+
+class Reader(Protocol):
+    """Reads one answer, an SSE event at a time."""
+
+    done: bool
+    """Nothing more is to come."""
+    kind: str | None
+    """What the wire calls the event read last."""
+
+    @property
+    def usage(self) -> Usage:
+        """What the provider has said so far of its use."""
+
+    def read(self, data: bytes) -> Iterable[ModelEvent]:
+        """What an event says. ProviderError when it is an error, or unreadable."""
+
+    def end(self) -> Finished:
+        """How the answer ended. ProviderError `provider_stream_interrupted` when it is not whole."""
+
+
+class Wire(Struct, frozen=True):
+    """One provider wire, ready to be asked.
+
+    `forms` are the bodies that say a request, the richest first: models of one wire take different
+    parameters and do not say which, so one that refuses a form as malformed is asked in the next.
+    """
+
+    name: str
+    url: Callable[[Target], str]
+    headers: Callable[[str], dict[str, str]]
+    forms: Callable[[str, ModelRequest, Names], Sequence[Body]]
+    reader: Callable[[Names], Reader]
+
+    def __call__(self, target: Target, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        """Stream one answer. ProviderError when the provider refuses, hangs, breaks off or rambles.
+
+        With `request.raw` each SSE event also comes as it is, after what was read from it.
+        """
+        return _asked(self, target, request)
+
+
+async def _asked(wire: Wire, target: Target, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+    """One generator and not two: every delta would pay for the hop."""
+    names = Names.of(request)
+    reader, cutter, heard, unsaid = wire.reader(names), Cutter(), False, 0
+    redactor = Redactor(target.key)
+    forms = _distinct(_forms(wire, target.model, request, names))
+    response = await _opened(wire, target, forms, _manner(request))
+    try:
+        yield redactor.whole(
+            Opened(target.endpoint_id, target.provider, target.model, _request_id(response))
+        )
+        async with aclosing(http.read(response)) as body:
+            async for some in body:
+                unsaid += len(some)
+                for data in _cut(cutter, some):
+                    heard = True
+                    for event in reader.read(data):
+                        unsaid = 0
+                        for shown in redactor.redact(event):
+                            yield shown
+                    if request.raw and data != DONE:
+                        piece = data.decode(errors="replace")
+                        yield redactor.whole(RawChunk(wire.name, piece, reader.kind))
+                    if reader.done:
+                        break
+                if reader.done:
+                    await _let_end(body)
+                    break
+                if unsaid > _MOST_UNSAID:
+                    raise invalid_response()
+        if not heard:
+            raise invalid_response()
+        for shown in redactor.rest():
+            yield shown
+        yield redactor.whole(reader.end())
+    finally:
+        response.close()
+        if request.counted is not None:
+            request.counted(reader.usage)
+
+
+def _forms(wire: Wire, model: str, request: ModelRequest, names: Names) -> list[Body]:
+    """All forms of the request; last those without what not every server of the wire takes."""
+    loosened = request.loosened
+    more = () if loosened is request else wire.forms(model, loosened, names)
+    return [*wire.forms(model, request, names), *more]
+
+
+def _cut(cutter: Cutter, some: bytes) -> list[bytes]:
+    try:
+        return cutter.feed(some)
+    except EventTooLarge:
+        raise invalid_response() from None
+
+
+async def _let_end(body: AsyncGenerator[bytes]) -> None:
+    """Give a body that is done a moment to end, so that its connection can serve again."""
+    with suppress(ProviderError, TimeoutError):
+        async with asyncio.timeout(_MOMENT_S):
+            async for _ in body:
+                pass
+
+
+def _request_id(response: aiohttp.ClientResponse) -> str | None:
+    return response.headers.get("x-request-id") or response.headers.get("request-id")
+
+
+_forms_taken: dict[tuple[str | int, ...], int] = {}
+
+
+def _manner(request: ModelRequest) -> int:
+    """What decides which forms a request has: those of requests of one manner correspond."""
+    thinks = request.reasoning is not None or request.reasoning_budget is not None
+    forced = request.must_call is not None
+    return thinks + 2 * (request.json_schema is not None) + 4 * bool(request.tools) + 8 * forced
+
+
+async def _opened(
+    wire: Wire, target: Target, forms: Sequence[Body], manner: int
+) -> aiohttp.ClientResponse:
+    """The answer to the first form that the model takes; which one it was is remembered."""
+    url, headers = wire.url(target), wire.headers(target.key)
+    about = (wire.name, target.base_url, target.model, len(forms), manner)
+    for place in range(_forms_taken.get(about, 0), len(forms)):
+        try:
+            response = await http.post(url, headers=headers, body=msgspec.json.encode(forms[place]))
+        except ProviderError as error:
+            if error.code != "provider_bad_request" or place == len(forms) - 1:
+                raise
+        else:
+            if place:
+                _remember(about, place)
+            return response
+    raise AssertionError("a wire has at least one form")
+
+
+def _distinct(forms: Sequence[Body]) -> list[Body]:
+    """Forms that come to the same are one."""
+    return [form for place, form in enumerate(forms) if form not in forms[:place]]
+
+
+def _remember(about: tuple[str | int, ...], place: int) -> None:
+    if len(_forms_taken) >= _MOST_REMEMBERED:
+        _forms_taken.clear()
+    _forms_taken[about] = place

@@ -1,0 +1,95 @@
+"""What a candidate is asked for: the request's own parameters before those of the mapping."""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from msgspec.structs import replace
+
+from agents.providers.base import (
+    ChatMessage,
+    Finished,
+    ModelRequest,
+    ProviderError,
+    ToolSpec,
+    unsaid,
+)
+from agents.requests import Effort, Generation
+from prompts.endpoints.routing import Candidate
+
+UNSUPPORTED: Final = "provider_unsupported"
+_SAID_ALONE: Final = (
+    "top_p",
+    "frequency_penalty",
+    "presence_penalty",
+    "temperature",
+    "seed",
+)
+
+
+def model_request(
+    candidate: Candidate,
+    wanted: Generation,
+    messages: tuple[ChatMessage, ...],
+    tools: tuple[ToolSpec, ...],
+    *,
+    raw: bool,
+    must_call: str | None = None,
+    one_by_one: bool = False,
+) -> ModelRequest:
+    """The request over the mapping, but never past the mapping's limit of tokens.
+
+    ProviderError `provider_unsupported` where the candidate's wire cannot say what is asked for.
+    """
+    if (name := unsaid(candidate.dialect, wanted)) is not None:
+        raise ProviderError(UNSUPPORTED, f"This endpoint cannot be asked for {name}.")
+    limits = [limit for limit in (wanted.max_tokens, candidate.max_tokens) if limit is not None]
+    chosen = {
+        name: getattr(candidate, name) if (given := getattr(wanted, name)) is None else given
+        for name in _SAID_ALONE
+    }
+    effort, budget = wanted.reasoning, wanted.reasoning_budget
+    if effort is None and budget is None:  # one without the other is a whole wish too
+        effort, budget = cast("Effort | None", candidate.reasoning or None), candidate.reasoning_budget
+    return ModelRequest(
+        _readable(messages, source_of(candidate)),
+        tools,
+        **chosen,
+        max_tokens=min(limits, default=None),
+        stop=wanted.stop or candidate.stop,
+        json_schema=wanted.json_schema,
+        raw=raw,
+        reasoning=effort,
+        reasoning_budget=budget,
+        verbosity=wanted.verbosity,
+        reasoning_summary=wanted.reasoning_summary,
+        must_call=must_call,
+        one_by_one=one_by_one,
+    )
+
+
+def source_of(candidate: Candidate) -> str:
+    """Who reasons: only the same endpoint and model can read its signed or encrypted reasoning."""
+    return f"{candidate.endpoint_id}/{candidate.model}"
+
+
+def marked(finished: Finished, candidate: Candidate) -> Finished:
+    """The end of what this candidate said, its reasoning with its source."""
+    if not finished.reasoning:
+        return finished
+    source = source_of(candidate)
+    return replace(
+        finished, reasoning=tuple(replace(block, source=source) for block in finished.reasoning)
+    )
+
+
+def _readable(messages: tuple[ChatMessage, ...], source: str) -> tuple[ChatMessage, ...]:
+    """The messages without the reasoning of others, which a provider refuses."""
+    if not any(said.reasoning for said in messages):
+        return messages
+    return tuple(
+        replace(said, reasoning=tuple(kept for kept in said.reasoning if kept.source == source))
+        if said.reasoning
+        else said
+        for said in messages
+    )

@@ -1,0 +1,71 @@
+"""Puts tool calls together from their pieces, which may interleave."""
+
+from __future__ import annotations
+
+from secrets import token_hex
+from typing import Final
+
+from msgspec import Struct
+
+from agents.providers.base import ToolCall
+from agents.providers.refusals import invalid_response
+from agents.providers.reported_facts import LONGEST_NAME
+from agents.providers.tool_names import Names
+
+MADE: Final = "call_made_"  # how an id of ours begins, where the provider gave none
+_MOST_CALLS: Final = 256
+_MOST_CHARACTERS: Final = 8 * 1024 * 1024
+
+
+class _Call(Struct):
+    """A tool call so far."""
+
+    id: str
+    name: str
+    pieces: list[str]
+
+
+class Calls:
+    """The calls of one answer, by the place that the wire gives them."""
+
+    def __init__(self, names: Names) -> None:
+        self.mark = token_hex(8)  # ids that we make must differ from step to step of a run
+        self._names = names
+        self._all: list[_Call] = []
+        self._open: dict[int, _Call] = {}
+        self._characters = 0
+
+    def begin(self, place: int, *, id: str | None, name: str | None = None) -> None:  # noqa: A002
+        """Begin a call, unless the one open at this place has this id: some wires repeat it."""
+        call = self._open.get(place)
+        if call is None or (id and id != call.id):
+            if len(self._all) == _MOST_CALLS:
+                raise invalid_response()
+            call = self._open[place] = _Call(id or f"{MADE}{self.mark}_{len(self._all)}", "", [])
+            self._all.append(call)
+        if name:
+            call.name = self._names.ours(name[:LONGEST_NAME])
+
+    def add(self, place: int, arguments: str) -> None:
+        """A piece of the arguments of the call open at this place."""
+        self._characters += len(arguments)
+        if self._characters > _MOST_CHARACTERS:
+            raise invalid_response()
+        if call := self._open.get(place):
+            call.pieces.append(arguments)
+
+    def settle(self, place: int, arguments: str) -> None:
+        """The arguments of the call open at this place, whole."""
+        if (call := self._open.get(place)) and arguments:
+            call.pieces = []
+            self.add(place, arguments)
+
+    def id_at(self, place: int) -> str:
+        """The id of the call open at this place."""
+        return self._open[place].id
+
+    def whole(self) -> tuple[ToolCall, ...]:
+        """All of them; one without a name is none."""
+        return tuple(
+            ToolCall(call.id, call.name, "".join(call.pieces) or "{}") for call in self._all if call.name
+        )

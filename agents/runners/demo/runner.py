@@ -1,0 +1,208 @@
+"""The offline runner behind the model `demo`: deterministic, no key, really uses what tools found.
+
+It answers in the language of the question (Chinese if there is a Chinese character, else English)
+and streams its answer token by token, so that every part of Parley can be tried without a provider.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator
+from typing import Any, Final
+
+from django.conf import settings
+
+from agents.requests import ToolUse
+from agents.runners import thinkingml
+from agents.runners.base import CHINESE, Host, RunContext, ToolOutcome
+from agents.runners.demo import found_card, image_facts, shows, tool_use
+from agents.runners.demo import thinkingml as demo_thinkingml
+from agents.runners.demo.form_answers import formed
+from conversations import events
+from conversations.events import Fact
+
+_TOKEN: Final = re.compile(
+    r"\s*(?:[\u3000-\u9fff\uff00-\uffef]|[^\s\u3000-\u9fff\uff00-\uffef]+)\s*|\s+"  # or all blank
+)
+
+
+class DemoRunner:
+    """Plays a model that sees, calls tools and reads context, so that every path works without a key."""
+
+    async def run(self, context: RunContext, host: Host) -> AsyncGenerator[Fact]:
+        yield events.ModelRouted("demo", "demo-1", None)
+        call = tool_use.wanted_call(context)
+        if call is not None:
+            yield call
+            yield events.RunCompleted("tool_calls", _usage(context, 0))
+            return
+        note = tool_use.wanted_note(context)
+        approval = note and await host.approval_for(note, call_id=f"call_{context.run_id.hex}")
+        if approval:
+            for fact in approval.facts:
+                yield fact
+            yield events.RunCompleted("interrupt", _usage(context, 0), [approval.interrupt])
+            return
+        if schema := context.request.generation.json_schema:
+            yield events.MessageDelta(context.message_id, formed(schema, context.question))
+            yield events.RunCompleted("stop", _usage(context, 1))
+            return
+        for token in tokens(shows.thoughts(context.question)):
+            await asyncio.sleep(settings.DEMO_TOKEN_S)
+            yield events.ReasoningDelta(context.message_id, token)
+        exercises: list[dict[str, Any]] = []
+        answers = [await _seen(context, host), tool_use.answered(context), _known(context)]
+        if not any(answers):
+            exercises = _found(context)
+            if not context.findings and _may_search(context):
+                outcome = await host.call_tool(_search(context))
+                for fact in _told(outcome):
+                    yield fact
+                exercises = _results(outcome)
+            answers = [compose(shows.plain(context.question), exercises)]
+        count, answer = 0, _written("\n\n".join(filter(None, answers)), context, exercises)
+        for token in tokens(answer):
+            await asyncio.sleep(settings.DEMO_TOKEN_S)
+            count += 1
+            yield events.MessageDelta(context.message_id, token)
+        if hints := await _card(context, host, exercises):
+            body = events.MessageBody(context.message_id, "assistant", answer, ui_hints=hints)
+            yield events.MessageCompleted(body)
+        yield events.RunCompleted("stop", _usage(context, count))
+
+
+def _written(answer: str, context: RunContext, exercises: list[dict[str, Any]]) -> str:
+    """The answer in the form that the run's mode asks for."""
+    if not thinkingml.is_asked(context.request.result_mode):
+        return answer
+    chinese = bool(CHINESE.search(context.question))
+    return demo_thinkingml.reply(answer, context.question, exercises, chinese=chinese)
+
+
+async def _card(
+    context: RunContext, host: Host, exercises: list[dict[str, Any]]
+) -> dict[str, Any] | None:
+    """The card that the question wants, unless no card may be shown."""
+    hints = shows.hints(context.question, exercises)
+    hints = hints or found_card.wanted(context.question, exercises)
+    return hints if hints and await host.may_show() else None
+
+
+async def _seen(context: RunContext, host: Host) -> str:
+    """What the images of the newest question are: format, size in pixels and bytes."""
+    loaded = [await host.load_image(image) for image in context.images]
+    lines = [await asyncio.to_thread(image_facts.describe, data) for data in loaded]
+    chinese = bool(CHINESE.search(context.question))
+    return "\n".join(line.in_chinese if chinese else line.in_english for line in lines)
+
+
+def _known(context: RunContext) -> str:
+    """What the client's instructions and context say, if they say anything."""
+    request = context.request
+    items = [f"- {request.instructions}"] if request.instructions else []
+    items += [f"- {item.description}: {item.value}" for item in request.context]
+    if not items:
+        return ""
+    told = "我知道的背景：" if CHINESE.search(context.question) else "What I was told:"
+    return "\n".join([told, *items])
+
+
+def _may_search(context: RunContext) -> bool:
+    """Whether the request leaves it to us which tools of ours are called, and lets one be."""
+    request = context.request
+    return request.server_tools is None and request.tool_choice.most_calls != 0
+
+
+def _search(context: RunContext) -> ToolUse:
+    return ToolUse("gymbro.exercise.search", {"query": shows.plain(context.question) or "-", "top_k": 5})
+
+
+def _told(outcome: ToolOutcome) -> tuple[Fact, Fact]:
+    """A call and its outcome, as facts."""
+    use, ok = outcome.use, outcome.problem is None
+    elapsed_ms, result = outcome.elapsed_ms, outcome.result
+    return (
+        events.ToolCallStarted("demo-1", use.name, use.arguments),
+        events.ToolCallCompleted("demo-1", use.name, ok, elapsed_ms, result, outcome.problem),
+    )
+
+
+def _usage(context: RunContext, count: int) -> events.Usage:
+    return events.Usage(input_tokens=len(tokens(context.question)), output_tokens=count)
+
+
+def tokens(text: str) -> list[str]:
+    """The text in pieces as a model would stream it; joined they give the text again."""
+    return _TOKEN.findall(text)
+
+
+def compose(question: str, exercises: list[dict[str, Any]]) -> str:
+    """A short, useful answer from what was found."""
+    chinese = bool(CHINESE.search(question))
+    if not exercises:
+        return _NOTHING_ZH if chinese else _NOTHING_EN
+    write = _in_chinese if chinese else _in_english
+    return write(question.strip(), exercises)
+
+
+def _found(context: RunContext) -> list[dict[str, Any]]:
+    """The exercises that were found; what the web search found has a title and no name."""
+    found = (item for finding in context.findings for item in _results(finding))
+    return [item for item in found if "name" in item]
+
+
+def _results(outcome: ToolOutcome) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = (outcome.result or {}).get("results", [])
+    return found
+
+
+def _in_chinese(question: str, exercises: list[dict[str, Any]]) -> str:
+    lines = [f"关于“{_brief(question)}”，动作库里最合适的有：", ""]
+    for number, item in enumerate(exercises, 1):
+        volume = _volume(item, "（{sets} 组 × {reps} 次）")
+        lines.append(f"{number}. **{item['name']}**{volume}：{shows.both(item)[0]}")
+    if tip := _first(exercises[0], "tips"):
+        lines += ["", f"先从“{exercises[0]['name']}”开始。要点：{tip}。"]
+    lines += ["", "组间休息 60–120 秒，动作变形就减重。（离线演示模型的回答）"]
+    return "\n".join(lines)
+
+
+def _in_english(question: str, exercises: list[dict[str, Any]]) -> str:
+    lines = [f"For “{_brief(question)}” the exercise library suggests:", ""]
+    for number, item in enumerate(exercises, 1):
+        _, name, told = shows.both(item)
+        volume = _volume(item, " ({sets} × {reps})")
+        lines.append(f"{number}. **{name}**{volume}{f': {told}' if told else ''}")
+    first = shows.both(exercises[0])[1]
+    lines += [
+        "",
+        f"Start with the {first}; rest one to two minutes between sets and lower the "
+        "weight when your form breaks. (An answer of the offline demo model.)",
+    ]
+    return "\n".join(lines)
+
+
+def _volume(item: dict[str, Any], form: str) -> str:
+    sets, reps = item.get("defaultSets"), item.get("defaultReps")
+    return form.format(sets=sets, reps=reps) if sets and reps else ""
+
+
+def _first(item: dict[str, Any], key: str) -> str:
+    return str((item.get(key) or [""])[0]).rstrip("。.")
+
+
+def _brief(question: str) -> str:
+    whole = " ".join(question.split())
+    return whole if len(whole) <= 60 else whole[:59] + "…"
+
+
+_NOTHING_ZH: Final = (
+    "这是 Parley 的离线演示模型。它会用动作库回答健身问题，比如“练胸有什么动作？”。"
+    "这个问题在动作库里没有找到相关内容；在管理后台添加一个模型端点，就能得到真正模型的回答。"
+)
+_NOTHING_EN: Final = (
+    "This is Parley's offline demo model. It answers from the exercise library: try “Which exercises "
+    "train my chest?”. Nothing there matches this question; add a model endpoint in the admin to have "
+    "a real model answer it."
+)

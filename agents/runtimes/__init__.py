@@ -1,0 +1,1 @@
+"""Runners outside this process: plugin runtimes and command-line agents."""

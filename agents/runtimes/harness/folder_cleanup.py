@@ -1,0 +1,63 @@
+"""Folders of conversations that are gone, and of runs without one: they go too, within ten minutes."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+
+from conversations.threads.ownership import existing
+
+log = structlog.get_logger(__name__)
+
+_EVERY_S: Final = 600.0
+_AT_ONCE: Final = 1_000
+_YOUNG_S: Final = 86_400.0
+
+
+def folder_of(conversation: UUID) -> Path:
+    """Where a conversation's program works, unless its binding says otherwise."""
+    return Path(settings.VAR_DIR).resolve() / "harness" / conversation.hex
+
+
+async def tidy_for_ever() -> None:
+    """Tidy now and every ten minutes; what fails is tried again then."""
+    while True:
+        try:
+            await tidy()
+        except Exception as error:  # the database is away, or the disk
+            log.warning("tidying harness folders failed", error=type(error).__name__)
+        await asyncio.sleep(_EVERY_S)
+
+
+async def tidy() -> int:
+    """Remove the folders of conversations that are no more; how many."""
+    known = await asyncio.to_thread(_folders)
+    removed = 0
+    for start in range(0, len(known), _AT_ONCE):
+        some = dict(list(known.items())[start : start + _AT_ONCE])
+        there = await existing(list(some))
+        for conversation, folder in some.items():
+            if conversation not in there:
+                await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+                removed += 1
+    return removed
+
+
+def _folders() -> dict[UUID, Path]:
+    """The folders by conversation; those of runs without one only when they are a day old."""
+    root = folder_of(UUID(int=0)).parent
+    found: dict[UUID, Path] = {}
+    for folder in root.iterdir() if root.is_dir() else ():
+        try:
+            found[UUID(hex=folder.name)] = folder
+        except ValueError:
+            if folder.name.startswith("run-") and time.time() - folder.stat().st_mtime > _YOUNG_S:
+                shutil.rmtree(folder, ignore_errors=True)
+    return found

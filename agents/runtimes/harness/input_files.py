@@ -1,0 +1,47 @@
+"""The files of a run's message, written where its program can read them; the prompt says where."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from collections.abc import Iterator
+from mimetypes import guess_extension
+from pathlib import Path
+from typing import Final
+
+from agents.host_protocol.messages import ContentElement
+from agents.host_protocol.run_context import AgentInput
+
+_SUFFIX: Final = re.compile(r"\.[A-Za-z0-9]{1,10}")
+
+
+def prompt_with_files(asked: AgentInput, folder: Path) -> str:
+    """Write the files into the folder. Return the words, and a line for each file."""
+    if not any(part.type != "text" for part in asked.contents):
+        return asked.text or ""
+    return "\n".join(_told(asked.contents, folder))
+
+
+def _told(contents: tuple[ContentElement, ...], folder: Path) -> Iterator[str]:
+    for number, part in enumerate(contents, 1):
+        named = f"[{part.file_name or 'Image'}: "
+        match part:
+            case ContentElement(type="text", text=str(text)):
+                yield text
+            case ContentElement(type="image_url", image_url=url) if url:
+                yield f"{named}{url.url}]"
+            case ContentElement(type="file_url", file_url=str(url)):
+                yield f"{named}{url}]"
+            case ContentElement(image_base64=str(url)) | ContentElement(file_base64=str(url)):
+                head, _, data = url.partition(",")
+                path = folder / f"{number}{_suffix(part.file_name or '', head)}"
+                path.write_bytes(b64decode(data))
+                yield f"{named}{path}]"
+
+
+def _suffix(name: str, head: str) -> str:
+    """How the file's name ends, where that is plain; else as its type does."""
+    own = Path(name).suffix
+    if _SUFFIX.fullmatch(own):
+        return own
+    return guess_extension(head.removeprefix("data:").partition(";")[0]) or ""

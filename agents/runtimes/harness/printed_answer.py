@@ -1,0 +1,113 @@
+"""One answer of a command-line agent, put together from what it prints."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from agents.runners.base import RunFailure
+from agents.runtimes.harness.output_lines import (
+    Broke,
+    Done,
+    Heard,
+    More,
+    Session,
+    ToolBegun,
+    ToolEnded,
+    Whole,
+    heard,
+)
+from conversations import events
+from conversations.events import Fact, Problem
+
+_LONGEST: Final = 1024 * 1024
+_LONGEST_RESULT: Final = 10_000
+_GAP: Final = "\n\n"
+
+
+class Answer:
+    """Turns what was heard into facts, and says at the end what became of it."""
+
+    def __init__(self, message_id: str) -> None:
+        self.session = ""
+        self._message_id = message_id
+        self._part = ""
+        self._length = 0
+        self._gap = False
+        self._tools: dict[str, tuple[str, float]] = {}
+        self._done: Done | None = None
+        self._broke: str | None = None
+        self._code = 0
+
+    def hear(self, line: bytes, *, as_text: bool) -> Iterator[Fact]:
+        """The facts of one printed line."""
+        if as_text:
+            yield from self._say(line.decode(errors="replace"))
+            return
+        for meant in heard(line):
+            yield from self._facts(meant)
+
+    def ended(self, code: int) -> None:
+        """The program has ended."""
+        self._code = code
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it failed before it said anything."""
+        return self._length == 0 and not self._tools and bool(self._code or self._broke is not None)
+
+    def ending(self) -> Iterator[Fact]:
+        """What is left to say, the last fact. RunFailure `harness.failed` or `harness.empty_answer`."""
+        if self._broke is not None or (self._code and self._done is None):
+            raise RunFailure("harness.failed", self._failure())
+        done = self._done or Done()
+        if self._length == 0:
+            yield from self._say(done.text)
+        if self._length == 0:
+            raise RunFailure("harness.empty_answer", "The harness said nothing.")
+        usage = events.Usage(input_tokens=done.input_tokens, output_tokens=done.output_tokens)
+        yield events.RunCompleted("stop", usage)
+
+    def _failure(self) -> str:
+        """Our words: what a program prints of its failure may hold anything."""
+        return f"The harness failed with code {self._code}." if self._code else "The harness failed."
+
+    def _facts(self, meant: Heard) -> Iterator[Fact]:
+        match meant:
+            case Session(session):
+                self.session = session
+            case More(text):
+                self._part += text
+                yield from self._say(text)
+            case Whole(text):
+                rest = text[len(self._part) :] if text.startswith(self._part) else ""
+                self._part = ""
+                yield from self._say(rest)
+                self._gap = True
+            case ToolBegun(call, name, parameters) if call not in self._tools:
+                self._tools[call] = (name, time.monotonic())
+                yield events.ToolCallStarted(call, name, parameters, "plugin")
+            case ToolEnded(call, ok, result) if call in self._tools:
+                yield self._tool_ended(call, ok, result[:_LONGEST_RESULT])
+            case Done():
+                self._done = meant
+            case Broke(message):
+                self._broke = message
+
+    def _tool_ended(self, call: str, ok: bool, result: str) -> Fact:
+        name, begun = self._tools[call]
+        elapsed_ms = round((time.monotonic() - begun) * 1000)
+        problem = None if ok else Problem("tool_error", "The harness's tool failed.")
+        said = {"text": result} if ok else None
+        return events.ToolCallCompleted(call, name, ok, elapsed_ms, said, problem)
+
+    def _say(self, text: str) -> Iterator[Fact]:
+        text = text[: _LONGEST - self._length]
+        if not text:
+            return
+        if self._gap and self._length:
+            text = _GAP + text
+        self._gap = False
+        self._length += len(text)
+        yield events.MessageDelta(self._message_id, text)

@@ -1,0 +1,211 @@
+"""The runner that drives a command-line agent (specs/runner-host.md, External harness runner).
+
+Its session and working directory stay in the conversation's state, so the next run resumes; a session
+that the program no longer knows is begun anew, once. Whatever happens, the program and all that it
+started are gone when the run is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+import msgspec
+import structlog
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agents.host_protocol.errors import HostRefusal
+from agents.host_protocol.host_api import HostApi
+from agents.host_protocol.manifest import RunnerManifest
+from agents.host_protocol.run_context import AgentRunContext
+from agents.runners.base import RunFailure
+from agents.runtimes.harness.folder_cleanup import folder_of
+from agents.runtimes.harness.input_files import prompt_with_files
+from agents.runtimes.harness.mcp_server import Door, door, offers
+from agents.runtimes.harness.options import MANIFEST, Wanted, read_wanted
+from agents.runtimes.harness.printed_answer import Answer
+from agents.runtimes.harness.program import Program, started
+from config.process import subprocesses
+from conversations.events import Fact
+
+log = structlog.get_logger(__name__)
+
+SESSION: Final = "external.session_id"
+DIRECTORY: Final = "external.working_directory"
+_SESSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,199}")
+_AT_ONCE: Final = 16
+_seats: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]] = WeakKeyDictionary()
+
+
+class _Room(Struct, frozen=True):
+    """Where one run of the program happens."""
+
+    directory: str
+    files: Path
+    prompt: str
+    door: Door
+
+
+class HarnessRunner:
+    """Runs a binding's command-line agent for each run."""
+
+    inlines = True  # the files of a message are written where the program can read them
+
+    @property
+    def manifest(self) -> RunnerManifest:
+        return MANIFEST
+
+    async def run(self, context: AgentRunContext, host: HostApi) -> AsyncGenerator[Fact]:
+        """What the program says, as facts. RunFailure `harness.…` where it cannot, or breaks."""
+        wanted = read_wanted(context.config)
+        async with _seat(), _room(context, host, wanted) as room:
+            session = await _session(host, room.directory)
+            answer = Answer(_message_id(context.run_id))
+            async with aclosing(_turn(context, wanted, room, answer, session)) as facts:
+                async for fact in facts:
+                    yield fact
+            if session and answer.is_lost:
+                log.info("harness session is lost; begun anew", run_id=context.run_id)
+                answer = Answer(_message_id(context.run_id))
+                async with aclosing(_turn(context, wanted, room, answer, "")) as facts:
+                    async for fact in facts:
+                        yield fact
+            await _remember(host, answer.session, room.directory)
+            for fact in answer.ending():
+                yield fact
+
+
+def _seat() -> asyncio.Semaphore:
+    """Room for one program: so many run at once in a process, the others wait for their turn."""
+    return _seats.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_AT_ONCE))
+
+
+async def _turn(
+    context: AgentRunContext, wanted: Wanted, room: _Room, answer: Answer, session: str
+) -> AsyncGenerator[Fact]:
+    """One run of the program; what it meant goes into `answer` too."""
+    line, in_line = _line(wanted, room, session)
+    secrets = {"PARLEY_MCP_URL": room.door.url, "PARLEY_MCP_TOKEN": room.door.token}
+    more = secrets | {
+        "PARLEY_RUN_ID": context.run_id,
+        "PARLEY_CONTEXT": str(room.files / "context.json"),
+    }
+    variables = subprocesses.build_environment(wanted.environment, more)
+    async with started(
+        line, directory=room.directory, environment=variables, told="" if in_line else room.prompt
+    ) as program:
+        async for printed in program.lines():
+            for fact in answer.hear(printed, as_text=wanted.output == "text"):
+                yield fact
+        answer.ended(program.code)
+        if program.code:
+            _complain(context, program, variables)
+
+
+def _line(wanted: Wanted, room: _Room, session: str) -> tuple[list[str], bool]:
+    """The command line, and whether the prompt stands in it."""
+    template, prompt = wanted.arguments, room.prompt
+    if session:
+        template = wanted.resume_arguments or wanted.arguments
+    fills = {
+        "{prompt}": f" {prompt}" if prompt.startswith("-") else prompt,  # it must not be an option
+        "{session_id}": session,
+        "{mcp_config}": str(room.files / "mcp.json"),
+        "{mcp_url}": room.door.url,
+        "{context}": str(room.files / "context.json"),
+    }
+    in_line = any("{prompt}" in word for word in template)
+    return [wanted.command, *(_filled(word, fills) for word in template)], in_line
+
+
+def _filled(word: str, fills: Mapping[str, str]) -> str:
+    """The word with what it names filled in; what is filled in is not looked at again."""
+    parts, rest = [], word
+    while rest:
+        found = [(rest.index(name), name) for name in fills if name in rest]
+        if not found:
+            break
+        at, name = min(found)
+        parts += [rest[:at], fills[name].replace("\x00", "")]
+        rest = rest[at + len(name) :]
+    return "".join([*parts, rest])
+
+
+@asynccontextmanager
+async def _room(context: AgentRunContext, host: HostApi, wanted: Wanted) -> AsyncIterator[_Room]:
+    """A directory to work in, files that only this run's program may read, and the run's MCP server."""
+    directory = wanted.working_directory or await asyncio.to_thread(_own_directory, context)
+    async with door(offers(context, host)) as opened:
+        files, prompt = await asyncio.to_thread(_write_files, context, opened)
+        try:
+            yield _Room(directory, files, prompt, opened)
+        finally:
+            await asyncio.to_thread(shutil.rmtree, files, ignore_errors=True)
+
+
+def _own_directory(context: AgentRunContext) -> str:
+    """The conversation's own folder under VAR_DIR; of a run without conversation the run's."""
+    conversation = context.conversation.conversation_id if context.conversation else None
+    found = folder_of(UUID(conversation or context.run_id))
+    if conversation is None:
+        found = found.with_name(f"run-{found.name}")
+    found.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return str(found)
+
+
+def _write_files(context: AgentRunContext, opened: Door) -> tuple[Path, str]:
+    """What the program may read, and its prompt, which names the files of the message."""
+    files = Path(tempfile.mkdtemp(prefix="parley-harness-"))
+    (files / "mcp.json").write_text(opened.config)
+    prompt = prompt_with_files(context.input, files)
+    words = tuple(part for part in context.input.contents if part.type == "text")
+    told = replace(context, input=replace(context.input, contents=words))
+    (files / "context.json").write_text(json.dumps(msgspec.to_builtins(told), ensure_ascii=False))
+    return files, prompt
+
+
+async def _session(host: HostApi, directory: str) -> str:
+    """The session to resume: the conversation's, if it was held in this directory."""
+    try:
+        session = await host.state.get("conversation", SESSION)
+        held_in = await host.state.get("conversation", DIRECTORY)
+    except HostRefusal:  # the binding keeps no state: every run is the first
+        return ""
+    usable = isinstance(session, str) and bool(_SESSION.fullmatch(session)) and held_in == directory
+    return str(session) if usable else ""
+
+
+async def _remember(host: HostApi, session: str, directory: str) -> None:
+    if not session:
+        return
+    try:
+        await host.state.set("conversation", SESSION, session)
+        await host.state.set("conversation", DIRECTORY, directory)
+    except HostRefusal as refusal:
+        log.info("harness session is not kept", why=refusal.message)
+
+
+def _complain(context: AgentRunContext, program: Program, variables: Mapping[str, str]) -> None:
+    """Log the end of what a failed program printed, without what it was given."""
+    told = program.complaint
+    for value in sorted(variables.values(), key=len, reverse=True):
+        if len(value) >= 6:
+            told = told.replace(value, "***")
+    log.warning("harness failed", run_id=context.run_id, code=program.code, printed=told[-500:])
+
+
+def _message_id(run_id: str) -> str:
+    return f"execution-{UUID(run_id).hex}"
+
+
+__all__ = ["HarnessRunner", "RunFailure"]

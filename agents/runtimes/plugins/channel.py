@@ -1,0 +1,267 @@
+"""Many questions at once over one pipe, both ways, and no answer that waits for another.
+
+One task reads; it never waits for anybody. What a run does not take in time waits in its own box, and a
+box that grows too large fails its own run only (specs/runner-host.md, Envelope).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Final
+
+import structlog
+
+from agents.runtimes.plugins.envelopes import (
+    Reply,
+    Request,
+    TooLarge,
+    TooManyValues,
+    read_soon,
+    write_soon,
+)
+from agents.runtimes.plugins.framing import Broken
+from agents.runtimes.plugins.responder import Serving
+from agents.runtimes.plugins.transports import Pipe, PipeClosed
+
+log = structlog.get_logger(__name__)
+
+_LARGEST_BOX: Final = 32 * 1024 * 1024
+_ACKNOWLEDGE_EVERY: Final = 4
+_RUBBISH: Final = 1_000
+_AT_ONCE: Final = 16
+
+
+class Refused(Exception):
+    """The other side answers that it will not, or cannot; the text is its own."""
+
+    def __init__(self, message: str, payload: dict[str, Any]) -> None:
+        super().__init__(message)
+        self.payload = payload
+
+
+class Overrun(Exception):
+    """A stream came faster than it was taken, or out of order."""
+
+
+class Channel:
+    """One connection. `run` reads until it breaks; then every question fails with PipeClosed."""
+
+    def __init__(
+        self, pipe: Pipe, answer: Callable[[Request], Awaitable[dict[str, Any]] | AsyncGenerator[Any]]
+    ) -> None:
+        self.paced = False
+        self.cancels = False
+        self._pipe = pipe
+        self._serving = Serving(self._send, answer)
+        self._last = random.randrange(100_000)
+        self._boxes: dict[int, _Box] = {}
+        self._named: dict[str, _Box] = {}
+        self._closed: PipeClosed | None = None
+        self._telling: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Read until the connection ends. Raises PipeClosed, which every question under way gets too."""
+        closed = PipeClosed("The connection to the plugin runtime broke.")
+        try:
+            closed = await self._read()
+        finally:
+            self._closed = closed
+            for box in self._boxes.values():
+                box.put(closed, 0)
+            await self._serving.end()
+            for task in self._telling:
+                task.cancel()
+        raise closed
+
+    async def _read(self) -> PipeClosed:
+        """Why the connection ended; an error made here holds on to nothing that was read.
+
+        The loop turns after every few messages: what has come already is taken without a pause.
+        """
+        rubbish = taken = 0
+        try:
+            while rubbish <= _RUBBISH:
+                taken += 1
+                if taken % _AT_ONCE == 0:
+                    await asyncio.sleep(0)
+                match await read_soon(await self._pipe.receive()):
+                    case Reply() as reply:
+                        self._take(reply)
+                    case Request() as request:
+                        self._serving.take(request)
+                    case None:
+                        rubbish += 1
+        except PipeClosed as why:
+            return PipeClosed(*why.args)
+        except Broken as why:
+            return PipeClosed(f"The runtime does not keep to the framing: {why}.")
+        except TooManyValues:
+            return PipeClosed("A document of the runtime holds too many values.")
+        return PipeClosed("The runtime sends nothing but rubbish.")
+
+    async def ask(
+        self,
+        action: str,
+        payload: dict[str, Any],
+        *,
+        context: dict[str, Any] | None = None,
+        timeout_s: float = 15.0,
+    ) -> dict[str, Any]:
+        """Ask once. Refused, TimeoutError, PipeClosed or TooLarge."""
+        number, box = self._open()
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._ask(number, action, payload, context)
+                return (await box.get()).payload
+        finally:
+            self._boxes.pop(number, None)
+
+    async def stream(
+        self,
+        action: str,
+        payload: dict[str, Any],
+        *,
+        context: dict[str, Any] | None = None,
+        idle_s: float,
+        heavy: bool = False,
+        name: str = "",
+    ) -> AsyncGenerator[dict[str, Any]]:
+        """Ask, and give the parts of the answer as they come; left early, a side that cancels is told.
+
+        `name` is what `caught_up` knows it by.
+        Refused, TimeoutError after `idle_s` without a part, PipeClosed, Overrun or TooLarge.
+        """
+        number, box = self._open()
+        self._named[name] = box
+        taken, ended = 0, False
+        try:
+            await self._ask(number, action, payload, context, paced=self.paced, heavy=heavy)
+            while True:
+                async with asyncio.timeout(idle_s):
+                    part = await box.get()
+                if part.ended:
+                    ended = True
+                    return
+                taken += 1
+                if part.index not in (None, taken):
+                    raise Overrun("out of order")
+                yield part.payload
+                box.took_one()
+                if part.index is not None and taken % _ACKNOWLEDGE_EVERY == 0:
+                    self.tell("__stream_ack", {"seq_id": number, "index": taken}, context)
+        except Refused:
+            ended = True
+            raise
+        finally:
+            self._boxes.pop(number, None)
+            self._named.pop(name, None)
+            box.end()
+            if self.cancels and not ended:
+                self.tell("__cancel_action", {"seq_id": number}, context)
+
+    async def caught_up(self, name: str) -> None:
+        """Wait until what came of this stream by now is taken and done with, or the stream is over."""
+        if box := self._named.get(name):
+            await box.caught_up()
+
+    def drop(self, run_id: str) -> None:
+        """Leave unanswered what is still asked for a run: it is over."""
+        self._serving.drop(run_id)
+
+    def tell(self, action: str, payload: dict[str, Any], context: dict[str, Any] | None = None) -> None:
+        """Say something that needs no answer, without waiting."""
+        if self._closed is not None:
+            return
+        self._last += 1
+        task = asyncio.create_task(self._told(self._last, action, payload, context))
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
+
+    async def _told(self, number: int, action: str, payload: dict[str, Any], context: Any) -> None:
+        with suppress(PipeClosed):
+            await self._send(_request(number, action, payload, context))
+
+    def _open(self) -> tuple[int, _Box]:
+        if self._closed is not None:
+            raise self._closed
+        self._last += 1
+        box = self._boxes[self._last] = _Box()
+        return self._last, box
+
+    async def _ask(
+        self,
+        number: int,
+        action: str,
+        payload: dict[str, Any],
+        context: dict[str, Any] | None,
+        *,
+        paced: bool = False,
+        heavy: bool = False,
+    ) -> None:
+        asked = _request(number, action, payload, context)
+        if paced:
+            asked["stream_flow_control"] = 1
+        await self._send(asked, heavy=heavy)
+
+    async def _send(self, document: dict[str, Any], *, heavy: bool = False) -> None:
+        await self._pipe.send(await write_soon(document, heavy=heavy))
+
+    def _take(self, reply: Reply) -> None:
+        box = self._boxes.get(reply.number)
+        if box is not None:  # else nobody waits for it any more
+            box.put(reply if reply.ok else Refused(reply.message, reply.payload), reply.size)
+
+
+class _Box:
+    """What has come for one question and is not taken yet."""
+
+    def __init__(self) -> None:
+        self._queue: asyncio.Queue[tuple[Reply | Exception, int]] = asyncio.Queue()
+        self._size = 0
+        self._full = False
+        self._came = self._taken = 0
+        self._ended = False
+        self._moved = asyncio.Event()
+
+    async def caught_up(self) -> None:
+        came = self._came
+        while self._taken < came and not self._ended:
+            self._moved.clear()
+            await self._moved.wait()
+
+    def took_one(self) -> None:
+        self._taken += 1
+        self._moved.set()
+
+    def end(self) -> None:
+        self._ended = True
+        self._moved.set()
+
+    def put(self, came: Reply | Exception, size: int) -> None:
+        if self._full:
+            return
+        self._size += size
+        if self._size > _LARGEST_BOX:
+            self._full, came, size = True, Overrun("not taken in time"), 0
+        self._came += 1
+        self._queue.put_nowait((came, size))
+
+    async def get(self) -> Reply:
+        came, size = await self._queue.get()
+        self._size -= size
+        if isinstance(came, Exception):
+            raise came
+        return came
+
+
+def _request(
+    number: int, action: str, payload: dict[str, Any], context: dict[str, Any] | None
+) -> dict[str, Any]:
+    asked: dict[str, Any] = {"seq_id": number, "action": action, "data": payload}
+    return asked | {"context": context} if context else asked
+
+
+__all__ = ["Channel", "Overrun", "Refused", "TooLarge"]

@@ -1,0 +1,96 @@
+"""The admin's test button: connect once, say hello, list the runners, and leave.
+
+A runtime that a worker is connected to is not asked: it would obey us and drop the worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from django.conf import settings
+from msgspec import Struct
+
+from agents.host_protocol.manifest import RunnerManifest
+from agents.models.plugins import PluginRuntime, PluginStatus
+from agents.runtimes.plugins.channel import Channel
+from agents.runtimes.plugins.connection import met
+from agents.runtimes.plugins.failure_reasons import explain
+from agents.runtimes.plugins.host_requests import greeted
+from agents.runtimes.plugins.runner_listing import shown
+from agents.runtimes.plugins.runtime import Runtime
+from agents.runtimes.plugins.transports import opened
+from agents.runtimes.plugins.wire_protocol import Speech, read_runners
+from prompts.endpoints.secrets import get_sealed
+
+_FOR_PLUGINS_S: Final = 5.0
+_LOOK_S: Final = 0.2
+
+
+class Look(Struct, frozen=True):
+    """What a test found; `live` if a worker is connected and was asked instead."""
+
+    spoken: str
+    runners: list[dict[str, Any]]
+    passed_over: list[str]
+    live: bool = False
+
+
+def as_runtime(row: PluginRuntime) -> Runtime:
+    """The row as its connection sees it."""
+    return Runtime(
+        id=row.pk,
+        name=row.name,
+        identity=row.identity,
+        transport=row.transport,
+        url=row.url,
+        command=row.command,
+        args=tuple(row.args),
+        directory=row.directory,
+        profile=row.profile,
+        sealed_token=get_sealed(row.token),
+    )
+
+
+def is_live(row: PluginRuntime) -> bool:
+    """Whether a worker said lately that it is connected."""
+    if not row.is_active or row.status != PluginStatus.CONNECTED or row.seen_at is None:
+        return False
+    lately = timedelta(seconds=2 * settings.PLUGIN_REFRESH_S + 15)
+    return row.seen_at > datetime.now(UTC) - lately
+
+
+async def look_once(row: PluginRuntime) -> Look | str:
+    """What a test finds, or in words for staff why it fails."""
+    if is_live(row):
+        return Look(row.spoken, row.runners, row.passed_over, live=True)
+    runtime = as_runtime(row)
+    try:
+        async with asyncio.timeout(settings.PLUGIN_CONNECT_S + _FOR_PLUGINS_S), opened(runtime) as pipe:
+            met_as: list[Speech] = []
+            channel = Channel(pipe, lambda request: greeted(request, met_as[0] if met_as else None))
+            reading = asyncio.create_task(channel.run())
+            try:
+                speech = await met(runtime, channel)
+                met_as.append(speech)
+                pipe.cut = speech.cut
+                await speech.greet(channel)
+                found, passed_over = await _listed(speech, channel)
+                return Look(speech.name, [shown(one) for one in found.values()], passed_over)
+            finally:
+                reading.cancel()
+                await asyncio.gather(reading, return_exceptions=True)
+    except Exception as error:
+        return explain(error, runtime)
+
+
+async def _listed(speech: Speech, channel: Channel) -> tuple[dict[str, RunnerManifest], list[str]]:
+    """The runners, once there are some, and those passed over; plugins take a moment to start."""
+    until = asyncio.get_running_loop().time() + _FOR_PLUGINS_S
+    while True:
+        listed = await channel.ask(speech.list_action, {}, context=speech.context)
+        found, passed_over = read_runners(speech, listed.get("runners"))
+        if found or asyncio.get_running_loop().time() > until:
+            return found, passed_over
+        await asyncio.sleep(_LOOK_S)

@@ -1,0 +1,82 @@
+"""What a plugin asks of the Host: who asks, for which run, and the answer in its generation's words.
+
+All checks are made behind `agents.host.gateway`. Two things only the wire knows, and they are said
+here: which plugin the runtime vouches for, and which runs are on this connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from typing import Any, Final
+
+from agents.host import gateway
+from agents.host.actions import ACTIONS
+from agents.host_protocol.errors import invalid
+from agents.runtimes.plugins.envelopes import Request
+from agents.runtimes.plugins.wire_protocol import Speech
+
+STARTING: Final = frozenset(("get_plugin_settings", "initialize_plugin_settings"))
+CaughtUp = Callable[[str], Awaitable[None]]
+_AFTER_RESULTS: Final = ("state_", "artifact_")
+_UNNAMED: Final = "an unnamed plugin"
+
+
+def answer(
+    request: Request, speech: Speech | None, runs: Mapping[str, str], caught_up: CaughtUp
+) -> Awaitable[dict[str, Any]] | AsyncGenerator[dict[str, Any]]:
+    """The answer to a plugin's request, whole or in parts; HostRefusal when it is taken.
+
+    What reads state or artifacts waits until the results that the run has said before are done
+    (`caught_up`), so that a runner reads what it wrote.
+    """
+    action = ACTIONS.get(request.action)
+    if action is not None and action.streams:
+        return _stream(request, speech, runs)
+    return _call(request, speech, runs, caught_up)
+
+
+async def _call(
+    request: Request, speech: Speech | None, runs: Mapping[str, str], caught_up: CaughtUp
+) -> dict[str, Any]:
+    run_id, identity = _who(request, speech, runs)
+    if run_id and run_id in runs and request.action.startswith(_AFTER_RESULTS):
+        await caught_up(run_id)
+    found = await gateway.call(request.action, request.payload, run_id=run_id, identity=identity)
+    return speech.answer(request.action, found) if speech else found
+
+
+async def _stream(
+    request: Request, speech: Speech | None, runs: Mapping[str, str]
+) -> AsyncGenerator[dict[str, Any]]:
+    run_id, identity = _who(request, speech, runs)
+    parts = gateway.stream(request.action, request.payload, run_id=run_id, identity=identity)
+    async with aclosing(parts) as found:
+        async for part in found:
+            yield part
+
+
+def _who(request: Request, speech: Speech | None, runs: Mapping[str, str]) -> tuple[str | None, str]:
+    """The run, and who asks for it: a name that no runner has where that is not to be believed.
+
+    The desk then refuses, and notes the try.
+    """
+    run_id = request.payload.get("run_id")
+    identity = (speech.caller(request) if speech else None) or _UNNAMED
+    if not isinstance(run_id, str) or not run_id:
+        return None, identity
+    if run_id not in runs:  # of another runtime, ended, or made up
+        return run_id, f"{identity} of another runtime"
+    if identity == _UNNAMED and request.action == "invoke_rerank" and not request.context:
+        return run_id, runs[run_id]  # the first generation does not say who asks for a rerank
+    return run_id, identity
+
+
+async def greeted(request: Request, speech: Speech | None) -> dict[str, Any]:
+    """The answer to what a plugin asks while it starts; it has no run yet."""
+    match request.action:
+        case "get_plugin_settings" if speech is not None:
+            return speech.settings(request.payload)
+        case "initialize_plugin_settings":
+            return {}
+    raise invalid(f"Action {request.action} not found")

@@ -1,0 +1,112 @@
+"""The released generation: an identity and a workspace in every request, paced streams, cancelling.
+
+A runtime pins the first identity that it is told for as long as it lives, so ours is made of the
+row's and never changes. Each plugin is given an installation id of its own: it comes back with all
+that the plugin asks, from the runtime itself, so it says who asks better than any field of the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+from uuid import UUID, uuid5
+
+import msgspec
+
+from agents.host_protocol.manifest import RunnerManifest
+from agents.host_protocol.run_context import AgentRunContext
+from agents.runtimes.plugins.channel import Channel
+from agents.runtimes.plugins.envelopes import Request
+from agents.runtimes.plugins.v1_protocol import (
+    attachment,
+    plugin_settings,
+    raw_ref,
+    read_manifest,
+    with_attachment_refs,
+)
+
+_POLICY: Final = {
+    "max_cpus": 2.0,
+    "max_memory_mb": 2048,
+    "max_pids": 512,
+    "max_open_files": 4096,
+    "max_file_size_mb": 1024,
+}
+_SCOPES: Final = ("instance_uuid", "workspace_uuid")
+
+
+class Released:
+    """Speaks with langbot-plugin 0.7 and its like."""
+
+    name = "released"
+    paced = True
+    cut = False
+    lenient = True
+    cancels = True
+    list_action = "list_runners"
+    run_action = "run_runner"
+
+    def __init__(self, identity: UUID) -> None:
+        self._identity = identity
+        self._plugins: dict[str, str] = {}
+        self.context: dict[str, Any] | None = {
+            "instance_uuid": str(identity),
+            "workspace_uuid": str(uuid5(identity, "workspace")),
+            "placement_generation": 1,
+            "installation_uuid": str(uuid5(identity, "host")),
+            "runtime_revision": 1,
+            "artifact_digest": "0" * 64,
+        }
+
+    async def greet(self, channel: Channel) -> None:
+        identity = {
+            "instance_uuid": str(self._identity),
+            "runtime_id": str(uuid5(self._identity, "runtime")),
+        }
+        introduction = {
+            "runtime_identity": identity,
+            "worker_policy": _POLICY,
+            "runtime_profile": "oss_dev",
+        }
+        await channel.ask("set_runtime_config", introduction)
+
+    def manifest(self, entry: Mapping[str, Any]) -> RunnerManifest:
+        told = entry.get("manifest") or {}
+        self._installation(f"{entry['plugin_author']}/{entry['plugin_name']}")
+        return read_manifest(
+            entry,
+            label=told.get("label"),
+            description=told.get("description"),
+            capabilities=told.get("capabilities"),
+            permissions=told.get("permissions"),
+            config_schema=told.get("config_schema"),
+        )
+
+    def run_context(self, context: AgentRunContext) -> dict[str, Any]:
+        told: dict[str, Any] = msgspec.to_builtins(context)
+        if told["trigger"]["source"] == "pipeline_adapter":
+            told["trigger"]["source"] = "host_adapter"
+        told["input"]["attachments"] = [
+            {"ref": ref["artifact_id"], **attachment(ref)} for ref in told["input"]["attachments"]
+        ]
+        told["event"]["raw_ref"] = raw_ref(told["event"]["raw_ref"])
+        return told
+
+    def settings(self, payload: Mapping[str, Any]) -> dict[str, Any]:
+        plugin = f"{payload.get('plugin_author')}/{payload.get('plugin_name')}"
+        return plugin_settings() | {"installation_uuid": self._installation(plugin)}
+
+    def _installation(self, plugin: str) -> str:
+        """The plugin's installation id: the same in every process, for as long as the row is there."""
+        installation = str(uuid5(self._identity, f"plugin:{plugin}"))
+        self._plugins[installation] = plugin
+        return installation
+
+    def caller(self, request: Request) -> str | None:
+        expected = self.context or {}
+        if any(request.context.get(scope) != expected[scope] for scope in _SCOPES):
+            return None
+        return self._plugins.get(str(request.context.get("installation_uuid")))
+
+    def answer(self, action: str, payload: dict[str, Any]) -> dict[str, Any]:
+        return with_attachment_refs(action, payload)

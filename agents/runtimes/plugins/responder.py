@@ -1,0 +1,163 @@
+"""Answer what a runtime asks: a task for each question, streams at the asker's pace.
+
+One answer that fails, hangs or grows too large is that answer's affair: the others go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing, suppress
+from contextvars import Context
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from agents.host_protocol.errors import HostRefusal, too_large
+from agents.runtimes.plugins.envelopes import Request, TooLarge
+from agents.runtimes.plugins.transports import PipeClosed
+
+log = structlog.get_logger(__name__)
+
+MOST: Final = 128
+_WINDOW: Final = 8
+_UNHEARD: Final = 1024
+_PATIENCE_S: Final = 60.0
+Answer = Callable[[Request], Awaitable[dict[str, Any]] | AsyncGenerator[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+class Serving:
+    """The questions under way on one connection."""
+
+    def __init__(self, send: Send, answer: Answer) -> None:
+        self._send = send
+        self._answer = answer
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._runs: dict[int, str] = {}
+        self._paces: dict[int, _Pace] = {}
+
+    def take(self, request: Request) -> None:
+        """Begin to answer; never waits. Who asks on without reading answers is no longer heard."""
+        if len(self._tasks) >= _UNHEARD:
+            return
+        match request.action:
+            case "__stream_ack":
+                self._acknowledged(request.payload)
+                self._begin(request, self._yes(request, {"accepted": True}))
+            case "__cancel_action":
+                self._begin(request, self._yes(request, {"cancelled": self._cancel(request.payload)}))
+            case "__ping":
+                self._begin(request, self._yes(request, {"pong": "pong"}))
+            case _ if len(self._tasks) >= MOST:
+                busy = HostRefusal("rate_limited", f"At most {MOST} calls at once.")
+                self._begin(request, self._no(request, busy))
+            case _:
+                self._begin(request, self._serve(request), kept=True)
+
+    def drop(self, run_id: str) -> None:
+        """Leave unanswered what is asked for this run."""
+        for key in [key for key, asked_for in self._runs.items() if asked_for == run_id]:
+            self._tasks[key].cancel()
+
+    async def end(self) -> None:
+        """Drop all that is under way; nobody hears an answer any more."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _begin(self, request: Request, work: Any, *, kept: bool = False) -> None:
+        task = asyncio.create_task(work, context=Context())
+        key = request.number if kept else -1 - request.number
+        self._tasks[key] = task
+        if kept and isinstance(run_id := request.payload.get("run_id"), str):
+            self._runs[key] = run_id
+        task.add_done_callback(lambda _: self._ended(key))
+
+    def _ended(self, key: int) -> None:
+        self._tasks.pop(key, None)
+        self._runs.pop(key, None)
+
+    def _cancel(self, payload: dict[str, Any]) -> bool:
+        number = payload.get("seq_id")
+        task = self._tasks.get(number) if isinstance(number, int) else None
+        return task is not None and task.cancel()
+
+    def _acknowledged(self, payload: dict[str, Any]) -> None:
+        number, index = payload.get("seq_id"), payload.get("index")
+        if isinstance(number, int) and isinstance(index, int) and (pace := self._paces.get(number)):
+            pace.acknowledge(index)
+
+    async def _serve(self, request: Request) -> None:
+        try:
+            answer = self._answer(request)
+            if isinstance(answer, AsyncGenerator):
+                await self._stream(request, answer)
+            else:
+                await self._yes(request, await answer)
+        except PipeClosed:
+            return
+        except HostRefusal as refusal:
+            await self._no(request, refusal)
+        except TooLarge:
+            await self._no(request, too_large("The answer is larger than 16 MiB."))
+        except Exception:  # an answer is ours, but one bug must not end the connection
+            log.exception("plugin call failed", action=request.action)
+            await self._no(request, HostRefusal("runtime_error", "The Host failed."))
+
+    async def _stream(self, request: Request, answer: AsyncGenerator[dict[str, Any]]) -> None:
+        pace = self._paces[request.number] = _Pace()
+        try:
+            async with aclosing(answer) as parts:
+                async for part in parts:
+                    reply = _reply(request, part)
+                    if request.paced:
+                        reply["stream_index"] = await pace.next()
+                    await self._send(reply)
+        finally:
+            del self._paces[request.number]
+        await self._send(_reply(request, {}) | {"chunk_status": "end"})
+
+    async def _yes(self, request: Request, payload: dict[str, Any]) -> None:
+        with suppress(PipeClosed):
+            await self._send(_reply(request, payload))
+
+    async def _no(self, request: Request, refusal: HostRefusal) -> None:
+        """Refuse; the sentence holds the code, for runtimes pass on the sentence only."""
+        told = f"{refusal.message} (code: {refusal.code})"
+        data = msgspec.to_builtins(refusal.wire())
+        with suppress(PipeClosed):
+            await self._send(_reply(request, data) | {"code": 1, "message": told})
+
+
+class _Pace:
+    """How far a stream may run ahead of what was acknowledged."""
+
+    def __init__(self) -> None:
+        self._sent = self._seen = 0
+        self._moved = asyncio.Event()
+
+    def acknowledge(self, index: int) -> None:
+        self._seen = max(self._seen, min(index, self._sent))
+        self._moved.set()
+
+    async def next(self) -> int:
+        """The number of the next part, when it may be sent. TimeoutError if that takes a minute."""
+        while self._sent - self._seen >= _WINDOW:
+            self._moved.clear()
+            async with asyncio.timeout(_PATIENCE_S):
+                await self._moved.wait()
+        self._sent += 1
+        return self._sent
+
+
+def _reply(request: Request, payload: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "seq_id": request.number,
+        "code": 0,
+        "message": "success",
+        "data": payload,
+        "chunk_status": "continue",
+    }

@@ -1,0 +1,75 @@
+"""The runners that plugin runtimes offer to any process of this installation, read from their rows.
+
+A process without a worker has no connection of its own; it lists these, for staff and for clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Any, Final
+
+import msgspec
+from django.conf import settings
+
+from agents.host_protocol.host_api import HostApi
+from agents.host_protocol.manifest import RunnerManifest
+from agents.host_protocol.results import RunResult
+from agents.host_protocol.run_context import AgentRunContext
+from agents.runners.base import RunFailure
+from config import sql
+from config.cache import CachedValue
+
+_LISTED: Final = """
+SELECT runners FROM agents_pluginruntime
+WHERE is_active AND status = 'connected' AND seen_at > now() - make_interval(secs => %s)
+ORDER BY name
+"""
+LATELY_S: Final = 15.0
+_known: tuple[ListedRunner, ...] = ()
+
+
+class ListedRunner:
+    """A runner that another process can reach."""
+
+    def __init__(self, manifest: RunnerManifest) -> None:
+        self._manifest = manifest
+
+    @property
+    def manifest(self) -> RunnerManifest:
+        return self._manifest
+
+    async def run(self, context: AgentRunContext, host: HostApi) -> AsyncGenerator[RunResult]:
+        """RunFailure `runner.unavailable`: the connection is another process's."""
+        yield _elsewhere()
+
+
+def _elsewhere() -> RunResult:
+    message = "The plugin runtime is connected to another worker."
+    raise RunFailure("runner.unavailable", message, retryable=True)
+
+
+def known() -> tuple[ListedRunner, ...]:
+    """The runners as `refresh` last read them; never waits."""
+    return _known
+
+
+async def refresh() -> None:
+    """Read them again if that is half a second ago."""
+    global _known
+    _known = await _remembered.get()
+
+
+def shown(manifest: RunnerManifest) -> dict[str, Any]:
+    """A runner as its runtime's row holds it."""
+    return {"id": manifest.id, "title": manifest.title, "manifest": msgspec.to_builtins(manifest)}
+
+
+async def _read() -> tuple[ListedRunner, ...]:
+    found = await sql.every(_LISTED, (2 * settings.PLUGIN_REFRESH_S + LATELY_S,))
+    listed = [one for row in found for one in row[0]]
+    return tuple(
+        ListedRunner(msgspec.convert(one["manifest"], RunnerManifest, strict=False)) for one in listed
+    )
+
+
+_remembered: Final = CachedValue(_read, seconds=0.5)

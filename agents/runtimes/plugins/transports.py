@@ -1,0 +1,233 @@
+"""The ways to a plugin runtime: a WebSocket that we open, or a program that we start.
+
+A pipe carries whole documents. `cut` says that the other side is of the older kind, which takes and
+sends large documents in pieces; while that is not known (None) what comes is put together, and we say
+little. A document that is cut is sent to its end even if whoever sent it is cancelled: half of one would
+spoil all that follow.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from django.conf import settings
+
+from agents.runtimes.plugins.envelopes import LARGEST
+from agents.runtimes.plugins.framing import Broken, Lines, Together, lines, pieces
+from config.process import subprocesses
+from prompts import egress
+
+if TYPE_CHECKING:
+    from agents.runtimes.plugins.runtime import Runtime
+
+TOKEN_HEADER: Final = "X-LangBot-Plugin-Runtime-Token"
+_LONGEST_LINE: Final = LARGEST + 64 * 1024
+_HEAVY: Final = 128 * 1024
+_GOODBYE_S: Final = 3.0
+_MOST_WAITING: Final = 4  # messages that came and are not read yet, of at most 16 MiB each
+
+
+class PipeClosed(Exception):
+    """The other side is gone; the text says how, without any secret."""
+
+
+class ProgramRefused(Exception):
+    """The installation does not allow this program; the text says what would."""
+
+
+class Pipe(Protocol):
+    """Whole documents, in order, both ways."""
+
+    cut: bool | None
+
+    async def send(self, document: str) -> None:
+        """Send a document. PipeClosed when the other side is gone."""
+        ...
+
+    async def receive(self) -> str | bytes:
+        """The next document. PipeClosed at the end, Broken when the framing is."""
+        ...
+
+
+class WebSocketPipe:
+    """A WebSocket whose messages are documents or, from older runtimes, pieces of them."""
+
+    def __init__(self, socket: Any) -> None:
+        self.cut: bool | None = None
+        self._socket = socket
+        self._together = Together()
+        self._sending = asyncio.Lock()
+
+    async def send(self, document: str) -> None:
+        from websockets.exceptions import ConnectionClosed
+
+        parts = await _in_parts(document, pieces) if self.cut else [document]
+        try:
+            await self._all(parts) if len(parts) == 1 else await asyncio.shield(self._all(parts))
+        except ConnectionClosed as closed:
+            raise PipeClosed(_closing(closed)) from None
+
+    async def _all(self, parts: list[str]) -> None:
+        async with self._sending:
+            for part in parts:
+                await self._socket.send(part)
+
+    async def receive(self) -> str | bytes:
+        from websockets.exceptions import ConnectionClosed
+
+        while True:
+            try:
+                message = await self._socket.recv()
+            except ConnectionClosed as closed:
+                raise PipeClosed(_closing(closed)) from None
+            if isinstance(message, bytes):
+                message = message.decode(errors="replace")
+            whole = message if self.cut is False else await self._put(message)
+            if whole is not None:
+                return whole
+
+    async def _put(self, message: str) -> str | None:
+        """What the message completes; a large one is looked at in a thread."""
+        if len(message) < _HEAVY:
+            return self._together.feed(message)
+        return await asyncio.to_thread(self._together.feed, message)
+
+
+class StdioPipe:
+    """A program's stdin and stdout."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self.cut: bool | None = None
+        self._process = process
+        self._in, self._out = process.stdin, process.stdout
+        self._lines = Lines()
+        self._sending = asyncio.Lock()
+
+    async def send(self, document: str) -> None:
+        parts = await _in_parts(document, lines)
+        try:
+            await self._all(parts) if len(parts) == 1 else await asyncio.shield(self._all(parts))
+        except (ConnectionError, RuntimeError):
+            raise PipeClosed("The program closed its input.") from None
+
+    async def _all(self, parts: list[bytes]) -> None:
+        async with self._sending:
+            for part in parts:
+                self._in.write(part)
+                await self._in.drain()
+
+    async def receive(self) -> str | bytes:
+        while True:
+            try:
+                line = await self._out.readline()
+            except ValueError:
+                raise Broken("a line is longer than 16 MiB") from None
+            if not line:
+                raise PipeClosed(await self._how_it_ended())
+            whole = self._lines.feed(line.strip())
+            if whole is not None:
+                return whole
+
+    async def _how_it_ended(self) -> str:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                return f"The program ended with code {await self._process.wait()}."
+        return "The program closed its output."
+
+
+@asynccontextmanager
+async def opened(runtime: Runtime) -> AsyncIterator[Pipe]:
+    """A pipe to the runtime; whatever it started is ended with it. ProgramRefused, OSError, …"""
+    if runtime.transport == "stdio":
+        async with _program(runtime) as pipe:
+            yield pipe
+        return
+    async with _socket(runtime) as pipe:
+        yield pipe
+
+
+@asynccontextmanager
+async def _socket(runtime: Runtime) -> AsyncIterator[Pipe]:
+    opened_socket = await _connected(runtime)
+    try:
+        yield WebSocketPipe(opened_socket)
+    finally:
+        try:
+            await opened_socket.close()
+        finally:  # the goodbye may be cut short; one that was said leaves nothing to abort
+            opened_socket.transport.abort()
+
+
+async def _connected(runtime: Runtime) -> Any:
+    """The WebSocket, open. A redirect is not followed: it would carry the token elsewhere."""
+    from websockets.asyncio.client import connect
+    from websockets.uri import parse_uri
+
+    token, at = runtime.token(), parse_uri(runtime.url)
+    async with asyncio.timeout(settings.PLUGIN_CONNECT_S):
+        connected = await egress.connect(at.host, at.port)
+        try:
+            return await connect(
+                runtime.url,
+                sock=connected,
+                additional_headers={TOKEN_HEADER: token} if token else None,
+                open_timeout=None,
+                close_timeout=_GOODBYE_S,
+                max_size=LARGEST,
+                max_queue=_MOST_WAITING,
+                compression=None,
+                proxy=None,
+            )
+        except ValueError as refused:
+            raise refused.__cause__ or refused from None
+
+
+@asynccontextmanager
+async def _program(runtime: Runtime) -> AsyncIterator[Pipe]:
+    line = [runtime.command, *runtime.args]
+    if not subprocesses.is_allowed(line, settings.RUNNER_COMMANDS):
+        raise ProgramRefused(
+            "This command line is not allowed here: whoever runs Parley adds it to RUNNER_COMMANDS."
+        )
+    port = str(free_port()) if any("{port}" in part for part in line) else ""
+    process = await asyncio.create_subprocess_exec(
+        *(part.replace("{port}", port) for part in line),
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=DEVNULL,
+        cwd=Path(runtime.directory) if runtime.directory else None,
+        env=subprocesses.build_environment(settings.RUNNER_ENV),
+        limit=_LONGEST_LINE,
+        start_new_session=True,
+    )
+    try:
+        yield StdioPipe(process)
+    finally:
+        await asyncio.shield(subprocesses.end_group(process, grace_s=_GOODBYE_S))
+
+
+def free_port() -> int:
+    """A TCP port that nobody listens on, for a program that insists on one."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+async def _in_parts(document: str, cut: Any) -> list[Any]:
+    """The parts of a document; a large one is cut in a thread."""
+    if len(document) < _HEAVY:
+        return list(cut(document))
+    return await asyncio.to_thread(lambda: list(cut(document)))
+
+
+def _closing(closed: Any) -> str:
+    code = closed.rcvd.code if closed.rcvd else None
+    return f"The runtime closed the connection ({code})." if code else "The connection broke."

@@ -1,0 +1,157 @@
+"""The first generation: `list_agent_runners`, `run_agent`, large documents in pieces, no cancelling.
+
+Its SDK of June 2026 is spoken to as the same, but lists typed manifests, has no artifacts and calls
+their references in history and input attachments; its entities refuse any other key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from agents.host_protocol.manifest import RunnerManifest, known_permissions
+from agents.host_protocol.run_context import AgentRunContext
+from agents.host_protocol.runner_id import PluginRunnerId, plugin_runner_id
+from agents.runtimes.plugins.channel import Channel
+from agents.runtimes.plugins.envelopes import Request
+
+_OLDER_MODELS: Final = frozenset(("invoke", "stream", "rerank"))
+
+
+class V1:
+    """Speaks with seed-generation runtimes."""
+
+    name = "v1"
+    paced = False
+    cut = True
+    lenient = False
+    cancels = False
+    list_action = "list_agent_runners"
+    run_action = "run_agent"
+    context: dict[str, Any] | None = None
+
+    def __init__(self) -> None:
+        self._is_of_june = False
+
+    async def greet(self, channel: Channel) -> None:
+        await channel.ask("__ping", {})
+
+    def manifest(self, entry: Mapping[str, Any]) -> RunnerManifest:
+        raw = entry.get("manifest") or {}
+        is_of_june = "id" in raw
+        told = raw if is_of_june else raw.get("metadata") or {}
+        found = read_manifest(
+            entry,
+            label=told.get("label"),
+            description=entry.get("runner_description") or told.get("description"),
+            context=(raw.get("spec") or {}).get("context"),
+            capabilities=entry.get("capabilities"),
+            permissions=entry.get("permissions"),
+            config_schema=entry.get("config"),
+        )
+        self._is_of_june = is_of_june
+        return found
+
+    def run_context(self, context: AgentRunContext) -> dict[str, Any]:
+        told: dict[str, Any] = msgspec.to_builtins(context)
+        if told["trigger"]["source"] == "host_adapter":
+            told["trigger"]["source"] = "pipeline_adapter"
+        models = told["resources"]["models"]
+        told["resources"]["models"] = [_older(model) for model in models if _usable(model)]
+        if self._is_of_june:
+            told["input"]["attachments"] = [attachment(ref) for ref in told["input"]["attachments"]]
+            told["event"]["raw_ref"] = raw_ref(told["event"]["raw_ref"])
+        return told
+
+    def settings(self, payload: Mapping[str, Any]) -> dict[str, Any]:
+        return plugin_settings()
+
+    def caller(self, request: Request) -> str | None:
+        """Runtimes of this generation name the plugin themselves, but not where it asks for a rerank."""
+        found = request.payload.get("caller_plugin_identity")
+        return found if isinstance(found, str) and found else None
+
+    def answer(self, action: str, payload: dict[str, Any]) -> dict[str, Any]:
+        return with_attachment_refs(action, payload) if self._is_of_june else payload
+
+
+def attachment(ref: dict[str, Any]) -> dict[str, Any]:
+    """A file of the input as later entities have it, which allow no other keys."""
+    kept = {key: ref.get(key) for key in ("mime_type", "size", "name", "source", "url", "content", "id")}
+    return {"type": ref.get("artifact_type"), **kept}
+
+
+def raw_ref(ref: dict[str, Any] | None) -> dict[str, Any] | None:
+    """A reference to a raw event as later entities have it."""
+    if not ref:
+        return None
+    return {"ref_id": ref.get("artifact_id") or ref.get("ref_id"), "storage_key": ref.get("storage_key")}
+
+
+def with_attachment_refs(action: str, payload: dict[str, Any]) -> dict[str, Any]:
+    """The items of a history answer as later entities have them."""
+    if action not in ("history_page", "history_search"):
+        return payload
+    return payload | {"items": [_later_item(item) for item in payload.get("items") or ()]}
+
+
+def _later_item(item: dict[str, Any]) -> dict[str, Any]:
+    refs = item.get("artifact_refs") or []
+    return {key: one for key, one in item.items() if key != "artifact_refs"} | {"attachment_refs": refs}
+
+
+def _usable(model: dict[str, Any]) -> bool:
+    operations = model.get("operations")
+    return not operations or bool(_OLDER_MODELS.intersection(operations))
+
+
+def _older(model: dict[str, Any]) -> dict[str, Any]:
+    """A model without `count_tokens`, which makes older SDKs refuse the whole context."""
+    kept = [name for name in model.get("operations") or () if name in _OLDER_MODELS]
+    return model | {"operations": kept}
+
+
+def plugin_settings() -> dict[str, Any]:
+    """What every plugin is told of itself: it is on, and its runners are configured by bindings."""
+    return {
+        "enabled": True,
+        "priority": 0,
+        "plugin_config": {},
+        "install_source": "local",
+        "install_info": {},
+    }
+
+
+def _without_nulls(value: Any, depth: int = 4) -> Any:
+    """The value without its nulls: an SDK writes all that a plugin leaves out as null, as in a text
+    `{"en_US": "Agent", "zh_Hant": null}` of a config form's field."""
+    match value:
+        case dict() if depth:
+            kept = {key: one for key, one in value.items() if one is not None}
+            return {key: _without_nulls(one, depth - 1) for key, one in kept.items()}
+        case list() if depth:
+            return [_without_nulls(one, depth - 1) for one in value]
+    return value
+
+
+def read_manifest(entry: Mapping[str, Any], **told: Any) -> RunnerManifest:
+    """A manifest of a listed runner; its id is made of where it lives, whatever it calls itself."""
+    parts = (str(entry[key]) for key in ("plugin_author", "plugin_name", "runner_name"))
+    runner_id = plugin_runner_id(str(PluginRunnerId(*parts)))
+    given = _without_nulls(told)
+    if isinstance(may := given.get("permissions"), dict):
+        given["permissions"] = known_permissions(may)
+    metadata = {"plugin_version": entry["plugin_version"]} if entry.get("plugin_version") else {}
+    return msgspec.convert(
+        {
+            "id": str(runner_id),
+            "name": runner_id.runner,
+            "label": {"en_US": runner_id.runner},
+            "metadata": metadata,
+            **given,
+        },
+        RunnerManifest,
+        strict=False,
+    )

@@ -1,0 +1,84 @@
+"""What differs between the generations of the plugin SDK, as one interface (specs/runner-host.md).
+
+Everything a generation says otherwise is in its module: `released_protocol` and `v1_protocol`. The rest
+of this package does not know which one it speaks with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+from agents.host_protocol.manifest import RunnerManifest
+from agents.host_protocol.run_context import AgentRunContext
+from agents.runtimes.plugins.channel import Channel
+from agents.runtimes.plugins.envelopes import Request
+
+MOST_RUNNERS: Final = 256
+
+
+class Speech(Protocol):
+    """One generation's words, for one connection."""
+
+    name: str
+    paced: bool
+    cut: bool
+    lenient: bool
+    cancels: bool
+    run_action: str
+    list_action: str
+
+    async def greet(self, channel: Channel) -> None:
+        """Introduce ourselves; plugins start after that. Refused if the runtime will not have us."""
+        ...
+
+    @property
+    def context(self) -> dict[str, Any] | None:
+        """What goes with each of our requests."""
+        ...
+
+    def manifest(self, entry: Mapping[str, Any]) -> RunnerManifest:
+        """A listed runner. ValueError (also msgspec's), TypeError or KeyError of an invalid one."""
+        ...
+
+    def run_context(self, context: AgentRunContext) -> dict[str, Any]:
+        """The run as this generation's entities have it."""
+        ...
+
+    def settings(self, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer to `get_plugin_settings`: without it a plugin does not start."""
+        ...
+
+    def caller(self, request: Request) -> str | None:
+        """The plugin that asks, `author/name`, as far as the runtime vouches for it."""
+        ...
+
+    def answer(self, action: str, payload: dict[str, Any]) -> dict[str, Any]:
+        """A Host answer as this generation's entities have it."""
+        ...
+
+
+def read_runners(speech: Speech, listed: Any) -> tuple[dict[str, RunnerManifest], list[str]]:
+    """Return the valid runners of a list by id, and those passed over, named with the reason (H01)."""
+    found: dict[str, RunnerManifest] = {}
+    passed_over = []
+    for entry in (listed if isinstance(listed, list) else [])[:MOST_RUNNERS]:
+        try:
+            manifest = speech.manifest(entry)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            passed_over.append(f"{_name(entry)}: {_why(error)}"[:300])
+            continue
+        found.setdefault(manifest.id, manifest)
+    return found, passed_over
+
+
+def _name(entry: Any) -> str:
+    """What a listed runner calls itself, valid or not."""
+    if not isinstance(entry, Mapping):
+        return "an entry that is no object"
+    parts = ("plugin_author", "plugin_name", "runner_name")
+    return "/".join(str(entry.get(part, "?"))[:60] for part in parts)
+
+
+def _why(error: Exception) -> str:
+    return f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)

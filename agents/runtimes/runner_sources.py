@@ -1,0 +1,27 @@
+"""The runners that are not installed packages: of plugin runtimes, and the command-line agent."""
+
+from __future__ import annotations
+
+from agents.host import runner_catalogue
+from agents.host_protocol.runner import HostedRunner
+from agents.runtimes.harness.runner import HarnessRunner
+from agents.runtimes.plugins import runner_listing
+from agents.runtimes.plugins.runner import offered
+
+_HARNESS: tuple[HostedRunner, ...] = (HarnessRunner(),)
+
+
+def _harness() -> tuple[HostedRunner, ...]:
+    return _HARNESS
+
+
+def add_sources() -> None:
+    """Let this process list and run them; more than once is no more."""
+    runner_catalogue.add_source(offered)
+    runner_catalogue.add_source(runner_listing.known)
+    runner_catalogue.add_source(_harness)
+
+
+async def refresh() -> None:
+    """Know what runtimes offer to other processes, before the runners are listed."""
+    await runner_listing.refresh()

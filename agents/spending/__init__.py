@@ -1,0 +1,1 @@
+"""Budgets, and what each model call used and cost."""

@@ -1,0 +1,201 @@
+"""Whether an account may spend more: asked when a run is accepted, and before each of its model calls.
+
+Runs count as they end, so what is under way when a budget is used up still comes on top of it; each
+run looks again before every call, less what it has spent itself. A call whose price is unknown counts
+towards limits in tokens only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any, Final, Literal
+from uuid import UUID
+
+from django.utils import timezone
+from psycopg import AsyncConnection
+
+from agents.runners.base import RunFailure
+from config import database
+from config.errors import TooManyRequests
+from conversations.events import Usage
+from conversations.log.retry import outlast
+from conversations.runs.spending import Spending, Spent, spending, spending_of
+from conversations.usage import usd
+from prompts.allowances import budgets
+from prompts.allowances.budgets import Budgets, Limits
+
+Scope = Literal["account", "installation"]
+CODE: Final = "budget_exceeded"
+_TOLD: Final[dict[Scope, str]] = {
+    "account": "The budget of this account is used up.",
+    "installation": "The budget of this installation is used up.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One limit, and how much is used of it."""
+
+    period: Literal["day", "month"]
+    unit: Literal["usd", "tokens"]
+    limit: Decimal
+    used: Decimal
+
+    @property
+    def is_used_up(self) -> bool:
+        return self.used >= self.limit
+
+    @property
+    def left(self) -> Decimal:
+        return max(self.limit - self.used, Decimal())
+
+    @property
+    def shown_limit(self) -> str:
+        return self._shown(self.limit)
+
+    @property
+    def shown_used(self) -> str:
+        return self._shown(self.used)
+
+    @property
+    def shown_left(self) -> str:
+        return self._shown(self.left)
+
+    def _shown(self, amount: Decimal) -> str:
+        """For people: cents where that is enough, small amounts whole."""
+        if self.unit == "tokens":
+            return f"{int(amount):,} tokens"
+        return dollars(amount)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """As a client sees it: dollars as text, tokens as numbers."""
+        limit, left = self.limit, self.left
+        if self.unit == "usd":
+            told: dict[str, Any] = {"limit": usd(limit), "used": usd(self.used), "left": usd(left)}
+        else:
+            told = {"limit": int(limit), "used": int(self.used), "left": int(left)}
+        return {"period": self.period, "unit": self.unit} | told
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What an account has spent, and the limits that apply to it."""
+
+    spending: Spending
+    account: list[Level]
+    installation: list[Level]
+
+    @property
+    def used_up(self) -> tuple[Scope, Level] | None:
+        """The limit that is used up; of several the one that lasts longest."""
+        over: list[tuple[Scope, Level]] = [
+            *(("account", level) for level in self.account if level.is_used_up),
+            *(("installation", level) for level in self.installation if level.is_used_up),
+        ]
+        return max(over, key=lambda found: found[1].period, default=None)
+
+
+def dollars(amount: Decimal | None) -> str:
+    """An amount for people: cents where that is enough, small amounts to their last digit."""
+    if amount is None:
+        return "unknown"
+    return f"${amount:,.2f}" if not amount or amount >= 1 else f"${usd(amount)}"
+
+
+async def exist() -> bool:
+    """Whether there is any budget; usually no statement."""
+    return await budgets.any_exist()
+
+
+async def check(connection: AsyncConnection[Any], user_id: UUID) -> None:
+    """Refuse a run, in the transaction that accepts it.
+
+    TooManyRequests `budget_exceeded {scope, period, unit}`, of the account's own also `{limit, used}`.
+    """
+    found = (await standing(connection, user_id)).used_up
+    if found is None:
+        return
+    scope, level = found
+    shown = level.facts if scope == "account" else {"period": level.period, "unit": level.unit}
+    shown.pop("left", None)
+    raise TooManyRequests(
+        _TOLD[scope], code=CODE, retry_after=seconds_left(level.period), scope=scope, **shown
+    )
+
+
+async def check_run(user_id: UUID, spent: Usage) -> None:
+    """Before a model call of a run that has spent this much: RunFailure `budget_exceeded`."""
+    if not await outlast(exist):
+        return
+    found = (await outlast(lambda: _standing_now(user_id, spent))).used_up
+    if found is not None:
+        raise RunFailure(CODE, _TOLD[found[0]])
+
+
+async def standing(
+    connection: AsyncConnection[Any], user_id: UUID, more: Usage | None = None
+) -> Standing:
+    """How the account stands; `more` is what comes on top of what is counted."""
+    found: Budgets = await budgets.find_budgets(connection, user_id)
+    own = await spending(connection, user_id)
+    everybodys = None
+    if found.installation != budgets.NONE:
+        everybodys = await spending(connection, None)
+    return Standing(
+        own,
+        _levels(found.account, own, more or Usage()),
+        _levels(found.installation, everybodys, more or Usage()) if everybodys else [],
+    )
+
+
+async def left_of(connection: AsyncConnection[Any], user_ids: Sequence[UUID]) -> dict[UUID, list[Level]]:
+    """How these accounts stand with the limits that apply to each; without one they are not named."""
+    limits = await budgets.find_limits(connection, user_ids)
+    spent = await spending_of(connection, list(limits))
+    return {user_id: _levels(limits[user_id], spent[user_id], Usage()) for user_id in limits}
+
+
+async def left_of_installation(connection: AsyncConnection[Any]) -> list[Level]:
+    """How all accounts together stand with their limits."""
+    limits = await budgets.find_installation_limits(connection)
+    return _levels(limits, await spending(connection, None), Usage())
+
+
+async def _standing_now(user_id: UUID, more: Usage) -> Standing:
+    async with database.connection() as connection:
+        return await standing(connection, user_id, more)
+
+
+def _levels(limits: Limits, spent: Spending, more: Usage) -> list[Level]:
+    tokens, cost = more.input_tokens + more.output_tokens, more.cost_usd or Decimal()
+
+    def dollars(of: Spent) -> Decimal:
+        return (of.cost_usd or Decimal()) + cost
+
+    levels: list[tuple[Any, ...]] = [
+        ("day", "usd", limits.usd_per_day, dollars(spent.day)),
+        ("month", "usd", limits.usd_per_month, dollars(spent.month)),
+        ("day", "tokens", limits.tokens_per_day, spent.day.tokens + tokens),
+        ("month", "tokens", limits.tokens_per_month, spent.month.tokens + tokens),
+    ]
+    return [
+        Level(period, unit, Decimal(limit), Decimal(used))
+        for period, unit, limit, used in levels
+        if limit is not None
+    ]
+
+
+def seconds_left(period: Literal["day", "month"]) -> int:
+    """Until the server's next midnight, or the first of its next month."""
+    now = timezone.localtime()
+    begins = now.date() + timedelta(days=1) if period == "day" else _next_month(now.date())
+    midnight = datetime.combine(begins, time(), tzinfo=now.tzinfo)
+    return max(1, int((midnight - now).total_seconds()))
+
+
+def _next_month(day: date) -> date:
+    return (day.replace(day=1) + timedelta(days=32)).replace(day=1)

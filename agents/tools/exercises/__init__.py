@@ -1,0 +1,1 @@
+"""The exercise library: search, import, and publishing it to apps."""

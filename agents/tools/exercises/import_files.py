@@ -1,0 +1,131 @@
+"""Exercise files to items: our starter set and the two public formats (specs/text-run.md §3).
+
+Pure: no database. An item holds only what its file says, so that importing a file without aliases
+leaves the aliases of an exercise we already have alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta, Struct
+
+from agents.models import Category, Difficulty, Equipment, MuscleGroup, Source, official_id
+from agents.tools.exercises.file_items import (
+    BadExercises,
+    Item,
+    Media,
+    Name,
+    Text,
+    Texts,
+    UnusableItem,
+    in_words,
+    plain,
+    refuse_nul,
+)
+from agents.tools.exercises.free_db import read_free_item
+
+
+class _LibraryItem(Struct, frozen=True, rename="camel"):
+    """An exercise in the words of an ExerciseDto, which the starter set adds a few to."""
+
+    name: Name
+    muscle_group: MuscleGroup
+    category: Category
+    equipment: tuple[Equipment, ...]
+    id: Annotated[str, Meta(max_length=64, pattern=r"^(off_[a-f0-9]+|u_.+_[a-f0-9]{8})$")] = ""
+    name_en: Annotated[str, Meta(max_length=200)] = ""
+    aliases: tuple[Name, ...] = ()
+    description: Text = ""
+    description_en: Text = ""
+    difficulty: Difficulty = Difficulty.BEGINNER
+    target_muscles: tuple[MuscleGroup, ...] = ()
+    secondary_muscles: tuple[MuscleGroup, ...] = ()
+    default_sets: Annotated[int, Meta(ge=1, le=10)] | None = None
+    default_reps: Annotated[int, Meta(ge=1, le=100)] | None = None
+    steps: Texts = ()
+    tips: Texts = ()
+    tags: tuple[Annotated[str, Meta(min_length=1, max_length=64)], ...] = ()
+    media: Media | None = None
+    source: Source = Source.OFFICIAL
+    is_custom: bool = False
+    is_official: bool = True
+
+
+_LIBRARY_FIELDS: Final = {
+    field.encode_name: field.name
+    for field in msgspec.structs.fields(_LibraryItem)
+    if field.name not in {"id", "name"}
+}
+
+
+def read_items(content: bytes) -> tuple[Item, ...]:
+    """The exercises of a file in any of the three formats; raises BadExercises."""
+    try:
+        document = msgspec.json.decode(content.removeprefix(b"\xef\xbb\xbf"))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise BadExercises(f"This is not JSON: {problem}.") from None
+    raw, read_item = _format(document)
+    items = tuple(_numbered(raw, read_item))
+    if not items:
+        raise BadExercises("The file holds no exercises.")
+    _refuse_twins(items)
+    return items
+
+
+def read_library_items(raw: list[Any]) -> tuple[Item, ...]:
+    """Exercises in the words of an ExerciseDto, from a body instead of a file; raises BadExercises."""
+    items = tuple(_numbered(raw, _library_item))
+    _refuse_twins(items)
+    return items
+
+
+def _format(document: Any) -> tuple[list[Any], Callable[[Any], Item]]:
+    """The raw items and how to read one, by the structure of the file."""
+    match document:
+        case {"entity": "EXERCISE", "payload": list(payload)}:
+            return payload, _library_item
+        case {"format": "parley.exercises", "exercises": list(exercises)}:
+            return exercises, _library_item
+        case list():
+            return document, read_free_item
+        case _:
+            raise BadExercises(
+                'Not a known format: expected a list (free-exercise-db), {"entity": "EXERCISE", '
+                '"payload": […]} or {"format": "parley.exercises", "exercises": […]}.'
+            )
+
+
+def _numbered(raw: list[Any], read_item: Callable[[Any], Item]) -> Iterator[Item]:
+    for number, item in enumerate(raw, start=1):
+        try:
+            refuse_nul(item)
+            yield read_item(item)
+        except (msgspec.ValidationError, UnusableItem, RecursionError) as problem:
+            raise BadExercises(f"Item {number}{_called(item)}: {in_words(problem)}.") from None
+
+
+def _library_item(raw: Any) -> Item:
+    given = (
+        {key: value for key, value in raw.items() if value is not None} if isinstance(raw, dict) else raw
+    )
+    read = msgspec.convert(given, _LibraryItem)
+    fields = {name: getattr(read, name) for key, name in _LIBRARY_FIELDS.items() if key in given}
+    name = read.name.strip()
+    return Item(id=read.id or official_id(name), name=name, fields=plain(fields))
+
+
+def _refuse_twins(items: tuple[Item, ...]) -> None:
+    seen: dict[str, int] = {}
+    for number, item in enumerate(items, start=1):
+        for key in (f"id {item.id}", f"name {item.name!r}"):
+            if key in seen:
+                raise BadExercises(f"Items {seen[key]} and {number} have the same {key}.")
+            seen[key] = number
+
+
+def _called(item: Any) -> str:
+    name = item.get("name") if isinstance(item, dict) else None
+    return f" ({name[:80]!r})" if isinstance(name, str) else ""

@@ -1,0 +1,256 @@
+"""The searchable library: frozen exercises and an inverted index over their words.
+
+A library never changes; a new state of the table is a new library. The ranking is specs/text-run.md §3:
+each word of the query gives +10 where it stands in a name, +6 in an alias, tag or trained muscle, +3 in
+the description (with equipment, difficulty and assisting muscles); nothing scores zero; ties go by name.
+Three things a coach knows are added: a staple leads its muscle group, a stretch is no first answer to a
+muscle's name, and circumstances (at home, for beginners) never outweigh what is to be trained.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from itertools import islice, zip_longest
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+from agents.tools.exercises.typing_errors import Spellings
+from agents.tools.exercises.vocabulary import (
+    CATEGORIES,
+    DAYS,
+    DIFFICULTIES,
+    EQUIPMENT,
+    GROUP_OF,
+    MUSCLES,
+)
+from agents.tools.exercises.words import is_chinese_pair, read_query, words
+
+Day = Literal["push", "pull", "legs"]
+
+NAME_WEIGHT: Final = 10
+ALIAS_WEIGHT: Final = 6
+DESCRIPTION_WEIGHT: Final = 3
+
+STAPLE: Final = "首选"  # the tag of what a coach names first for a muscle group
+
+_MUSCLE_WORDS: Final = frozenset(word for said in MUSCLES.values() for word in words(said))
+_CIRCUMSTANCES: Final = frozenset(words("居家 在家 家里 home")).union(*map(words, DIFFICULTIES.values()))
+_DAY_TAGS: Final[Mapping[str, Day]] = {
+    "推": "push",
+    "拉": "pull",
+    "腿": "legs",
+    "push": "push",
+    "pull": "pull",
+    "legs": "legs",
+}
+_DAY_GROUPS: Final[Mapping[str, Day]] = {
+    **dict.fromkeys(("CHEST", "SHOULDERS", "TRICEPS"), "push"),
+    **dict.fromkeys(("BACK", "BICEPS", "FOREARMS", "TRAPEZIUS"), "pull"),
+    **dict.fromkeys(("LEGS", "QUADRICEPS", "HAMSTRINGS", "GLUTES", "CALVES"), "legs"),
+}
+
+
+class Exercise(Struct, frozen=True, kw_only=True):
+    """One exercise as the library knows it; times are epoch milliseconds."""
+
+    id: str
+    name: str
+    name_en: str = ""
+    aliases: tuple[str, ...] = ()
+    description: str = ""
+    description_en: str = ""
+    muscle_group: str
+    category: str
+    equipment: tuple[str, ...] = ()
+    difficulty: str = "BEGINNER"
+    target_muscles: tuple[str, ...] = ()
+    secondary_muscles: tuple[str, ...] = ()
+    default_sets: int | None = None
+    default_reps: int | None = None
+    steps: tuple[str, ...] = ()
+    tips: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    media: dict[str, Any] = {}
+    source: str = "OFFICIAL"
+    is_custom: bool = False
+    is_official: bool = True
+    created_at: int = 0
+    updated_at: int = 0
+
+
+class Library:
+    """Every exercise, in order of name, ready to be searched."""
+
+    __slots__ = ("_days", "_postings", "_spellings", "exercises")
+
+    def __init__(
+        self, exercises: tuple[Exercise, ...], postings: Mapping[str, tuple[tuple[int, int], ...]]
+    ) -> None:
+        self.exercises = exercises
+        self._days = tuple(day_of(exercise) for exercise in exercises)
+        self._postings = postings
+        self._spellings = Spellings(postings)
+
+    @classmethod
+    def build(cls, rows: Iterable[Exercise]) -> Library:
+        """Index the exercises."""
+        exercises = tuple(sorted(rows, key=lambda row: (row.name, row.id)))
+        postings: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+        for position, exercise in enumerate(exercises):
+            for word, weight in _weights(exercise).items():
+                postings[word].append((position, weight))
+        return cls(exercises, {word: tuple(found) for word, found in postings.items()})
+
+    def search(self, query: str, top_k: int) -> tuple[Exercise, ...]:
+        """The best `top_k` of the exercises that match."""
+        asked = read_query(query)
+        scores: defaultdict[int, int] = defaultdict(int)
+        for word in self._known(asked.words):
+            for position, weight in self._postings[word]:
+                scores[position] += weight
+        ranked: Iterable[int] = (at for _, at in sorted((-score, at) for at, score in scores.items()))
+        best = islice(self._dealt(ranked) if asked.wants_split else ranked, top_k)
+        return tuple(self.exercises[at] for at in best)
+
+    def _known(self, asked: Iterable[str]) -> tuple[str, ...]:
+        """The asked words that occur, and of the others what was meant, as far as can be told."""
+        known: dict[str, None] = {}
+        for word in asked:
+            parts = (word,) if word in self._postings else self._meant(word)
+            known.update((part, None) for part in parts if part in self._postings)
+        return tuple(known)
+
+    def _meant(self, unknown: str) -> Iterable[str]:
+        """The characters of a pair such as 胸背, or the word that was mistyped."""
+        return unknown if is_chinese_pair(unknown) else self._spellings.nearest(unknown)
+
+    def _dealt(self, ranked: Iterable[int]) -> Iterator[int]:
+        """One exercise of each training day in turn, best first; what belongs to no day comes last."""
+        days: dict[Day | None, list[int]] = {}
+        for at in ranked:
+            days.setdefault(self._days[at], []).append(at)
+        rest = days.pop(None, [])
+        for turn in zip_longest(*days.values()):
+            yield from (at for at in turn if at is not None)
+        yield from rest
+
+
+def dto(exercise: Exercise) -> dict[str, Any]:
+    """The ExerciseDto of specs/text-run.md §3; what an exercise does not have is left out."""
+    optional = {
+        "targetMuscles": list(exercise.target_muscles),
+        "secondaryMuscles": list(exercise.secondary_muscles),
+        "defaultSets": exercise.default_sets,
+        "defaultReps": exercise.default_reps,
+        "steps": list(exercise.steps),
+        "tips": list(exercise.tips),
+        "tags": list(exercise.tags),
+        "media": exercise.media,
+    }
+    return {
+        "id": exercise.id,
+        "name": exercise.name,
+        "description": _description(exercise),
+        "muscleGroup": exercise.muscle_group,
+        "category": exercise.category,
+        "equipment": list(exercise.equipment),
+        "difficulty": exercise.difficulty,
+        "source": exercise.source,
+        "isCustom": exercise.is_custom,
+        "isOfficial": exercise.is_official,
+        "createdAt": exercise.created_at,
+        "updatedAt": exercise.updated_at,
+    } | {key: value for key, value in optional.items() if value}
+
+
+def day_of(exercise: Exercise) -> Day | None:
+    """The day of a push, pull and legs split an exercise belongs to: by its tags, else its muscles."""
+    for tag in exercise.tags:
+        if tag in _DAY_TAGS:
+            return _DAY_TAGS[tag]
+    for muscle in (exercise.muscle_group, *exercise.target_muscles):
+        if muscle in _DAY_GROUPS:
+            return _DAY_GROUPS[muscle]
+    return None
+
+
+def _description(exercise: Exercise) -> str:
+    """Both languages in one text, since the DTO has one name and one description."""
+    if not exercise.description_en:
+        return exercise.description
+    english = (
+        f"{exercise.name_en}: {exercise.description_en}" if exercise.name_en else exercise.description_en
+    )
+    return f"{exercise.description} {english}".strip()
+
+
+def _weights(exercise: Exercise) -> dict[str, int]:
+    """What each word of an exercise is worth."""
+    weights: defaultdict[str, int] = defaultdict(int)
+    aliases = (*exercise.aliases, *exercise.tags)
+    for weight, texts, said in (
+        (NAME_WEIGHT, _names(exercise), ()),
+        (1, _stretched(exercise), ()),
+        (ALIAS_WEIGHT, aliases, _trained(exercise)),
+        (DESCRIPTION_WEIGHT, (exercise.description, exercise.description_en), _about(exercise)),
+    ):
+        found = {word for text in texts for word in words(text)}
+        for word in found.union(*map(_vocabulary_words, said)):
+            weights[word] += weight
+    staple = STAPLE in exercise.tags
+    for word in _CIRCUMSTANCES.intersection(weights):
+        weights[word] = 2 * DESCRIPTION_WEIGHT if staple else DESCRIPTION_WEIGHT
+    return weights
+
+
+def _names(exercise: Exercise) -> tuple[str, ...]:
+    """What is searched as its name: a stretch is no first answer to the name of a muscle."""
+    names = (exercise.name, exercise.name_en)
+    if exercise.category != "FLEXIBILITY":
+        return names
+    return tuple(word for name in names for word in words(name) if word not in _MUSCLE_WORDS)
+
+
+def _stretched(exercise: Exercise) -> tuple[str, ...]:
+    """The name of a stretch once more, so that of two stretches the one named after the muscle leads."""
+    return (exercise.name, exercise.name_en) if exercise.category == "FLEXIBILITY" else ()
+
+
+@cache
+def _vocabulary_words(said: str) -> tuple[str, ...]:
+    return words(said)
+
+
+def _trained(exercise: Exercise) -> Iterator[str]:
+    """The words of its muscle group and of targets within it: a bench press is no answer to 练肩."""
+    for muscle in (exercise.muscle_group, *exercise.target_muscles):
+        if _within(muscle, exercise):
+            yield MUSCLES.get(muscle, "")
+
+
+def _about(exercise: Exercise) -> Iterator[str]:
+    """What people say for its equipment, assisting muscles, part of a programme, difficulty and day."""
+    yield from (EQUIPMENT.get(item, "") for item in exercise.equipment)
+    yield from (MUSCLES.get(muscle, "") for muscle in _assisting(exercise))
+    yield CATEGORIES.get(exercise.category, "")
+    yield DIFFICULTIES.get(exercise.difficulty, "")
+    day = day_of(exercise)
+    if day and exercise.category != "FLEXIBILITY":
+        yield DAYS[day]
+
+
+def _assisting(exercise: Exercise) -> Iterator[str]:
+    """Muscles that also work; a staple counts its own once more, so that it leads its group."""
+    for muscle in (*exercise.target_muscles, *exercise.secondary_muscles):
+        if not _within(muscle, exercise):
+            yield muscle
+    if STAPLE in exercise.tags:
+        yield from (exercise.muscle_group, *exercise.target_muscles[:1])
+
+
+def _within(muscle: str, exercise: Exercise) -> bool:
+    group = exercise.muscle_group
+    return muscle == group or GROUP_OF.get(muscle) == group or GROUP_OF.get(group) == muscle

@@ -1,0 +1,133 @@
+"""The exercise search tool, `gymbro.exercise.search` (specs/text-run.md §3).
+
+The library is read with one statement and kept in the process; a cheap look at the table, at most one
+in two seconds, tells whether it changed, so most searches ask the database nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Annotated, Any, Final
+
+import msgspec
+import psycopg
+from msgspec import Meta, Struct
+from psycopg.rows import dict_row
+
+from agents.tools.base import ToolFailure
+from agents.tools.exercises.index import Exercise, Library, dto
+from config import database
+
+__all__ = [
+    "DESCRIPTION",
+    "NAME",
+    "SCHEMA",
+    "Exercise",
+    "Library",
+    "LibraryCache",
+    "current_library",
+    "dto",
+    "search_exercises",
+]
+
+NAME: Final = "gymbro.exercise.search"
+DESCRIPTION: Final = (
+    "Searches the exercise library by words in Chinese or English: an exercise, a muscle, equipment, "
+    "a difficulty or a training split. Returns the best matches with steps and tips."
+)
+SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "query": {"type": "string", "minLength": 1, "description": "What to look for, in any words."},
+        "top_k": {"type": "integer", "minimum": 1, "maximum": 10, "default": 5},
+    },
+    "required": ["query"],
+    "additionalProperties": False,
+}
+RECHECK_S: Final = 2.0
+
+# xmin, the transaction that wrote a row, sees every change: also one that left updated_at alone,
+# and one that committed after a newer one.
+_STATE = """
+    SELECT count(*), coalesce(max(updated_at), 'epoch'), coalesce(sum(xmin::text::bigint), 0)
+      FROM agents_exercise
+"""
+_ROWS = """
+    SELECT id, name, name_en, aliases, description, description_en, muscle_group, category, equipment,
+           difficulty, target_muscles, secondary_muscles, default_sets, default_reps, steps, tips, tags,
+           media, source, is_custom, is_official,
+           floor(extract(epoch FROM created_at) * 1000)::bigint AS created_at,
+           floor(extract(epoch FROM updated_at) * 1000)::bigint AS updated_at
+      FROM agents_exercise
+"""
+
+
+class _Arguments(Struct, frozen=True, forbid_unknown_fields=True):
+    query: Annotated[str, Meta(min_length=1)]
+    top_k: Annotated[int, Meta(ge=1, le=10)] = 5
+
+
+class LibraryCache:
+    """The newest library this process has seen."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._check_at = 0.0
+        self._state: tuple[Any, ...] = ()
+        self._library: Library | None = None
+
+    async def current(self) -> Library:
+        """The library, at most two seconds behind the table."""
+        if self._library is not None and self._clock() < self._check_at:
+            return self._library
+        # Before the first await: whoever asks meanwhile is served the library at hand.
+        self._check_at = self._clock() + RECHECK_S
+        async with database.connection() as connection:
+            state = await _state(connection)
+            if self._library is None or state != self._state:
+                rows = await _exercises(connection)
+                # A thousand exercises take 0.1 s: not on the loop that serves streams.
+                self._library = await asyncio.to_thread(Library.build, rows)
+                # Read before the rows: if they changed in between, the next look finds out.
+                self._state = state
+        return self._library
+
+
+_cache = LibraryCache()
+
+
+async def current_library() -> Library:
+    """This process's library, at most two seconds behind the table."""
+    return await _cache.current()
+
+
+async def search_exercises(arguments: dict[str, Any]) -> dict[str, Any]:
+    """`{query, top_k}` to `{total, results}`: ExerciseDtos, and their number (seed 002).
+
+    Raises ToolFailure with `invalid_arguments` or `exercise_search_failed`.
+    """
+    try:
+        asked = msgspec.convert(arguments, _Arguments)
+    except msgspec.ValidationError as problem:
+        raise ToolFailure("invalid_arguments", f"The arguments are not valid: {problem}.") from None
+    try:
+        library = await current_library()
+    except (psycopg.Error, OSError) as problem:
+        raise ToolFailure(
+            "exercise_search_failed", "The exercise library cannot be read now."
+        ) from problem
+    found = library.search(asked.query, asked.top_k)
+    return {"total": len(found), "results": [dto(exercise) for exercise in found]}
+
+
+async def _state(connection: psycopg.AsyncConnection[Any]) -> tuple[Any, ...]:
+    row = await (await connection.execute(_STATE)).fetchone()
+    return tuple(row or ())
+
+
+async def _exercises(connection: psycopg.AsyncConnection[Any]) -> tuple[Exercise, ...]:
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        rows = await (await cursor.execute(_ROWS)).fetchall()
+    return tuple(msgspec.convert(row, Exercise) for row in rows)

@@ -1,0 +1,36 @@
+"""The starter library: written for Parley, loaded once, then the staff's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from django.db import transaction
+
+from agents.models import Exercise, LibraryVersion
+from agents.tools.exercises.file_items import Item
+from agents.tools.exercises.import_files import read_items
+from agents.tools.exercises.library_versions import publish
+from agents.tools.exercises.store import lock_library, store
+
+STARTER_FILE: Final = Path(__file__).with_name("starter_exercises.json")
+
+
+def starter_items() -> tuple[Item, ...]:
+    """The exercises Parley brings along."""
+    return read_items(STARTER_FILE.read_bytes())
+
+
+def seed_exercises() -> int:
+    """Load the starter library into an empty table, and publish it; how many exercises were added.
+
+    A table with anything in it is the staff's and stays as it is; it is published where nothing was yet.
+    """
+    added = 0
+    if not Exercise.objects.exists():
+        with transaction.atomic():
+            lock_library()
+            added = 0 if Exercise.objects.exists() else store(starter_items()).created
+    if not LibraryVersion.objects.exists():
+        publish(by=None, note="Comes with Parley." if added else "")
+    return added

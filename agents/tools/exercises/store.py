@@ -1,0 +1,102 @@
+"""Items into the table: an import changes what its file says of an exercise, and nothing else.
+
+An item meets the exercise of its name, else the one with its id (a rename). All or nothing; a row that
+already says the same is not written, so that importing a file twice changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from django.db import connection, transaction
+from django.utils import timezone
+from msgspec import Struct
+
+from agents.models import Exercise, official_id
+from agents.tools.exercises.file_items import Item
+
+BATCH: Final = 200
+
+
+class Stored(Struct, frozen=True):
+    """What an import did."""
+
+    created: int
+    updated: int
+    unchanged: int
+
+
+def store(items: tuple[Item, ...], progress: Callable[[int], None] = lambda written: None) -> Stored:
+    """Write the items in one transaction; `progress` hears how many rows are written so far."""
+    with transaction.atomic():
+        lock_library()
+        return _store(items, progress)
+
+
+def lock_library() -> None:
+    """Keep other writers out until the transaction ends; readers go on."""
+    with connection.cursor() as cursor:
+        cursor.execute("LOCK TABLE agents_exercise IN SHARE ROW EXCLUSIVE MODE")
+
+
+def _store(items: tuple[Item, ...], progress: Callable[[int], None]) -> Stored:
+    known = _Known(items)
+    fresh: list[Exercise] = []
+    changed: list[Exercise] = []
+    for item in items:
+        row = known.row(item)
+        if row is None:
+            fresh.append(Exercise(id=known.free_id(item), name=item.name, **item.fields))
+        elif _change(row, item):
+            changed.append(row)
+    written = 0
+    for batch in _batches(changed):
+        Exercise.objects.bulk_update(batch, _COLUMNS)
+        progress(written := written + len(batch))
+    for batch in _batches(fresh):
+        Exercise.objects.bulk_create(batch)
+        progress(written := written + len(batch))
+    return Stored(
+        created=len(fresh), updated=len(changed), unchanged=len(items) - len(fresh) - len(changed)
+    )
+
+
+class _Known:
+    """The rows that the items of a file may mean."""
+
+    def __init__(self, items: tuple[Item, ...]) -> None:
+        named = Exercise.objects.filter(name__in=[item.name for item in items])
+        self._by_name = {row.name: row for row in named}
+        self._named_ids = {row.id for row in self._by_name.values()}
+        self._by_id = Exercise.objects.in_bulk([item.id for item in items])
+
+    def row(self, item: Item) -> Exercise | None:
+        if item.name in self._by_name:
+            return self._by_name[item.name]
+        return None if item.id in self._named_ids else self._by_id.get(item.id)
+
+    def free_id(self, item: Item) -> str:
+        """The item's id, unless an exercise renamed in admin still holds it."""
+        return official_id(item.name, digits=32) if item.id in self._by_id else item.id
+
+
+def _change(row: Exercise, item: Item) -> bool:
+    """Bring the row in line with the item; whether anything was different."""
+    wanted: dict[str, Any] = {"name": item.name, **item.fields}
+    different = {field: value for field, value in wanted.items() if getattr(row, field) != value}
+    for field, value in different.items():
+        setattr(row, field, value)
+    if different:
+        row.updated_at = timezone.now()
+    return bool(different)
+
+
+def _batches(rows: list[Exercise]) -> Iterator[list[Exercise]]:
+    for start in range(0, len(rows), BATCH):
+        yield rows[start : start + BATCH]
+
+
+_COLUMNS: Final = tuple(
+    field.name for field in Exercise._meta.fields if field.name not in {"id", "created_at"}
+)

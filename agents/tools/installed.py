@@ -1,0 +1,36 @@
+"""Tools that installed packages bring by an entry point group; each entry is a `Tool`.
+
+One that cannot be loaded, or takes a name that is taken, is left out and logged: it must not stop the
+start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from importlib.metadata import entry_points
+
+import structlog
+
+from agents.tools.base import Tool
+
+log = structlog.get_logger(__name__)
+
+
+def with_installed(
+    ours: Iterable[Tool], group: str, *, allows: Callable[[str], bool]
+) -> dict[str, Tool]:
+    """Return our tools and those of the group whose names are allowed, by name."""
+    found = {tool.name: tool for tool in ours}
+    for entry in entry_points(group=group):
+        try:
+            tool = entry.load()
+        except Exception:  # somebody else's package
+            log.exception("tool not loaded", group=group, entry=entry.name)
+            continue
+        if isinstance(tool, Tool) and tool.name not in found and allows(tool.name):
+            found[tool.name] = tool
+        else:
+            log.error(
+                "tool left out: no Tool, or its name is taken or reserved", group=group, entry=entry.name
+            )
+    return found

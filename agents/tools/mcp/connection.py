@@ -1,0 +1,148 @@
+"""One server's connection for as long as its row stays as it is.
+
+Everything is opened and closed in the one task that runs `keep`: the SDK's cancel scopes must be
+left by the task that entered them. Calls come from the tasks of runs and only use the open client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import structlog
+from django.conf import settings
+
+from agents.tools.base import Tool, ToolFailure
+from agents.tools.mcp.call_results import as_json, result_type
+from agents.tools.mcp.servers import Server
+from agents.tools.mcp.sessions import Trail, explain, list_tools, opened, watch_changes
+from agents.tools.mcp.tool_definitions import described, model_name, usable_schema
+from config.process.reconnecting import Link
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.types import CallToolResult, ToolAnnotations
+    from mcp.types import Tool as McpTool
+
+log = structlog.get_logger(__name__)
+
+_LONGEST_MESSAGE: Final = 2_000
+_GONE: Final = frozenset((-32000, -32001, -32600, -32603))  # closed, too late, session lost, HTTP error
+
+
+class ServerLink(Link):
+    """A server's connection. `tools` is empty while it is down."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.tools: tuple[Tool, ...] = ()
+        self._client: Client | None = None
+        self._trail = Trail()
+        self._look = asyncio.Event()
+        self._told = ""
+
+    async def serve(self) -> None:
+        self._trail = Trail()
+        async with opened(self.server, self._trail, self._look.set) as client:
+            changes = asyncio.create_task(watch_changes(client, self._look.set))
+            try:
+                await self._watch(client)
+            finally:
+                self._client, self.tools = None, ()
+                changes.cancel()
+                await asyncio.gather(changes, return_exceptions=True)
+
+    async def _watch(self, client: Client) -> None:
+        """List the tools again after each change, after a failed call, and every MCP_REFRESH_S."""
+        while True:
+            self._look.clear()
+            self._trail.status = 0
+            self.tools = self._offered(await list_tools(client))
+            if self._client is None:
+                self._client, self._told = client, ""
+                log.info("mcp server connected", server=self.server.label, tools=len(self.tools))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(settings.MCP_REFRESH_S):
+                    await self._look.wait()
+
+    def _offered(self, listed: list[McpTool]) -> tuple[Tool, ...]:
+        """The allowed ones that a model can be shown; the first of a name counts."""
+        found: dict[str, Tool] = {}
+        for said in listed:
+            if self.server.allows(said.name) and (tool := self._tool(said)) is not None:
+                found.setdefault(tool.name, tool)
+        return tuple(found.values())
+
+    def _tool(self, said: McpTool) -> Tool | None:
+        schema = usable_schema(self._trail.hide_in(said.input_schema))
+        if schema is None:
+            return None
+        hints, name = said.annotations, self._trail.hide(said.name)
+        return Tool(
+            name=model_name(self.server.label, name),
+            description=described(self._trail.hide(said.description or ""), name),
+            parameters=schema,
+            call=partial(self._call, said.name),
+            idempotent=bool(hints and (hints.read_only_hint or hints.idempotent_hint)),
+            timeout_s=float(self.server.timeout_s),
+            kind="mcp",
+            requires_approval=self.server.requires_approval,
+            server_label=self.server.label,
+            annotations=self._trail.hide_in(_annotations(hints)) or None,
+        )
+
+    async def _call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Call a tool on the server. ToolFailure `mcp_unreachable`, `mcp_error` or `mcp_tool_error`."""
+        client = self._client
+        if client is None:
+            raise _unreachable()
+        result = await self._ask(client, name, arguments)
+        said: dict[str, Any] = self._trail.hide_in(as_json(result))
+        if result.is_error:
+            raise ToolFailure("mcp_tool_error", _message(said) or "The tool failed.")
+        return said
+
+    async def _ask(self, client: Client, name: str, arguments: dict[str, Any]) -> CallToolResult:
+        """Ask without the SDK's check of the answer's schema: the server's patterns run nowhere here."""
+        from mcp import MCPError
+        from mcp.types import CallToolRequest, CallToolRequestParams
+
+        asked = CallToolRequest(params=CallToolRequestParams(name=name, arguments=arguments))
+        try:
+            return await client.session.send_request(asked, result_type())
+        except MCPError as error:
+            self._look.set()
+            if error.code in _GONE:
+                raise _unreachable() from None
+            message = self._trail.hide(str(error.message))[:_LONGEST_MESSAGE]
+            raise ToolFailure("mcp_error", f"The server refused the call: {message}") from None
+        except Exception as error:
+            self._look.set()
+            log.warning("mcp call failed", server=self.server.label, error=type(error).__name__)
+            raise ToolFailure("mcp_error", "The server's answer could not be understood.") from None
+
+    async def report(self, error: Exception) -> None:
+        """Log a problem once, not at every try."""
+        problem = explain(error, self._trail)
+        if problem != self._told:
+            log.warning("mcp server is down", server=self.server.label, why=problem)
+            self._told = problem
+
+
+def _annotations(hints: ToolAnnotations | None) -> dict[str, Any]:
+    """The server's hints as MCP writes them, if they are of a size to be shown."""
+    said = hints.model_dump(mode="json", by_alias=True, exclude_none=True) if hints else {}
+    return said if len(msgspec.json.encode(said)) <= _LONGEST_MESSAGE else {}
+
+
+def _unreachable() -> ToolFailure:
+    return ToolFailure("mcp_unreachable", "The tool's server cannot be reached, or broke the call off.")
+
+
+def _message(said: dict[str, Any]) -> str:
+    if "text" in said:
+        return str(said["text"])[:_LONGEST_MESSAGE]
+    return msgspec.json.encode(said).decode()[:_LONGEST_MESSAGE]

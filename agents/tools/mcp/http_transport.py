@@ -1,0 +1,119 @@
+"""The HTTP of MCP connections: bounded bodies, no proxies of the environment, no redirects elsewhere,
+no refused address.
+
+Imported with the SDK only, whose HTTP client this is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from typing import Any
+
+import httpcore2
+import httpx2
+from django.conf import settings
+
+from config.http import json_size
+from prompts import egress
+
+_CONNECT_S = 5.0
+_READ_S = 900.0  # a call's own time-out ends it long before
+
+_EVENTS_A_SECOND = 1_000
+_ENDS_OF_EVENTS = (b"\n\n", b"\r\n\r\n", b"\r\r")
+
+
+class BodyTooLarge(httpx2.TransportError):
+    """An answer was larger than is taken, or packed so that its size cannot be known."""
+
+
+def make_client(
+    headers: dict[str, str],
+    *,
+    timeout: httpx2.Timeout | None,
+    largest: int,
+    saw: Callable[[int], None],
+) -> httpx2.AsyncClient:
+    """A client that sends these headers and tells `saw` each error status."""
+
+    async def note(response: httpx2.Response) -> None:
+        if response.status_code >= 400 and response.status_code != 405:
+            saw(response.status_code)
+
+    return httpx2.AsyncClient(
+        headers={**headers, "Accept-Encoding": "identity"},
+        timeout=timeout or httpx2.Timeout(_CONNECT_S, read=_READ_S),
+        transport=_Bounded(largest),
+        event_hooks={"response": [note]},
+        trust_env=False,
+    )
+
+
+class _Bounded(httpx2.AsyncHTTPTransport):
+    """Breaks off a body past so many bytes or values; the SDK bounds an event stream's events."""
+
+    def __init__(self, largest: int) -> None:
+        super().__init__(trust_env=False)
+        self._pool._network_backend = _Network()  # httpx2 has no option for it
+        self._largest = largest
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        response = await super().handle_async_request(request)
+        stream = response.stream
+        packed = response.headers.get("content-encoding", "identity") != "identity"
+        if packed or not isinstance(stream, httpx2.AsyncByteStream):
+            await response.aclose()
+            raise BodyTooLarge("a packed answer", request=request)
+        is_events = "text/event-stream" in response.headers.get("content-type", "")
+        response.stream = _Paced(stream) if is_events else _Counted(stream, self._largest)
+        return response
+
+
+class _Network(httpcore2.AnyIOBackend):
+    """Opens connections where that is allowed, each to an address that was looked at."""
+
+    async def connect_tcp(self, host: str, *options: Any, **more: Any) -> httpcore2.AsyncNetworkStream:
+        try:
+            addresses = await egress.resolve_allowed(host)
+        except OSError as error:
+            raise httpcore2.ConnectError(str(error)) from error
+        for address in addresses[:-1]:
+            with suppress(httpcore2.ConnectError, httpcore2.ConnectTimeout):
+                return await super().connect_tcp(address, *options, **more)
+        return await super().connect_tcp(addresses[-1], *options, **more)
+
+
+class _Paced(httpx2.AsyncByteStream):
+    """Takes many events no faster than they are dealt with: the SDK starts a task for each."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._stream:
+            yield chunk
+            if (events := sum(map(chunk.count, _ENDS_OF_EVENTS))) > 1:
+                await asyncio.sleep(events / _EVENTS_A_SECOND)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class _Counted(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream, largest: int) -> None:
+        self._stream = stream
+        self._left = largest
+        self._values = json_size.Counter()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._stream:
+            self._left -= len(chunk)
+            self._values.add(chunk)
+            if self._left < 0 or self._values.found > settings.VALUES_PER_BODY:
+                raise httpx2.StreamError("the answer is too large")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()

@@ -1,0 +1,122 @@
+"""What staff enter of a server's secrets: `Name: value` a line, sealed, shown only masked."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import structlog
+from django.db import transaction
+
+from agents.models.mcp import McpServer
+from agents.tools.mcp.servers import Kind, Server, open_pairs, seal_pairs
+from config.audit.recording import record
+from config.auth.models import User
+from config.errors import InvalidRequest
+from prompts.endpoints import secrets
+from prompts.models import Secret
+
+log = structlog.get_logger(__name__)
+
+_NAMES: Final = {
+    "headers": re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}"),
+    "env": re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}"),
+}
+_MOST: Final = 20
+_OURS: Final = frozenset(
+    ("host", "content-length", "content-type", "accept", "accept-encoding", "connection",
+     "transfer-encoding", "mcp-session-id", "mcp-protocol-version")
+)  # fmt: skip
+
+
+def read_pairs(kind: Kind, text: str) -> dict[str, str]:
+    """The lines as pairs; InvalidRequest names the line that is wrong and never repeats it."""
+    pairs: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        name, parted, value = line.partition(":" if kind == "headers" else "=")
+        name, value = name.strip(), value.strip()
+        if not parted or not _NAMES[kind].fullmatch(name) or name.lower() in _OURS or name in pairs:
+            raise _wrong(kind, number)
+        try:
+            secrets.check_key(value)
+        except InvalidRequest:
+            raise _wrong(kind, number) from None
+        pairs[name] = value
+    if len(pairs) > _MOST:
+        raise InvalidRequest(f"At most {_MOST}.", code="key_invalid")
+    return pairs
+
+
+def _wrong(kind: Kind, number: int) -> InvalidRequest:
+    form = "Name: value" if kind == "headers" else "NAME=value"
+    return InvalidRequest(
+        f"Line {number} is not `{form}` in printable ASCII, stands twice, or is set by Parley itself.",
+        code="key_invalid",
+    )
+
+
+@transaction.atomic
+def store_pairs(server: McpServer, kind: Kind, pairs: dict[str, str], *, by: User | None) -> None:
+    """Seal these in place of the present ones; none removes them."""
+    held: Secret | None = getattr(server, kind)
+    before = "; ".join(masked(server, kind))
+    if pairs:
+        sealed = {"sealed": seal_pairs(pairs), "mask": ", ".join(pairs)[:64]}
+        name = secrets.Purpose.MCP_SERVER.of(server.pk, kind).secret_name
+        setattr(server, kind, Secret.objects.update_or_create(name=name, defaults=sealed)[0])
+        server.save(update_fields=[kind, "updated_at"])
+    elif held is not None:
+        held.delete()
+        setattr(server, kind, None)
+    after = "; ".join(masked(server, kind))
+    record(f"key changed: {kind}", server, by=by, before={kind: before}, after={kind: after})
+    log.info("mcp secret changed", server=server.label, what=kind, by=by.get_username() if by else "")
+
+
+@transaction.atomic
+def delete_server(server: McpServer, *, by: User | None) -> None:
+    """Delete the server and what is sealed for it."""
+    for secret in (server.headers, server.env):
+        if secret is not None:
+            secret.delete()
+    log.info("mcp server deleted", server=server.label, by=by.get_username() if by else "")
+    server.delete()
+
+
+def masked(server: McpServer, kind: Kind) -> list[str]:
+    """The names with their values masked, a line each."""
+    try:
+        pairs = open_pairs(secrets.get_sealed(getattr(server, kind)), server.pk, kind)
+    except secrets.SecretUnreadable:
+        return ["They cannot be opened: enter them again."]
+    return [f"{name}: {_mask(value)}" for name, value in pairs.items()]
+
+
+def _mask(value: str) -> str:
+    """A value masked, the scheme of an Authorization header left readable."""
+    scheme, space, token = value.partition(" ")
+    return (
+        f"{scheme} {secrets.mask(token)}"
+        if space and scheme in ("Bearer", "Basic")
+        else (secrets.mask(value))
+    )
+
+
+def as_server(row: McpServer) -> Server:
+    """The row as its connection sees it."""
+    return Server(
+        id=row.pk,
+        label=row.label,
+        transport=row.transport,
+        url=row.url,
+        command=row.command,
+        args=tuple(row.args),
+        all_tools=row.all_tools,
+        allowed_tools=frozenset(row.allowed_tools),
+        requires_approval=row.requires_approval,
+        timeout_s=row.timeout_s,
+        sealed_headers=secrets.get_sealed(row.headers),
+        sealed_env=secrets.get_sealed(row.env),
+    )

@@ -1,0 +1,88 @@
+"""The wake-up of workers as a message: "there is a run to look at" (DESIGN §2).
+
+`wake_workers` is called after the commit that accepted a run. It never waits and never fails: a
+thread sends the message, and if the broker is away the workers find the run by themselves. Who accepts
+a run does not import what executes it: a worker registers itself here, Celery's task is sent by name.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+from uuid import UUID
+
+import structlog
+
+from config.celery import app
+from config.redis import notifications
+
+logger = structlog.get_logger(__name__)
+
+WORKERS: Final = "worker"
+"""The group of notifications that all workers listen to."""
+EXECUTE_RUN: Final = "agents.execute_run"
+"""The name of the Celery task that wakes a worker."""
+_PAUSE_S: Final = 0.1
+
+_wake: Callable[[], None] | None = None
+
+
+def register_worker(wake: Callable[[], None] | None) -> None:
+    """Have `wake` called for every wake-up in this process; None when its worker ends."""
+    global _wake
+    _wake = wake
+
+
+def wake_here() -> bool:
+    """Wake the worker of this process; return False if it has none."""
+    found = _wake
+    if found is not None:
+        found()
+    return found is not None
+
+
+def wake_workers(run_id: UUID) -> None:
+    """Have some worker look for runs: the one in this process, or those that a notification reaches.
+
+    The notification is quick and reaches every worker; the broker's message is for when it is lost. It
+    costs a hundred times as much, so it follows a moment later, and one stands for all runs until then.
+    """
+    if not wake_here():
+        notifications.notify(WORKERS, {"wake": True})
+        _publisher.publish(run_id.hex)
+
+
+class _Publisher:
+    """Sends wake-ups on a thread of its own, because the broker's client blocks."""
+
+    def __init__(self) -> None:
+        self._waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def publish(self, run_id: str) -> None:
+        self._waiting.put(run_id)
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._send_for_ever, daemon=True, name="wake-ups")
+                self._thread.start()
+
+    def _send_for_ever(self) -> None:
+        while True:
+            latest = self._waiting.get()
+            time.sleep(_PAUSE_S)
+            while not self._waiting.empty():
+                latest = self._waiting.get()
+            self._send(latest)
+
+    def _send(self, run_id: str) -> None:
+        try:
+            app.send_task(EXECUTE_RUN, (run_id,), retry=False, ignore_result=True)
+        except Exception as error:  # kombu's errors differ by transport; workers look by themselves
+            logger.warning("wake-up not sent", run_id=run_id, error=type(error).__name__)
+
+
+_publisher: Final = _Publisher()

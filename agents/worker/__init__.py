@@ -1,0 +1,1 @@
+"""Claim runs and execute them."""

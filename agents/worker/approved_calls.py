@@ -1,0 +1,80 @@
+"""What became of a thread's interrupts, said by the run that goes on: approved calls are made first.
+
+A tool is called at most once, unless it is idempotent: before it is, its interrupt's row says so under
+the run's fence, and who finds that row begun by an earlier attempt tells the model instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import msgspec
+
+from agents.host.run_host import RunHost
+from agents.requests import AskedCall, Claim, InputMessage, ToolUse
+from agents.runners.base import ToolOutcome
+from agents.runners.tool_loop import completed, told
+from conversations.events import Fact, Problem
+from conversations.runs import interrupts
+from conversations.runs.interrupts import Interrupt
+
+Outlast = Callable[[Callable[[], Awaitable[bool]]], Awaitable[bool]]
+
+_NOT_CALLED: Final = {
+    "refused": Problem("approval_refused", "The call was refused."),
+    "expired": Problem("approval_expired", "Nobody approved the call in time; it was not made."),
+    "cancelled": Problem("approval_not_answered", "Nobody answered whether the call may be made."),
+}
+
+
+class Approved:
+    """The interrupts that one run tells its model about."""
+
+    def __init__(self, claim: Claim, host: RunHost, *, say: Callable[[Fact], None]) -> None:
+        self._claim = claim
+        self._host = host
+        self._say = say
+
+    async def settle(self, taken: list[Interrupt], outlast: Outlast) -> list[InputMessage]:
+        """Make the approved calls at the same time, say each outcome; the answers for the model."""
+        outcomes = [self._settle(interrupt, outlast) for interrupt in taken]
+        return list(await asyncio.gather(*outcomes))
+
+    async def _settle(self, interrupt: Interrupt, outlast: Outlast) -> InputMessage:
+        use = ToolUse(interrupt.tool_name, interrupt.effective_arguments)
+        call_id = interrupt.tool_call_id
+        outcome = await self._outcome(interrupt, use, outlast)
+        if outcome.artifact is not None:
+            self._say(outcome.artifact)
+        fact = msgspec.structs.replace(
+            completed(call_id, outcome),
+            parameters=use.arguments,
+            asked_in=interrupt.run_id.hex,
+            approval_id=interrupt.id.hex,
+            kind=self._host.tool_kind(use.name),
+            server_label=self._host.tool_server(use.name),
+        )
+        self._say(fact)
+        arguments = msgspec.json.encode(use.arguments).decode()
+        call = AskedCall(call_id, use.name, arguments)
+        return InputMessage(
+            "tool", told(outcome), name=use.name, tool_call_id=call_id, tool_calls=(call,)
+        )
+
+    async def _outcome(self, interrupt: Interrupt, use: ToolUse, outlast: Outlast) -> ToolOutcome:
+        problem = _NOT_CALLED.get(interrupt.status)
+        if problem is not None:
+            if interrupt.status == "refused" and interrupt.decision_reason:
+                reason = f"{problem.message} The reason given: {interrupt.decision_reason}"
+                problem = Problem(problem.code, reason)
+            return ToolOutcome(use, 0, None, problem)
+
+        async def begin(idempotent: bool) -> bool:
+            run_id, fence = self._claim.run_id, self._claim.fence
+            return await outlast(
+                lambda: interrupts.begin(interrupt.id, run_id=run_id, fence=fence, again=idempotent)
+            )
+
+        return await self._host.call_approved(use, call_id=interrupt.tool_call_id, begin=begin)

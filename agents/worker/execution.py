@@ -1,0 +1,322 @@
+"""Execute one claimed run: context, tools, runner, log, and exactly one ending (DESIGN §7).
+
+Everything a runner says goes through `_Execution._say`, which cleans it, writes it to the log and
+feeds the transcript; so what is stored at the end is the fold of what was streamed. However a run
+ends (well, badly, cancelled, too late), `endings` closes what is open and writes the last event,
+the run's row and its messages in one statement.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from functools import partial
+from typing import Final
+
+import structlog
+from msgspec.structs import replace
+
+from agents import wakeup
+from agents.context.prompt_builder import Past
+from agents.context.template_values import values_for
+from agents.host import bindings, hosted_run
+from agents.host.grants import Binding
+from agents.host.run_host import RunHost
+from agents.requests import Claim, InputMessage
+from agents.runners.answer import judged
+from agents.runners.base import RunContext, RunFailure, Runner, ToolOutcome, name_of
+from agents.runners.chat import ChatRunner
+from agents.runners.conversation import PREFETCHED
+from agents.runners.delivery import delivery_for
+from agents.runners.demo.runner import DemoRunner
+from agents.runners.tool_loop import outcome_facts
+from agents.runtimes.plugins.placement import Elsewhere, reach
+from agents.spending.metering import Meter, reported
+from agents.tools.base import ToolContext
+from agents.tools.mcp import listings
+from agents.tools.offered_tools import for_request
+from agents.worker.approved_calls import Approved
+from agents.worker.size_limits import RunSize
+from agents.worker.tracing import Traced, trace_later
+from config.errors import ParleyError
+from config.redis import notifications
+from conversations import events
+from conversations.events import Fact
+from conversations.log.event_log import LARGE, LeaseLost, RunLog, Writer
+from conversations.log.ordering import InOrder
+from conversations.log.retry import outlast
+from conversations.log.storable_text import clean
+from conversations.log.transcript import Transcript
+from conversations.runs import endings, interrupts, leases
+from conversations.runs.endings import FAILURES, Reason
+from conversations.runs.stored_requests import keep_prompt_values
+from prompts import app_settings
+from prompts.endpoints.routing import ModelRoute, route
+from prompts.wordings import template
+from prompts.wordings.active import compose_versions
+
+logger = structlog.get_logger(__name__)
+
+_INTERNAL: Final = events.RunFailed("internal_error", "The run failed on our side.", retryable=True)
+_INTENT: Final = "intent"
+_EXECUTION: Final = "execution"
+_TURN_EVENTS: Final = 256
+"""After so many events other runs have their turn, also where a runner never waits."""
+
+
+class Execution:
+    """One run on this worker's loop. `stop` may be called at any time.
+
+    `thread_waits` is false when it is known that no other run waits for the end of this one.
+    """
+
+    def __init__(self, claim: Claim, writer: Writer, system: str, *, worker: str) -> None:
+        self.claim = claim
+        self._worker = worker
+        self._system = system
+        self._log: RunLog = writer.open(claim.run_id, fence=claim.fence, last_seq=claim.last_seq)
+        self._transcript = Transcript(claim.run_id)
+        self._size = RunSize()
+        self._in_order = InOrder(self._transcript.said)
+        self._counted: list[Fact] = []
+        self._delivery = delivery_for(claim.request.result_mode)
+        self._reason: Reason | None = None
+        self._runner = ""
+        self._abandoned = False
+        self._ending = False
+        self.thread_waits = True
+        self._task: asyncio.Task[None] | None = None
+
+    def stop(self, reason: Reason) -> None:
+        """End the run for this reason as soon as the runner lets go."""
+        self._reason = self._reason or reason
+        if self._task is not None and not self._ending:
+            self._task.cancel()
+
+    def abandon(self) -> None:
+        """Let go of the run without writing anything more: it is somebody else's now."""
+        self._abandoned = True
+        if self._task is not None:
+            self._task.cancel()
+
+    async def run(self) -> None:
+        """Execute to the end. Never raises for what happens in a run."""
+        structlog.contextvars.bind_contextvars(
+            request_id=self.claim.request.request_id, run_id=self.claim.run_id.hex
+        )
+        self._task = asyncio.current_task()
+        try:
+            terminal = _sound(await self._attempt())
+            self._ending = True
+            await self._finish(terminal)
+            trace_later(self._traced())
+        except LeaseLost:
+            logger.warning("lease lost", fence=self.claim.fence)
+        except Elsewhere as elsewhere:
+            self._ending = True
+            await self._hand_over(elsewhere.worker)
+
+    async def _hand_over(self, worker: str) -> None:
+        """Let the worker that can reach the runner take the run, of which nothing is said yet."""
+        claim = self.claim
+        handed = await outlast(lambda: leases.hand_over(claim.run_id, fence=claim.fence, to=worker))
+        if handed:
+            logger.info("run handed over", to=worker)
+            notifications.notify(wakeup.WORKERS, {"wake": True})
+
+    def _traced(self) -> Traced:
+        claim, asked = self.claim, self.claim.request
+        return Traced(
+            claim.run_id, claim.thread_id, asked.request_id, asked.model, asked.dialect, self._runner
+        )
+
+    async def _attempt(self) -> events.Terminal:
+        """Produce everything but the last event; say what the last one is to be."""
+        try:
+            async with asyncio.timeout(max(0.0, self.claim.left_s)):
+                return await self._produce()
+        except asyncio.CancelledError:
+            if self._abandoned:
+                raise LeaseLost from None
+            if self._reason is None:
+                raise
+            return FAILURES[self._reason]
+        except TimeoutError:
+            return FAILURES["deadline_exceeded"]
+        except RunFailure as failure:
+            return events.RunFailed(failure.code, failure.message, failure.retryable)
+        except ParleyError as error:
+            return events.RunFailed(error.error_code, error.detail)
+        except (LeaseLost, Elsewhere):
+            raise
+        except Exception:  # the one broad catch: whatever broke, the run ends and the log says so
+            logger.exception("run failed")
+            return _INTERNAL
+
+    async def _produce(self) -> events.Terminal:
+        binding = await self._binding()
+        chosen = await self._intent()
+        self._say(events.StageStarted(_EXECUTION))
+        host = await self._host(chosen)
+        bound = hosted_run.bound_runner(binding, chosen, thread_seq=self.claim.thread_seq)
+        runner = bound or runner_for(chosen)
+        context = await self._context(host, chosen)
+        terminal: events.Terminal = events.RunCompleted("stop")
+        self._runner = name_of(runner)
+        others_had_their_turn = 0
+        async with aclosing(runner.run(context, host)) as facts:
+            async for fact in facts:
+                if isinstance(fact, events.TERMINAL):
+                    terminal = fact
+                    break
+                for said in self._delivery.take(fact):
+                    self._say(said)
+                await self._log.make_room()
+                if self._log.last_seq - others_had_their_turn >= _TURN_EVENTS:
+                    others_had_their_turn = self._log.last_seq
+                    await asyncio.sleep(0)
+        if isinstance(terminal, events.RunFailed):
+            return terminal
+        terminal = replace(terminal, usage=reported(chosen.candidates[0], terminal.usage))
+        return await self._judged(terminal)
+
+    async def _judged(self, terminal: events.RunCompleted) -> events.Terminal:
+        """The ending, after a look whether the answer has the form that was asked for."""
+        schema = self.claim.request.generation.json_schema
+        if schema is None:
+            return terminal
+        fails = await app_settings.aget("structured_output") == "fail"
+        return await judged(terminal, self._transcript.answer, schema, fails=fails)
+
+    async def _host(self, chosen: ModelRoute) -> RunHost:
+        """What the run may reach; of MCP servers is said what they offer."""
+        claim = self.claim
+        tools = await for_request(claim.request, user_id=claim.user_id)
+        for listing in listings(tools) if chosen.supports_tools else ():
+            self._say(listing)
+        return RunHost(
+            chosen,
+            caller=ToolContext(claim.run_id, claim.thread_id, claim.user_id, ""),
+            generation=claim.request.generation,
+            tools=tools,
+            committed=self._log.drain,
+            meter=Meter(claim.user_id, self._counted.append),
+        )
+
+    async def _binding(self) -> Binding | None:
+        """The binding that names this run's runner; Elsewhere if another worker can reach that one."""
+        claim = self.claim
+        binding = await outlast(
+            lambda: bindings.binding_for(claim.request, user_id=claim.user_id, thread_id=claim.thread_id)
+        )
+        if binding is not None:
+            await outlast(lambda: reach(binding.runner_id, worker=self._worker))
+        return binding
+
+    async def _intent(self) -> ModelRoute:
+        """The stage in which it is settled who answers and which tools come first; it asks no model."""
+        begun = time.monotonic()
+        request = self.claim.request
+        self._say(events.StageStarted(_INTENT))
+        chosen = await outlast(lambda: route(request.model))
+        if request.state is not None:
+            self._say(events.StateUpdated("thread", "", request.state))
+        latency_ms = round((time.monotonic() - begun) * 1000)
+        names = ", ".join(use.name for use in request.prefetch)
+        self._say(events.StageCompleted(_INTENT, latency_ms, names))
+        return chosen
+
+    async def _context(self, host: RunHost, chosen: ModelRoute) -> RunContext:
+        findings = [outcome async for outcome in self._prefetch(host)]
+        prompts = await self._filled(await self._prompts())
+        past = Past(self.claim, chosen, host, prompts, tuple(findings), say=self._say)
+        earlier = await past.read()
+        if self.claim.request.state is None and earlier.state:
+            self._say(events.StateUpdated("thread", "", earlier.state))
+        return await past.context(await self._answers(host) if earlier.interrupted else [])
+
+    async def _prompts(self) -> str:
+        """What the active prompts say, or those that staff try with this run."""
+        tried = [used.version_id for used in self.claim.request.prompts]
+        return await outlast(lambda: compose_versions(tried)) if tried else self._system
+
+    async def _filled(self, prompts: str) -> str:
+        """The prompts with their variables filled for this run, and recorded on it; most have none."""
+        if not template.has_variables(prompts):
+            return prompts
+        claim = self.claim
+        values = await outlast(
+            lambda: values_for(
+                prompts, user_id=claim.user_id, model=claim.request.model, context=claim.request.context
+            )
+        )
+        await outlast(lambda: keep_prompt_values(claim.run_id, fence=claim.fence, values=values))
+        return template.fill(prompts, values)
+
+    async def _answers(self, host: RunHost) -> list[InputMessage]:
+        """What became of the calls that earlier runs of the thread left to somebody's approval."""
+        claim = self.claim
+        taken = await outlast(lambda: interrupts.take(claim.run_id, fence=claim.fence))
+        return await Approved(claim, host, say=self._say).settle(taken, outlast)
+
+    async def _prefetch(self, host: RunHost) -> AsyncIterator[ToolOutcome]:
+        """Call the tools that the request wants called before the model."""
+        for number, use in enumerate(self.claim.request.prefetch, 1):
+            call_id = f"{PREFETCHED}{number}"
+            self._say(events.ToolCallStarted(call_id, use.name, use.arguments))
+            outcome = await host.call_tool(use)
+            for fact in outcome_facts(call_id, outcome):
+                self._say(fact)
+            yield outcome
+
+    def _say(self, fact: Fact) -> None:
+        if self._counted:
+            self._say_counted()
+        for admitted in self._in_order.admit(clean(fact)):
+            if not self._ending:  # what is still to be said then is said
+                self._size.add(admitted, state=self._transcript.state)
+            self._transcript.feed(self._log.append(admitted))
+
+    def _say_counted(self) -> None:
+        """A model call's end goes with what is said next: the last one's with the run's ending."""
+        for fact in self._counted:
+            self._transcript.feed(self._log.append(clean(fact)))
+        self._counted.clear()
+
+    async def _finish(self, terminal: events.Terminal) -> None:
+        """Write the ending; a database that is away is waited for as long as the lease is ours."""
+        rest, last = self._delivery.end(terminal)
+        for fact in rest:
+            self._say(fact)
+        await self._log.drain()
+        compose = partial(
+            endings.compose,
+            self._transcript,
+            last,
+            fence=self.claim.fence,
+            after=self._log.last_seq,
+            first=[clean(fact) for fact in self._counted],
+            runner=self._runner,
+        )
+        ending = await asyncio.to_thread(compose) if self._size.log > LARGE else compose()
+        ended = await endings.insist(ending)
+        if ended is None:
+            raise LeaseLost
+        self.thread_waits = ended.thread_waits
+
+
+def _sound(terminal: events.Terminal) -> events.Terminal:
+    """The ending as it can be written; a runner that ended with something else has failed."""
+    try:
+        cleaned = clean(terminal)
+    except (TypeError, ValueError, AttributeError):
+        logger.exception("run ended with no ending")
+        return _INTERNAL
+    return cleaned if isinstance(cleaned, events.TERMINAL) else _INTERNAL
+
+
+def runner_for(chosen: ModelRoute) -> Runner:
+    """Which runner serves a model: the offline one for `demo`, else the model-driven one."""
+    return DemoRunner() if chosen.candidates[0].dialect == "demo" else ChatRunner()

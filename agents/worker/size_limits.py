@@ -1,0 +1,63 @@
+"""How much one run may write: its answer, thoughts included, its log and its thread's state.
+
+A run that passes one fails with a code of its own and keeps what it has said. Without limits a runaway
+provider or plugin would fill the memory of whoever reads, folds or settles the run.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from django.conf import settings
+
+from agents.runners.base import RunFailure
+from conversations import events
+from conversations.events import Fact
+from conversations.thread_state import put
+
+_EVENT_BYTES: Final = 64  # what an event costs besides its text
+
+
+class RunSize:
+    """The sizes of one run so far, in bytes."""
+
+    def __init__(self) -> None:
+        self.log = 0
+        self._answer = 0
+        self._state = 0
+        # Read once: Django's settings are slow to ask for every delta.
+        self._log_limit = settings.RUN_LOG_KB * 1024
+        self._answer_limit = settings.RUN_ANSWER_KB * 1024
+        self._state_limit = settings.STATE_LIMIT_KB * 1024
+
+    def add(self, fact: Fact, *, state: Any) -> None:
+        """Count a fact that is about to be logged; `state` is the thread's before it.
+
+        Raise RunFailure `answer_too_large`, `log_too_large` or `state_too_large`.
+        """
+        size = events.size_of(fact)
+        is_answer = isinstance(fact, events.DELTAS)
+        if is_answer or (isinstance(fact, events.MessageCompleted) and fact.replaces):
+            self._answer += size
+            if self._answer > self._answer_limit:
+                raise _too_large("answer", self._answer_limit)
+        elif isinstance(fact, events.StateUpdated) and fact.scope == "thread":
+            self._add_state(fact, size, state)
+        self.log += size + _EVENT_BYTES
+        if self.log > self._log_limit:
+            raise _too_large("log", self._log_limit)
+
+    def _add_state(self, fact: events.StateUpdated, size: int, state: Any) -> None:
+        """Measure the whole state only where what was put into it since may have passed the limit."""
+        self._state += size
+        if self._state > self._state_limit:
+            self._state = len(msgspec.json.encode(put(state, fact.key, fact.value)))
+            if self._state > self._state_limit:
+                raise _too_large("state", self._state_limit)
+
+
+def _too_large(name: str, limit: int) -> RunFailure:
+    return RunFailure(
+        f"{name}_too_large", f"The run was ended: its {name} passed {limit // 1024:,} KiB."
+    )

@@ -1,0 +1,38 @@
+"""The tasks of Celery: a wake-up from another process, and the periodic chores."""
+
+from __future__ import annotations
+
+import threading
+
+import structlog
+
+from agents import wakeup
+from agents.worker.loop import ensure_worker
+from config import database
+from config.celery import app
+from conversations.metrics.refresh import keep_once
+from conversations.upkeep.rounds import upkeep
+
+logger = structlog.get_logger(__name__)
+
+
+@app.task(name=wakeup.EXECUTE_RUN)
+def execute_run(run_id: str) -> None:
+    """Wake this process's worker. Which run it then takes is decided by the runs' rows."""
+    if not wakeup.wake_here():
+        ensure_worker()
+        wakeup.wake_here()
+
+
+@app.task(name="agents.upkeep")
+def keep_up() -> None:
+    """A round of upkeep, on a thread of its own because wake-ups come through this one."""
+    threading.Thread(target=_keep_up, daemon=True, name="upkeep").start()
+
+
+def _keep_up() -> None:
+    try:
+        database.run_sync(upkeep())
+        database.run_sync(keep_once())
+    except Exception as error:  # the next minute brings the next round
+        logger.warning("upkeep failed", error=type(error).__name__)

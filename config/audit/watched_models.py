@@ -1,0 +1,182 @@
+"""Models whose saves and deletions are recorded.
+
+Changes by queryset.update() are not seen here: code that uses it on a watched model calls `record`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any, Final
+
+from django.conf import settings
+from django.contrib import admin
+from django.core.exceptions import ObjectDoesNotExist
+from django.db import models
+from django.db.models.signals import m2m_changed, post_delete, post_save, pre_save
+
+from config.audit.recording import current_actor, record
+
+CHANGED: Final = "changed (not shown)"
+_NEVER_SHOWN: Final = frozenset(("password", "digest", "sealed", "secret"))
+_watched: dict[type[models.Model], _Watch] = {}
+
+
+class _Watch:
+    """The recorded fields of a model; `of` is the foreign key to the object that a row belongs to."""
+
+    def __init__(
+        self,
+        model: type[models.Model],
+        ignored: Collection[str],
+        personal: Collection[str],
+        of: str,
+        name: Callable[[Any], str],
+        by_people: bool,
+    ) -> None:
+        self._of = of
+        self._by_people = by_people
+        self._name = name
+        self._unshown = _NEVER_SHOWN | set(personal)
+        self._fields = [
+            field
+            for field in model._meta.concrete_fields
+            if not (field.primary_key and field.name == "id")
+            and field.name not in ignored
+            and not field.generated
+            and not getattr(field, "auto_now", False)
+            and not getattr(field, "auto_now_add", False)
+        ]
+        self._names = {field.attname for field in self._fields} | {field.name for field in self._fields}
+        label = model._meta.label_lower
+        pre_save.connect(self._before_save, sender=model, weak=False, dispatch_uid=f"audit:{label}")
+        post_save.connect(self._after_save, sender=model, weak=False, dispatch_uid=f"audit:{label}")
+        post_delete.connect(self._after_delete, sender=model, weak=False, dispatch_uid=f"audit:{label}")
+        for many in model._meta.local_many_to_many:
+            through = many.remote_field.through
+            m2m_changed.connect(
+                _Links(many.name, name).after_change,
+                sender=through,
+                weak=False,
+                dispatch_uid=f"audit:{label}",
+            )
+
+    def _before_save(self, instance: Any, raw: bool, update_fields: Any, **_: Any) -> None:
+        instance._audit_before = None
+        if raw or instance._state.adding or not self._concerns(update_fields):
+            return
+        if self._by_people and current_actor() is None:
+            return
+        stored = type(instance)._base_manager.filter(pk=instance.pk)
+        instance._audit_before = stored.values(*[field.attname for field in self._fields]).first()
+
+    def _after_save(
+        self, instance: Any, created: bool, raw: bool, update_fields: Any = None, **_: Any
+    ) -> None:
+        if raw or not self._concerns(update_fields):
+            return
+        before = getattr(instance, "_audit_before", None) or {}
+        changed = [field for field in self._fields if created or self._differs(field, before, instance)]
+        if not changed:
+            return
+        after = {field.name: self._redact(field, field.value_from_object(instance)) for field in changed}
+        if created:
+            after = {name: value for name, value in after.items() if value not in (None, "", [], {})}
+            self._record("added", instance, {}, after)
+        else:
+            was = {field.name: self._redact(field, before.get(field.attname)) for field in changed}
+            self._record("changed", instance, was, after)
+
+    def _after_delete(self, instance: Any, **_: Any) -> None:
+        facts = {
+            field.name: self._redact(field, field.value_from_object(instance)) for field in self._fields
+        }
+        self._record("deleted", instance, facts, {})
+
+    def _record(self, action: str, instance: Any, before: dict[str, Any], after: dict[str, Any]) -> None:
+        if self._by_people and current_actor() is None:
+            return
+        thing, name = instance, self._name(instance)
+        if self._of:
+            try:
+                thing = getattr(instance, self._of)
+            except ObjectDoesNotExist:
+                return  # it is deleted with its parent, which has an entry
+            action, name = f"{action} {instance._meta.verbose_name}", f"{thing}: {name}"
+        record(action, thing, before=before, after=after, name=name)
+
+    def _concerns(self, update_fields: Any) -> bool:
+        return update_fields is None or bool(self._names & set(update_fields))
+
+    def _differs(self, field: Any, before: dict[str, Any], instance: Any) -> bool:
+        return bool(before.get(field.attname) != field.to_python(field.value_from_object(instance)))
+
+    def _redact(self, field: Any, value: Any) -> Any:
+        """Return a value for the log, without keys, passwords and personal data."""
+        if field.name in self._unshown:
+            return CHANGED if value else ""
+        if value is None or not isinstance(field, models.ForeignKey):
+            return value
+        about = field.remote_field.model
+        if about._meta.label == settings.AUTH_USER_MODEL:
+            return str(value)
+        named = about._base_manager.filter(**{field.target_field.name: value}).first()
+        return f"{named} ({value})" if named is not None else str(value)
+
+
+class _Links:
+    """The added and removed names of a many-to-many field."""
+
+    def __init__(self, field: str, name: Callable[[Any], str]) -> None:
+        self._field = field
+        self._name = name
+
+    def after_change(
+        self, instance: Any, action: str, reverse: bool, model: Any, pk_set: Any, **_: Any
+    ) -> None:
+        if reverse or action not in ("post_add", "post_remove", "pre_clear"):
+            return
+        if action == "pre_clear":
+            names = [str(linked) for linked in getattr(instance, self._field).all()[:100]]
+        else:
+            names = [str(linked) for linked in model._base_manager.filter(pk__in=pk_set)[:100]]
+        if not names:
+            return
+        side = "after" if action == "post_add" else "before"
+        change = {self._field: sorted(names)}
+        record(
+            f"{self._field} {'added' if side == 'after' else 'removed'}",
+            instance,
+            before=None if side == "after" else change,
+            after=change if side == "after" else None,
+            name=self._name(instance),
+        )
+
+
+def watch(
+    model: type[models.Model],
+    *,
+    ignored: Collection[str] = (),
+    personal: Collection[str] = (),
+    of: str = "",
+    name: Callable[[Any], str] = str,
+    by_people: bool = False,
+) -> None:
+    """Record every save and deletion of the model's rows.
+
+    `ignored` fields are not recorded, and of `personal` ones only the fact of a change, because an
+    account can be erased and the log cannot. With `by_people`, changes by Parley are not recorded.
+    """
+    if model not in _watched:
+        _watched[model] = _Watch(model, ignored, personal, of, name, by_people)
+
+
+def watch_pages(apps: Collection[str], *, but: Collection[str]) -> None:
+    """Watch every other model of these apps that has a page in admin, including future ones."""
+    for model in admin.site._registry:
+        if model._meta.app_label in apps and model._meta.label_lower not in but:
+            watch(model, by_people=True)
+
+
+def is_watched(model: type[models.Model]) -> bool:
+    """Return whether changes of this model are recorded."""
+    return model in _watched

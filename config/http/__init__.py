@@ -1,0 +1,1 @@
+"""The way of a request into Parley: handler, admission, bodies, middleware and errors."""

@@ -1,0 +1,120 @@
+"""The few answers that belong to no room: home, health, contract schemas and error pages."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from typing import Any
+
+import structlog
+from django.conf import settings
+from django.contrib import admin
+from django.db.migrations.loader import MigrationLoader
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+from django.views import defaults
+
+from config import errors, sql
+from config.auth.sign_in_pages import finish_response
+from config.http import paths
+from config.http.api import allow, error_response, json_response
+from config.http.openai_absent import absent
+
+log = structlog.get_logger(__name__)
+
+
+def home(request: HttpRequest) -> HttpResponseBase:
+    """The bare address leads staff to admin."""
+    return redirect("/admin/")
+
+
+def admin_login(request: HttpRequest) -> HttpResponseBase:
+    """Admin's own login, with the limits on guessing."""
+    return finish_response(request, admin.site.login(request))
+
+
+async def health(request: HttpRequest) -> HttpResponse:
+    """`GET /health`: 200 while the database answers, else 503."""
+    if (refused := _unless_read(request)) is not None:
+        return refused
+    try:
+        await sql.change("SELECT 1")
+    except Exception as error:  # whatever keeps the database away, the answer is the same
+        log.warning("health: the database is away", error=type(error).__name__)
+        return json_response({"status": "unavailable", "database": False}, 503)
+    return json_response({"status": "ok", "database": True})
+
+
+async def ready(request: HttpRequest) -> HttpResponse:
+    """`GET /ready`: 200 when the database answers and has every migration, else 503: send nothing."""
+    if (refused := _unless_read(request)) is not None:
+        return refused
+    try:
+        applied = set(await sql.every("SELECT app, name FROM django_migrations"))
+    except Exception as error:  # as for health; a database without the table is not ready either
+        log.warning("ready: the database is away", error=type(error).__name__)
+        return json_response({"status": "unavailable", "database": False}, 503)
+    missing = sorted(".".join(one) for one in await asyncio.to_thread(_migrations) - applied)
+    if missing:
+        return json_response({"status": "unavailable", "database": True, "migrations": missing}, 503)
+    return json_response({"status": "ok", "database": True, "migrations": []})
+
+
+@functools.cache
+def _migrations() -> frozenset[tuple[str, str]]:
+    """Every migration of this installation's code."""
+    return frozenset(MigrationLoader(None).disk_migrations or ())
+
+
+async def contract_schema(request: HttpRequest, name: str) -> HttpResponse:
+    """`GET /api/v1/schemas/{name}`: a JSON Schema of the published contracts, with or without suffix."""
+    if (refused := _unless_read(request)) is not None:
+        return refused
+    folder = settings.BASE_DIR / "docs" / "api-contracts" / "schemas"
+    known = {path.name.removesuffix(".schema.json"): path for path in folder.glob("*.schema.json")}
+    found = known.get(name.removesuffix(".json").removesuffix(".schema"))
+    if found is None:
+        return error_response(
+            errors.NotFound(f"There is no such schema; there are: {', '.join(sorted(known))}.")
+        )
+    return HttpResponse(found.read_bytes(), content_type="application/schema+json")
+
+
+def _unless_read(request: HttpRequest) -> HttpResponse | None:
+    """405 in our shape for what is neither GET nor HEAD."""
+    try:
+        allow(request, "GET", "HEAD")
+    except errors.ParleyError as error:
+        return error_response(error)
+    return None
+
+
+def _is_api(request: HttpRequest) -> bool:
+    return f"{request.path}/".startswith((*paths.API, "/ws/"))
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if _is_api(request):
+        refusal = errors.InvalidRequest("The request cannot be read.", code="bad_request")
+        return error_response(refusal, request.path)
+    return defaults.bad_request(request, exception)
+
+
+def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return (
+        error_response(errors.Forbidden(), request.path)
+        if _is_api(request)
+        else defaults.permission_denied(request, exception)
+    )
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if not _is_api(request):
+        return defaults.page_not_found(request, exception)
+    return error_response(absent(request.path) or errors.NotFound(), request.path)
+
+
+def server_error(request: HttpRequest, *args: Any) -> HttpResponse:
+    if _is_api(request):
+        return error_response(errors.ParleyError(), request.path)
+    return defaults.server_error(request)

@@ -1,0 +1,90 @@
+"""Schemas of the frames of event streams, by protocol.
+
+Frames of text runs and of runners are Parley's own, and their schemas are complete. For AG-UI and
+OpenAI only the discriminating members are listed: their own documents describe the rest.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from config.openapi.parts import FLAG, TEXT, Schema, array, record, ref
+
+_NUMBER: Final = {"type": "integer", "minimum": 0}
+
+
+def _foreign(required: dict[str, Schema], description: str) -> Schema:
+    """Return the schema of an object of a foreign protocol: these members and any others."""
+    return {
+        "type": "object",
+        "required": list(required),
+        "properties": required,
+        "additionalProperties": True,
+        "description": description,
+    }
+
+
+FRAMES: Final[dict[str, Schema]] = {
+    "AgUiEvent": _foreign(
+        {"type": {"type": "string", "pattern": "^[A-Z_]+$"}},
+        "An event of AG-UI: https://docs.ag-ui.com/concepts/events.",
+    ),
+    "ResponsesEvent": _foreign(
+        {
+            "type": {"type": "string", "pattern": r"^(response\.[a-z_.]+|error)$"},
+            "sequence_number": _NUMBER,
+        },
+        "An event of OpenAI's Responses API.",
+    ),
+    "CompletionChunk": {
+        "anyOf": [
+            _foreign(
+                {
+                    "id": TEXT,
+                    "object": {"const": "chat.completion.chunk"},
+                    "created": _NUMBER,
+                    "model": TEXT,
+                    "choices": array(
+                        _foreign(
+                            {
+                                "index": _NUMBER,
+                                "delta": _foreign({}, "The new part of the message."),
+                                "finish_reason": {"type": ["string", "null"]},
+                            },
+                            "The next part of a choice.",
+                        )
+                    ),
+                },
+                "A chunk of OpenAI's Chat Completions; `[DONE]` follows the last one.",
+            ),
+            _foreign(
+                {"error": _foreign({"message": TEXT, "type": TEXT, "code": TEXT}, "The error.")},
+                "The run failed after the stream had begun.",
+            ),
+        ]
+    },
+    "AgentApiObject": _foreign(
+        {"object": {"enum": ["response", "message", "content"]}},
+        "An AgentResponse, one of its messages or contents, possibly incomplete.",
+    ),
+    "RunFrame": {
+        "anyOf": [
+            ref("TextRunFrame"),
+            ref("AgUiEvent"),
+            ref("AgentApiObject"),
+            ref("ResponsesEvent"),
+            ref("CompletionChunk"),
+            ref("RunResult"),
+        ],
+        "description": "A frame in the run's dialect, or in the requested one.",
+    },
+    "RunFrames": record(
+        {
+            "events": array(
+                record({"event": TEXT, "data": ref("RunFrame")}, {"id": {"type": "integer"}})
+            ),
+            "last_event_id": _NUMBER | {"description": "The `after` of the next request, until `done`."},
+            "done": FLAG,
+        }
+    ),
+}

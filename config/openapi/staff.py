@@ -1,0 +1,103 @@
+"""Schemas of the REST framework's views: models, settings, prompts and the exercise library.
+
+The views refer to them by name (`config.http.rest_views.published`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agents.tools.exercises.library_bodies import PatchBody, SeedBody, TableBody
+from config.openapi.library import LIBRARY_META
+from config.openapi.parts import COUNT, FLAG, TEXT, TIME, Schema, array, nullable, record, ref
+from config.openapi.types import derive_structs
+from prompts.api import app_config
+from prompts.app_settings import SETTINGS, Setting
+from prompts.wordings.prompt_items import PromptBody
+
+_ID: Final = {"type": "integer"}
+_TOOLS: Final = {
+    "type": ["array", "object", "null"],
+    "items": {"description": "A tool definition: any JSON that staff have entered."},
+    "additionalProperties": True,
+    "description": "A list of tool definitions, or a single one.",
+}
+_PROMPT: Final = record(
+    {
+        "id": _ID,
+        "name": TEXT,
+        "content": TEXT,
+        "version": nullable(_ID),
+        "category": TEXT,
+        "description": TEXT,
+        "tools_json": _TOOLS,
+        "prompt_type": TEXT,
+        "is_active": FLAG,
+        "active_version": nullable(_ID),
+        "created_at": TIME,
+        "updated_at": TIME,
+    }
+)
+_IN_USE: Final = nullable(
+    record({"id": _ID, "name": TEXT, "version": _ID, "content": TEXT, "tools_json": _TOOLS})
+)
+_ENDPOINT: Final = record(
+    {
+        "endpoint_id": _ID,
+        "name": TEXT,
+        "provider": TEXT,
+        "dialect": TEXT,
+        "base_url": TEXT,
+        "is_active": FLAG,
+        "key_masked": TEXT,
+        "updated_at": TIME,
+    }
+)
+
+
+def _single(data: Schema) -> Schema:
+    """Return the response envelope of a single item."""
+    return record({"code": {"const": 200}, "msg": TEXT, "data": data})
+
+
+def _page_of(item: Schema, *more: str) -> Schema:
+    """Return the response envelope of a list."""
+    counted = dict.fromkeys(("total", *more), COUNT)
+    return record({"code": {"const": 200}, "msg": TEXT, "data": array(item)} | counted)
+
+
+def _value(setting: Setting) -> Schema:
+    if setting.options:
+        return {"enum": list(setting.options), "description": setting.help}
+    kind = "string" if isinstance(setting.default, str) else "boolean"
+    return {"type": kind, "description": setting.help}
+
+
+def _app_config() -> tuple[Schema, Schema]:
+    """Return the schemas of the settings in requests and in responses."""
+    key, settings = app_config.KEY, {name: _value(setting) for name, setting in SETTINGS.items()}
+    written = TEXT | {"description": "Write-only; an empty value removes the key."}
+    shown: dict[str, Schema] = {
+        f"{key}_masked": TEXT,
+        f"{key}_source": {"enum": ["db", "env", "none"]},
+    }
+    return record({}, settings | {key: written}), record(settings | shown)
+
+
+def staff_schemas() -> dict[str, Schema]:
+    """Return the schemas by name."""
+    written, shown = _app_config()
+    in_use = record({"agent_system": _IN_USE, "agent_tools": _IN_USE, "system_message": nullable(TEXT)})
+    return derive_structs(PromptBody, SeedBody, TableBody, PatchBody) | {
+        "LlmModels": _page_of({"anyOf": [ref("LlmModel"), _ENDPOINT]}),
+        "AppConfigChanges": written,
+        "AppConfig": _single(shown),
+        "Prompts": _page_of(_PROMPT, "page", "page_size"),
+        "Prompt": _single(_PROMPT),
+        "PromptDeleted": _single(record({"id": _ID})),
+        "PromptVersionChoice": record({}, {"version": nullable(_ID)}),
+        "ActivePrompts": _single(in_use),
+        "LibraryPublish": {"anyOf": [ref("TableBody"), ref("SeedBody")]},
+        "LibraryPatch": ref("PatchBody"),
+        "LibraryMeta": LIBRARY_META,
+    }

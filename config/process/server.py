@@ -1,0 +1,254 @@
+"""Serving of HTTP and WebSockets on the running loop, by uvicorn or Daphne, until a stop event.
+
+On shutdown no new connections are accepted, requests have a moment to finish, and open streams are
+then ended cleanly: their clients reconnect with Last-Event-ID to another process or a new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+import signal
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any, Final, Literal, TypeAlias, cast
+from uuid import uuid4
+
+import uvicorn
+import uvloop
+
+from config import env, errors
+from config.process import cancellation, watchdog
+from config.process.connections import HttpProtocol, SocketProtocol
+
+Scope: TypeAlias = Any
+Receive: TypeAlias = Any
+Send: TypeAlias = Any
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+ServerName = Literal["uvicorn", "daphne"]
+SERVERS: Final[tuple[ServerName, ...]] = ("uvicorn", "daphne")
+_GRACE_S: Final = 2.0
+_KEEP_ALIVE_S: Final = 65
+_SOCKET_MESSAGE: Final = 65_536  # bytes; clients send little on these sockets
+
+
+def run(main: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
+    """Run `main(stop)` on a fast loop; SIGTERM and SIGINT set `stop`, a second one ends it at once."""
+    allow_many_files()
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_until_signalled(main))
+
+
+def allow_many_files() -> None:
+    """Raise the limit of open files to its maximum: every stream is a file."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        with suppress(ValueError, OSError):  # macOS reports a hard limit that it does not grant
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+async def _until_signalled(main: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    work = loop.create_task(main(stop))
+
+    def ask() -> None:
+        work.cancel() if stop.is_set() else stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ask)
+    try:
+        with suppress(asyncio.CancelledError):
+            await work
+    finally:
+        await cancellation.cancel_all(asyncio.all_tasks() - {asyncio.current_task()})
+
+
+def get_server_name() -> ServerName:
+    """Return the ASGI server of the setting ASGI_SERVER."""
+    return cast("ServerName", env.choice("ASGI_SERVER", SERVERS[0], SERVERS))
+
+
+async def serve(
+    application: Application,
+    *,
+    listener: socket.socket,
+    server: ServerName,
+    stop: asyncio.Event,
+    linger: Callable[[], Awaitable[object]] | None = None,
+) -> None:
+    """Serve on a bound socket until `stop`; open streams may continue until `linger()` returns."""
+    open_requests = _Requests(application)
+    running = {"uvicorn": _uvicorn, "daphne": _daphne}[server]
+    with watchdog.watch():
+        async with running(open_requests, listener, stop) as close:
+            await stop.wait()
+            close()
+            if linger is not None:
+                await linger()
+            await open_requests.finish(_GRACE_S)
+
+
+@asynccontextmanager
+async def lifespan(application: Application) -> AsyncIterator[None]:
+    """Send the application its lifespan events, independent of the server.
+
+    Raise RuntimeError if the application reports that it cannot start.
+    """
+    inbox: asyncio.Queue[dict[str, str]] = asyncio.Queue()
+    outbox: asyncio.Queue[dict[str, str]] = asyncio.Queue()
+    scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}, "state": {}}
+    speaking = asyncio.ensure_future(application(scope, inbox.get, outbox.put))
+    await _exchange(speaking, inbox, outbox, "startup")
+    try:
+        yield
+    finally:
+        await _exchange(speaking, inbox, outbox, "shutdown")
+        await speaking
+
+
+async def _exchange(
+    speaking: asyncio.Future[None],
+    inbox: asyncio.Queue[dict[str, str]],
+    outbox: asyncio.Queue[dict[str, str]],
+    moment: str,
+) -> None:
+    inbox.put_nowait({"type": f"lifespan.{moment}"})
+    answer = asyncio.ensure_future(outbox.get())
+    either: set[asyncio.Future[Any]] = {speaking, answer}
+    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+    if not answer.done():
+        answer.cancel()
+        await speaking  # raises its exception
+    elif answer.result()["type"] != f"lifespan.{moment}.complete":
+        raise RuntimeError(f"the application failed at {moment}: {answer.result().get('message', '')}")
+
+
+class _Requests:
+    """The application, with a way to end open requests."""
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+        self._open: set[asyncio.Task[Any]] = set()
+        self._ending = asyncio.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._ending.is_set():
+            await _end_response(scope, send)
+            return
+        task = asyncio.current_task()
+        assert task is not None
+        self._open.add(task)
+        try:
+            await self._application(scope, receive, send)
+        except asyncio.CancelledError:
+            if not self._ending.is_set():
+                raise
+            await _end_response(scope, send)
+        finally:
+            self._open.discard(task)
+
+    async def finish(self, grace_s: float) -> None:
+        """Wait for open requests for `grace_s`, then end them and all later ones."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + grace_s
+        while self._open and loop.time() < until:
+            await asyncio.wait(self._open, timeout=until - loop.time())
+        self._ending.set()
+        for task in self._open:
+            task.cancel()
+        if self._open:
+            await asyncio.wait(self._open, timeout=grace_s)
+
+
+async def _end_response(scope: Scope, send: Send) -> None:
+    """Send a 503 response in the path's format, or the end of a response that has begun."""
+    if scope["type"] == "http":
+        start, body = _unavailable_response(scope["path"])
+        try:
+            await send(start)
+        except Exception:  # each server has its own error if the response has begun
+            body = b""
+        last = {"type": "http.response.body", "body": body, "more_body": False}
+    else:
+        last = {"type": "websocket.close", "code": 1012}
+    with suppress(Exception):  # fails if it was sent before
+        await send(last)
+
+
+def _unavailable_response(path: str) -> tuple[dict[str, Any], bytes]:
+    """Return head and body of the response to a request at the end of the process."""
+    error = errors.Unavailable("This process is being restarted: try again.", retry_after=1)
+    request_id = uuid4().hex
+    body = json.dumps(errors.body(error, path) | {"request_id": request_id}).encode()
+    headers = errors.headers(error) | {
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+        "x-request-id": request_id,
+    }
+    lines = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    return {"type": "http.response.start", "status": error.status, "headers": lines}, body
+
+
+class _Uvicorn(uvicorn.Server):
+    """uvicorn without its signal handlers."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@asynccontextmanager
+async def _uvicorn(
+    application: Application, listener: socket.socket, stop: asyncio.Event
+) -> AsyncIterator[Callable[[], object]]:
+    server = _Uvicorn(
+        uvicorn.Config(
+            application,
+            http=HttpProtocol,
+            ws=SocketProtocol,
+            lifespan="off",
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=_KEEP_ALIVE_S,
+            ws_max_size=_SOCKET_MESSAGE,
+        )
+    )
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    serving.add_done_callback(lambda _: stop.set())  # if it fails
+
+    def close() -> None:
+        server.should_exit = True
+
+    try:
+        yield close
+    finally:
+        server.should_exit = server.force_exit = True
+        await asyncio.wait({serving}, timeout=_GRACE_S)  # longer only if a client does not read
+        serving.cancel()
+        with suppress(asyncio.CancelledError):
+            await serving
+
+
+@asynccontextmanager
+async def _daphne(
+    application: Application, listener: socket.socket, stop: asyncio.Event
+) -> AsyncIterator[Callable[[], object]]:
+    """Run Daphne, which expects to own the process, on a running loop and a bound socket."""
+    from twisted.internet import asyncioreactor
+
+    asyncioreactor.install(asyncio.get_running_loop())  # type: ignore[no-untyped-call]
+    from daphne.server import Server  # type: ignore[import-untyped]
+    from twisted.internet import reactor
+
+    server = Server(application, endpoints=["unused"], signal_handlers=False, server_name="")
+    server.endpoints = []
+    reactor.run = reactor.startRunning  # type: ignore[method-assign, misc] # the loop runs already
+    server.run()
+    port = reactor.adoptStreamPort(listener.fileno(), listener.family, server.http_factory)
+    listener.close()
+    yield port.stopListening

@@ -1,0 +1,1 @@
+"""Communication and shared counts between processes, through Redis if there are several."""

@@ -1,0 +1,28 @@
+"""Single statements on a pooled connection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from config import database
+
+Arguments = Sequence[Any] | Mapping[str, Any] | None
+
+
+async def one(statement: str, arguments: Arguments = None) -> Any:
+    """Return the first row, or None."""
+    async with database.connection() as connection:
+        return await (await connection.execute(statement, arguments)).fetchone()
+
+
+async def every(statement: str, arguments: Arguments = None) -> list[Any]:
+    """Return all rows; the statement limits their number."""
+    async with database.connection() as connection:
+        return await (await connection.execute(statement, arguments)).fetchall()
+
+
+async def change(statement: str, arguments: Arguments = None) -> int:
+    """Return the number of affected rows."""
+    async with database.connection() as connection:
+        return (await connection.execute(statement, arguments)).rowcount

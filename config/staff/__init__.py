@@ -1,0 +1,1 @@
+"""Helpers of the admin pages of all apps."""

@@ -1,0 +1,247 @@
+"""A conversation for staff: a page of its messages by run, with each run's time and cost.
+
+Four statements per page, whatever its content: messages, runs, their stages' notes, feedback; with
+branches two more, and one branch is shown. Files are signed and cards compiled at each reading;
+arguments and results are shown by their beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection
+from django.utils.safestring import SafeString
+
+from conversations.cards.html import card_html
+from conversations.models import Feedback, Message, Run
+from conversations.threads import history_message
+from conversations.threads.branches import IN_BRANCH, OF_BRANCH, TIPS, Tip
+from conversations.threads.history_message import Stored
+from conversations.usage import usd
+
+PAGE: Final = 100
+_LONGEST: Final = 4_000
+_LONGEST_TEXT: Final = 20_000
+_PAGE: Final = f"""
+SELECT id, client_id, seq, role, left(content, {_LONGEST_TEXT}), created_at,
+    ({history_message.RELEVANT})::text,
+    run_id, tool_name, latency_ms, left(jsonb_pretty(metadata -> 'tool_arguments'), {_LONGEST}),
+    left(jsonb_pretty(coalesce(metadata #> '{{tool_agent_output,result}}',
+        metadata #> '{{tool_agent_output,error}}')), {_LONGEST}),
+    metadata #> '{{tool_agent_output,error}}' IS NULL,
+    left(jsonb_pretty(metadata -> 'tool_calls'), {_LONGEST}),
+    (SELECT CASE WHEN fork_run_id IS NOT NULL THEN head_run_id END
+        FROM conversations_thread WHERE id = %(thread_id)s)
+FROM conversations_message message WHERE thread_id = %(thread_id)s AND seq < %(before)s
+"""
+_OF_THREAD: Final = f"{_PAGE} ORDER BY seq DESC LIMIT {PAGE + 1}"
+_OF_BRANCH: Final = f"""
+{OF_BRANCH} {_PAGE} AND (run_id IS NULL OR EXISTS (
+    SELECT FROM conversations_run run WHERE run.id = message.run_id AND {IN_BRANCH}))
+ORDER BY seq DESC LIMIT {PAGE + 1}
+"""
+
+
+class _Row(NamedTuple):
+    stored: Stored
+    run_id: UUID | None
+    tool_name: str | None
+    latency_ms: int | None
+    arguments: str | None
+    answer: str | None
+    ok: bool
+    asked: str | None
+    branch: UUID | None
+
+
+@dataclass(frozen=True)
+class File:
+    """An attachment under a fresh URL."""
+
+    url: str
+    mime_type: str
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class ToldMessage:
+    """A message as it is shown; of a tool's the call and its answer."""
+
+    seq: int
+    role: str
+    content: str
+    at: datetime
+    files: tuple[File, ...] = ()
+    card: SafeString | None = None
+    tool_name: str = ""
+    latency_ms: int | None = None
+    arguments: str = ""
+    answer: str = ""
+    ok: bool = True
+
+
+@dataclass(frozen=True)
+class ToldRun:
+    """A run, its time and cost, users' feedback, and its messages."""
+
+    run: Run | None
+    stages: tuple[tuple[str, int], ...] = ()
+    feedback: tuple[Feedback, ...] = ()
+    messages: list[ToldMessage] = field(default_factory=list)
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """Return the known facts as names and values; the cost where the price is known."""
+        run = self.run
+        if run is None:
+            return []
+        total, first = _ms(run.created_at, run.finished_at), _ms(run.created_at, run.first_token_at)
+        cost = usd(run.cost_usd)
+        known = {
+            "first token": None if first is None else f"{first} ms",
+            "total": None if total is None else f"{total} ms",
+            "tokens": f"{run.input_tokens} → {run.output_tokens}",
+            "cost": None if cost is None else f"${cost}",
+            "prompts": ", ".join(f"{used['name']} v{used['number']}" for used in run.prompt_versions),
+        }
+        return [(name, value) for name, value in known.items() if value]
+
+
+@dataclass(frozen=True)
+class ToldBranch:
+    """A branch that can be opened: its last run, the time of its request, and its question."""
+
+    run_id: UUID
+    at: datetime
+    question: str
+    shown: bool
+
+
+@dataclass(frozen=True)
+class ToldPage:
+    """The newest runs before a place, oldest first; `older` is the place to go on from.
+
+    `branches` are the thread's if it has more than one, and `branch` the last run of the one shown.
+    """
+
+    runs: list[ToldRun]
+    older: int | None
+    branches: tuple[ToldBranch, ...] = ()
+    branch: UUID | None = None
+
+
+def told_page(thread_id: UUID, *, before: int | None = None, branch: UUID | None = None) -> ToldPage:
+    """Return the newest page of the thread's messages before a place in it.
+
+    With branches, of the one that ends with the run `branch`, or of the one last continued.
+    """
+    asked = {"thread_id": thread_id, "before": before or 2**31 - 1}
+    rows = _rows(_OF_THREAD, asked)
+    shown = rows[0].branch if rows else None
+    branches: tuple[ToldBranch, ...] = ()
+    if shown:
+        shown, branches = _branches(thread_id, branch, last=shown)
+        rows = _rows(_OF_BRANCH, asked | {"branch": shown})
+    page = rows[:PAGE]
+    older = page[-1].stored.seq if len(rows) > PAGE else None
+    ids = {row.run_id for row in page if row.run_id}
+    runs = {run.pk: run for run in Run.objects.filter(pk__in=ids).defer("request", "state")}
+    page.sort(key=lambda row: _place(runs.get(row.run_id) if row.run_id else None, row))
+    return ToldPage(_grouped(page, runs), older, branches, shown)
+
+
+def _rows(statement: str, asked: dict[str, Any]) -> list[_Row]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, asked)
+        return [_Row(Stored(*row[:7]), *row[7:]) for row in cursor.fetchall()]
+
+
+def _branches(
+    thread_id: UUID, wanted: UUID | None, *, last: UUID
+) -> tuple[UUID, tuple[ToldBranch, ...]]:
+    """Return the branch to show, and all that exist: the requested one, if it is among them."""
+    with connection.cursor() as cursor:
+        cursor.execute(TIPS, {"thread_id": thread_id})
+        found = [Tip(*row) for row in cursor.fetchall()]
+    shown = next((tip.run_id for tip in found if tip.run_id == wanted), last)
+    told = (ToldBranch(tip.run_id, tip.created_at, tip.question, tip.run_id == shown) for tip in found)
+    return shown, tuple(told)
+
+
+def _place(run: Run | None, row: _Row) -> tuple[int, str, int]:
+    """Return the place: a message queued behind a running answer stands after that answer."""
+    return (run.thread_seq, run.pk.hex, row.stored.seq) if run else (row.stored.seq, "", 0)
+
+
+def _grouped(page: Sequence[_Row], runs: dict[UUID, Run]) -> list[ToldRun]:
+    stages, feedback = _stages(runs), _feedback(runs)
+    told: list[ToldRun] = []
+    last: UUID | None = None
+    for row in page:
+        if not told or row.run_id != last:
+            run = runs.get(row.run_id) if row.run_id else None
+            key = run.pk if run else UUID(int=0)
+            told.append(ToldRun(run, tuple(stages.get(key, ())), tuple(feedback.get(key, ()))))
+            last = row.run_id
+        told[-1].messages.append(_message(row))
+    return told
+
+
+def _stages(runs: Iterable[UUID]) -> dict[UUID, list[tuple[str, int]]]:
+    """Return the latencies of each run's stages, from its messages and the notes beside them."""
+    known = Message.objects.filter(run_id__in=list(runs), stage__isnull=False).order_by("seq")
+    found: dict[UUID, dict[str, int]] = {}
+    for run_id, stage, latency_ms in known.values_list("run_id", "stage", "latency_ms"):
+        of_run = found.setdefault(run_id, {})
+        of_run[stage] = of_run.get(stage, 0) + (latency_ms or 0) if stage == _TOOLS else latency_ms or 0
+    return {run_id: list(stages.items()) for run_id, stages in found.items()}
+
+
+_TOOLS: Final = "tool_execution"
+
+
+def _feedback(runs: Iterable[UUID]) -> dict[UUID, list[Feedback]]:
+    found: dict[UUID, list[Feedback]] = {}
+    for given in Feedback.objects.filter(run_id__in=list(runs)).select_related("user"):
+        found.setdefault(given.run_id, []).append(given)
+    return found
+
+
+def _message(row: _Row) -> ToldMessage:
+    stored = row.stored
+    shown = history_message.shown(stored, "blocks")
+    blocks = shown["content"] if isinstance(shown["content"], list) else []
+    return ToldMessage(
+        seq=stored.seq,
+        role=stored.role,
+        content=stored.content,
+        at=stored.created_at,
+        files=tuple(
+            File(_here(block["url"]), block.get("mimeType") or "", block.get("filename", ""))
+            for block in blocks
+            if block["type"] == "binary"
+        ),
+        card=card_html(shown.get("uiSchema")),
+        tool_name=row.tool_name or ("asks for a tool" if row.asked else ""),
+        latency_ms=row.latency_ms,
+        arguments=row.arguments or row.asked or "",
+        answer=row.answer or "",
+        ok=row.ok,
+    )
+
+
+def _here(url: str) -> str:
+    """Return a URL of this server as a path, whatever address staff use for it."""
+    parts = urlsplit(url)
+    ours = url.startswith(f"{settings.PUBLIC_URL}/")
+    return f"{parts.path}?{parts.query}" if ours else url
+
+
+def _ms(begin: datetime | None, end: datetime | None) -> int | None:
+    return max(0, round((end - begin).total_seconds() * 1000)) if begin and end else None

@@ -1,0 +1,145 @@
+"""Metrics in admin: one page of cards, charts and tables, each number a link to its runs.
+
+It reads the rows that REST returns, so the numbers are the same. Without JavaScript the tables remain.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Final, TypeVar
+from urllib.parse import urlencode
+
+from django.contrib import admin, messages
+from django.db import connection
+from django.http import HttpRequest
+from django.utils import timezone
+
+from config.database import run_sync
+from config.errors import InvalidRequest
+from config.staff.staff_pages import ReportAdmin
+from conversations.metrics import charts, detail_rows, snapshot
+from conversations.metrics.query import BUCKETS, GROUPS, Asked, asked
+from conversations.metrics.rollups import zone
+from conversations.metrics.snapshot import Row
+from conversations.models.rollups import Metrics
+
+T = TypeVar("T")
+_USERS: Final = 10
+_AT_ONCE: Final = 3
+_RANGES: Final = (("Today", 1), ("7 days", 7), ("30 days", 30), ("90 days", 90))
+_OPTIONS: Final = """
+SELECT DISTINCT {name} FROM conversations_runrollup
+WHERE grain = 'day' AND bucket >= now() - interval '90 days' ORDER BY 1 LIMIT 200
+"""
+
+
+@admin.register(Metrics)
+class MetricsAdmin(ReportAdmin):
+    """The list is the page; there is nothing to change."""
+
+    title = "Metrics"
+    template = "conversations/metrics.html"
+
+    def figures(self, request: HttpRequest) -> dict[str, Any]:
+        try:
+            question = asked(request.GET.dict())
+        except InvalidRequest as refusal:
+            messages.error(request, refusal.detail)
+            question = asked({})
+        return run_sync(page(question)) | {"asked": question, "form": _form(question)}
+
+
+async def page(question: Asked) -> dict[str, Any]:
+    """Return the values of the whole page; the slowest are read first."""
+    room = asyncio.Semaphore(_AT_ONCE)
+
+    async def read(what: Coroutine[Any, Any, T]) -> T:
+        async with room:
+            return await what
+
+    ((users, _), versions, models), ((this, old), series, before, stages, tools) = await asyncio.gather(
+        asyncio.gather(
+            read(detail_rows.user_page(question, limit=_USERS, cursor=None)),
+            read(snapshot.by_group(question, "prompt_version")),
+            read(snapshot.by_group(question, "model")),
+        ),
+        asyncio.gather(
+            read(snapshot.overview(replace(question, compares=True))),
+            read(snapshot.timeseries(question)),
+            read(_before(question)),
+            read(snapshot.steps(question, "stage")),
+            read(snapshot.steps(question, "tool")),
+        ),
+    )
+    drawn = charts.over_time(question, series, before)
+    if question.group is not None:
+        drawn = charts.by_group(question, series)
+    return {
+        "cards": charts.cards(question, this, old),
+        "charts": drawn,
+        "models": [
+            row | {"link": charts.runs_link(question, model__exact=row["model"])} for row in models
+        ],
+        "versions": [_version(question, row) for row in versions],
+        "stages": stages,
+        "tools": tools,
+        "users": [
+            row | {"link": charts.runs_link(question, owner__id__exact=row["user_id"])} for row in users
+        ],
+        "errors": [
+            (code, times, charts.runs_link(question, error_code__exact=code))
+            for code, times in this["errors"].items()
+        ],
+    }
+
+
+async def _before(question: Asked) -> list[Row]:
+    if not question.compares or question.group is not None:
+        return []
+    return await snapshot.timeseries(question.before)
+
+
+def _version(question: Asked, row: Row) -> Row:
+    link = charts.runs_link(question, prompt_version=row["prompt_version"])
+    return row | {"link": link, "name": charts.version_name(row)}
+
+
+def _form(question: Asked) -> dict[str, Any]:
+    """Return the choices of the form, and the chosen ones."""
+    last = (question.end - timedelta(microseconds=1)).astimezone(zone()).date()
+    return {
+        "first": question.begin.astimezone(zone()).date().isoformat(),
+        "last": last.isoformat(),
+        "buckets": BUCKETS,
+        "groups": [(group, group.replace("_", " ")) for group in GROUPS],
+        "filters": [
+            (name, name, getattr(question, name) or "", _options(name, getattr(question, name) or ""))
+            for name in ("model", "dialect", "runner")
+        ]
+        + [("prompt_version", "version", question.prompt_version or "", _versions())],
+        "ranges": [(title, _range(days)) for title, days in _RANGES],
+    }
+
+
+def _range(days: int) -> str:
+    today = timezone.localdate()
+    return urlencode({"from": (today - timedelta(days=days - 1)).isoformat(), "to": today.isoformat()})
+
+
+def _options(name: str, chosen: str) -> list[tuple[str, str]]:
+    with connection.cursor() as cursor:
+        cursor.execute(_OPTIONS.format(name=name))
+        found = {value for (value,) in cursor.fetchall() if value} | ({chosen} if chosen else set())
+        return [(value, value) for value in sorted(found)]
+
+
+def _versions() -> list[tuple[int, str]]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT version_id, name || ' v' || number FROM conversations_versionname "
+            "ORDER BY name, number DESC LIMIT 200"
+        )
+        return [(version_id, name) for version_id, name in cursor.fetchall()]

@@ -1,0 +1,1 @@
+"""The addresses of conversations: threads, attachments, feedback and metrics."""

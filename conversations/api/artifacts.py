@@ -1,0 +1,23 @@
+"""The description of an artifact, and the address where its owner can download it."""
+
+from __future__ import annotations
+
+import msgspec
+from django.http import HttpRequest, HttpResponseBase
+
+from config.auth.bearer import Caller
+from config.auth.requirements import READ
+from config.errors import NotFound
+from config.http.api import api, json_response
+from conversations.identifiers import uuid_of
+from conversations.threads import artifacts
+
+
+@api(GET=READ)
+async def artifact(request: HttpRequest, caller: Caller, artifact_id: str) -> HttpResponseBase:
+    """`GET /api/v1/agent/artifacts/{artifact_id}`: the caller's own, with a URL of its bytes."""
+    wanted = uuid_of(artifact_id)
+    found = await artifacts.find(wanted, caller.user_id) if wanted else None
+    if wanted is None or found is None:
+        raise NotFound("There is no such artifact.", code="artifact_not_found")
+    return json_response({"artifact_id": wanted.hex} | msgspec.to_builtins(found))

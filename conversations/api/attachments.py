@@ -1,0 +1,152 @@
+"""Upload an image, and get it again by its signed URL (specs/run-agent-input.md §6)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.utils.cache import get_conditional_response
+from django.utils.http import http_date
+
+from config.auth.bearer import Caller
+from config.auth.requirements import RUN
+from config.errors import InvalidRequest, ParleyError
+from config.http.api import allow, api, error_response, json_response
+from config.http.multipart import Part, parts
+from config.http.slow_readers import patiently
+from config.http.streamed_body import incoming
+from conversations import attachments
+from conversations.api.byte_ranges import Unsatisfiable, one_range
+from conversations.attachments import Opened, Places, Spool, StoredObject, TokenRefused
+
+_LONGEST_FIELD: Final = 256
+_FIELDS: Final = ("threadId", "runId")
+_AT_ONCE: Final = 256
+_AT_ONCE_PER_USER: Final = 8
+
+
+# --- POST /api/v1/agent/attachments -------------------------------------------------------------
+
+
+@api(POST=RUN)
+async def upload(request: HttpRequest, caller: Caller) -> HttpResponseBase:
+    """Multipart `file`, optional `threadId` and `runId` → 201 `{bucket, path, mime_type, url}`."""
+    with _places.taken(caller.user_id):
+        async with Spool() as sent:
+            fields = await _receive(request, sent)
+            thread, run = (attachments.place(fields[name], field=name) for name in _FIELDS)
+            stored = await attachments.keep(sent, owner_id=caller.user_id, thread=thread, run=run)
+    return json_response(_body(stored), 201)
+
+
+def _body(stored: StoredObject) -> dict[str, str]:
+    return {
+        "bucket": stored.bucket,
+        "path": stored.path,
+        "mime_type": attachments.mime_type_of(stored),
+        "url": attachments.sign(stored.bucket, stored.path),
+    }
+
+
+async def _receive(request: HttpRequest, sent: Spool) -> dict[str, str]:
+    """Take the form: the file into the spool, the fields as they are."""
+    fields: dict[str, bytes] = {}
+    name = ""
+    async for event in parts(incoming(request), request.headers.get("Content-Type", "")):
+        if isinstance(event, Part):
+            name = event.name
+            if name in fields:
+                raise InvalidRequest(f"{name} is given twice.")
+            fields[name] = b""
+        elif name == "file":
+            await sent.write(event)
+        elif name in _FIELDS:
+            fields[name] += event
+            if len(fields[name]) > _LONGEST_FIELD:
+                raise InvalidRequest(f"{name} is too long.")
+    if "file" not in fields:
+        raise InvalidRequest("The form needs a part named file.", code="file_required")
+    return {name: fields.get(name, b"").decode("utf-8", "replace") for name in _FIELDS}
+
+
+_places: Final = Places(
+    "too_many_uploads", "Too many uploads at once.", most=_AT_ONCE, each=_AT_ONCE_PER_USER
+)
+
+
+# --- GET /storage/v1/object/sign/{bucket}/{path} ------------------------------------------------
+
+
+async def download(request: HttpRequest, bucket: str, path: str) -> HttpResponseBase:
+    """The bytes, to whoever has a valid URL; errors as Supabase's storage gives them."""
+    stored = StoredObject(bucket, path)
+    try:
+        allow(request, "GET", "HEAD")
+        seconds = attachments.verify(request.GET.get("token", ""), stored)
+        if settings.ATTACHMENT_SERVE == "redirect" and (to := await attachments.address(stored)):
+            return HttpResponse(status=302, headers={"Location": to, "Cache-Control": "no-store"})
+        found = await attachments.opened(stored)
+    except TokenRefused as refusal:
+        return _refused("400", refusal.error, refusal.message)
+    except ParleyError as error:
+        return error_response(error)
+    if found is None:
+        return _refused("404", "NoSuchKey", "Object not found")
+    return _response(request, found, seconds)
+
+
+def _refused(code: str, error: str, message: str) -> HttpResponse:
+    return json_response({"statusCode": code, "error": error, "message": message}, 400)
+
+
+def _response(request: HttpRequest, found: Opened, seconds: int) -> HttpResponseBase:
+    """Return 200, 206, 304, 412 or 416 (RFC 9110 §13 and §14)."""
+    stat, headers = found.stat, _headers(found, seconds)
+    modified = int(stat.modified.timestamp())
+    unchanged = get_conditional_response(request, stat.etag, modified, None)
+    if unchanged is not None:
+        for name in ("ETag", "Last-Modified", "Cache-Control"):
+            unchanged.headers[name] = headers[name]
+        return unchanged
+    try:
+        part = one_range(_range(request, found), stat.size)
+    except Unsatisfiable:
+        return HttpResponse(status=416, headers={"Content-Range": f"bytes */{stat.size}"})
+    start, end = part or (0, stat.size)
+    headers["Content-Length"] = str(end - start)
+    if part:
+        headers["Content-Range"] = f"bytes {start}-{end - 1}/{stat.size}"
+    status = 206 if part else 200
+    if request.method == "HEAD":
+        return HttpResponse(status=status, headers=headers)
+    body = patiently(found.stream(start, end - start))
+    return StreamingHttpResponse(body, status=status, headers=headers)
+
+
+def _range(request: HttpRequest, found: Opened) -> str:
+    """Return the requested range; "" where `If-Range` names another version of the file."""
+    condition = request.headers.get("If-Range")
+    same = (found.stat.etag, http_date(found.stat.modified.timestamp()))
+    return request.headers.get("Range", "") if condition is None or condition in same else ""
+
+
+def _content_type(stored: StoredObject) -> str:
+    """Return the type: texts are stored in UTF-8, whatever their original charset."""
+    mime_type = attachments.mime_type_of(stored)
+    return f"{mime_type}; charset=utf-8" if mime_type.startswith("text/") else mime_type
+
+
+def _headers(found: Opened, seconds: int) -> dict[str, str]:
+    """Return the headers that keep an uploaded file from being more than a picture in a browser."""
+    return {
+        "Content-Type": _content_type(found.stored),
+        "Content-Disposition": f'inline; filename="{found.stored.name}"',
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+        "Cross-Origin-Resource-Policy": "cross-origin",
+        "X-Content-Type-Options": "nosniff",
+        "Accept-Ranges": "bytes",
+        "ETag": found.stat.etag,
+        "Last-Modified": http_date(found.stat.modified.timestamp()),
+        "Cache-Control": f"private, max-age={seconds}",
+    }

@@ -1,0 +1,29 @@
+"""The one byte range of a request (RFC 9110 §14.1.2): `a-b`, `a-` or the last `-n`."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_ONE: Final = re.compile(r"bytes=\s*([0-9]{0,18})-([0-9]{0,18})\s*", re.IGNORECASE | re.ASCII)
+
+
+class Unsatisfiable(Exception):
+    """The range has no byte in common with the file."""
+
+
+def one_range(header: str, size: int) -> tuple[int, int] | None:
+    """Return its begin and end (the end is outside); None for no range, several, or a garbled one.
+
+    Those are answered with the whole file, as the RFC allows.
+    """
+    asked = _ONE.fullmatch(header)
+    if not asked or asked.groups() == ("", ""):
+        return None
+    first, last = asked.groups()
+    if first and last and int(last) < int(first):
+        return None
+    start, end = (int(first), int(last or size)) if first else (max(0, size - int(last)), size)
+    if start >= size or (not first and not int(last)):
+        raise Unsatisfiable
+    return start, min(end + 1, size) if first else size

@@ -1,0 +1,24 @@
+"""Feedback over REST."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+
+from config.auth.bearer import Caller
+from config.auth.requirements import READ, RUN
+from config.http.api import api, json_body, json_response
+from conversations.threads import feedback
+
+
+@api(GET=READ, POST=RUN, DELETE=RUN)
+async def run_feedback(request: HttpRequest, caller: Caller, run_id: str) -> HttpResponseBase:
+    """`/api/v1/agent/runs/{run_id}/feedback`: give or replace (POST), look (GET), withdraw (DELETE)."""
+    match request.method:
+        case "POST":
+            judgement = feedback.judgement_of(await json_body(request))
+            given, is_new = await feedback.give(run_id, judgement, user_id=caller.user_id)
+            return json_response(given, 201 if is_new else 200)
+        case "DELETE":
+            await feedback.withdraw(run_id, user_id=caller.user_id)
+            return HttpResponse(status=204)
+    return json_response(await feedback.read(run_id, user_id=caller.user_id))

@@ -1,0 +1,116 @@
+"""`GET /api/v1/metrics/{sheet}`: numbers for analysts, as JSON, CSV, JSON lines or Parquet."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Final
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
+
+from config.auth.bearer import Caller
+from config.auth.models import Scope
+from config.auth.requirements import Access
+from config.errors import InvalidRequest, NotFound, TooManyRequests
+from config.http.api import api, json_response
+from config.http.slow_readers import patiently
+from conversations.metrics import snapshot
+from conversations.metrics.exports import CONTENT_TYPES, exported, writer
+from conversations.metrics.histograms import ERROR_BOUND
+from conversations.metrics.query import Asked, asked
+from conversations.metrics.sheets import SHEETS, Sheet, shown
+
+METRICS: Final = Access(Scope.ADMIN, "conversations.view_metrics", staff=False)
+EXPORTS_AT_ONCE: Final = 2
+_RETRY_S: Final = 10
+_MOST: Final = 1_000
+_DEFAULT: Final = 100
+_ID: Final = re.compile(r"[0-9]{1,9}")
+
+
+@api(GET=METRICS)
+async def metrics(request: HttpRequest, caller: Caller, sheet: str) -> HttpResponseBase:
+    """One sheet; see README "Metrics" for its columns."""
+    found = SHEETS.get(sheet)
+    if found is None:
+        raise NotFound(f"There is no such sheet; there are: {', '.join(SHEETS)}.")
+    question = asked(request.GET.dict())
+    if question.format != "json":
+        _exports.take(caller.user_id)
+        return await _file(sheet, found, question)
+    if found.page is not None:
+        limit = _limit(request.GET.get("limit"))
+        rows, more = await found.page(question, limit=limit, cursor=request.GET.get("cursor"))
+        return json_response(shown(question) | {"rows": rows, "next_cursor": more})
+    assert found.whole is not None
+    answer = shown(question) | {"percentile_error": ERROR_BOUND, "rows": await found.whole(question)}
+    if sheet == "timeseries":
+        answer["bucket"] = question.bucket
+    if sheet == "prompts" and (pair := request.GET.get("versions")):
+        answer["comparison"] = await snapshot.compared(question, *_versions(pair))
+    return json_response(answer)
+
+
+async def _file(name: str, sheet: Sheet, question: Asked) -> HttpResponseBase:
+    """Return an export; an error before its first row is answered as an error."""
+    using = writer(question.format, sheet.columns(question))
+    pieces = exported(sheet.lists(question), using)
+    first = await anext(pieces, b"")
+    return StreamingHttpResponse(
+        patiently(_all(first, pieces)),
+        content_type=CONTENT_TYPES[question.format],
+        headers={
+            "Content-Disposition": f'attachment; filename="parley-{name}.{question.format}"',
+            "Cache-Control": "no-store",
+            "X-Accel-Buffering": "no",
+        },
+    )
+
+
+async def _all(first: bytes, rest: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    async with aclosing(rest):
+        yield first
+        async for piece in rest:
+            yield piece
+
+
+class _Exports:
+    """The accounts with exports in progress in this process."""
+
+    def __init__(self) -> None:
+        self._accounts: set[UUID] = set()
+
+    def take(self, account_id: UUID) -> None:
+        """Take a place until the running task (the request's) ends. Raise TooManyRequests."""
+        if account_id in self._accounts:
+            raise TooManyRequests("Another export of yours is under way.", retry_after=_RETRY_S)
+        if len(self._accounts) >= EXPORTS_AT_ONCE:
+            raise TooManyRequests("Other exports are under way: try again later.", retry_after=_RETRY_S)
+        answering = asyncio.current_task()
+        assert answering is not None
+        self._accounts.add(account_id)
+        answering.add_done_callback(lambda _: self._accounts.discard(account_id))
+
+
+_exports: Final = _Exports()
+
+
+def _limit(given: str | None) -> int:
+    if not given:
+        return _DEFAULT
+    if given.isascii() and given.isdigit() and len(given) <= 9 and 1 <= int(given) <= _MOST:
+        return int(given)
+    raise InvalidRequest(f"limit must be 1 to {_MOST}.", code="invalid_limit")
+
+
+def _versions(given: str) -> tuple[int, int]:
+    """Return two ids of prompt versions, as `12,15`."""
+    match given.split(","):
+        case [first, second] if all(_ID.fullmatch(one) for one in (first, second)):
+            return int(first), int(second)
+    raise InvalidRequest(
+        "versions must be two ids of prompt versions, like 12,15.", code="invalid_filter"
+    )

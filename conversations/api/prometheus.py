@@ -1,0 +1,49 @@
+"""`GET /metrics`: for Prometheus alone."""
+
+from __future__ import annotations
+
+import hmac
+from ipaddress import ip_network
+from typing import Any
+
+import structlog
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+
+from config.errors import ParleyError, Unavailable
+from config.http.api import admitted, allow, error_response
+from config.redis.rate_limits import client_address
+from conversations.api.metrics import METRICS
+from conversations.metrics.exposition import CONTENT_TYPE, exposition
+
+log = structlog.get_logger(__name__)
+
+
+async def prometheus(request: HttpRequest) -> HttpResponse:
+    """The numbers, for who has METRICS_TOKEN, comes from METRICS_NETWORKS, or may see metrics anyway."""
+    try:
+        allow(request, "GET", "HEAD")
+        if not _is_known(request):
+            await METRICS.check(await admitted(request.META))
+        return HttpResponse(await exposition(), content_type=CONTENT_TYPE)
+    except ParleyError as error:
+        return error_response(error)
+    except Exception as error:  # whatever fails in the database, the answer is the same
+        log.warning("metrics: the database is away", error=type(error).__name__)
+        return error_response(Unavailable(retry_after=5))
+
+
+def _is_known(request: HttpRequest) -> bool:
+    given = request.headers.get("Authorization", "")
+    if settings.METRICS_TOKEN and hmac.compare_digest(
+        given.encode(), f"Bearer {settings.METRICS_TOKEN}".encode()
+    ):
+        return True
+    try:
+        client: Any = ip_network(client_address(request.META))  # of IPv6 the upper half
+    except ValueError:
+        return False
+    return any(
+        client.version == network.version and client.subnet_of(network)
+        for network in settings.METRICS_NETWORKS
+    )

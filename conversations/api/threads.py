@@ -1,0 +1,101 @@
+"""History, search and threads (specs/run-agent-input.md §4)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+
+from config.auth.bearer import Caller
+from config.auth.requirements import READ
+from config.errors import InvalidRequest
+from config.http.api import api, json_body, json_response
+from conversations.runs import client_queries
+from conversations.threads import history, listing, names, search
+from conversations.threads.listing import Changes
+
+
+@api(GET=READ)
+async def history_day(request: HttpRequest, caller: Caller) -> HttpResponseBase:
+    """`GET /api/v1/agent/history`: one day of a conversation, the newest first.
+
+    A thread that the caller names is told by that name, as its runs tell it.
+    """
+    asked = request.GET
+    content = history.content_form(asked.get("content"))
+    thread_id = await _thread(request, caller)
+    day = await history.history_day(
+        caller.user_id,
+        thread_id=thread_id,
+        before=asked.get("before"),
+        content=content,
+        branch=await branch_of(request, caller, thread_id),
+    )
+    return json_response(day | {"threadId": asked.get("threadId") or day["threadId"]})
+
+
+@api(GET=READ)
+async def history_search(request: HttpRequest, caller: Caller) -> HttpResponseBase:
+    """`GET /api/v1/agent/history/search`: messages that hold every word, the newest first."""
+    given = request.GET
+    asked = search.asked(
+        given.get("q"),
+        thread_id=await _thread(request, caller),
+        limit=given.get("limit"),
+        cursor=given.get("cursor"),
+    )
+    return json_response(await search.search(caller.user_id, asked))
+
+
+async def _thread(request: HttpRequest, caller: Caller) -> UUID | None:
+    """Return the thread that `threadId` means, by its id or by the client's own name."""
+    given = request.GET.get("threadId")
+    return await names.thread_of(given, caller=caller) if given else None
+
+
+async def branch_of(request: HttpRequest, caller: Caller, thread_id: UUID | None) -> UUID | None:
+    """The run that `?branch=` names as the last of the branch to show; NotFound if the thread has none
+    such. InvalidRequest without a thread: the newest one is not chosen by its branches."""
+    given = request.GET.get("branch")
+    if not given:
+        return None
+    if thread_id is None:
+        raise InvalidRequest("branch needs a threadId.", code="branch_needs_thread")
+    row = await client_queries.run_row(given, user_id=caller.user_id)
+    if row.thread_id != thread_id:
+        raise client_queries.run_not_found()
+    return row.run_id
+
+
+@api(GET=READ)
+async def thread_list(request: HttpRequest, caller: Caller) -> HttpResponseBase:
+    """`GET /api/v1/agent/threads`: the caller's conversations, the latest first."""
+    asked = request.GET
+    page = await listing.thread_page(
+        caller.user_id,
+        archived=asked.get("archived"),
+        limit=asked.get("limit"),
+        cursor=asked.get("cursor"),
+    )
+    return json_response(page)
+
+
+async def change_thread(request: HttpRequest, caller: Caller, thread_id: str) -> HttpResponse:
+    """`/api/v1/agent/threads/{thread_id}`: rename and archive (PATCH), delete (DELETE)."""
+    if request.method == "PATCH":
+        changes = _changes(await json_body(request))
+        return json_response(await listing.change_thread(caller.user_id, thread_id, changes))
+    await asyncio.shield(listing.delete_thread(caller.user_id, thread_id))
+    return HttpResponse(status=204)
+
+
+def _changes(body: dict[str, Any]) -> Changes:
+    try:
+        return msgspec.convert(body, Changes)
+    except msgspec.ValidationError:
+        raise InvalidRequest(
+            "Send title (a string), archived (true or false), or both.", code="invalid_request"
+        ) from None

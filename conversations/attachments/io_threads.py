@@ -1,0 +1,58 @@
+"""Run blocking work off the event loop: files and S3 on a few operating-system threads, decoding on two.
+
+asyncio's own executor is shared with everything, so a slow disk there would delay other work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Final, ParamSpec, TypeVar
+
+from config.errors import StorageFull, Unavailable
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_FILES: Final = ThreadPoolExecutor(8, "files")
+_DECODERS: Final = ThreadPoolExecutor(2, "decode")
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+async def on_files(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run file or S3 work. Raise StorageFull or Unavailable when the disk refuses."""
+    return await _on(_FILES, _guarded(work, *args, **kwargs))
+
+
+async def on_decoders(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run work that is heavy on CPU and memory, at most two at once."""
+    return await _on(_DECODERS, _guarded(work, *args, **kwargs))
+
+
+@contextmanager
+def disk_errors() -> Iterator[None]:
+    """Translate the operating system's errors into ours."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _NO_ROOM:
+            raise StorageFull from error
+        raise storage_unavailable() from error
+
+
+def storage_unavailable() -> Unavailable:
+    return Unavailable("The file storage is away: try again.", code="storage_unavailable", retry_after=5)
+
+
+def _guarded(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Callable[[], T]:
+    def run() -> T:
+        with disk_errors():
+            return work(*args, **kwargs)
+
+    return run
+
+
+async def _on(pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+    return await asyncio.get_running_loop().run_in_executor(pool, work)

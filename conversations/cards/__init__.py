@@ -1,0 +1,1 @@
+"""Cards (uiSchema 2.0): compiled from hints, checked, and shown."""

@@ -1,0 +1,1 @@
+"""The event log: append, read, follow and fold the events of runs."""

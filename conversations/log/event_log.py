@@ -1,0 +1,366 @@
+"""The event log: the truth about what happened in a run (DESIGN §6).
+
+`Writer` appends. All runs of a process share one: events that gather while a write is in flight go out
+together as one statement, one row per run, so a lone event is written at once and a loaded process
+writes few rows. The statement takes a batch only if the run's fence is still the writer's, and the
+primary key `(run_id, first_seq)` decides between two overlapping statements.
+Facts that only introduce others wait a moment for them, so that the first word of an answer finds the
+writer free. After a write of many runs their next words wait a little, so that they gather:
+PostgreSQL, Redis and the readers' sockets are used less often. A run does not wait if it has a first
+word or a fact that is not a word, or if a caller drains its log: it is written alone.
+Notifications are sent only after the commit, so nobody ever sees an event that could be lost.
+
+`read` gives a run's batches; `conversations.runs.end_sql` writes the last one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+from psycopg import AsyncConnection, OperationalError
+from psycopg import Error as DatabaseError
+from psycopg_pool import PoolTimeout
+
+from config import database, sql
+from config.redis import notifications
+from conversations import events
+from conversations.events import Fact, RunEvent
+
+log = structlog.get_logger(__name__)
+
+GROUP: Final = "log"
+PAGE: Final = 200
+MOST_EVENTS: Final = 1_000
+"""Of one row: who reads it decodes and encodes them in one go, and others have their turn after it."""
+LONG: Final = 4 * 1024
+"""After a batch of so many characters others on the loop have their turn."""
+LARGE: Final = 64 * 1024
+"""What is larger is decoded, folded and encoded on a thread."""
+_RETRY_S: Final = 0.2
+_MOMENT_S: Final = 0.005
+_REST_S: Final = 0.04
+_REST_PER_RUN_S: Final = 0.0008
+_SCENERY: Final = (
+    events.StageStarted,
+    events.StageCompleted,
+    events.StateUpdated,
+    events.ToolCallStarted,
+    events.ToolCallCompleted,
+    events.ModelRouted,
+    events.ModelCompleted,
+)
+OUTAGE: Final = (OperationalError, PoolTimeout, OSError)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Consecutive events of one run, decoded on first need and then shared by all readers."""
+
+    run_id: UUID
+    first_seq: int
+    last_seq: int
+    body: bytes | str
+
+    @cached_property
+    def events(self) -> list[RunEvent]:
+        return events.decode(self.first_seq, self.body)
+
+    @property
+    def text(self) -> str:
+        """The JSON as PostgreSQL takes it."""
+        return self.body.decode() if isinstance(self.body, bytes) else self.body
+
+    @property
+    def ends(self) -> bool:
+        """Return whether the batch contains the run's last event."""
+        return isinstance(self.events[-1].fact, events.TERMINAL)
+
+    def after(self, seq: int) -> list[RunEvent]:
+        """Return the events past `seq`."""
+        return self.events[max(0, seq + 1 - self.first_seq) :]
+
+
+def batch_of(run_id: UUID, some: Sequence[RunEvent]) -> Batch:
+    """Return a batch of events that are about to be written."""
+    return Batch(run_id, some[0].seq, some[-1].seq, events.encode(some))
+
+
+def announce(batches: Sequence[Batch]) -> None:
+    """Notify followers of committed batches; notifications carry them, so followers need no query."""
+    if batches:
+        carried = [(b.run_id.bytes, b.first_seq, b.last_seq, _as_bytes(b.body)) for b in batches]
+        notifications.notify(GROUP, {"batches": carried})
+
+
+def heard(message: notifications.Message) -> list[Batch]:
+    """Return the batches that a notification carries."""
+    return [Batch(UUID(bytes=run), first, last, body) for run, first, last, body in message["batches"]]
+
+
+def _as_bytes(body: bytes | str) -> bytes:
+    return body.encode() if isinstance(body, str) else body
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+_READ: Final = """
+SELECT first_seq, last_seq, events::text FROM conversations_eventbatch
+WHERE run_id = %s AND last_seq > %s ORDER BY first_seq LIMIT %s
+"""
+
+
+async def read(run_id: UUID, *, after: int = 0) -> AsyncGenerator[Batch]:
+    """Yield the run's stored batches that hold events past `after`, in order, one page at a time.
+
+    Other tasks on the loop run after each long page, so a long log delays nobody.
+    """
+    async for page in _pages(run_id, after=after):
+        for batch in page:
+            yield batch
+            if len(batch.body) > LONG:
+                await asyncio.sleep(0)
+
+
+async def read_joined(run_id: UUID) -> list[RunEvent]:
+    """Return all stored events of a run as `events.decode_joined` decodes them: enough to fold the run.
+
+    A large page is decoded on an operating-system thread, and no connection is held meanwhile.
+    """
+    joined = list[RunEvent]()
+    async for page in _pages(run_id, after=0):
+        if sum(len(batch.body) for batch in page) > LARGE:
+            joined += await asyncio.to_thread(_decoded, page)
+        else:
+            joined += _decoded(page)
+    return joined
+
+
+def _decoded(page: list[Batch]) -> list[RunEvent]:
+    return [event for batch in page for event in events.decode_joined(batch.first_seq, batch.body)]
+
+
+async def _pages(run_id: UUID, *, after: int) -> AsyncGenerator[list[Batch]]:
+    while True:
+        page = [Batch(run_id, *row) for row in await sql.every(_READ, (run_id, after, PAGE))]
+        yield page
+        if len(page) < PAGE:
+            return
+        after = page[-1].last_seq
+
+
+_ENDS: Final = """
+SELECT run_id, max(last_seq) FROM conversations_eventbatch WHERE run_id = ANY(%s) GROUP BY run_id
+"""
+
+
+async def last_seqs(run_ids: Sequence[UUID]) -> dict[UUID, int]:
+    """Return the number of the last event in each run's log, by one statement for all of them."""
+    return dict(await sql.every(_ENDS, (list(run_ids),)))
+
+
+# --- appending ----------------------------------------------------------------------------------
+
+
+class LeaseLost(Exception):
+    """Another process has taken the run over; nothing more can be written for it here."""
+
+
+@dataclass(eq=False)
+class RunLog:
+    """The append side of one claimed run; made by `Writer.open`."""
+
+    run_id: UUID
+    fence: int
+    last_seq: int
+    writer: Writer
+    lost: bool = False
+    pending: list[RunEvent] = field(default_factory=list)
+    in_flight: bool = False
+    speaking: bool = False
+    _settled: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def append(self, fact: Fact) -> RunEvent:
+        """Number and date the fact and schedule its write. Raise LeaseLost once that is known."""
+        if self.lost:
+            raise LeaseLost
+        self.last_seq += 1
+        event = RunEvent(self.last_seq, events.now_ms(), fact)
+        self.pending.append(event)
+        if isinstance(fact, _SCENERY):
+            self.writer.wake_soon(self)
+        else:
+            self.writer.wake(self, hurry=not (self.speaking and isinstance(fact, events.DELTAS)))
+            self.speaking = True
+        return event
+
+    async def drain(self) -> None:
+        """Wait until everything appended is committed. Raise LeaseLost if it cannot be."""
+        while not self.lost and (self.pending or self.in_flight):
+            self._settled.clear()
+            if self.pending:
+                self.writer.wake(self, hurry=True)
+            await self._settled.wait()
+        if self.lost:
+            raise LeaseLost
+
+    async def make_room(self) -> None:
+        """Wait while too many events are unwritten (the runner is faster than the database)."""
+        if self.in_flight and len(self.pending) > 5_000:
+            await self.drain()
+
+    def settle(self, *, lost: bool = False) -> None:
+        self.in_flight = False
+        self.lost = self.lost or lost
+        self._settled.set()
+
+
+_APPEND: Final = """
+WITH draft AS (
+    SELECT * FROM unnest(%b::uuid[], %b::int[], %b::int[], %b::int[], %b::text[])
+        AS d(run_id, fence, first_seq, last_seq, events)
+)
+INSERT INTO conversations_eventbatch (run_id, first_seq, last_seq, events)
+SELECT draft.run_id, draft.first_seq, draft.last_seq, draft.events::json FROM draft
+JOIN conversations_run run
+    ON run.id = draft.run_id AND run.fence = draft.fence AND run.status = 'running'
+ON CONFLICT DO NOTHING RETURNING run_id
+"""
+_ALREADY: Final = """
+SELECT batch.run_id FROM unnest(%b::uuid[], %b::int[], %b::int[], %b::int[], %b::text[])
+    AS draft(run_id, fence, first_seq, last_seq, events)
+JOIN conversations_eventbatch batch ON batch.run_id = draft.run_id
+    AND batch.first_seq = draft.first_seq AND batch.events::text = draft.events
+"""
+
+
+class Writer:
+    """Appends the events of all runs of one process, one statement in flight at a time."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[UUID, RunLog] = {}
+        self._hurried: dict[UUID, RunLog] = {}
+        self._wake = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def open(self, run_id: UUID, *, fence: int, last_seq: int) -> RunLog:
+        """Return the append side of a run that this process has claimed."""
+        return RunLog(run_id, fence, last_seq, self)
+
+    def wake(self, run_log: RunLog, *, hurry: bool) -> None:
+        """Write with the next batch; with `hurry` at once."""
+        self._waiting[run_log.run_id] = run_log
+        self._wake.set()
+        if hurry:
+            self._hurried[run_log.run_id] = run_log
+            self._hurry.set()
+
+    def wake_soon(self, run_log: RunLog) -> None:
+        """Write with the next batch, or in a moment."""
+        self._waiting[run_log.run_id] = run_log
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_MOMENT_S, self._wake.set)
+
+    async def run(self) -> None:
+        """Write for ever; retry during an outage of the database."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            self._forget_timer()
+            taken, self._waiting = self._waiting, {}
+            self._no_hurry()
+            if taken:
+                await self._write(list(taken.values()))
+                await self._rest(len(taken))
+
+    async def _rest(self, runs: int) -> None:
+        """Let words gather, longer as more runs stream: 0.8 ms per run, 40 ms at most."""
+        until = asyncio.get_running_loop().time() + min(_REST_S, runs * _REST_PER_RUN_S)
+        while await self._is_hurried(until):
+            hurried = self._no_hurry()
+            for run_id in hurried:
+                del self._waiting[run_id]
+            await self._write(list(hurried.values()))
+
+    async def _is_hurried(self, until: float) -> bool:
+        """Return whether a run cannot wait until then."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(until):
+                await self._hurry.wait()
+        return self._hurry.is_set() and asyncio.get_running_loop().time() < until
+
+    def _no_hurry(self) -> dict[UUID, RunLog]:
+        hurried, self._hurried = self._hurried, {}
+        self._hurry.clear()
+        return hurried
+
+    def _forget_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    async def _write(self, logs: list[RunLog]) -> None:
+        long = [run_log for run_log in logs if len(run_log.pending) > MOST_EVENTS]
+        drafts = [_take(run_log) for run_log in logs]
+        written = await self._insist(logs, drafts)
+        for run_log in logs:
+            run_log.settle(lost=run_log.run_id not in written)
+        for run_log in long:
+            if not run_log.lost:
+                self.wake(run_log, hurry=True)
+        announce([draft for draft in drafts if draft.run_id in written])
+
+    async def _insist(self, logs: list[RunLog], drafts: list[Batch]) -> set[UUID]:
+        """Write until the database answers. After a broken attempt, committed rows count as written."""
+        columns = _columns(logs, drafts)
+        repeated = False
+        while True:
+            try:
+                async with database.connection() as connection:
+                    written = await _runs(connection, _APPEND, columns)  # waits for an attempt
+                    return written | await _runs(connection, _ALREADY, columns) if repeated else written
+            except (*OUTAGE, DatabaseError) as error:
+                if isinstance(error, OUTAGE) and database.is_transient(error):
+                    log.warning(
+                        "append waits for the database", runs=len(logs), error=type(error).__name__
+                    )
+                    repeated = True
+                    await asyncio.sleep(_RETRY_S)
+                    continue
+                if len(logs) == 1:
+                    log.error("append refused", run_id=logs[0].run_id.hex, error=type(error).__name__)
+                    return set()
+                each = [
+                    await self._insist([one], [draft]) for one, draft in zip(logs, drafts, strict=True)
+                ]
+                return set().union(*each)
+
+
+def _take(run_log: RunLog) -> Batch:
+    some, run_log.pending = run_log.pending[:MOST_EVENTS], run_log.pending[MOST_EVENTS:]
+    run_log.in_flight = True
+    return batch_of(run_log.run_id, some)
+
+
+def _columns(logs: list[RunLog], drafts: list[Batch]) -> tuple[list[Any], ...]:
+    return (
+        [draft.run_id for draft in drafts],
+        [run_log.fence for run_log in logs],
+        [draft.first_seq for draft in drafts],
+        [draft.last_seq for draft in drafts],
+        [draft.text for draft in drafts],
+    )
+
+
+async def _runs(
+    connection: AsyncConnection[Any], statement: str, columns: tuple[list[Any], ...]
+) -> set[UUID]:
+    cursor = await connection.execute(statement, columns)
+    return {run_id for (run_id,) in await cursor.fetchall()}

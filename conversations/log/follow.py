@@ -1,0 +1,220 @@
+"""Follow a run's log: stored batches first, then live ones, to the last event (promise P4).
+
+One `Hub` per event loop receives notifications and hands each batch to the readers of its run, so
+readers need no query per event. Because a notification may be lost, the hub also reads from the
+database, once a second for all silent runs, where their logs end; a reader that missed events reads
+them there. While notifications do get lost (Redis is down) it reads ten times as often.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from typing import Final
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+import structlog
+
+from config.redis import notifications
+from conversations.log import event_log
+from conversations.log.event_log import Batch
+
+logger = structlog.get_logger(__name__)
+
+_CALM_S: Final = 1.0
+_ALARMED_S: Final = 0.1
+_SLOW: Final = 512
+_LONG: Final = 64  # events of a batch, after which other tasks on the loop run
+
+
+class Reader:
+    """One follower's place in the live stream; bounded, because the log holds the rest."""
+
+    def __init__(self) -> None:
+        self._batches: deque[Batch] = deque()
+        self._news = asyncio.Event()
+        self._missed = False
+        self.gone = False
+
+    def push(self, batch: Batch) -> None:
+        if len(self._batches) >= _SLOW:
+            self._batches.clear()
+            self._missed = True
+        self._batches.append(batch)
+        self._news.set()
+
+    def let_go(self) -> None:
+        """End the stream: the run has been erased."""
+        self.gone = True
+        self._news.set()
+
+    def look_again(self) -> None:
+        self._missed = True
+        self._news.set()
+
+    async def wait(self, timeout_s: float) -> bool:
+        """Return whether there is a batch to take; False after `timeout_s` of silence."""
+        if not self._news.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(timeout_s):
+                    await self._news.wait()
+        return self._news.is_set()
+
+    def take(self) -> tuple[list[Batch], bool]:
+        """Return the batches that arrived, and whether any was missed before or between them."""
+        taken, missed = list(self._batches), self._missed
+        self._batches.clear()
+        self._missed = False
+        self._news.clear()
+        return taken, missed
+
+
+class Feed:
+    """The readers of one run in this process."""
+
+    def __init__(self) -> None:
+        self.readers: set[Reader] = set()
+        self.last_seq = 0
+        self.heard_at = time.monotonic()
+
+    def push(self, batch: Batch) -> None:
+        self.last_seq = max(self.last_seq, batch.last_seq)
+        self.heard_at = time.monotonic()
+        for reader in self.readers:
+            reader.push(batch)
+
+
+class Hub:
+    """All feeds of one event loop, and the two tasks that serve them."""
+
+    def __init__(self) -> None:
+        self._feeds: dict[UUID, Feed] = {}
+        self._every_s = _CALM_S
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        listening = notifications.listen(event_log.GROUP, self._heard)
+        self._tasks = [loop.create_task(listening), loop.create_task(self._watch())]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def join(self, run_id: UUID, reader: Reader) -> None:
+        self._feeds.setdefault(run_id, Feed()).readers.add(reader)
+
+    def leave(self, run_id: UUID, reader: Reader) -> None:
+        feed = self._feeds.get(run_id)
+        if feed is not None:
+            feed.readers.discard(reader)
+            if not feed.readers:
+                del self._feeds[run_id]
+
+    def seen(self, run_id: UUID, seq: int) -> None:
+        """Record that a reader has read the log itself as far as `seq`."""
+        feed = self._feeds.get(run_id)
+        if feed is not None:
+            feed.last_seq = max(feed.last_seq, seq)
+
+    def _heard(self, message: notifications.Message) -> None:
+        for batch in event_log.heard(message):
+            feed = self._feeds.get(batch.run_id)
+            if feed is not None:
+                self._every_s = _CALM_S
+                feed.push(batch)
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(self._every_s)
+            try:
+                await self._look()
+            except Exception as error:  # a failed check is repeated; followers must not end for it
+                logger.warning("looking at the log failed", error=type(error).__name__)
+
+    async def _look(self) -> None:
+        """Read once for all silent runs where their logs end, and wake readers that missed events."""
+        before = time.monotonic() - self._every_s
+        silent = [run_id for run_id, feed in self._feeds.items() if feed.heard_at < before]
+        if not silent:
+            return
+        ends = await event_log.last_seqs(silent)
+        for run_id in silent:
+            feed = self._feeds.get(run_id)
+            if feed is None:
+                continue
+            if run_id not in ends:
+                for reader in feed.readers:
+                    reader.let_go()
+            elif ends[run_id] > feed.last_seq:
+                self._every_s = _ALARMED_S
+                for reader in feed.readers:
+                    reader.look_again()
+
+
+_hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = WeakKeyDictionary()
+
+
+def hub() -> Hub:
+    """Return the running loop's hub, started on first use."""
+    loop = asyncio.get_running_loop()
+    found = _hubs.get(loop)
+    if found is None:
+        found = _hubs[loop] = Hub()
+        found.start()
+    return found
+
+
+async def stop_hub() -> None:
+    """Stop the running loop's hub."""
+    found = _hubs.pop(asyncio.get_running_loop(), None)
+    if found is not None:
+        await found.stop()
+
+
+async def follow(
+    run_id: UUID, *, after: int = 0, silence_s: float = 5.0, live: bool = True
+) -> AsyncGenerator[Batch | None]:
+    """Yield the run's batches past `after` until its last event; None after each `silence_s` of silence.
+
+    A batch may begin at or before `after` (take `batch.after(seq)`); otherwise none is skipped or
+    repeated. For a run that is not live, yield only the stored batches.
+    """
+    reader, here = Reader(), hub()
+    here.join(run_id, reader)
+    seen = after
+    try:
+        missed = True
+        while True:
+            if missed:
+                async for batch in event_log.read(run_id, after=seen):
+                    yield batch
+                    seen = batch.last_seq
+                    if batch.ends:
+                        return
+                if not live:
+                    return
+                here.seen(run_id, seen)
+            if not await reader.wait(silence_s):
+                yield None
+            if reader.gone:
+                return
+            arrived, missed = reader.take()
+            for batch in arrived:
+                if batch.first_seq > seen + 1:
+                    missed = True
+                    break
+                if batch.last_seq > seen:
+                    yield batch
+                    seen = batch.last_seq
+                    if batch.ends:
+                        return
+                    if batch.last_seq - batch.first_seq >= _LONG:
+                        await asyncio.sleep(0)
+    finally:
+        here.leave(run_id, reader)

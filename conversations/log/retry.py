@@ -1,0 +1,29 @@
+"""Reads that a run cannot do without: retried until the database answers (promise P1)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+import structlog
+
+from config import database
+from conversations.log import event_log
+
+logger = structlog.get_logger(__name__)
+
+_RETRY_S: Final = 0.2
+T = TypeVar("T")
+
+
+async def outlast(read: Callable[[], Awaitable[T]]) -> T:
+    """Return the result of `read`, retried until the database answers; the run's deadline bounds it."""
+    while True:
+        try:
+            return await read()
+        except event_log.OUTAGE as error:
+            if not database.is_transient(error):
+                raise
+            logger.warning("run waits for the database", error=type(error).__name__)
+            await asyncio.sleep(_RETRY_S)

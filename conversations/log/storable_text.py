@@ -1,0 +1,56 @@
+"""Make runners' text storable: characters that JSON or PostgreSQL cannot hold become U+FFFD.
+
+Half a surrogate pair has no UTF-8, and PostgreSQL's text has no place for NUL. Runners, tools and
+plugins are foreign code; cleaning here alone keeps streamed and stored text the same (promise P3).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from conversations import events
+from conversations.events import Fact
+
+_UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
+_REPLACEMENT: Final = "\ufffd"
+
+
+def clean(fact: Fact) -> Fact:
+    """Return the fact with every character in it storable.
+
+    Raise TypeError or msgspec.ValidationError for a value that is no fact, or has fields of other
+    types: in the log it would be unreadable for ever.
+    """
+    if isinstance(fact, events.DELTAS):
+        message_id, text = fact.message_id, fact.text
+        if _is_storable(text) and _is_storable(message_id):
+            return fact
+        return type(fact)(clean_text(message_id), clean_text(text))
+    if not isinstance(fact, events.Fact):
+        raise TypeError("A runner says facts and nothing else.")
+    cleaned = msgspec.convert(clean_value(msgspec.to_builtins(fact)), type(fact))
+    return fact if cleaned == fact else cleaned
+
+
+def _is_storable(text: str) -> bool:
+    return (text.isascii() and "\x00" not in text) or not _UNSTORABLE.search(text)
+
+
+def clean_text(text: str) -> str:
+    """Return the text with every character in it storable."""
+    return _UNSTORABLE.sub(_REPLACEMENT, text)
+
+
+def clean_value(value: Any) -> Any:
+    """Return a JSON value with every character in it storable."""
+    match value:
+        case str():
+            return clean_text(value)
+        case dict():
+            return {clean_value(key): clean_value(item) for key, item in value.items()}
+        case list() | tuple():
+            return [clean_value(item) for item in value]
+    return value

@@ -1,0 +1,266 @@
+"""Rows one by one, as many as there are: users, runs and messages, without a word of what was said.
+
+A run has its client's `metadata` as JSON text, by which its owner's books and ours are compared.
+
+All come in pages by key, so a slow reader holds neither a transaction nor a connection, and the process
+holds one page. Users are put in order first, as ids alone, and added up a page at a time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from psycopg import AsyncConnection
+
+from config import database
+from config.errors import InvalidRequest
+from conversations.identifiers import lowest_uuid7
+from conversations.metrics import rollup_sources, rollup_sql
+from conversations.metrics.query import Asked
+from conversations.metrics.snapshot import Row, snapshot
+from conversations.threads.cursors import Place, microseconds, read_cursor, write_cursor
+
+AT_ONCE: Final = 2_000  # some milliseconds of the loop that serves
+RANKED_AT_ONCE: Final = 250_000  # users, of 16 bytes each
+_CURSOR: Final = re.compile(r"([0-9]{1,18})\.([0-9a-f]{32})")
+
+USER_COLUMNS: Final = (
+    "user_id",
+    "username",
+    "runs",
+    "conversations",
+    "turns_per_conversation",
+    "completed",
+    "failed",
+    "cancelled",
+    "input_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "cost_usd",
+    "last_active_at",
+)
+RUN_COLUMNS: Final = (
+    "created_at",
+    "run_id",
+    "conversation_id",
+    "user_id",
+    "model",
+    "resolved_model",
+    "provider",
+    "dialect",
+    "runner",
+    "prompt_versions",
+    "status",
+    "error_code",
+    "finish_reason",
+    "queue_wait_ms",
+    "first_token_ms",
+    "duration_ms",
+    "input_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "reasoning_tokens",
+    "cost_usd",
+    "feedback_score",
+    "metadata",
+)
+MESSAGE_COLUMNS: Final = (
+    "message_id",
+    "created_at",
+    "run_id",
+    "conversation_id",
+    "user_id",
+    "seq",
+    "role",
+    "stage",
+    "tool",
+    "ok",
+    "latency_ms",
+    "characters",
+)
+
+
+# --- users --------------------------------------------------------------------------------------
+
+
+_RANKED: Final = """
+SELECT coalesce(string_agg(uuid_send(owner_id), ''::bytea ORDER BY runs DESC, owner_id), ''),
+    min(runs)::bigint
+FROM (SELECT owner_id, sum(runs) AS runs FROM ({members}) members GROUP BY owner_id {after}
+    ORDER BY sum(runs) DESC, owner_id LIMIT %(limit)s) most
+"""
+_AFTER: Final = "HAVING sum(runs) < %(runs)s OR sum(runs) = %(runs)s AND owner_id > %(owner)s"
+_ID_BYTES: Final = 16
+UserPlace = tuple[int, UUID]
+
+
+async def _ranked(
+    held: AsyncConnection[Any], asked: Asked, *, after: UserPlace | None, limit: int
+) -> tuple[bytes, int]:
+    """Return the ids of the users with the most runs, joined, and the number of the last one's runs.
+
+    The database joins them: a value for each would take too much time of the serving loop.
+    """
+    arguments = rollup_sources.arguments(asked) | {"limit": limit}
+    if after is not None:
+        arguments |= {"runs": after[0], "owner": after[1]}
+    statement = _RANKED.format(members=rollup_sources.members(asked), after=_AFTER if after else "")
+    row: Any = await (await held.execute(statement, arguments, prepare=False, binary=True)).fetchone()
+    return row[0], row[1] or 0
+
+
+def _ids(joined: bytes) -> list[UUID]:
+    return [UUID(bytes=joined[at : at + _ID_BYTES]) for at in range(0, len(joined), _ID_BYTES)]
+
+
+def _added_up(asked: Asked) -> str:
+    """Added up by conversation and then by user: to count distinct ones would sort every row."""
+    sums = ", ".join(f"sum({name}) AS {name}" for name in rollup_sql.THREAD_MEASURES)
+    return f"""
+    SELECT part.owner_id, account.username, runs, conversations, completed, failed, cancelled,
+        input_tokens, output_tokens, cached_tokens, cost_usd, last_at
+    FROM (SELECT owner_id, count(*) AS conversations, max(at) AS last_at, {sums}
+        FROM (SELECT owner_id, thread_id, max(at) AS at, {sums}
+            FROM ({rollup_sources.members(asked)}) members WHERE owner_id = ANY(%(owners)s)
+            GROUP BY owner_id, thread_id) threads
+        GROUP BY owner_id) part
+    LEFT JOIN accounts_user account ON account.id = part.owner_id
+    ORDER BY runs DESC, part.owner_id"""
+
+
+async def _users(held: AsyncConnection[Any], asked: Asked, owners: list[UUID]) -> list[Row]:
+    arguments = rollup_sources.arguments(asked) | {"owners": owners}
+    cursor = await held.execute(_added_up(asked), arguments, prepare=False)
+    return [_user(row) for row in await cursor.fetchall()]
+
+
+async def user_page(asked: Asked, *, limit: int, cursor: str | None) -> tuple[list[Row], str | None]:
+    """Return the users with the most runs, and the cursor of the next page.
+
+    Their runs alone find them; only theirs are added up.
+    """
+    after = _user_place(cursor) if cursor else None
+    async with snapshot() as held:
+        ranked, _ = await _ranked(held, asked, after=after, limit=limit + 1)
+        owners = _ids(ranked)
+        rows = await _users(held, asked, owners[:limit])
+    last = rows[-1] if len(owners) > limit else None
+    return rows, f"{last['runs']}.{UUID(last['user_id']).hex}" if last else None
+
+
+def _user_place(cursor: str) -> UserPlace:
+    found = _CURSOR.fullmatch(cursor)
+    if not found:
+        raise _invalid_cursor()
+    return int(found[1]), UUID(found[2])
+
+
+def _invalid_cursor() -> InvalidRequest:
+    return InvalidRequest("cursor must be a next_cursor of this list.", code="invalid_cursor")
+
+
+async def all_users(asked: Asked) -> AsyncGenerator[list[Row]]:
+    """Yield every user with runs, a list at a time, each with the numbers at the time of reading."""
+    after: UserPlace | None = None
+    while True:
+        async with snapshot() as held:
+            ranked, runs = await _ranked(held, asked, after=after, limit=RANKED_AT_ONCE)
+        size = AT_ONCE * _ID_BYTES
+        for at in range(0, len(ranked), size):
+            owners = _ids(ranked[at : at + size])
+            async with snapshot() as held:
+                rows = await _users(held, asked, owners)
+            yield rows
+        if len(ranked) < RANKED_AT_ONCE * _ID_BYTES:
+            return
+        after = runs, owners[-1]
+
+
+def _user(found: Sequence[Any]) -> Row:
+    owner_id, username, runs, conversations, *counts, cost, last_at = found
+    turns = round(int(runs) / conversations, 4)
+    values = (str(owner_id), username, int(runs), conversations, turns, *map(int, counts))
+    return dict(zip(USER_COLUMNS, (*values, float(cost), last_at), strict=True))
+
+
+# --- runs and messages --------------------------------------------------------------------------
+
+
+class RunPlace(Place, frozen=True, array_like=True):
+    """A run's place in the list, newest first."""
+
+    run_id: UUID
+
+
+_RUNS: Final = f"""
+SELECT run.created_at, replace(run.id::text, '-', ''), run.thread_id::text, run.owner_id::text,
+    run.model, run.resolved_model, run.provider, run.dialect, run.runner,
+    array_to_string({rollup_sql.VERSIONS}, '+'), run.status, run.error_code, run.finish_reason,
+    {rollup_sql.MS.format("run.started_at")}, {rollup_sql.MS.format("run.first_token_at")},
+    {rollup_sql.MS.format("run.finished_at")}, run.input_tokens, run.output_tokens, run.cached_tokens,
+    run.reasoning_tokens, run.cost_usd::float8, judged.score,
+    coalesce(CASE WHEN run.stored THEN run.request->'metadata' END, jsonb_build_object())::text
+FROM conversations_run run
+LEFT JOIN conversations_feedback judged ON judged.run_id = run.id AND judged.user_id = run.owner_id
+WHERE run.created_at >= %(begin)s AND run.created_at <= %(at)s
+    AND (run.created_at, run.id) < (%(at)s, %(id)s) {{filters}}
+ORDER BY run.created_at DESC, run.id DESC LIMIT %(limit)s
+"""
+
+
+async def run_page(asked: Asked, *, limit: int, cursor: str | None) -> tuple[list[Row], str | None]:
+    """Return runs, newest first, and the cursor of the next page."""
+    at, run_id = asked.end, UUID(int=0)
+    if cursor:
+        place = read_cursor(cursor, RunPlace)
+        at, run_id = place.at, place.run_id
+    filters = rollup_sources.run_filters(asked)
+    arguments = rollup_sources.arguments(asked) | {"at": at, "id": run_id, "limit": limit + 1}
+    async with database.connection("analytics") as held:
+        statement = _RUNS.format(filters=filters)
+        found = await held.execute(statement, arguments, prepare=False, binary=True)
+        rows = await found.fetchall()
+    more = None
+    if len(rows) > limit:
+        more = write_cursor(RunPlace(microseconds(rows[limit - 1][0]), UUID(rows[limit - 1][1])))
+    return [dict(zip(RUN_COLUMNS, row, strict=True)) for row in rows[:limit]], more
+
+
+_MESSAGES: Final = """
+SELECT replace(id::text, '-', ''), created_at, replace(run_id::text, '-', ''), thread_id::text,
+    owner_id::text, seq, role, stage, tool_name, tool_ok = 'true', latency_ms, char_length(content)
+FROM conversations_message
+WHERE id > %(id)s AND id < %(until)s {user} ORDER BY id LIMIT %(limit)s
+"""
+
+
+async def message_page(asked: Asked, *, limit: int, cursor: str | None) -> tuple[list[Row], str | None]:
+    """Return messages in the order of writing, and the cursor of the next page.
+
+    A message's id determines its hour.
+    """
+    if any((asked.model, asked.dialect, asked.runner, asked.prompt_version is not None)):
+        raise InvalidRequest(
+            "Messages can be filtered by from, to and user only.", code="invalid_filter"
+        )
+    arguments = {"id": _after(asked, cursor), "until": lowest_uuid7(asked.end), "limit": limit + 1}
+    user = "AND owner_id = %(user)s" if asked.user else ""
+    async with database.connection("analytics") as held:
+        statement = _MESSAGES.format(user=user)
+        arguments |= {"user": asked.user}
+        found = await held.execute(statement, arguments, prepare=False, binary=True)
+        rows = await found.fetchall()
+    more = rows[limit - 1][0] if len(rows) > limit else None
+    return [dict(zip(MESSAGE_COLUMNS, row, strict=True)) for row in rows[:limit]], more
+
+
+def _after(asked: Asked, cursor: str | None) -> UUID:
+    if not cursor:
+        return UUID(int=lowest_uuid7(asked.begin).int - 1)
+    try:
+        return UUID(cursor)
+    except ValueError:
+        raise _invalid_cursor() from None

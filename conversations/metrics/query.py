@@ -1,0 +1,205 @@
+"""A metrics query, as an address holds it: a range, filters, a bucket, a format.
+
+A range is of whole hours of TIME_ZONE. `from` and `to` are days (`to` is included whole) or times
+(`to` is not included); without them, it is the last seven days with today.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from typing import Final, Literal, cast
+from uuid import UUID
+
+from config.errors import InvalidRequest
+from conversations.metrics.rollups import day_begins, zone
+
+Bucket = Literal["hour", "day", "week", "month"]
+Format = Literal["json", "csv", "jsonl", "parquet"]
+Group = Literal["model", "prompt_version", "dialect", "runner"]
+
+BUCKETS: Final[tuple[Bucket, ...]] = ("hour", "day", "week", "month")
+FORMATS: Final[tuple[Format, ...]] = ("json", "csv", "jsonl", "parquet")
+GROUPS: Final[tuple[Group, ...]] = ("model", "prompt_version", "dialect", "runner")
+DEFAULT_DAYS: Final = 7
+LONGEST: Final = {"hour": timedelta(days=32), "day": timedelta(days=1_100)}
+_LONGEST: Final = timedelta(days=20 * 366)
+_LONGEST_TEXT: Final = 200
+_DAY: Final = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A checked query. `now` is its time: later hours have no numbers yet."""
+
+    begin: datetime
+    end: datetime
+    now: datetime
+    bucket: Bucket
+    model: str | None = None
+    prompt_version: int | None = None
+    dialect: str | None = None
+    runner: str | None = None
+    user: UUID | None = None
+    group: Group | None = None
+    compares: bool = False
+    format: Format = "json"
+
+    @property
+    def first_day(self) -> datetime:
+        """Return the beginning of the range's first whole day."""
+        begins = day_begins(self.begin.astimezone(zone()).date())
+        return begins if begins == self.begin else next_day(begins)
+
+    @property
+    def last_day(self) -> datetime:
+        """Return the end of the range's last whole day; an unfinished day counts as whole."""
+        begins = day_begins(self.end.astimezone(zone()).date())
+        return next_day(begins) if begins < self.end and self.end > self.now else begins
+
+    @property
+    def is_of_whole_days(self) -> bool:
+        """Return whether no hours are left over at either end."""
+        return self.begin == self.first_day < self.last_day and self.last_day >= self.end
+
+    @property
+    def before(self) -> Asked:
+        """The same of the period before, which is as long."""
+        return replace(self, begin=self.begin - (self.end - self.begin), end=self.begin)
+
+
+def next_day(begins: datetime) -> datetime:
+    """Return the beginning of the following day."""
+    return day_begins(begins.astimezone(zone()).date() + _DAY)
+
+
+def bucket_starts(asked: Asked) -> list[datetime]:
+    """Return the beginning of each bucket; the range may cut off the first and the last."""
+    start, found = _bucket_of(asked.begin, asked.bucket), list[datetime]()
+    while start < asked.end:
+        found.append(start)
+        start = _bucket_of(start + _PAST_IT[asked.bucket], asked.bucket)
+    return found
+
+
+_PAST_IT: Final = {  # from the beginning of a bucket surely into the next one, and no further
+    "hour": timedelta(hours=1),
+    "day": timedelta(hours=26),
+    "week": timedelta(days=7, hours=12),
+    "month": timedelta(days=31, hours=12),
+}
+
+
+def _bucket_of(at: datetime, bucket: Bucket) -> datetime:
+    """Return the bucket of a moment, as PostgreSQL's date_trunc does (weeks begin on Monday)."""
+    if bucket == "hour":
+        return _floor(at)
+    day = at.astimezone(zone()).date()
+    if bucket == "week":
+        day -= timedelta(days=day.weekday())
+    return day_begins(day.replace(day=1) if bucket == "month" else day)
+
+
+def asked(given: Mapping[str, str], *, now: datetime | None = None) -> Asked:
+    """Return the query of an address. Raise InvalidRequest with the fault and its correction."""
+    now = now or datetime.now(UTC)
+    begin, end = _range(given.get("from", ""), given.get("to", ""), now)
+    bucket = _choice(given, "bucket", BUCKETS) or ("hour" if end - begin <= 2 * _DAY else "day")
+    longest = LONGEST.get(bucket, _LONGEST)
+    if end - begin > longest:
+        raise InvalidRequest(
+            f"A range by {bucket} may be {longest.days} days long: ask for less or a longer bucket.",
+            code="invalid_range",
+        )
+    return Asked(
+        begin=begin,
+        end=end,
+        now=now,
+        bucket=cast("Bucket", bucket),
+        model=_text(given, "model"),
+        prompt_version=_version(given.get("prompt_version")),
+        dialect=_text(given, "dialect"),
+        runner=_text(given, "runner"),
+        user=_user(given.get("user")),
+        group=cast("Group | None", _choice(given, "group_by", GROUPS)),
+        compares=_choice(given, "compare", ("previous",)) is not None,
+        format=cast("Format", _choice(given, "format", FORMATS) or "json"),
+    )
+
+
+def _range(first: str, last: str, now: datetime) -> tuple[datetime, datetime]:
+    end = _moment("to", last, ends=True) if last else _ceiling(now)
+    if first:
+        begin = _moment("from", first, ends=False)
+    else:
+        day = (end - timedelta(microseconds=1)).astimezone(zone()).date()
+        begin = day_begins(day - timedelta(days=DEFAULT_DAYS - 1))
+    if begin >= end:
+        raise InvalidRequest("from must be before to.", code="invalid_range")
+    return begin.astimezone(UTC), end.astimezone(UTC)
+
+
+def _moment(name: str, given: str, *, ends: bool) -> datetime:
+    """Return a day or a time, as the beginning or the end of its hour."""
+    try:
+        if len(given) == 10:
+            day = date.fromisoformat(given)
+            found = day_begins(day + _DAY if ends else day)
+        else:
+            at = datetime.fromisoformat(given.replace(" ", "+"))
+            at = at.replace(tzinfo=zone()) if at.tzinfo is None else at
+            found = _ceiling(at) if ends else _floor(at)
+        if 1990 <= found.year <= 2190:
+            return found
+    except (ValueError, OverflowError):
+        pass
+    raise InvalidRequest(
+        f"{name} must be a day like 2026-11-21 or a time like 2026-11-21T10:00:00Z.",
+        code="invalid_range",
+    )
+
+
+def _floor(at: datetime) -> datetime:
+    """Return the beginning of the hour; computed in UTC, where adding an hour is an hour later."""
+    here = at.astimezone(zone())
+    past = timedelta(minutes=here.minute, seconds=here.second, microseconds=here.microsecond)
+    return at.astimezone(UTC) - past
+
+
+def _ceiling(at: datetime) -> datetime:
+    floor = _floor(at)
+    return floor if floor == at else floor + timedelta(hours=1)
+
+
+def _choice(given: Mapping[str, str], name: str, options: tuple[str, ...]) -> str | None:
+    found = given.get(name)
+    if not found:
+        return None
+    if found not in options:
+        raise InvalidRequest(f"{name} must be one of {', '.join(options)}.", code=f"invalid_{name}")
+    return found
+
+
+def _text(given: Mapping[str, str], name: str) -> str | None:
+    found = given.get(name)
+    if found is not None and (len(found) > _LONGEST_TEXT or "\x00" in found):
+        raise InvalidRequest(
+            f"{name} must be a text of at most {_LONGEST_TEXT} characters.", code="invalid_filter"
+        )
+    return found or None
+
+
+def _version(given: str | None) -> int | None:
+    if not given:
+        return None
+    if given.isascii() and given.isdigit() and int(given[:11]) < 2**31 and len(given) <= 10:
+        return int(given)
+    raise InvalidRequest("prompt_version must be the id of a prompt version.", code="invalid_filter")
+
+
+def _user(given: str | None) -> UUID | None:
+    try:
+        return UUID(given) if given else None
+    except ValueError:
+        raise InvalidRequest("user must be the id of a user.", code="invalid_user_id") from None

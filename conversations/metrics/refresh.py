@@ -1,0 +1,77 @@
+"""Keep the rollups fresh: every serving process checks whether a round is due, and one of them runs it.
+
+The time of the next round is kept in the database, so that many processes add up no more often than one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from typing import Final
+
+import structlog
+
+from config import sql
+from conversations.metrics import reconnects
+from conversations.metrics.rollups import Rolled, roll
+
+logger = structlog.get_logger(__name__)
+
+_LOOK_S: Final = 2.0
+_EVERY_S: Final = 10.0
+_BUSY_S: Final = 0.5
+_CALM_S: Final = 40.0
+_SHARE: Final = 20  # of the time that passes a round may take one part in so many
+_MOST: Final = 5  # the same where that would leave numbers older than a minute
+
+_RESTING: Final = """
+SELECT FROM conversations_metrics
+WHERE next_at BETWEEN clock_timestamp() AND clock_timestamp() + interval '1 hour'
+"""  # what is due later than any rest lasts was written before the clock was set back
+_NEXT: Final = """
+UPDATE conversations_metrics SET next_at = clock_timestamp() + make_interval(secs => %s)
+"""
+
+
+async def keep_for_ever() -> None:
+    """Write reconnects and add up when it is due; go on after failures."""
+    while True:
+        await asyncio.sleep(_LOOK_S * random.uniform(0.8, 1.2))
+        try:
+            await keep_once()
+        except Exception as error:  # a failed round is repeated; it must never be the last one
+            logger.warning("adding up failed", error=type(error).__name__)
+            await asyncio.sleep(_EVERY_S)
+
+
+async def keep_once() -> Rolled | None:
+    """Run a round, if one is due and no other process is running it."""
+    await reconnects.write()
+    if not await _is_due():
+        return None
+    since = time.monotonic()
+    done = await roll()
+    if done is not None:
+        await _rest(rest_after(time.monotonic() - since, more=done.more))
+    return done
+
+
+def rest_after(took_s: float, *, more: bool = False) -> float:
+    """Seconds without a round after one that took so long; `more` if stale hours are left.
+
+    Nineteen times as long as the round, from 10 to 40 seconds, so that a number is hardly ever a minute
+    old. A round of more than ten seconds, on a day of some hundred thousand runs, is followed by four
+    times as much rest: adding up may delay numbers then, but not the runs.
+    """
+    if more:
+        return max(_BUSY_S, took_s)
+    return max(_EVERY_S, min((_SHARE - 1) * took_s, _CALM_S), (_MOST - 1) * took_s)
+
+
+async def _is_due() -> bool:
+    return await sql.one(_RESTING) is None
+
+
+async def _rest(seconds: float) -> None:
+    await sql.change(_NEXT, (seconds,))

@@ -1,0 +1,267 @@
+"""One reading of the rollups in one snapshot, as rows (`measures` says what a row holds)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Final
+
+from psycopg import AsyncConnection, IsolationLevel
+
+from config import database
+from conversations.metrics import rollup_sources, rollup_sql
+from conversations.metrics.histograms import Histogram, sent_sql
+from conversations.metrics.measures import Counted, Members, Spread, difference, row, spread_fields
+from conversations.metrics.query import Asked, Group, bucket_starts
+from conversations.metrics.rollups import zone
+
+Row = dict[str, Any]
+Key = tuple[Any, ...]
+
+_FRACTIONS: Final = ("cost_usd", "speed")
+_SUMS: Final = ", ".join(
+    f"sum({name})::{'float8' if name in _FRACTIONS else 'bigint'} AS {name}"
+    for name in rollup_sql.RUN_MEASURES
+)
+ZEROS: Final = dict.fromkeys(rollup_sql.RUN_MEASURES, 0)
+_VERSIONS: Final = "CROSS JOIN LATERAL unnest(prompt_versions) version(prompt_version)"
+
+
+async def overview(asked: Asked) -> list[Row]:
+    """Return one row; with `compare=previous` a second one, of the previous period."""
+    async with snapshot() as held:
+        rows = [{"period": "this"} | await _whole(held, asked)]
+        if asked.compares:
+            rows.append({"period": "previous"} | await _whole(held, asked.before))
+    return rows
+
+
+async def timeseries(asked: Asked) -> list[Row]:
+    """Return one row per bucket, also where nothing ran; with `group_by` per bucket and used group."""
+    keys = ("bucket",) if asked.group is None else ("bucket", asked.group)
+    async with snapshot() as held:
+        counted = await _counted(held, asked, keys)
+        names = await _names(held) if asked.group == "prompt_version" else {}
+    return await asyncio.to_thread(_series, asked, counted, names)
+
+
+def _series(asked: Asked, counted: dict[Key, Counted], names: dict[int, Row]) -> list[Row]:
+    if asked.group is None:
+        nothing = Counted(ZEROS, members=Members(0, 0))
+        counted = {(start,): counted.get((start,), nothing) for start in bucket_starts(asked)}
+    here = zone()
+    return [
+        {"bucket": key[0].astimezone(here)} | _named(asked.group, key[1:], names) | row(counted[key])
+        for key in sorted(counted, key=lambda key: (key[0], str(key[1:])))
+    ]
+
+
+async def by_group(asked: Asked, group: Group) -> list[Row]:
+    """Return one row per model, prompt version, dialect or runner, the most used first.
+
+    A run counts for each of its prompts' versions: one of `agent_system`, one of `agent_tools`.
+    """
+    async with snapshot() as held:
+        counted = await _counted(held, asked, (group,))
+        names = await _names(held) if group == "prompt_version" else {}
+    order = sorted(counted, key=lambda key: (-counted[key].sums["runs"], str(key)))
+    return [_named(group, key, names) | row(counted[key]) for key in order]
+
+
+async def compared(asked: Asked, first: int, second: int) -> Row:
+    """An A/B comparison of two prompt versions: what is different of the second, with intervals."""
+    async with snapshot() as held:
+        counted = await _counted(held, asked, ("prompt_version",))
+    nothing = Counted(ZEROS)
+    a, b = counted.get((first,), nothing), counted.get((second,), nothing)
+    return {"a": first, "b": second} | difference(a, b)
+
+
+async def steps(asked: Asked, kind: str) -> list[Row]:
+    """Return one row per stage or tool: calls, successes, latency."""
+    cells = f"({rollup_sources.step_cells(replace(asked, bucket='day'), kind)}) cells"
+    arguments = rollup_sources.arguments(asked)
+    async with snapshot() as held:
+        sums = await _rows(
+            held,
+            f"""SELECT name, sum(calls)::bigint, sum(succeeded)::bigint, sum(total_ms)::float8
+            FROM {cells} GROUP BY name ORDER BY 2 DESC, 1""",
+            arguments,
+        )
+        latencies = await _rows(held, f"SELECT name, {_LATENCIES} FROM {cells}", arguments)
+    spreads = await asyncio.to_thread(_spreads, latencies)
+    return [
+        _step(kind, name, calls, succeeded, spreads[name,][0], total)
+        for name, calls, succeeded, total in sums
+    ]
+
+
+def _step(kind: str, name: str, calls: int, succeeded: int, spread: Spread, total: float) -> Row:
+    counts: Row = {kind: name, "calls": calls}
+    if kind == "tool":
+        counts |= {
+            "succeeded": succeeded,
+            "failed": calls - succeeded,
+            "success_rate": round(succeeded / calls, 4),
+        }
+    return counts | spread_fields("latency_ms", spread, total)
+
+
+# Memory to hash and not to sort on disk; a plan that knows the range, which a generic one does not.
+_PLANNED: Final = """
+SELECT set_config('work_mem', '64MB', true), set_config('plan_cache_mode', 'force_custom_plan', true)
+"""
+
+
+@asynccontextmanager
+async def snapshot() -> AsyncIterator[AsyncConnection[Any]]:
+    """Yield an analysts' connection on which every statement sees the same moment."""
+    async with database.connection("analytics") as held:
+        await held.set_isolation_level(IsolationLevel.REPEATABLE_READ)
+        try:
+            async with held.transaction():
+                await held.execute(_PLANNED)
+                yield held
+        finally:
+            await held.set_isolation_level(None)
+
+
+async def _rows(
+    held: AsyncConnection[Any], statement: str, arguments: rollup_sources.Arguments
+) -> list[Key]:
+    cursor = await held.execute(statement, arguments, prepare=False, binary=True)
+    return await cursor.fetchall()
+
+
+async def _whole(held: AsyncConnection[Any], asked: Asked) -> Row:
+    counted = await _counted(held, asked, ())
+    found = counted.get((), Counted(ZEROS, members=Members(0, 0)))
+    return {"from": asked.begin, "to": asked.end} | row(found)
+
+
+async def _counted(held: AsyncConnection[Any], asked: Asked, keys: Sequence[str]) -> dict[Key, Counted]:
+    """Return the numbers of each group that ran."""
+    asked = asked if "bucket" in keys else replace(asked, bucket="day")
+    arguments = rollup_sources.arguments(asked)
+    cells = f"({rollup_sources.run_cells(asked, _group(keys))}) cells"
+    over = _Grouping(keys, "bucket", cells)
+    sums = await _rows(
+        held, f"SELECT {over.named}, {_SUMS} {over.source} GROUP BY {over.keys}", arguments
+    )
+    latencies = await _rows(held, f"SELECT {over.named}, {_LATENCIES} {over.source}", arguments)
+    codes = await _rows(
+        held,
+        f"""SELECT {over.named}, code, sum(times::bigint)::bigint {over.source}
+        CROSS JOIN LATERAL jsonb_each_text(errors) part(code, times) GROUP BY {over.keys}, code""",
+        arguments,
+    )
+    members = await _members(held, asked, keys)
+    spreads = await asyncio.to_thread(_spreads, latencies)
+    codes_of = _by_key(codes, over.width)
+    return {
+        key if keys else (): Counted(
+            sums=dict(zip(rollup_sql.RUN_MEASURES, numbers, strict=True)),
+            spreads=spreads.get(key, {}),
+            members=members.get(key, Members()),
+            errors=dict(codes_of.get(key, ())),
+        )
+        for key, numbers in _keyed(sums, over.width)
+    }
+
+
+_LATENCIES: Final = f"{sent_sql('slots')}, {sent_sql('counts')}"
+
+
+def _spreads(rows: Sequence[Key]) -> dict[Key, dict[int, Spread]]:
+    """Return each group's latencies from rows of (keys, slots, counts); run it off the event loop."""
+    merged: dict[Key, Histogram] = {}
+    for *key, slots, counts in rows:
+        merged.setdefault(tuple(key), Histogram()).add(slots, counts)
+    return {
+        key: {what: Spread(*spread) for what, spread in one.spreads().items()}
+        for key, one in merged.items()
+    }
+
+
+def _group(keys: Sequence[str]) -> str | None:
+    return next((key for key in keys if key != "bucket"), None)
+
+
+class _Grouping:
+    """How cells are put into groups: what to select, from where, and what to group by."""
+
+    def __init__(self, keys: Sequence[str], moment: str, cells: str) -> None:
+        bucket = f"date_trunc(%(bucket)s::text, {moment}, %(zone)s::text)"
+        expressions = [bucket if key == "bucket" else key for key in keys] or ["0"]
+        self.width = len(expressions)
+        self.named = ", ".join(f"{one} AS k{place}" for place, one in enumerate(expressions))
+        self.keys = ", ".join(f"k{place}" for place in range(self.width))
+        self.source = f"FROM {cells} {_VERSIONS if 'prompt_version' in keys else ''}"
+
+
+_HOURLY_MEMBERS: Final = timedelta(days=2)
+
+
+async def _members(held: AsyncConnection[Any], asked: Asked, keys: Sequence[str]) -> dict[Key, Members]:
+    """How many people and conversations; not by the hour over more than two days, which reads runs."""
+    if asked.bucket == "hour" and asked.end - asked.begin > _HOURLY_MEMBERS:
+        return {}
+    by_run = asked.bucket == "hour" or asked.user is not None
+    counted = _members_by_run(asked, keys) if by_run else _members_of_sets(asked, keys)
+    found = await _rows(held, counted, rollup_sources.arguments(asked))
+    return {tuple(key): Members(users, threads) for *key, users, threads in found}
+
+
+def _members_by_run(asked: Asked, keys: Sequence[str]) -> str:
+    over = _Grouping(keys, "at", f"({rollup_sources.members_by_run(asked)}) members")
+    return f"""
+    SELECT {over.keys}, count(DISTINCT owner_id), count(DISTINCT thread_id)
+    FROM (SELECT {over.named}, owner_id, thread_id {over.source}) base GROUP BY {over.keys}"""
+
+
+def _members_of_sets(asked: Asked, keys: Sequence[str]) -> str:
+    over = _Grouping(keys, "at", f"({rollup_sources.member_sets(asked, _group(keys))}) members")
+    return f"""
+    SELECT {over.keys}, coalesce(sum(bit_count(bits)) FILTER (WHERE kind = 'user'), 0)::bigint,
+        coalesce(sum(bit_count(bits)) FILTER (WHERE kind = 'conversation'), 0)::bigint
+    FROM (SELECT {over.named}, kind, block, bit_or(bits) AS bits {over.source}
+        GROUP BY {over.keys}, kind, block) joined
+    GROUP BY {over.keys}"""
+
+
+def _keyed(rows: Sequence[Key], width: int) -> list[tuple[Key, Key]]:
+    return [(found[:width], found[width:]) for found in rows]
+
+
+def _by_key(rows: Sequence[Key], width: int) -> dict[Key, list[Any]]:
+    found: dict[Key, list[Any]] = {}
+    for key, rest in _keyed(rows, width):
+        found.setdefault(key, []).append(rest)
+    return found
+
+
+_NAMES: Final = "SELECT version_id, kind, name, number FROM conversations_versionname"
+
+
+async def _names(held: AsyncConnection[Any]) -> dict[int, Row]:
+    """Return the readable names of the prompt versions."""
+    rows = await _rows(held, _NAMES, {})
+    return {
+        version_id: {"kind": kind, "prompt": name, "version": number}
+        for version_id, kind, name, number in rows
+    }
+
+
+_UNNAMED: Final = {"kind": None, "prompt": None, "version": None}
+
+
+def _named(group: Group | None, key: Key, names: dict[int, Row]) -> Row:
+    """Return the columns that name the group."""
+    if group is None:
+        return {}
+    if group != "prompt_version":
+        return {group: key[0]}
+    return {group: key[0]} | names.get(key[0], _UNNAMED)

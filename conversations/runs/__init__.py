@@ -1,0 +1,1 @@
+"""The row of a run, and every statement that changes it."""

@@ -1,0 +1,114 @@
+"""Accept a run: thread, messages, row and `run.queued` in one statement (promise P1)."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from psycopg import AsyncConnection
+
+from config import sql
+
+
+class EarlierRun(NamedTuple):
+    """The run of an earlier request with the same client-chosen id."""
+
+    run_id: UUID
+    digest: str
+    created_at_ms: int
+    is_forgotten: bool
+
+
+_START: Final = """
+WITH thread AS (
+    INSERT INTO conversations_thread (id, owner_id, title, last_seq, updated_at, head_run_id)
+    VALUES (%(thread_id)s, %(owner_id)s, %(title)s, %(count)s,
+        CASE WHEN %(stored)s THEN statement_timestamp() ELSE to_timestamp(0) END,
+        CASE WHEN %(stored)s THEN %(run_id)s::uuid END)
+    ON CONFLICT (id) DO UPDATE SET
+        last_seq = conversations_thread.last_seq + %(count)s,
+        updated_at = CASE WHEN %(stored)s THEN statement_timestamp()
+            ELSE conversations_thread.updated_at END,
+        title = CASE WHEN conversations_thread.last_seq = 0 AND conversations_thread.title = ''
+            THEN excluded.title ELSE conversations_thread.title END,
+        head_run_id = coalesce(excluded.head_run_id, conversations_thread.head_run_id),
+        fork_run_id = CASE WHEN %(continues)s::uuid <> coalesce(conversations_thread.head_run_id, (
+            SELECT id FROM conversations_run WHERE thread_id = %(thread_id)s
+            ORDER BY thread_seq DESC, id DESC LIMIT 1
+        )) THEN %(run_id)s::uuid ELSE conversations_thread.fork_run_id END
+        WHERE conversations_thread.owner_id = excluded.owner_id
+    RETURNING id, last_seq - %(count)s AS base, coalesce(fork_run_id = %(run_id)s::uuid, false) AS forks
+), run AS (
+    INSERT INTO conversations_run (id, owner_id, thread_id, thread_seq, continues_run_id,
+        client_run_id, request_digest, request_id, dialect, model, request, deadline_at, deadline_s,
+        stored)
+    SELECT %(run_id)s, %(owner_id)s, thread.id, thread.base + 1,
+        CASE WHEN thread.forks THEN %(continues)s::uuid END, %(client_run_id)s,
+        %(digest)s, %(request_id)s, %(dialect)s, %(model)s, %(request)s::jsonb,
+        clock_timestamp() + make_interval(secs => %(queue_limit_s)s), %(deadline_s)s,
+        %(stored)s FROM thread
+    RETURNING id, created_at
+), message AS (
+    INSERT INTO conversations_message (id, owner_id, thread_id, run_id, seq, role, content, client_id,
+        metadata)
+    SELECT m.id, %(owner_id)s, thread.id, run.id, thread.base + m.place, m.role, m.content, m.client_id,
+        m.metadata::jsonb
+    FROM thread, run, unnest(%(ids)s::uuid[], %(roles)b::text[], %(contents)b::text[],
+        %(client_ids)b::text[], %(metadata)b::text[])
+        WITH ORDINALITY AS m(id, role, content, client_id, metadata, place)
+), queued AS (
+    INSERT INTO conversations_eventbatch (run_id, first_seq, last_seq, events)
+    SELECT run.id, 1, 1, json_build_array(json_build_array(
+        floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint,
+        json_build_object('type', 'run.queued', 'position', (
+            SELECT count(*) FROM conversations_run live
+            WHERE live.thread_id = %(thread_id)s AND live.status IN ('queued', 'running')))))
+    FROM run
+)
+SELECT floor(extract(epoch FROM created_at) * 1000)::bigint FROM run
+"""
+_LOCK_THREAD: Final = "SELECT pg_advisory_xact_lock(hashtextextended(%(thread_id)s::text, 0))"
+_LIVE: Final = """
+SELECT id FROM conversations_run
+WHERE thread_id = %(thread_id)s AND owner_id = %(owner_id)s AND status IN ('queued', 'running')
+"""
+_SAME: Final = """
+SELECT id, request_digest, floor(extract(epoch FROM created_at) * 1000)::bigint, NOT stored AND folded
+FROM conversations_run WHERE owner_id = %s AND thread_id = %s AND client_run_id = %s
+"""
+_CANCEL: Final = """
+UPDATE conversations_run SET cancel_requested_at = coalesce(cancel_requested_at, clock_timestamp())
+WHERE id = %s AND status IN ('queued', 'running') RETURNING status, fence
+"""
+
+
+async def insert_run(connection: AsyncConnection[Any], row: dict[str, Any]) -> int | None:
+    """Write the run in the caller's transaction. Return its creation time in epoch milliseconds.
+
+    Return None for another user's thread: clients name new threads by UUID, so a taken id is refused
+    and a free one is used.
+    """
+    found = await (await connection.execute(_START, row)).fetchone()
+    return int(found[0]) if found else None
+
+
+async def lock_thread(connection: AsyncConnection[Any], thread_id: UUID, owner_id: UUID) -> list[UUID]:
+    """Lock the thread's id until the transaction ends. Return its runs that have not ended."""
+    named = {"thread_id": thread_id, "owner_id": owner_id}
+    await connection.execute(_LOCK_THREAD, named)
+    return [run_id for (run_id,) in await (await connection.execute(_LIVE, named)).fetchall()]
+
+
+async def earlier_run(
+    connection: AsyncConnection[Any], *, owner_id: UUID, thread_id: UUID, client_run_id: str | None
+) -> EarlierRun | None:
+    """Return the run that the client has started under this id in the thread."""
+    cursor = await connection.execute(_SAME, (owner_id, thread_id, client_run_id))
+    row = await cursor.fetchone()
+    return EarlierRun(*row) if row else None
+
+
+async def request_cancel(run_id: UUID) -> tuple[str, int] | None:
+    """Mark a run for cancellation. Return its status and its fence; None if it has ended."""
+    row: tuple[str, int] | None = await sql.one(_CANCEL, (run_id,))
+    return row

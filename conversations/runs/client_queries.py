@@ -1,0 +1,194 @@
+"""Clients' reads of runs, by plain SQL on the hot path; always the caller's own rows only (P10)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from msgspec import Struct
+
+from config import database, sql
+from config.errors import Gone, NotFound
+from conversations.identifiers import lowest_uuid7, uuid_of
+from conversations.models import LIVE
+from conversations.runs import interrupts
+from conversations.runs.interrupts import Interrupt
+from conversations.usage import usd
+
+_HEAD: Final = """
+SELECT id, thread_id, owner_id, dialect, request_id, status, model, request->>'result_mode',
+    client_run_id, floor(extract(epoch FROM created_at) * 1000)::bigint, request->'wire',
+    stored
+FROM conversations_run WHERE
+"""
+_BY_ID: Final = _HEAD + "id = %s"  # before statistics: with `AND owner_id` all the owner's were read
+_BY_CLIENT_ID: Final = _HEAD + "owner_id = %s AND client_run_id = %s ORDER BY created_at DESC LIMIT 1"
+_LONGEST_ID: Final = 128
+
+
+class RunRow(Struct, frozen=True):
+    """The head of a run."""
+
+    run_id: UUID
+    thread_id: UUID
+    owner_id: UUID
+    dialect: str
+    request_id: str
+    status: str
+    model: str
+    result_mode: str | None
+    client_run_id: str | None
+    created_at_ms: int
+    wire: dict[str, Any] | None
+    stored: bool = True
+
+
+def run_not_found() -> NotFound:
+    return NotFound("There is no such run.", code="run_not_found")
+
+
+async def run_row(given: str, *, user_id: UUID) -> RunRow:
+    """Return the head of the user's run by its id (32 hex digits or a UUID) or by the client's `runId`.
+
+    Our id comes first; of several runs with one `runId` (in different threads) the newest counts.
+    Raise NotFound for an unknown run, a foreign one, and one that has ended and is not stored.
+    """
+    row = await started_run(given, user_id=user_id)
+    if not row.stored and row.status not in LIVE:
+        raise run_not_found()
+    return row
+
+
+async def started_run(given: str, *, user_id: UUID) -> RunRow:
+    """Return the same for the client that started or ended the run: also of one that is not stored."""
+    if not 0 < len(given) <= _LONGEST_ID or "\x00" in given:
+        raise run_not_found()
+    run_id = uuid_of(given)
+    async with database.connection() as connection:
+        row = None
+        if run_id is not None:
+            row = await (await connection.execute(_BY_ID, (run_id,))).fetchone()
+        if row is None or row[2] != user_id:
+            row = await (await connection.execute(_BY_CLIENT_ID, (user_id, given))).fetchone()
+    if row is None:
+        raise run_not_found()
+    return RunRow(*row)
+
+
+_KEPT: Final = "SELECT EXISTS (SELECT 1 FROM conversations_eventbatch WHERE run_id = %s)"
+
+
+async def check_events_kept(run: RunRow) -> None:
+    """Raise Gone if an ended run's events are past EVENT_RETENTION_DAYS, which is a day at least."""
+    if not await events_kept(run):
+        raise Gone("The events of this run are no longer kept.", code="events_expired")
+
+
+async def events_kept(run: RunRow) -> bool:
+    """Return whether the run can still be replayed."""
+    a_day_ago = lowest_uuid7(datetime.now(UTC) - timedelta(days=1))
+    if run.status in LIVE or run.run_id > a_day_ago:
+        return True
+    return bool(await sql.one(_KEPT, (run.run_id,)) == (True,))
+
+
+_DETAIL: Final = """
+SELECT id, thread_id, dialect, model, status, attempt, created_at, started_at, first_token_at,
+    finished_at, deadline_at, cancel_requested_at, provider, resolved_model, endpoint_id,
+    finish_reason, error_code, error_message, input_tokens, output_tokens, cached_tokens,
+    reasoning_tokens, cache_write_tokens, unpriced_tokens, cost_usd, model_usage,
+    prompt_versions, request_id, client_run_id, request->'metadata' AS metadata
+FROM conversations_run WHERE id = %s
+"""
+
+
+async def run_detail(given: str, *, user_id: UUID) -> dict[str, Any]:
+    """Return the user's run as JSON: status, timings, usage, error. Raise NotFound as `run_row`."""
+    run = await run_row(given, user_id=user_id)
+    async with database.connection() as connection:
+        cursor = await connection.execute(_DETAIL, (run.run_id,))
+        row = await cursor.fetchone()
+        names = [column.name for column in cursor.description or ()]
+    if row is None:
+        raise run_not_found()
+    detail = _detail(dict(zip(names, row, strict=True)))
+    asked = await interrupts.of_run(run.run_id) if detail["finish_reason"] == "interrupt" else []
+    return detail | {"interrupts": [shown_interrupt(one) for one in asked]}
+
+
+def shown_interrupt(interrupt: Interrupt) -> dict[str, Any]:
+    """Return an interrupt as its owner and staff see it."""
+    decided_at = interrupt.decided_at
+    return {
+        "id": interrupt.id.hex,
+        "status": interrupt.status,
+        "run_id": interrupt.run_id.hex,
+        "thread_id": str(interrupt.thread_id),
+        "tool_call_id": interrupt.tool_call_id,
+        "tool_name": interrupt.tool_name,
+        "arguments": interrupt.arguments,
+        "edited_arguments": interrupt.edited_arguments,
+        "message": interrupt.message,
+        "reason": interrupt.decision_reason or None,
+        "created_at": interrupt.created_at.isoformat(),
+        "expires_at": interrupt.expires_at.isoformat(),
+        "decided_at": decided_at.isoformat() if decided_at else None,
+        "decided_by": str(interrupt.decided_by) if interrupt.decided_by else None,
+        "told_run_id": interrupt.told_run_id.hex if interrupt.told_run_id else None,
+    }
+
+
+def _detail(row: dict[str, Any]) -> dict[str, Any]:
+    failed = {"code": row["error_code"], "message": row["error_message"]} if row["error_code"] else None
+    return {
+        "run_id": row["id"].hex,
+        "message_id": row["id"].hex,
+        "conversation_id": str(row["thread_id"]),
+        "client_run_id": row["client_run_id"],
+        "dialect": row["dialect"],
+        "model": row["model"],
+        "status": row["status"],
+        "attempt": row["attempt"],
+        "provider": row["provider"] or None,
+        "resolved_model": row["resolved_model"] or None,
+        "endpoint_id": row["endpoint_id"],
+        "finish_reason": row["finish_reason"] or None,
+        "error": failed,
+        "usage": {name: row[name] for name in _TOKENS}
+        | {"cost_usd": usd(row["cost_usd"]), "models": row["model_usage"]},
+        "timings": _timings(row),
+        "prompt_versions": row["prompt_versions"],
+        "cancel_requested": row["cancel_requested_at"] is not None,
+        "request_id": row["request_id"],
+        "metadata": row["metadata"] or {},
+    }
+
+
+_TOKENS: Final = (
+    "input_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "reasoning_tokens",
+    "cache_write_tokens",
+    "unpriced_tokens",
+)
+
+
+def _timings(row: dict[str, Any]) -> dict[str, Any]:
+    created, started, first, finished = (
+        row[name] for name in ("created_at", "started_at", "first_token_at", "finished_at")
+    )
+    return {
+        "created_at": created.isoformat(),
+        "started_at": started.isoformat() if started else None,
+        "first_token_at": first.isoformat() if first else None,
+        "finished_at": finished.isoformat() if finished else None,
+        "queue_ms": _between(created, started),
+        "first_token_ms": _between(created, first),
+        "total_ms": _between(created, finished),
+    }
+
+
+def _between(begin: Any, end: Any) -> int | None:
+    return max(0, round((end - begin).total_seconds() * 1000)) if begin and end else None

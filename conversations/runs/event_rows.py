@@ -1,0 +1,78 @@
+"""Show a run's events in admin: consecutive deltas as one row, long texts cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+from django.db.models import QuerySet, TextField
+from django.db.models.functions import Cast
+from msgspec import Struct
+
+from conversations import events
+from conversations.events import RunEvent
+from conversations.models import EventBatch
+
+_BATCHES: Final = 400
+_STATES: Final = 5  # it is told before anything is said
+_SHOWN_TEXT: Final = 600
+
+
+class TimelineRow(Struct, frozen=True):
+    """An event's kind, time and text; consecutive deltas are one row."""
+
+    seqs: str
+    type: str
+    at_ms: int
+    said: str
+
+
+def stored_events(run_id: UUID) -> list[RunEvent]:
+    """Return the run's events, cut off past a limit of batches."""
+    stored = _batches(run_id).values_list("first_seq", "body")[:_BATCHES]
+    return [event for first_seq, body in stored for event in events.decode(first_seq, body)]
+
+
+def state_told(run_id: UUID) -> Any:
+    """Return the thread's state as the run's model read it; None where none is known."""
+    told = _batches(run_id).filter(body__contains='"state.updated"')
+    for first_seq, body in told.values_list("first_seq", "body")[:_STATES]:
+        for event in events.decode(first_seq, body):
+            match event.fact:
+                case events.StateUpdated("thread", "", value):
+                    return value
+    return None
+
+
+def _batches(run_id: UUID) -> QuerySet[Any]:
+    batches: QuerySet[Any] = EventBatch.objects.filter(run_id=run_id)
+    batches = batches.annotate(body=Cast("events", TextField()))
+    return batches.order_by("first_seq")
+
+
+def rows(some: list[RunEvent]) -> Iterable[TimelineRow]:
+    """Return the events as rows."""
+    begun = some[0].at if some else 0
+    joined: list[RunEvent] = []
+    for event in some:
+        if joined and type(event.fact) is not type(joined[0].fact):
+            yield _row(joined, begun)
+            joined = []
+        if not isinstance(event.fact, events.MessageDelta | events.ReasoningDelta) and joined:
+            yield _row(joined, begun)
+            joined = []
+        joined.append(event)
+    if joined:
+        yield _row(joined, begun)
+
+
+def _row(joined: list[RunEvent], begun: int) -> TimelineRow:
+    first, last = joined[0], joined[-1]
+    seqs = str(first.seq) if first.seq == last.seq else f"{first.seq}–{last.seq}"
+    said = "".join(event.fact.text for event in joined if hasattr(event.fact, "text"))
+    if not said:
+        facts = msgspec.to_builtins(first.fact)
+        said = msgspec.json.encode({name: facts[name] for name in facts if name != "type"}).decode()
+    return TimelineRow(seqs, first.type, first.at - begun, said[:_SHOWN_TEXT])

@@ -1,0 +1,168 @@
+"""Claims and leases of runs, by conditional updates (DESIGN §7).
+
+Every change of holder adds one to the run's fence. Times are the database's, so that no host's clock
+decides. A claim writes `run.started` in the same statement: because the log's key is
+`(run_id, first_seq)`, a late write of a previous holder and the claim cannot both succeed.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from psycopg.errors import UniqueViolation
+
+from config import database, sql
+
+
+class ClaimedRun(NamedTuple):
+    """A run that a worker holds now. `started` is its event `run.started`, as in the log."""
+
+    run_id: UUID
+    thread_id: UUID
+    owner_id: UUID
+    thread_seq: int
+    attempt: int
+    fence: int
+    last_seq: int
+    deadline_at_ms: int
+    left_s: float
+    request: str
+    started: str
+
+
+_CLAIM_STATEMENT: Final = """
+WITH ready AS (
+    SELECT id, owner_id, created_at,
+        row_number() OVER (PARTITION BY owner_id ORDER BY created_at) AS turn
+    FROM conversations_run run
+    WHERE status = 'queued' AND cancel_requested_at IS NULL AND NOT EXISTS (
+        SELECT 1 FROM conversations_run earlier WHERE earlier.thread_id = run.thread_id
+        AND (earlier.thread_seq, earlier.id) < (run.thread_seq, run.id)
+        AND earlier.status IN ('queued', 'running')
+    ) AND (for_worker IN ('', %(worker)s) OR NOT EXISTS (HOLDER))
+), busy AS (
+    SELECT owner_id, count(*) AS runs FROM conversations_run WHERE status = 'running' GROUP BY owner_id
+), fair AS (
+    SELECT ready.id FROM ready LEFT JOIN busy USING (owner_id)
+    ORDER BY ready.turn + coalesce(busy.runs, 0), ready.created_at LIMIT %(limit)s
+), next AS (
+    SELECT id FROM conversations_run WHERE id IN (SELECT id FROM fair) AND status = 'queued'
+    ORDER BY created_at FOR UPDATE SKIP LOCKED
+), claimed AS (
+    UPDATE conversations_run run SET status = 'running', worker = %(worker)s, for_worker = '',
+        attempt = attempt + 1, fence = fence + 1,
+        lease_until = clock_timestamp() + make_interval(secs => %(lease_s)s),
+        started_at = coalesce(started_at, clock_timestamp()),
+        deadline_at = CASE WHEN attempt = 0
+            THEN clock_timestamp() + make_interval(secs => deadline_s) ELSE deadline_at END,
+        prompt_versions = coalesce(run.request->'prompts', %(prompt_versions)s::jsonb)
+    FROM next WHERE run.id = next.id
+    RETURNING run.*, (
+        SELECT max(batch.last_seq) + 1 FROM conversations_eventbatch batch WHERE batch.run_id = run.id
+    ) AS seq, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS at_ms
+), started AS (
+    INSERT INTO conversations_eventbatch (run_id, first_seq, last_seq, events)
+    SELECT id, seq, seq, json_build_array(json_build_array(at_ms, json_build_object(
+        'type', 'run.started', 'attempt', attempt,
+        'deadline_at', floor(extract(epoch FROM deadline_at) * 1000)::bigint
+    ))) FROM claimed RETURNING run_id, events::text
+)
+SELECT id, thread_id, owner_id, thread_seq, attempt, fence, seq,
+    floor(extract(epoch FROM deadline_at) * 1000)::bigint,
+    extract(epoch FROM deadline_at - clock_timestamp())::float8, request::text, started.events
+FROM claimed JOIN started ON started.run_id = claimed.id
+"""
+_VERSIONS: Final = "%(prompt_versions)s::jsonb"
+_VERSIONS_SPLIT: Final = """(
+        SELECT coalesce(jsonb_agg(CASE WHEN
+            ('x' || substr(md5((part->>'salt') || run.thread_id::text), 1, 8))::bit(32)::bigint %% 100
+                < (part->>'percent')::int
+            THEN part->'other' ELSE part->'active' END ORDER BY place), '[]')
+        FROM jsonb_array_elements(%(prompt_versions)s::jsonb) WITH ORDINALITY AS parts(part, place)
+    )"""
+"""The versions where a prompt is split: the thread's hash chooses, as `prompts.wordings.active` does."""
+
+
+@functools.cache
+def claim_statement(holder: str, *, split: bool) -> str:
+    """Return the statement that claims runs; `claim` documents its parts."""
+    statement = _CLAIM_STATEMENT.replace("HOLDER", holder)
+    return statement.replace(_VERSIONS, _VERSIONS_SPLIT) if split else statement
+
+
+async def claim(
+    *, worker: str, limit: int, lease_s: float, prompt_versions: str, split: bool, holder: str
+) -> list[ClaimedRun]:
+    """Claim up to `limit` waiting runs whose thread is free.
+
+    `prompt_versions` is a JSON list of the versions that they use, or if `split` of the choices.
+    `holder` is a query of another app: it has a row while the worker that `run.for_worker` names holds
+    the resource that the run needs, and then no other worker takes the run.
+
+    The order is fair: a user's next run counts behind as many as that user has running or waiting
+    before it, so one user's flood does not delay another's single run.
+    """
+    arguments = {
+        "worker": worker,
+        "limit": limit,
+        "lease_s": lease_s,
+        "prompt_versions": prompt_versions,
+    }
+    try:
+        rows = await sql.every(claim_statement(holder, split=split), arguments)
+    except UniqueViolation:  # another worker claimed a run of the same thread at the same moment
+        return []
+    return [ClaimedRun(*row) for row in rows]
+
+
+_RENEW: Final = """
+WITH mine AS (SELECT * FROM unnest(%s::uuid[], %s::int[]) AS m(id, fence))
+UPDATE conversations_run run SET lease_until = clock_timestamp() + make_interval(secs => %s)
+FROM mine WHERE run.id = mine.id AND run.fence = mine.fence AND run.status = 'running'
+RETURNING run.id, run.cancel_requested_at IS NOT NULL
+"""
+
+
+async def renew(held: Sequence[tuple[UUID, int]], *, lease_s: float) -> dict[UUID, bool]:
+    """Renew the leases of (run, fence) pairs. Return run → whether to cancel it, without lost ones."""
+    return dict(await sql.every(_RENEW, _renewal(held, lease_s)))
+
+
+def renew_from_thread(held: Sequence[tuple[UUID, int]], *, lease_s: float) -> None:
+    """Renew them without a loop, on a connection of the calling operating-system thread."""
+    with database.connect() as connection:
+        connection.execute(_RENEW, _renewal(held, lease_s))
+
+
+def _renewal(held: Sequence[tuple[UUID, int]], lease_s: float) -> tuple[list[UUID], list[int], float]:
+    return [run_id for run_id, _ in held], [fence for _, fence in held], lease_s
+
+
+_EXONERATE: Final = """
+UPDATE conversations_run SET losses = losses - 1
+WHERE id = ANY(%s) AND losses > 0 AND status IN ('queued', 'running')
+"""
+
+
+async def exonerate(run_ids: Iterable[UUID]) -> None:
+    """Take back one lost worker of these runs: another run had blocked its loop."""
+    await sql.change(_EXONERATE, (list(run_ids),))
+
+
+_HAND_OVER: Final = """
+UPDATE conversations_run SET status = 'queued', worker = '', for_worker = %s, lease_until = NULL,
+    attempt = attempt - 1, fence = fence + 1
+WHERE id = %s AND fence = %s AND status = 'running'
+"""
+
+
+async def hand_over(run_id: UUID, *, fence: int, to: str) -> bool:
+    """Queue a run that has no event of its runner yet for the worker that can reach that runner.
+
+    It was no attempt, and the run's deadline begins anew when that worker takes it. Once that worker
+    no longer holds a plugin runtime any worker may. Return False if the run is no longer ours.
+    """
+    return await sql.change(_HAND_OVER, (to, run_id, fence)) == 1

@@ -1,0 +1,111 @@
+"""Accounts' spending, by days of TIME_ZONE: counters that runs add to as they end.
+
+One read gives the spending of an account, or of all together, today and this month. The clock is the
+database's, as wherever a host's own clock must not decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+from psycopg import AsyncConnection
+
+from conversations.events import Usage
+
+_SHARDS: Final = 8
+TODAY: Final = "(clock_timestamp() AT TIME ZONE %(zone)s::text)::date"
+COUNTED: Final = {
+    "values": "%(shard)s, 1, %(input_tokens)s, %(output_tokens)s, %(unpriced_tokens)s, %(cost_usd)s",
+    "added": """
+        runs = spent.runs + 1,
+        input_tokens = spent.input_tokens + excluded.input_tokens,
+        output_tokens = spent.output_tokens + excluded.output_tokens,
+        unpriced_tokens = spent.unpriced_tokens + excluded.unpriced_tokens,
+        cost_usd = CASE WHEN excluded.cost_usd IS NULL THEN spent.cost_usd
+            ELSE coalesce(spent.cost_usd, 0) + excluded.cost_usd END
+    """,
+}
+"""The pieces of the statement that ends a run; `counted` gives what they take beside the run's own."""
+
+
+def counted(run_id: UUID, usage: Usage) -> dict[str, Any]:
+    """Return the values of the run's counters; a run that used nothing counts for nothing."""
+    return {
+        "zone": settings.TIME_ZONE,
+        "shard": run_id.bytes[-1] % _SHARDS,
+        "spends": bool(usage.input_tokens or usage.output_tokens),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Runs that used a model, their tokens, and their known cost (None: nothing is known)."""
+
+    runs: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    unpriced_tokens: int = 0
+    cost_usd: Decimal | None = None
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """The spending of today and of this month so far."""
+
+    today: date
+    day: Spent
+    month: Spent
+
+
+_NAMES: Final = ("runs", "input_tokens", "output_tokens", "unpriced_tokens", "cost_usd")
+_TODAYS: Final = ", ".join(f"sum({name}) FILTER (WHERE spend.day = now.day)" for name in _NAMES)
+_MONTHS: Final = ", ".join(f"sum({name})" for name in _NAMES)
+_SPENT: Final = f"""
+    SELECT now.day, {_TODAYS}, {_MONTHS} FROM (SELECT {TODAY} AS day) now
+    LEFT JOIN conversations_spend spend ON {{whose}}
+        AND spend.day BETWEEN date_trunc('month', now.day)::date AND now.day
+    GROUP BY now.day
+"""
+_OF_OWNER: Final = _SPENT.format(whose="spend.owner_id = %(owner)s")
+_OF_ALL: Final = _SPENT.format(whose="spend.owner_id IS NULL")
+
+
+async def spending(connection: AsyncConnection[Any], owner_id: UUID | None) -> Spending:
+    """Return the account's spending today and this month; without an account, that of all."""
+    asked = {"zone": settings.TIME_ZONE, "owner": owner_id}
+    cursor = await connection.execute(_OF_ALL if owner_id is None else _OF_OWNER, asked)
+    row: Any = await cursor.fetchone()
+    return Spending(row[0], _spent(row[1:6]), _spent(row[6:11]))
+
+
+_OF_OWNERS: Final = f"""
+    SELECT named.id, now.day, {_TODAYS}, {_MONTHS} FROM (SELECT {TODAY} AS day) now
+    CROSS JOIN unnest(%(owners)s::uuid[]) named(id)
+    LEFT JOIN conversations_spend spend ON spend.owner_id = named.id
+        AND spend.day BETWEEN date_trunc('month', now.day)::date AND now.day
+    GROUP BY named.id, now.day
+"""
+
+
+async def spending_of(
+    connection: AsyncConnection[Any], owner_ids: Sequence[UUID]
+) -> dict[UUID, Spending]:
+    """Return the spending of each of these accounts today and this month."""
+    asked = {"zone": settings.TIME_ZONE, "owners": list(owner_ids)}
+    rows = await (await connection.execute(_OF_OWNERS, asked)).fetchall()
+    return {row[0]: Spending(row[1], _spent(row[2:7]), _spent(row[7:12])) for row in rows}
+
+
+def _spent(sums: tuple[Any, ...]) -> Spent:
+    runs, given, said, unpriced = (int(some or 0) for some in sums[:4])
+    return Spent(runs, given, said, unpriced, sums[4])

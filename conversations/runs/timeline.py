@@ -1,0 +1,216 @@
+"""A run's time, as spans in lanes and as an SVG: queue, stages, model steps, reasoning, tools, answer.
+
+A model step lasts from its request (the run's work begins, or its tools have answered) to
+its last word or call. Everything comes from the run's events; nothing is guessed from our clocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from msgspec import Struct
+
+from conversations import events
+from conversations.events import RunEvent
+
+_WIDTH: Final = 1000
+_LABELS: Final = 190
+_RIGHT: Final = 70
+_LANE: Final = 24
+_TOP: Final = 30
+_MOST: Final = 60
+_LONGEST: Final = 26
+
+
+class Span(Struct, frozen=True):
+    """A timed part, in milliseconds from the run's beginning; `kind` is its colour."""
+
+    kind: str
+    label: str
+    begin: int
+    end: int
+
+    @property
+    def took(self) -> int:
+        return self.end - self.begin
+
+
+class RunTime(Struct, frozen=True):
+    """The timed parts of a run."""
+
+    spans: tuple[Span, ...]
+    total: int
+    first_token: int | None = None
+
+
+def run_time(some: Sequence[RunEvent], *, now_ms: int | None = None) -> RunTime | None:
+    """Return the run's spans in the order in which they began; of a live run up to `now_ms`."""
+    if not some:
+        return None
+    begun = some[0].at
+    ended = isinstance(some[-1].fact, events.TERMINAL)
+    end = some[-1].at if ended or now_ms is None else max(now_ms, some[-1].at)
+    made = (_queue(some, end), _stages(some, end), _steps(some, end), _words(some), _tools(some, end))
+    spans = [span for kind in made for span in kind]
+    shown = sorted(spans, key=lambda span: (span.begin, -span.end))
+    moved = tuple(Span(s.kind, s.label, s.begin - begun, s.end - begun) for s in shown)
+    words = (event.at - begun for event in some if isinstance(event.fact, events.MessageDelta))
+    return RunTime(moved, max(1, end - begun), next(words, None))
+
+
+def _queue(some: Sequence[RunEvent], end: int) -> Iterator[Span]:
+    started = next((event.at for event in some if isinstance(event.fact, events.RunStarted)), end)
+    yield Span("queue", "queue wait", some[0].at, started)
+
+
+def _stages(some: Sequence[RunEvent], end: int) -> Iterator[Span]:
+    begun: dict[str, int] = {}
+    for event in some:
+        match event.fact:
+            case events.StageStarted(stage):
+                begun[stage] = event.at
+            case events.StageCompleted(stage) if stage in begun:
+                yield Span("stage", f"stage {stage}", begun.pop(stage), event.at)
+    for stage, at in begun.items():
+        yield Span("stage", f"stage {stage}", at, end)
+
+
+def _steps(some: Sequence[RunEvent], end: int) -> Iterator[Span]:
+    """Return spans from a model's request to its last word or call before a tool answers or the end."""
+    asked: int | None = None
+    last: int | None = None
+    number, routed = 0, False
+    for event in some:
+        match event.fact:
+            case events.ModelRouted() if not routed:
+                routed, asked = True, event.at
+            case events.MessageDelta() | events.ReasoningDelta() | events.ToolCallStarted():
+                last = event.at if asked is not None else None
+            case events.ModelCompleted():
+                if asked is not None:
+                    number += 1
+                    yield Span("model", f"model step {number}", asked, event.at)
+                asked, last = None, None
+            case events.ToolCallCompleted():
+                if asked is not None and last is not None and last > asked:
+                    number += 1
+                    yield Span("model", f"model step {number}", asked, last)
+                asked, last = (event.at, None) if routed else (None, None)
+    if asked is not None:
+        yield Span("model", f"model step {number + 1}", asked, end if last is None else last)
+
+
+def _words(some: Sequence[RunEvent]) -> Iterator[Span]:
+    """Return reasoning and answers, each from its first word to its last in one go."""
+    saying: Span | None = None
+    for event in some:
+        kind = _WORDS.get(type(event.fact))
+        if saying and kind == saying.kind:
+            saying = Span(kind, kind, saying.begin, event.at)
+            continue
+        if saying and (kind or isinstance(event.fact, events.ToolCallStarted)):
+            yield saying
+            saying = None
+        if kind:
+            saying = Span(kind, kind, event.at, event.at)
+    if saying:
+        yield saying
+
+
+_WORDS: Final[dict[type, str]] = {events.ReasoningDelta: "reasoning", events.MessageDelta: "answer"}
+
+
+def _tools(some: Sequence[RunEvent], end: int) -> Iterator[Span]:
+    begun: dict[str, tuple[str, int]] = {}
+    for event in some:
+        match event.fact:
+            case events.ToolCallStarted(call_id, name):
+                begun[call_id] = (name, event.at)
+            case events.ToolCallCompleted(call_id, name, ok, elapsed_ms):
+                _, at = begun.pop(call_id, (name, event.at - elapsed_ms))
+                yield Span("tool" if ok else "failed", name, at, event.at)
+    for name, at in begun.values():
+        yield Span("tool", f"{name} (waits)", at, end)
+
+
+# --- drawn --------------------------------------------------------------------------------------
+
+
+def svg(time: RunTime | None) -> SafeString | None:
+    """Return the spans as bars under each other, each with its time; dashed line at the first token."""
+    if time is None:
+        return None
+    lanes = time.spans[:_MOST]
+    height = _TOP + _LANE * len(lanes) + 8
+    parts = [*_axis(time, height), *(_bar(span, place, time) for place, span in enumerate(lanes))]
+    if time.first_token is not None:
+        parts.append(_first(time, height))
+    return format_html(
+        '<svg class="run-timeline" viewBox="0 0 {} {}" role="img" aria-label="Timeline">{}</svg>',
+        _WIDTH,
+        height,
+        _joined(parts),
+    )
+
+
+def _joined(parts: Iterable[SafeString]) -> SafeString:
+    return format_html_join("", "{}", ((part,) for part in parts))
+
+
+def _x(at: int, time: RunTime) -> float:
+    return round(_LABELS + (_WIDTH - _LABELS - _RIGHT) * at / time.total, 1)
+
+
+def _axis(time: RunTime, height: int) -> Iterator[SafeString]:
+    for quarter in range(5):
+        at = time.total * quarter // 4
+        x = _x(at, time)
+        yield format_html('<line class="axis" x1="{}" x2="{}" y1="{}" y2="{}"/>', x, x, _TOP - 6, height)
+        yield format_html(
+            '<text class="ms" x="{}" y="{}" text-anchor="middle">{}</text>', x, _TOP - 12, took(at)
+        )
+
+
+def _bar(span: Span, place: int, time: RunTime) -> SafeString:
+    y, begin, end = _TOP + _LANE * place, _x(span.begin, time), _x(span.end, time)
+    label = span.label if len(span.label) <= _LONGEST else span.label[: _LONGEST - 1] + "…"
+    return format_html(
+        '<g><title>{}: {} from {}</title><text x="0" y="{}">{}</text>'
+        '<rect class="bar {}" x="{}" y="{}" width="{}" height="14"/>'
+        '<text class="ms" x="{}" y="{}">{}</text></g>',
+        span.label,
+        took(span.took),
+        took(span.begin),
+        y + 12,
+        label,
+        span.kind,
+        begin,
+        y + 1,
+        max(2, round(end - begin, 1)),
+        round(max(end, begin + 2) + 5, 1),
+        y + 12,
+        took(span.took),
+    )
+
+
+def _first(time: RunTime, height: int) -> SafeString:
+    x = _x(time.first_token or 0, time)
+    return format_html(
+        '<g><line class="first" x1="{}" x2="{}" y1="{}" y2="{}"/>'
+        "<title>first token after {}</title></g>",
+        x,
+        x,
+        _TOP - 6,
+        height,
+        took(time.first_token or 0),
+    )
+
+
+def took(ms: int) -> str:
+    """Return milliseconds in a readable unit."""
+    if ms < 1_000:
+        return f"{ms} ms"
+    return f"{ms / 1_000:.2f} s" if ms < 100_000 else f"{ms / 1_000:.0f} s"

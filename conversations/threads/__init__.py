@@ -1,0 +1,1 @@
+"""Threads, their messages, history, search and feedback: what people find again."""

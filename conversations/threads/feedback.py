@@ -1,0 +1,147 @@
+"""The caller's feedback on a run of theirs: one judgement per user and run, replaced by a later one."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from msgspec import Struct
+from psycopg.errors import ForeignKeyViolation
+
+from config import sql
+from config.errors import InvalidRequest, NotFound
+from conversations.identifiers import uuid7
+from conversations.models.feedback import SCORES
+from conversations.runs import client_queries
+from conversations.threads import stored_messages
+from conversations.threads.history_message import timestamp
+
+COMMENT_LENGTH: Final = 4_000
+TAGS: Final = 20
+TAG_LENGTH: Final = 50
+
+
+class Judgement(Struct, frozen=True):
+    """A user's feedback on a run."""
+
+    score: int
+    comment: str = ""
+    tags: tuple[str, ...] = ()
+
+
+class Given(NamedTuple):
+    """A judgement as it is stored."""
+
+    run_id: UUID
+    score: int
+    comment: str
+    tags: list[str]
+    created_at: datetime
+    updated_at: datetime
+
+
+_KNOWN: Final = frozenset(("score", "comment", "tags"))
+
+
+def judgement_of(body: dict[str, Any]) -> Judgement:
+    """Return a client's `{score, comment, tags}`. Raise InvalidRequest (`invalid_feedback`)."""
+    if unknown := sorted(body.keys() - _KNOWN):
+        raise _invalid(f"Send score, comment and tags; {unknown[0]} is none of them.")
+    score, comment, tags = body.get("score"), body.get("comment"), body.get("tags")
+    if isinstance(score, bool) or not isinstance(score, int | float) or score not in SCORES:
+        raise _invalid("score must be 1 (good), -1 (bad) or 0 (neither).")
+    if comment is not None and not (isinstance(comment, str) and len(comment) <= COMMENT_LENGTH):
+        raise _invalid(f"comment must be a text of at most {COMMENT_LENGTH} characters.")
+    return Judgement(int(score), (comment or "").strip(), _tags(tags))
+
+
+def _tags(given: Any) -> tuple[str, ...]:
+    """Return the tags without repetition, in their order."""
+    if given is None:
+        return ()
+    if not isinstance(given, list) or len(given) > TAGS:
+        raise _invalid(f"tags must be a list of at most {TAGS} texts.")
+    for tag in given:
+        if not (isinstance(tag, str) and tag.strip() and len(tag) <= TAG_LENGTH):
+            raise _invalid(f"Each tag must be a text of 1 to {TAG_LENGTH} characters.")
+    return tuple(dict.fromkeys(tag.strip() for tag in given))
+
+
+def _invalid(detail: str) -> InvalidRequest:
+    return InvalidRequest(detail, code="invalid_feedback")
+
+
+_COLUMNS: Final = "run_id, score, comment, tags, created_at, updated_at"
+_GIVE: Final = f"""
+INSERT INTO conversations_feedback (id, run_id, user_id, score, comment, tags, created_at, updated_at)
+VALUES (%(id)s, %(run_id)s, %(user_id)s, %(score)s, %(comment)s, %(tags)s, now(), now())
+ON CONFLICT (run_id, user_id) DO UPDATE SET score = excluded.score, comment = excluded.comment,
+    tags = excluded.tags, updated_at = excluded.updated_at
+RETURNING {_COLUMNS}, xmax = 0
+"""
+
+
+async def give(run: str, judgement: Judgement, *, user_id: UUID) -> tuple[dict[str, Any], bool]:
+    """Store the user's feedback. Return it, and whether it is new. Raise NotFound for a foreign run."""
+    row = await client_queries.run_row(run, user_id=user_id)
+    told = {
+        "id": uuid7(),
+        "run_id": row.run_id,
+        "user_id": user_id,
+        "score": judgement.score,
+        "comment": judgement.comment,
+        "tags": list(judgement.tags),
+    }
+    try:
+        stored = await sql.one(_GIVE, told)
+    except ForeignKeyViolation:  # deleted a moment ago
+        raise client_queries.run_not_found() from None
+    if stored is None:
+        raise client_queries.run_not_found()
+    *given, is_new = stored
+    return shown(Given(*given)), bool(is_new)
+
+
+_READ: Final = f"SELECT {_COLUMNS} FROM conversations_feedback WHERE run_id = %s AND user_id = %s"
+_WITHDRAW: Final = "DELETE FROM conversations_feedback WHERE run_id = %s AND user_id = %s"
+
+
+async def read(run: str, *, user_id: UUID) -> dict[str, Any]:
+    """Return the user's feedback on their run. Raise NotFound for a foreign run or without feedback."""
+    row = await client_queries.run_row(run, user_id=user_id)
+    found = await sql.one(_READ, (row.run_id, user_id))
+    if found is None:
+        raise NotFound("You have given no feedback on this run.", code="feedback_not_found")
+    return shown(Given(*found))
+
+
+async def withdraw(run: str, *, user_id: UUID) -> None:
+    """Delete the user's feedback on their run, if any. Raise NotFound for a foreign run."""
+    row = await client_queries.run_row(run, user_id=user_id)
+    await sql.change(_WITHDRAW, (row.run_id, user_id))
+
+
+_OF_THREAD: Final = f"""
+SELECT {_COLUMNS} FROM conversations_feedback WHERE user_id = %(user_id)s AND run_id IN (
+    SELECT id FROM conversations_run WHERE thread_id = %(thread_id)s AND owner_id = %(user_id)s
+    ORDER BY thread_seq DESC LIMIT {stored_messages.MOST})
+"""
+
+
+async def of_thread(thread_id: UUID, *, user_id: UUID) -> list[dict[str, Any]]:
+    """Return the user's feedback on the newest runs of their thread."""
+    rows = await sql.every(_OF_THREAD, {"thread_id": thread_id, "user_id": user_id})
+    return [shown(Given(*row)) for row in rows]
+
+
+def shown(given: Given) -> dict[str, Any]:
+    """Return a judgement as JSON."""
+    return {
+        "run_id": given.run_id.hex,
+        "score": given.score,
+        "comment": given.comment,
+        "tags": given.tags,
+        "created_at": timestamp(given.created_at),
+        "updated_at": timestamp(given.updated_at),
+    }

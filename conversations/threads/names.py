@@ -1,0 +1,43 @@
+"""Threads that clients name: by a session's name, or by the id of the run that begins them.
+
+Their ids derive from the account's secret namespace. Clients name threads by id too, and others know
+an account's id: anyone who could compute such an id would take it before its owner does.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID, uuid5
+
+from config import sql
+from config.auth.bearer import Caller
+
+_OWN: Final = "SELECT FROM conversations_thread WHERE id = %s AND owner_id = %s"
+
+
+async def thread_of(given: str, *, caller: Caller) -> UUID:
+    """Return the thread that the caller means: by its id, or by a session's name."""
+    try:
+        return UUID(given)
+    except ValueError:
+        return await thread_of_session(given, caller=caller)
+
+
+async def thread_of_session(name: str, *, caller: Caller) -> UUID:
+    """Return the id of the caller's thread of this name (no UUID); it need not exist yet."""
+    return await _named(f"session:{name}", caller)
+
+
+async def thread_of_run(client_run_id: str, *, caller: Caller) -> UUID:
+    """Return the thread that the caller's run of this id begins, the same one every time."""
+    return await _named(client_run_id, caller)
+
+
+async def _named(name: str, caller: Caller) -> UUID:
+    """Return the id; for an account older than its namespace, that of the thread it has already."""
+    if caller.named_by_id:
+        older = uuid5(caller.user_id, name)
+        found = await sql.one(_OWN, (older, caller.user_id))
+        if found is not None:
+            return older
+    return uuid5(caller.namespace, name)

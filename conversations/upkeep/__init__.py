@@ -1,0 +1,1 @@
+"""Periodic work on stored conversations: partitions, folding, retention and erasing."""

@@ -1,0 +1,313 @@
+"""Erase events past their time, a thread, and everything of a user who leaves.
+
+A conversation in which staff ran another one again goes with the one that it was copied from, and
+so do its later messages: a model has answered there from the copied ones.
+
+All go in steps of at most `_ROWS` rows, each a short transaction of its own, so nobody waits long
+and an interrupted call is simply repeated.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.db import IntegrityError, connection, transaction
+from django.db.backends.utils import CursorWrapper
+
+from config import database
+from conversations import attachments
+from conversations.identifiers import lowest_uuid7
+from conversations.log import partitions
+from conversations.upkeep.holdings import CONTENT
+
+_ROWS: Final = 2_000
+
+
+# --- events past their time ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Expired:
+    """The dropped partitions and rows; `more` if old events are left for the next time."""
+
+    partitions: int = 0
+    rows: int = 0
+    more: bool = False
+
+
+_OLDEST_LIVE: Final = """
+SELECT id FROM conversations_run WHERE status IN ('queued', 'running') ORDER BY id LIMIT 1
+"""
+_DELETE_OLD: Final = f"""
+DELETE FROM {partitions.DEFAULT} WHERE ctid = ANY(ARRAY(
+    SELECT ctid FROM {partitions.DEFAULT} batch WHERE run_id < %s AND NOT EXISTS (
+        SELECT FROM conversations_run run WHERE run.id = batch.run_id AND run.created_at >= %s
+    ) LIMIT %s))
+"""
+
+
+async def drop_expired(now: datetime) -> Expired:
+    """Drop whole partitions older than EVENT_RETENTION_DAYS (0: keep for ever), and some old rows
+    of the default partition: there lie also young runs to which a clock set back gave an old id. The
+    events of a live run are never dropped."""
+    if not settings.EVENT_RETENTION_DAYS:
+        return Expired()
+    since = now - timedelta(days=settings.EVENT_RETENTION_DAYS)
+    bound = lowest_uuid7(since)
+    async with database.connection() as held:
+        row = await (await held.execute(_OLDEST_LIVE)).fetchone()
+        bound = min(bound, row[0]) if row else bound
+        rows = (await held.execute(_DELETE_OLD, (bound, since, _ROWS))).rowcount
+    old = [one for one in await partitions.partitions() if one.upper <= bound]
+    dropped = [one for one in old if await partitions.drop_partition(one)]
+    return Expired(len(dropped), rows, more=rows == _ROWS or len(dropped) < len(old))
+
+
+# --- everything of a user or a thread -----------------------------------------------------------
+
+_FOLDED_AT_ONCE: Final = 500  # runs with a row of the log each
+_UNFOLDED_AT_ONCE: Final = 25  # with hundreds of rows each
+_SETTLED_S: Final = 5.0
+_PASSES: Final = 5
+
+
+@dataclass(frozen=True)
+class Erased:
+    """The numbers of erased rows; staff made `copies` of the threads from the others."""
+
+    messages: int = 0
+    events: int = 0
+    runs: int = 0
+    threads: int = 0
+    files: int = 0
+    copies: int = 0
+
+
+Progress = Callable[[Erased], None]
+
+
+def erase_user(
+    user_id: UUID, progress: Progress = lambda _: None, *, keep_account: bool = False
+) -> Erased:
+    """Erase a user's threads, messages, runs, events and files, then tokens and account. Return counts.
+
+    The account is shut first and its live runs are cancelled. Staff's re-runs go too. May
+    be called again after an interruption, and for an erased user. Not for a serving loop's
+    operating-system thread: it blocks.
+    """
+    if not keep_account:
+        _shut(user_id)
+    erased = _erase_copies(_COPIES_OF_USER, user_id, progress, Erased())
+    erased = _erase(_OF_USER, user_id, _cancel_runs(_OF_USER, user_id), progress, erased)
+    files = database.run_sync(attachments.delete_user_files(user_id))
+    erased = replace(erased, files=files)
+    if files:
+        progress(erased)
+    for content in CONTENT:
+        _delete(f"DELETE FROM {content.table} WHERE {content.column} = %s", user_id)
+    erased = _erase_copies(_COPIES_OF_USER, user_id, progress, erased)  # created while the rest went
+    if not keep_account:
+        get_user_model().objects.filter(pk=user_id).delete()
+    return erased
+
+
+def erase_thread(thread_id: UUID, *, owner_id: UUID) -> Erased:
+    """Erase a thread: messages, runs, events, files and staff's re-runs of it. Return the counts.
+
+    Its live runs are cancelled first, so that their followers see an end, and no worker can write
+    afterwards. May be called again after an interruption. Blocks, as `erase_user` does.
+    """
+    erased = _erase_copies(_COPIES_OF_THREAD, thread_id, _untold, Erased())  # they name its files too
+    live = _cancel_runs(_OF_THREAD, thread_id)
+    database.run_sync(attachments.delete_thread_files(owner_id, thread_id))  # while messages name them
+    erased = _erase(_OF_THREAD, thread_id, live, _untold, erased)
+    return _erase_copies(_COPIES_OF_THREAD, thread_id, _untold, erased)
+
+
+def _untold(_: Erased) -> None:
+    """Ignore the progress."""
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """The owner of the rows: conditions and queries that take one id."""
+
+    runs: str
+    messages: str
+    threads: str
+
+
+_OF_USER: Final = _Scope(
+    runs="owner_id = %s",
+    messages="""
+    SELECT message.id FROM conversations_thread thread
+    JOIN conversations_message message ON message.thread_id = thread.id WHERE thread.owner_id = %s
+    """,
+    threads="owner_id = %s",
+)
+_OF_THREAD: Final = _Scope(
+    runs="thread_id = %s",
+    messages="SELECT id FROM conversations_message WHERE thread_id = %s",
+    threads="id = %s",
+)
+
+
+def _copies(condition: str) -> _Scope:
+    """Return all threads that were copied from those of a user, or from a thread."""
+    threads = f"SELECT thread_id FROM conversations_threadcopy WHERE {condition}"
+    return _Scope(
+        runs=f"thread_id IN ({threads})",
+        messages=f"SELECT id FROM conversations_message WHERE thread_id IN ({threads})",
+        threads=f"id IN ({threads})",
+    )
+
+
+_COPIES_OF_USER: Final = _copies("owner_id = %s")
+_COPIES_OF_THREAD: Final = _copies("source_id = %s")
+_COPIED: Final = "SELECT owner_id, id FROM conversations_thread WHERE {threads}"
+
+
+def _erase_copies(scope: _Scope, of_id: UUID, progress: Progress, erased: Erased) -> Erased:
+    """Erase the copies, until no new one has been made meanwhile."""
+    while copied := _rows(_COPIED.format(threads=scope.threads), of_id):
+        live = _cancel_runs(scope, of_id)
+        for owner_id, thread_id in copied:
+            database.run_sync(attachments.delete_thread_files(owner_id, thread_id))
+        erased = _erase(scope, of_id, live, progress, erased)
+        erased = replace(erased, copies=erased.copies + len(copied))
+    return erased
+
+
+def _erase(scope: _Scope, of_id: UUID, live: list[UUID], progress: Progress, erased: Erased) -> Erased:
+    for left in reversed(range(_PASSES)):
+        try:
+            for so_far in _erase_rows(scope, of_id, erased):
+                erased = so_far
+                progress(erased)
+            break
+        except IntegrityError:  # new messages came: the account is kept, or staff write
+            if not left:
+                raise
+    _delete_events(live)  # rows that a worker wrote while its run was being erased
+    return erased
+
+
+def _shut(user_id: UUID) -> None:
+    """Make the user's tokens worthless from now on."""
+    get_user_model().objects.filter(pk=user_id).update(is_active=False)
+
+
+_LIVE: Final = """
+SELECT id FROM conversations_run WHERE {runs} AND status IN ('queued', 'running')
+"""
+_CANCEL: Final = """
+UPDATE conversations_run SET cancel_requested_at = coalesce(cancel_requested_at, clock_timestamp())
+WHERE {runs} AND status IN ('queued', 'running') RETURNING id
+"""
+
+
+def _cancel_runs(scope: _Scope, of_id: UUID) -> list[UUID]:
+    """Cancel live runs and wait for their end. Return the runs' ids.
+
+    If no process ends them the rows go all the same: without its row a run has no fence
+    under which anything could be written.
+    """
+    until = time.monotonic() + _SETTLED_S
+    with connection.cursor() as cursor:
+        cursor.execute(_CANCEL.format(runs=scope.runs), (of_id,))
+        live = [run_id for (run_id,) in cursor.fetchall()]
+        while live and time.monotonic() < until:
+            cursor.execute(_LIVE.format(runs=scope.runs), (of_id,))
+            if not cursor.fetchall():
+                break
+            time.sleep(0.05)
+    return live
+
+
+_FOLDED: Final = "SELECT id FROM conversations_run WHERE {runs} AND folded ORDER BY id"
+_UNFOLDED: Final = "SELECT id FROM conversations_run WHERE {runs} ORDER BY id"
+_THREADS: Final = "SELECT id FROM conversations_thread WHERE {threads}"
+
+
+def _erase_rows(scope: _Scope, of_id: UUID, erased: Erased) -> Iterator[Erased]:
+    """Erase runs with their rows, then rows without a run; yield the count after each step."""
+    for ids in _some(_FOLDED.format(runs=scope.runs), of_id, _FOLDED_AT_ONCE):
+        with transaction.atomic():
+            events = _delete("DELETE FROM conversations_eventbatch WHERE run_id = ANY(%s)", ids)
+            erased = _erase_runs(ids, replace(erased, events=erased.events + events))
+        yield erased
+    for ids in _some(_UNFOLDED.format(runs=scope.runs), of_id, _UNFOLDED_AT_ONCE):
+        erased = _erase_runs(ids, replace(erased, events=erased.events + _delete_events(ids)))
+        yield erased
+    for ids in _some(scope.messages, of_id, _ROWS):
+        gone = _delete("DELETE FROM conversations_message WHERE id = ANY(%s)", ids)
+        erased = replace(erased, messages=erased.messages + gone)
+        yield erased
+    for ids in _some(_THREADS.format(threads=scope.threads), of_id, _ROWS):
+        gone = _delete("DELETE FROM conversations_thread WHERE id = ANY(%s)", ids)
+        erased = replace(erased, threads=erased.threads + gone)
+        yield erased
+
+
+_MESSAGES_GONE: Final = "SELECT pg_stat_get_xact_tuples_deleted('conversations_message'::regclass)"
+_DELETE_RUNS: Final = "DELETE FROM conversations_run WHERE id = ANY(%s)"
+
+
+def _erase_runs(ids: list[UUID], erased: Erased) -> Erased:
+    """Erase these runs with their messages, which PostgreSQL counts: a query for them costs more."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        before = _number(cursor, _MESSAGES_GONE)
+        cursor.execute(_DELETE_RUNS, (ids,))
+        runs = int(cursor.rowcount)
+        messages = _number(cursor, _MESSAGES_GONE) - before
+    return replace(erased, runs=erased.runs + runs, messages=erased.messages + messages)
+
+
+def _number(cursor: CursorWrapper, query: str) -> int:
+    cursor.execute(query)
+    return int(cursor.fetchone()[0])
+
+
+def _some(query: str, of_id: UUID, count: int) -> Iterator[list[UUID]]:
+    """Yield the ids in lists, from a server-side cursor: deleted rows are not read twice."""
+    with connection.chunked_cursor() as cursor:
+        cursor.execute(query, (of_id,))
+        while rows := cursor.fetchmany(count):
+            yield [row_id for (row_id,) in rows]
+
+
+_DELETE_EVENTS: Final = """
+DELETE FROM conversations_eventbatch WHERE (run_id, first_seq) IN (
+    SELECT run_id, first_seq FROM conversations_eventbatch WHERE run_id = ANY(%s) LIMIT %s)
+    AND run_id = ANY(%s)
+"""
+
+
+def _delete_events(run_ids: list[UUID]) -> int:
+    """Delete the runs' batches. Return their number."""
+    total = 0
+    while run_ids:
+        gone = _delete(_DELETE_EVENTS, run_ids, _ROWS, run_ids)
+        total += gone
+        if gone < _ROWS:
+            break
+    return total
+
+
+def _rows(query: str, of_id: UUID) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(query, (of_id,))
+        return list(cursor.fetchall())
+
+
+def _delete(statement: str, *arguments: Any) -> int:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(statement, arguments)
+        return int(cursor.rowcount)

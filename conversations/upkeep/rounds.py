@@ -1,0 +1,111 @@
+"""Maintain the log: create partitions ahead of time, fold ended runs, drop expired data, merge recent
+messages into the search index, mark unanswered interrupts expired, forget runs that are not to be
+stored and old entries of the audit log, and end analysts' overlong statements.
+
+Every web and worker process does this, one of them at a time; a round is bounded, so that a pile of
+work (100,000 short runs) takes many rounds and no process is busy with it for long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import structlog
+
+from config import database, sql
+from config.audit import retention as audit_retention
+from conversations import attachments
+from conversations.log import fold, partitions
+from conversations.runs import interrupts
+from conversations.upkeep import analyst_roles, retention, search_index, unstored
+
+logger = structlog.get_logger(__name__)
+
+EVERY_S: Final = 5.0
+_BUSY_S: Final = 1.0
+_BUDGET_S: Final = 1.0
+_LOCK: Final = 0x5550_4B45
+
+
+@dataclass(frozen=True)
+class Upkept:
+    """The result of a round; `more` if work was left over."""
+
+    made: int = 0
+    folded: int = 0
+    dropped: int = 0
+    deleted: int = 0
+    files: int = 0
+    audit: int = 0
+    more: bool = False
+
+
+async def upkeep(*, budget_s: float = _BUDGET_S) -> Upkept | None:
+    """Run one round of about `budget_s` seconds. Return None if another process is running one."""
+    async with _alone() as alone:
+        if not alone:
+            return None
+        now = await _now()
+        made = await partitions.ensure_partitions(now)
+        expired = await retention.drop_expired(now)
+        folded, more = await _fold(budget_s)
+        await partitions.pack()
+        await search_index.merge_new()
+        await interrupts.expire_due()
+        forgotten = await unstored.forget_due()
+        files, more_files = await attachments.sweep()
+        audit = await audit_retention.delete_old()
+        await analyst_roles.end_overlong()
+    left = more or expired.more or more_files
+    left = left or audit == audit_retention.AT_ONCE or forgotten == unstored.AT_ONCE
+    return Upkept(len(made), folded, expired.partitions, expired.rows, files, audit, left)
+
+
+async def upkeep_for_ever() -> None:
+    """Run a round every five seconds, sooner while there is much to do; go on after failures."""
+    pause = EVERY_S
+    while True:
+        await asyncio.sleep(pause * random.uniform(0.8, 1.2))
+        try:
+            done = await upkeep()
+            pause = _BUSY_S if done is not None and done.more else EVERY_S
+        except Exception as error:  # a failed round is repeated; it must never be the last one
+            logger.warning("upkeep failed", error=type(error).__name__)
+
+
+async def _now() -> datetime:
+    """Return the database's time: a host whose clock has jumped ahead must not drop young rows."""
+    row = await sql.one("SELECT clock_timestamp()")
+    assert row is not None
+    return row[0]  # type: ignore[no-any-return]
+
+
+async def _fold(budget_s: float) -> tuple[int, bool]:
+    """Return the number of runs folded within the time, and whether there may be more."""
+    until, folded = time.monotonic() + budget_s, 0
+    while time.monotonic() < until:
+        some = await fold.fold_due()
+        folded += some
+        if some < fold.AT_ONCE:
+            return folded, False
+    return folded, True
+
+
+@asynccontextmanager
+async def _alone() -> AsyncIterator[bool]:
+    """Yield whether this process is the only one; if it dies the lock goes with the connection."""
+    async with database.connection() as connection:
+        cursor = await connection.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,))
+        held = await cursor.fetchone() == (True,)
+        try:
+            yield held
+        finally:
+            if held:
+                await connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))

@@ -1,0 +1,1 @@
+"""Tiers, quotas and budgets of accounts."""

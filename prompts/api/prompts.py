@@ -1,0 +1,148 @@
+"""REST views of prompts, for staff (specs/text-run.md §4)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from config.auth.requirements import Needs
+from config.errors import InvalidRequest
+from config.http.rest_views import View, json_of, published
+from prompts.api.models import get_user, item_response, list_response, llm_staff
+from prompts.models import PromptKind
+from prompts.wordings import active, prompt_items
+from prompts.wordings.prompt_items import LARGEST_PAGE, parse_body
+
+_NOT_FOUND: Final = {404: OpenApiResponse(description="The prompt does not exist.")}
+_CONFLICT: Final = {409: OpenApiResponse(description="The name is taken, or the prompt is in use.")}
+_LARGEST_NUMBER: Final = 1_000_000
+_VIEW: Final = llm_staff("prompts.view_prompt")
+_ADD: Final = llm_staff("prompts.add_prompt")
+_CHANGE: Final = llm_staff("prompts.change_prompt")
+
+
+class Prompts(View):
+    """All prompts."""
+
+    needs: ClassVar[Needs] = {"GET": _VIEW, "POST": _ADD}
+
+    @extend_schema(
+        operation_id="llm_prompts",
+        summary="List the prompts",
+        parameters=[
+            OpenApiParameter("page", int, default=1),
+            OpenApiParameter("page_size", int, default=20, description=f"1 to {LARGEST_PAGE}."),
+            OpenApiParameter("prompt_type", str, enum=PromptKind.values),
+            OpenApiParameter("is_active", bool),
+        ],
+        responses={200: published("Prompts")},
+    )
+    def get(self, request: Request) -> Response:
+        number = _parse_number(request, "page", 1, largest=_LARGEST_NUMBER)
+        size = _parse_number(request, "page_size", 20, largest=LARGEST_PAGE)
+        total, items = prompt_items.list_page(
+            number=number,
+            size=size,
+            kind=_parse_choice(request, "prompt_type", PromptKind.values),
+            is_active={"true": True, "false": False, None: None}[
+                _parse_choice(request, "is_active", ["true", "false"])
+            ],
+        )
+        return list_response(items, total=total, page=number, page_size=size)
+
+    @extend_schema(
+        operation_id="llm_prompt_create",
+        summary="Create a prompt with its first version",
+        request=json_of("PromptBody"),
+        responses={201: published("Prompt")} | _CONFLICT,
+    )
+    def post(self, request: Request) -> Response:
+        created = prompt_items.create(parse_body(request.data), by=get_user(request))
+        return item_response(created, status=201)
+
+
+class Prompt(View):
+    """One prompt."""
+
+    needs: ClassVar[Needs] = {"GET": _VIEW, "PUT": _CHANGE, "DELETE": _CHANGE}
+
+    @extend_schema(
+        operation_id="llm_prompt",
+        summary="Get a prompt",
+        responses={200: published("Prompt")} | _NOT_FOUND,
+    )
+    def get(self, request: Request, prompt_id: int) -> Response:
+        return item_response(prompt_items.get_item(prompt_id))
+
+    @extend_schema(
+        operation_id="llm_prompt_update",
+        summary="Change a prompt; a new wording becomes the next version, active if the prompt is",
+        request=json_of("PromptBody"),
+        responses={200: published("Prompt")} | _NOT_FOUND | _CONFLICT,
+    )
+    def put(self, request: Request, prompt_id: int) -> Response:
+        staff = get_user(request)
+        return item_response(prompt_items.update(prompt_id, parse_body(request.data), by=staff))
+
+    @extend_schema(
+        operation_id="llm_prompt_delete",
+        summary="Delete a prompt that is not in use",
+        responses={200: published("PromptDeleted")} | _NOT_FOUND | _CONFLICT,
+    )
+    def delete(self, request: Request, prompt_id: int) -> Response:
+        prompt_items.delete(prompt_id, by=get_user(request))
+        return item_response({"id": prompt_id})
+
+
+class Activate(View):
+    """The activation of a prompt."""
+
+    needs: ClassVar[Needs] = {"POST": _CHANGE}
+
+    @extend_schema(
+        operation_id="llm_prompt_activate",
+        summary="Activate the newest version, or the given `version`, for the prompt's type",
+        request=json_of("PromptVersionChoice"),
+        responses={200: published("Prompt")} | _NOT_FOUND,
+    )
+    def post(self, request: Request, prompt_id: int) -> Response:
+        staff = get_user(request)
+        body: Any = request.data or {}
+        number = body.get("version") if isinstance(body, dict) else "no object"
+        if number is not None and (type(number) is not int or not 0 < number <= _LARGEST_NUMBER):
+            raise InvalidRequest("version must be the number of a version.", field="version")
+        return item_response(prompt_items.activate(prompt_id, number, by=staff))
+
+
+class ActiveAgentPrompts(View):
+    """The system message of runs that start now."""
+
+    needs: ClassVar[Needs] = {"GET": _VIEW}
+
+    @extend_schema(
+        operation_id="llm_active_agent_prompts",
+        summary="Preview the system message of a run, and the prompts that it consists of",
+        responses={200: published("ActivePrompts")},
+    )
+    def get(self, request: Request) -> Response:
+        found = {kind: prompt_items.get_active(kind) for kind in ("agent_system", "agent_tools")}
+        return item_response(found | {"system_message": active.read_system_message()})
+
+
+def _parse_number(request: Request, name: str, default: int, *, largest: int) -> int:
+    raw = request.query_params.get(name)
+    if not raw:
+        return default
+    if not (raw.isascii() and raw.isdigit() and len(raw) <= 9 and 0 < int(raw) <= largest):
+        raise InvalidRequest(f"{name} must be a whole number from 1 to {largest}.", field=name)
+    return int(raw)
+
+
+def _parse_choice(request: Request, name: str, options: list[str]) -> str | None:
+    raw = request.query_params.get(name)
+    if raw and raw not in options:
+        raise InvalidRequest(f"{name} must be one of {', '.join(options)}.", field=name)
+    return raw or None

@@ -1,0 +1,1 @@
+"""Endpoints of models: routing, keys and prices."""

@@ -1,0 +1,350 @@
+"""Routing from a public model name to the endpoints that may serve it, in order.
+
+A model is routable if its mapping is active and has a candidate on an active endpoint that has a key
+or needs none. `_CANDIDATES` states this rule for runs and `_ROUTABLE` for pages; a test compares
+them. Keys of endpoints are opened only here, for a run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+from django.db import transaction
+from django.db.models import Prefetch, Q, QuerySet
+from django.db.models.signals import post_delete, post_save
+from django.dispatch import receiver
+
+from config import sql
+from config.cache import CachedValue
+from config.errors import InvalidRequest
+from prompts import app_settings
+from prompts.allowances import tiers
+from prompts.endpoints import secrets
+from prompts.endpoints.prices import OwnPrice
+from prompts.endpoints.secrets import Purpose, SealedSecret
+from prompts.models import Endpoint, ModelCandidate, ModelMapping, ProviderDialect
+
+log = structlog.get_logger(__name__)
+
+_SCOPE: Final = "global"
+_CANDIDATES: Final = """
+      FROM prompts_modelmapping m
+      JOIN prompts_modelcandidate c ON c.mapping_id = m.id
+      JOIN prompts_endpoint e ON e.id = c.endpoint_id AND e.is_active
+      LEFT JOIN prompts_secret s ON s.id = e.secret_id
+     WHERE m.is_active AND (e.dialect = 'demo' OR s.id IS NOT NULL OR NOT e.needs_key)
+"""
+_ROUTES: Final = f"""
+    SELECT m.key, m.supports_vision, m.supports_tools, m.required_tier, m.family, m.context_tokens,
+           floor(extract(epoch FROM m.updated_at))::bigint,
+           e.id, e.provider, e.dialect, e.base_url, c.model, s.name, s.sealed,
+           c.input_price, c.output_price, c.cached_input_price, c.cache_write_price,
+           c.temperature, c.max_tokens, c.top_p, c.frequency_penalty, c.presence_penalty, c.stop,
+           c.seed, c.reasoning_effort, c.reasoning_budget, e.images_by_url
+    {_CANDIDATES}
+     ORDER BY m.key, c.position, c.id
+"""
+_ROUTABLE: Final = Q(endpoint__is_active=True) & (
+    Q(endpoint__dialect=ProviderDialect.DEMO)
+    | Q(endpoint__secret__isnull=False)
+    | Q(endpoint__needs_key=False)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An endpoint and model that may serve a run, with default parameters for requests.
+
+    `key` is in plain text and therefore not part of the repr.
+    """
+
+    endpoint_id: int
+    provider: str
+    dialect: str
+    base_url: str
+    model: str
+    key: str = field(repr=False)
+    temperature: float | None
+    max_tokens: int | None
+    price: OwnPrice | None = None
+    top_p: float | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+    reasoning: str = ""
+    reasoning_budget: int | None = None
+    images_by_url: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRoute:
+    """A public model name (`global:xai`), its key (`xai`) and its candidates in order of preference.
+
+    Every candidate supports what the route supports, so a fallback loses nothing.
+    """
+
+    name: str
+    key: str
+    candidates: tuple[Candidate, ...]
+    supports_vision: bool = False
+    supports_tools: bool = True
+    context_tokens: int | None = None
+
+
+async def route(model: str) -> ModelRoute:
+    """Return the route of `model` (`global:xai` or `xai`), with opened keys, for the start of a run.
+
+    The data is cached for half a second. Raise `InvalidRequest` model_required or model_not_allowed.
+    """
+    key = _parse_key(model)
+    mapping = (await _routes.get()).get(key)
+    rows = mapping.candidates if mapping else ()
+    candidates = tuple(made for row in rows if (made := _open_candidate(*row)) is not None)
+    if mapping is None or not candidates:
+        raise _not_allowed()
+    return ModelRoute(
+        _full_name(key),
+        key,
+        candidates,
+        mapping.supports_vision,
+        mapping.supports_tools and not mapping.offline,
+        mapping.context_tokens,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """A model that an account may use: its public name, quota family and endpoint dialects."""
+
+    name: str
+    family: str
+    dialects: tuple[str, ...] = ()
+
+
+async def check_model(model: str, *, user_id: UUID) -> ServedModel:
+    """Return the model if it is routable and the account has the required tier.
+
+    No key is opened; the data is cached for half a second, and only a tier needs a statement. Raise
+    `InvalidRequest` model_required or model_not_allowed (also for a tier that is too low).
+    """
+    key = _parse_key(model)
+    mapping = (await _routes.get()).get(key)
+    if mapping is None or not await tiers.has_tier(user_id, mapping.required_tier):
+        raise _not_allowed()
+    return ServedModel(_full_name(key), mapping.family, mapping.dialects)
+
+
+async def get_default_model() -> str:
+    """Return the public name of the model for runs that name none.
+
+    This is the setting `default_model`, or else the first model; the demo and models that require a
+    tier come last. If the model of the setting is not routable, raise `InvalidRequest` (another model
+    might cost more than staff intended).
+    """
+    chosen = str(await app_settings.aget("default_model"))
+    routes = await _routes.get()
+    if chosen and (key := _parse_key(chosen)) in routes:
+        return _full_name(key)
+    if chosen or not routes:
+        raise _not_allowed()
+    return _full_name(
+        min(routes, key=lambda key: (bool(routes[key].required_tier), routes[key].offline, key))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AvailableModel:
+    """A model that an account may request; `updated_at` is in epoch seconds."""
+
+    name: str
+    key: str
+    provider: str
+    updated_at: int
+
+
+async def list_available(user_id: UUID) -> list[AvailableModel]:
+    """Return the models of `list_models`, cached for half a second; only tiers need a statement."""
+    routes = await _routes.get()
+    required = {mapping.required_tier for mapping in routes.values()} - {""}
+    reached = await tiers.list_reached(user_id) if required else {""}
+    return [
+        AvailableModel(_full_name(key), key, mapping.provider, mapping.updated_at)
+        for key, mapping in routes.items()
+        if mapping.required_tier in reached
+    ]
+
+
+def forget() -> None:
+    """Invalidate the cached routes of this process."""
+    _routes.forget()
+
+
+def list_models(user_id: UUID) -> list[dict[str, Any]]:
+    """Return the models that the account may request (GET /api/v1/llm/models, llm_models_item)."""
+    reached = tiers.list_reached_sync(user_id)
+    return [
+        _serialize_model(mapping, mapping.routable)
+        for mapping in _list_mappings()
+        if mapping.routable and mapping.required_tier in reached
+    ]
+
+
+def list_endpoints() -> list[dict[str, Any]]:
+    """Return all endpoints for staff, with masked keys."""
+    endpoints = Endpoint.objects.select_related("secret").order_by("name")
+    return [_serialize_endpoint(endpoint) for endpoint in endpoints]
+
+
+def routable_candidates() -> QuerySet[ModelCandidate]:
+    """Return the candidates that can serve a run if their mapping is active."""
+    return ModelCandidate.objects.filter(_ROUTABLE)
+
+
+def _parse_key(model: str) -> str:
+    model = model.strip()
+    if not model:
+        raise InvalidRequest("model is required.", code="model_required")
+    if "\x00" in model:
+        raise _not_allowed()
+    return model.removeprefix(f"{_SCOPE}:")
+
+
+def _full_name(key: str) -> str:
+    return f"{_SCOPE}:{key}"
+
+
+def _not_allowed() -> InvalidRequest:
+    return InvalidRequest(
+        "This model is not available. Take a name from GET /api/v1/llm/models.", code="model_not_allowed"
+    )
+
+
+def _open_candidate(
+    endpoint_id: int,
+    provider: str,
+    dialect: str,
+    base_url: str,
+    model: str,
+    name: str | None,
+    sealed: str | None,
+    *rest: Any,
+) -> Candidate | None:
+    try:
+        secret = SealedSecret(name, sealed) if name and sealed else None
+        key = secrets.open_secret(secret, Purpose.MODEL_ENDPOINT.of(endpoint_id))
+    except secrets.SecretUnreadable as error:
+        log.error("candidate skipped", endpoint_id=endpoint_id, model=model, reason=error.detail)
+        return None
+    prices, (temperature, max_tokens, top_p, frequency, presence, stop, *more) = rest[:4], rest[4:]
+    return Candidate(
+        endpoint_id,
+        provider,
+        dialect,
+        base_url,
+        model,
+        key,
+        temperature,
+        max_tokens,
+        OwnPrice(*prices) if prices[0] is not None else None,
+        top_p,
+        frequency,
+        presence,
+        tuple(stop),
+        *more,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Mapping:
+    """A cached routable model; `candidates` are arguments of `_open_candidate`, with sealed keys."""
+
+    supports_vision: bool
+    supports_tools: bool
+    required_tier: str
+    family: str
+    context_tokens: int | None
+    updated_at: int
+    candidates: tuple[tuple[Any, ...], ...]
+
+    @property
+    def provider(self) -> str:
+        return str(self.candidates[0][1])
+
+    @property
+    def offline(self) -> bool:
+        return self.dialects[0] == ProviderDialect.DEMO
+
+    @property
+    def dialects(self) -> tuple[str, ...]:
+        return tuple(candidate[2] for candidate in self.candidates)
+
+
+async def _read_routes() -> dict[str, _Mapping]:
+    """Return every routable model by key, sorted by key, with one statement."""
+    rows = await sql.every(_ROUTES)
+    return {
+        key: _Mapping(sees, calls, tier, family or key, size, at, tuple(row[7:] for row in candidates))
+        for (key, sees, calls, tier, family, size, at), candidates in groupby(
+            rows, key=lambda row: row[:7]
+        )
+    }
+
+
+_routes: Final = CachedValue(_read_routes, seconds=0.5)
+
+
+@receiver((post_save, post_delete))
+def _invalidate(sender: type[Any], **_: Any) -> None:
+    """Apply changes by staff at once in the process that saves them."""
+    if sender in (Endpoint, ModelMapping, ModelCandidate):
+        transaction.on_commit(forget)
+
+
+def _list_mappings() -> list[Any]:
+    """Return the active mappings, each with its routable candidates in order as `routable`."""
+    routable = routable_candidates().select_related("endpoint")
+    return list(
+        ModelMapping.objects.filter(is_active=True)
+        .prefetch_related(Prefetch("candidates", queryset=routable, to_attr="routable"))
+        .order_by("key")
+    )
+
+
+def _serialize_model(mapping: ModelMapping, candidates: list[ModelCandidate]) -> dict[str, Any]:
+    first = candidates[0]
+    offline = first.endpoint.dialect == ProviderDialect.DEMO
+    return {
+        "name": mapping.name,
+        "label": mapping.label or mapping.key,
+        "scope_type": _SCOPE,
+        "scope_key": mapping.key,
+        "updated_at": mapping.updated_at.isoformat(),
+        "candidates_count": len(candidates),
+        "required_tier": mapping.required_tier or None,
+        "provider": first.endpoint.provider,
+        "dialect": None if offline else first.endpoint.dialect,
+        "capabilities": {
+            "supports_tools": mapping.supports_tools and not offline,
+            "supports_vision": mapping.supports_vision,
+            "max_output_tokens": first.max_tokens,
+        },
+        "endpoint_hint": {"endpoint_id": first.endpoint.pk, "endpoint_name": first.endpoint.name},
+    }
+
+
+def _serialize_endpoint(endpoint: Endpoint) -> dict[str, Any]:
+    return {
+        "endpoint_id": endpoint.pk,
+        "name": endpoint.name,
+        "provider": endpoint.provider,
+        "dialect": endpoint.dialect,
+        "base_url": endpoint.base_url,
+        "is_active": endpoint.is_active,
+        "key_masked": endpoint.secret.mask if endpoint.secret else "",
+        "updated_at": endpoint.updated_at.isoformat(),
+    }

@@ -1,0 +1,1 @@
+"""Prompts and their versions: publishing, activating, comparing, importing and exporting."""

@@ -1,0 +1,1 @@
+"""What the seeds require: a row per requirement, its state, and the tests that show it."""

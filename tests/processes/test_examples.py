@@ -1,0 +1,137 @@
+"""The examples of the README and of `docs/write-a-runner.md`, as printed, in a process of its own.
+
+Each is written to a folder, built and installed by pip, bound in admin by a form, and run over HTTP.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from django.core.management import call_command
+
+from tests.processes.test_start import ROOT, Place, fresh
+from tests.test_readme import section
+
+pytestmark = [
+    pytest.mark.timeout(240),
+    pytest.mark.skipif(
+        find_spec("setuptools.command.bdist_wheel") is None and find_spec("wheel") is None,
+        reason="without the network pip builds a package only with setuptools 70.1 or later",
+    ),
+]
+_TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="(\w+)"')
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """The code of this language that a page prints, in order."""
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def install(package: Path, site: Path) -> None:
+    offline = ["--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check"]
+    pip = [sys.executable, "-m", "pip", "install", "-q", *offline, "--target", str(site)]
+    done = subprocess.run([*pip, str(package)], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def install_my_gym(folder: Path, site: Path) -> None:
+    """The README's package: its two modules in one, and its configuration."""
+    printed = section("Extending")
+    (folder / "my_gym.py").write_text("\n\n".join(blocks(printed, "python")))
+    (configuration,) = blocks(printed, "toml")
+    (folder / "pyproject.toml").write_text(configuration)
+    install(folder, site)
+
+
+def install_my_agent(folder: Path, site: Path) -> None:
+    """The package that `startrunner` makes, with pydantic-ai's agent in it as the page says."""
+    page = (ROOT / "docs" / "write-a-runner.md").read_text()
+    printed = page.split("## An agent of pydantic-ai\n")[1].split("\n## ")[0]
+    call_command("startrunner", "my_agent", str(folder), verbosity=0)
+    (module,) = blocks(printed, "python")
+    (folder / "my_agent" / "my_agent" / "__init__.py").write_text(module)
+    install(folder / "my_agent", site)
+
+
+@dataclass(frozen=True)
+class Staff:
+    """Somebody who is signed in to admin."""
+
+    http: httpx.Client
+
+    def post(self, path: str, **fields: str) -> None:
+        token = _TOKEN.search(self.http.get(path).text)
+        assert token
+        headers = {"Referer": str(self.http.base_url.join(path))}
+        answer = self.http.post(path, data=fields | {"csrfmiddlewaretoken": token[1]}, headers=headers)
+        errors = re.findall(r"error[^>]*>([^<]+)", answer.text)
+        assert answer.status_code == 302, errors
+
+    def bind(self, runner_id: str, **fields: str) -> None:
+        usual = {"position": "1", "calls_per_minute": "600", "delivery": "stream", "is_active": "on"}
+        fields = usual | {"name": runner_id, "runner_id": runner_id} | fields
+        self.post("/admin/agents/runnerbinding/add/", **fields)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """A Parley where the examples are installed."""
+    folder = tmp_path_factory.mktemp("examples")
+    (gym := folder / "my_gym").mkdir()
+    install_my_gym(gym, folder / "site")
+    if find_spec("pydantic_ai"):
+        install_my_agent(folder, folder / "site")
+    with fresh() as made:
+        process = made.up(PYTHONPATH=str(folder / "site"))
+        made.wait_until_ready(process)
+        yield made
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def staff(place: Place) -> Iterator[Staff]:
+    with httpx.Client(base_url=place.url, trust_env=False, timeout=30) as http:
+        found = Staff(http)
+        found.post("/admin/login/?next=/admin/", **place.notes["admin"])
+        yield found
+
+
+def ask(place: Place, path: str, body: dict[str, Any]) -> httpx.Response:
+    headers = {"Authorization": f"Bearer {place.notes['client_token']}", "Accept": "text/event-stream"}
+    return httpx.post(place.url + path, json=body, headers=headers, trust_env=False, timeout=60)
+
+
+def test_the_runner_of_the_readme_serves_runs_once_it_is_bound(place: Place, staff: Staff) -> None:
+    listed = staff.http.get("/admin/agents/runnerbinding/runners/").text
+    assert 'data-runner="python:library"' in listed
+    staff.bind("python:library", tools="gymbro.exercise.search", dialect="text")
+    answer = ask(place, "/api/v1/agent/runs", {"model": "demo", "text": "bench press"})
+    pieces = re.findall(r'"delta": ?"([^"]*)"', answer.text)
+    assert re.fullmatch(r"The library knows \d+ exercises for that\. ", "".join(pieces)), answer.text
+    assert len(pieces) == 7
+    assert "event: completed" in answer.text
+
+
+def test_the_runner_of_the_readme_says_what_it_was_not_granted(place: Place, staff: Staff) -> None:
+    staff.bind("python:library", name="without tools", dialect="responses", position="2")
+    answer = ask(place, "/v1/responses", {"model": "demo", "input": "bench press"})
+    told = answer.json()["error"]["message"]
+    assert told == "tool gymbro.exercise.search is not authorized for this agent run"
+
+
+def test_the_agent_of_pydantic_ai_serves_runs_once_it_is_bound(place: Place, staff: Staff) -> None:
+    pytest.importorskip("pydantic_ai", reason="pydantic-ai is an optional extra")
+    staff.bind("python:my_agent", dialect="agent-api")
+    body = {"input": [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}], "stream": False}
+    answer = ask(place, "/process", body)
+    assert "success (no tool calls)" in answer.text
