@@ -8,7 +8,7 @@ from django.conf import settings
 
 from config.errors import InvalidRequest
 
-_PIECE: Final = 262_144
+_PIECE: Final = 65_536
 _MARKS: Final = (b",", b"[", b"{")
 
 

@@ -35,8 +35,8 @@ _ENVIRONMENT = {
     "PLUGIN_CONNECT_S": "2",
     "PLUGIN_WAIT_S": "2",
     "PROVIDER_CONNECT_S": "1",
-    "PROVIDER_FIRST_TOKEN_S": "3",
-    "PROVIDER_IDLE_S": "3",
+    "PROVIDER_FIRST_TOKEN_S": "60",  # no starved machine reaches them; see `impatient`
+    "PROVIDER_IDLE_S": "60",
 }
 
 
@@ -55,6 +55,15 @@ def folder() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def gate(folder: Path, attackers: dict[str, object]) -> Iterator[Gate]:
     with served(folder, attackers) as made:
+        yield made
+
+
+@pytest.fixture
+def impatient(tmp_path: Path, attackers: dict[str, object]) -> Iterator[Gate]:
+    """A server of its own that gives a silent provider up soon."""
+    soon = {"PROVIDER_FIRST_TOKEN_S": "3", "PROVIDER_IDLE_S": "3"}
+    with served(tmp_path, attackers, **soon) as made:
+        made.settle()
         yield made
 
 

@@ -70,10 +70,10 @@ class Health:
 def is_late(status: int, *, wall_s: float, cpu_s: float) -> bool:
     """Whether /health failed, or waited for what the process computed.
 
-    Where the process got less than half of a processor, what waited meanwhile is not one request's; a
-    loop that was held then is still found by the watchdog's line in the log.
+    Where the process got less than three quarters of a processor, it waited for the machine, too; a loop
+    that was held then is still found by the watchdog's line in the log.
     """
-    had_the_processor = 2 * cpu_s > wall_s
+    had_the_processor = 4 * cpu_s > 3 * wall_s
     return status != 200 or (had_the_processor and min(cpu_s, wall_s) > HEALTH_CPU_S)
 
 
@@ -136,12 +136,13 @@ class Gate:
         pools of connections keep the buffers that their largest statement took.
         """
         before = max(self._memory(), self.level)
+        self.health.late.clear()  # what came late before was not for what is sent now
         yield
         asked = self.health.asked
         self.wait_for_ends()
         wait(lambda: self.health.asked > asked + 1, _PATIENCE_S)
         held = [f"{line['frame']} {line['cpu_seconds']} s" for line in self._new_holds()]
-        late, self.health.late = self.health.late, []
+        late = self.health.late.copy()
         assert late + held == [], f"{what}: {late}; the loop was held by {held}"
         most = min(before + GROWTH, self.level + GROWTH_OF_ALL)
         returned = wait(lambda: self._memory() <= most, _RETURNED_WITHIN_S)
