@@ -13,6 +13,8 @@ from conversations.models import Thread
 from tests.client import Client
 from tests.test_erase_copies import keep_in_every_room, new_canary, ran, run_again, tables_with
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture
 def staff(make_client: Callable[..., Client]) -> Client:

@@ -28,6 +28,8 @@ from tests.fake_model import FakeModel
 from tests.mcp_host import McpHost
 from tests.test_prompts_admin import address, sign_in
 
+pytestmark = pytest.mark.once
+
 METADATA = "169.254.169.254"
 NAME = "metadata.example"
 SPELLINGS = (METADATA, "2852039166", "0xA9FEA9FE", "[::ffff:169.254.169.254]", "[fe80::1]", NAME)

@@ -17,6 +17,8 @@ from prompts.endpoints.secrets import Purpose
 from prompts.models import AppSetting, Secret
 from tests.client import Client
 
+pytestmark = pytest.mark.once
+
 CONFIG = "/api/v1/llm/app/config"
 KEY = "exa-abcdefghijklmnop-9876"
 

@@ -25,6 +25,8 @@ from tests.test_attachment_storage import noted, say
 from tests.test_attachments import MIB, fetch, left_over, send, upload
 from tests.test_bad_input import check_error
 
+pytestmark = pytest.mark.once
+
 BUCKET = "agent-files"
 
 

@@ -39,6 +39,8 @@ from config.auth.models import ApiToken, User
 from config.errors import Forbidden, Unauthorized
 from tests.effort import examples
 
+pytestmark = pytest.mark.once
+
 Authenticate = Callable[[str | None], Caller]
 ISSUER = "https://issuer.example"
 EVERY_SCOPE = frozenset({"run", "read", "admin"})

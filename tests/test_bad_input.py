@@ -15,6 +15,8 @@ from django.conf import settings
 from tests.client import Client, read_sse
 from tests.conftest import Server
 
+pytestmark = pytest.mark.once
+
 RUNS = "/api/v1/agent/runs"
 UNKNOWN = "0" * 31 + "1"
 

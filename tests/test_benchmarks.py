@@ -33,6 +33,8 @@ from tests.fake_model import (
     text,
 )
 
+pytestmark = pytest.mark.once
+
 # --- the benchmark's own parts --------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from uuid import uuid4
 
 import httpx
+import pytest
 import websocket
 from pytest_django import Settings
 
@@ -18,6 +19,8 @@ from config.auth.models import User
 from config.logs import Stderr
 from tests.conftest import Server
 from tests.issuer import ISSUER, Key
+
+pytestmark = pytest.mark.once
 
 _REFUSALS = {"invalid_token", "invalid_token_header", "jwks_key_not_found"}
 CANARY = "cAnArY" + uuid4().hex

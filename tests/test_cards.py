@@ -18,6 +18,8 @@ from prompts.models import AppSetting
 from tests.client import Client, ScriptedModel, read_sse
 from tests.fake_model import Answer, FakeModel, text, tool_calls
 
+pytestmark = pytest.mark.once
+
 CARD = {"title": "Plan", "items": [{"title": "Squat", "description": "3 × 5"}]}
 
 

@@ -19,6 +19,8 @@ from prompts.wordings import staff_actions
 from tests.client import Client
 from tests.fake_model import FakeModel
 
+pytestmark = pytest.mark.once
+
 PASSWORD = "a long enough passphrase"
 
 

@@ -31,6 +31,8 @@ from tests.conversation import Conversation
 from tests.fake_model import FakeModel
 from tests.pictures import picture
 
+pytestmark = pytest.mark.once
+
 THREADS = "/admin/conversations/thread/"
 RUNS = "/admin/conversations/run/"
 

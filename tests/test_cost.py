@@ -26,6 +26,8 @@ from tests.fake_anthropic import FakeAnthropic
 from tests.fake_model import Answer, End, FakeModel, status, text, tool_calls
 from tests.spending import PRICE, STEP_USD, priced, run_with_tools, spent
 
+pytestmark = pytest.mark.once
+
 Scripted = Callable[..., ScriptedModel]
 CALL = tool_calls(("c1", "no.such.tool", "{}"))  # is told so, and the model is asked again
 

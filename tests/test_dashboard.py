@@ -16,6 +16,8 @@ from conversations.models import Run, Thread
 from prompts.models import Endpoint, ModelCandidate, ModelMapping
 from tests.client import Client, ScriptedModel
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture
 def staff(make_client: Callable[..., Client]) -> Client:

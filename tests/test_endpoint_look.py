@@ -20,6 +20,8 @@ from agents.admin.endpoint_check import look_at, models_url
 from prompts.models import Endpoint, ModelMapping
 from prompts.wordings import staff_actions
 
+pytestmark = pytest.mark.once
+
 KEY = "sk-endpoint-abcdefghijkl-0123"
 
 

@@ -18,6 +18,8 @@ from agents.tools.exercises.import_files import read_items
 from agents.tools.exercises.seed import STARTER_FILE, seed_exercises, starter_items
 from agents.tools.exercises.store import Stored, store
 
+pytestmark = pytest.mark.once
+
 _PARENTS = Path(__file__).resolve().parents  # beside the project, or beside a worktree's folder
 DATA = next((found for up in _PARENTS[2:4] if (found := up / "shared" / "data").exists()), _PARENTS[0])
 GYMBRO = DATA / "gymbro-seed" / "exercise_official_seed.json"

@@ -24,6 +24,8 @@ from config import database
 from tests.client import Client
 from tests.pure.test_exercise_search import named
 
+pytestmark = pytest.mark.once
+
 # --- the tool -----------------------------------------------------------------------------------
 
 

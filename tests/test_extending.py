@@ -28,6 +28,8 @@ from tests.plugins.bound import bound, said
 from tests.test_images_in_runs import CHINESE_QUESTION, finished, post, uploaded
 from tests.test_readme import section
 
+pytestmark = pytest.mark.once
+
 
 def module(place: int) -> tuple[ModuleType, str]:
     """The module in the README's Python block of this place, and its text."""

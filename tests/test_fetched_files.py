@@ -36,6 +36,8 @@ from tests.fake_model import FakeModel, text
 from tests.hostile.loopback import Asked, Loopback, Writer
 from tests.pictures import SVG, picture
 
+pytestmark = pytest.mark.once
+
 Scripted = Callable[..., ScriptedModel]
 PICTURE = picture("PNG", (24, 18))
 MEMO = "名字,数\n一,1\n"

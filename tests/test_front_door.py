@@ -25,6 +25,8 @@ from tests.client import Client
 from tests.conftest import Server
 from tests.test_guards import held, run, until  # noqa: F401
 
+pytestmark = pytest.mark.once
+
 AG_UI = "/api/v1/agent/ag-ui"
 RUNS = "/api/v1/agent/runs"
 STRANGER = "127.0.0.2"  # an address of its own: what others hold open does not count for it

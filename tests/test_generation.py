@@ -22,6 +22,8 @@ from tests.client import Client, ScriptedModel
 from tests.fake_model import FakeModel
 from tests.wires import WIRES
 
+pytestmark = pytest.mark.once
+
 MAPPED = Candidate(
     7,
     "fake",

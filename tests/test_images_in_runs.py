@@ -18,6 +18,8 @@ from tests.client import Client, ScriptedModel
 from tests.fake_model import FakeModel, text
 from tests.pictures import picture
 
+pytestmark = pytest.mark.once
+
 CHINESE_QUESTION = "这张图片里的内容是什么？"
 
 

@@ -24,6 +24,8 @@ from tests.client import Client
 from tests.conftest import Server
 from tests.test_rights import table
 
+pytestmark = pytest.mark.once
+
 OF_STAFF = ("/api/v1/llm/", "/api/v1/admin/", "/api/v1/agent/runners/")
 """Rows that are nobody's own: prompts, the library, runners."""
 NO_ROWS = {"sheet", "name", "bucket", "path", "model_id"}

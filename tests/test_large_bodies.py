@@ -22,6 +22,8 @@ from tests.client import Client
 from tests.test_bad_input import check_error
 from tests.test_front_door import AG_UI, RUNS, history
 
+pytestmark = pytest.mark.once
+
 JSON = {"Accept": "application/json"}
 
 

@@ -22,6 +22,8 @@ from agents.tools.exercises.store import store
 from tests.client import Client
 from tests.test_exercise_import import DATA
 
+pytestmark = pytest.mark.once
+
 LIBRARY = "/api/v1/exercise/library"
 ADMIN = "/api/v1/admin/exercise/library"
 Made = Callable[..., Client]

@@ -13,6 +13,8 @@ import pytest
 
 from tests.client import Client
 
+pytestmark = pytest.mark.once
+
 CPU_S = 5.0  # of this whole process, client and server; before, each of these took 10 to 30 seconds
 
 

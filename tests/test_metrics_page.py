@@ -16,6 +16,8 @@ from django.test import Client as Pages
 from tests import metrics_seed
 from tests.metrics_seed import RANGE, Seeded
 
+pytestmark = pytest.mark.once
+
 PATH = "/admin/conversations/metrics/"
 
 

@@ -32,6 +32,8 @@ from config.http import body_limits
 from tests.client import Client
 from tests.conftest import Server
 
+pytestmark = pytest.mark.once
+
 OPERATIONS = (
     "DELETE /api/v1/agent/runs/{run_id}/feedback",
     "DELETE /api/v1/agent/threads/{thread_id}",

@@ -19,6 +19,8 @@ from prompts.models import Prompt, PromptKind
 from prompts.wordings import file_format, releases, staff_actions
 from tests.effort import examples
 
+pytestmark = pytest.mark.once
+
 PAGE = "/admin/prompts/prompt/"
 
 

@@ -15,6 +15,8 @@ from django.test import Client
 from prompts.models import Prompt, PromptKind
 from prompts.wordings import releases, staff_actions
 
+pytestmark = pytest.mark.once
+
 PAGE = "/admin/prompts/prompt"
 
 

@@ -20,6 +20,8 @@ from prompts.wordings.active import ActiveVersion, Part
 from tests.client import Client, ScriptedModel
 from tests.fake_model import FakeModel
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture
 def system_prompt() -> Iterator[Prompt]:

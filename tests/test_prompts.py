@@ -41,6 +41,8 @@ from prompts.models import (
 )
 from prompts.wordings import active, staff_actions
 
+pytestmark = pytest.mark.once
+
 T = TypeVar("T")
 SCHEMAS = Path(__file__).parent.parent / "docs" / "api-contracts" / "schemas"
 ITEM = jsonschema.Draft202012Validator(json.loads((SCHEMAS / "llm_models_item.schema.json").read_text()))

@@ -20,6 +20,8 @@ from prompts.endpoints import secrets
 from prompts.models import AppSetting, Endpoint, ModelMapping, Prompt, PromptKind, PromptVersion, Secret
 from prompts.wordings import active, staff_actions
 
+pytestmark = pytest.mark.once
+
 KEY = "sk-proj-abcdefghijklmnop-0123"
 PAGES = "/admin/prompts"
 

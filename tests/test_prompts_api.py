@@ -15,6 +15,8 @@ from prompts.models import Prompt, PromptVersion
 from prompts.wordings import active, prompt_items, staff_actions
 from tests.client import Client
 
+pytestmark = pytest.mark.once
+
 PROMPTS = "/api/v1/llm/prompts"
 PREVIEW = "/api/v1/llm/tests/active-agent-prompts"
 Made = Callable[..., Client]

@@ -17,6 +17,8 @@ from pytest_django import Settings
 from tests.client import Client, ScriptedModel, Seen, reply
 from tests.fake_model import DONE, Answer, End, FakeModel, Finish, Step, status, text, tool_calls
 
+pytestmark = pytest.mark.once
+
 Scripted = Callable[..., ScriptedModel]
 
 

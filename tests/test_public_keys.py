@@ -29,6 +29,8 @@ from config.errors import Forbidden, Unauthorized
 from tests.conftest import Server
 from tests.issuer import ISSUER, Issuer, Key
 
+pytestmark = pytest.mark.once
+
 Authenticate = Callable[[str | None], Caller]
 EC, RSA, OTHER = Key("ES256"), Key("RS256"), Key("ES256")
 P384 = Key("ES384")

@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any, get_args
 
 import httpx
+import pytest
 
 from conversations.events import Fact
 from tests.conftest import Server
+
+pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parent.parent
 OURS = ("/api/v1/", "/storage/v1/")

@@ -18,6 +18,8 @@ from tests.fake_model import DONE, Answer, End, FakeModel, Finish, Step, text
 from tests.pure.thinkingml.test_thinkingml import PHASE, REPLY, answer
 from tests.pure.thinkingml.test_thinkingml_repair import wrap
 
+pytestmark = pytest.mark.once
+
 Scripted = Callable[..., ScriptedModel]
 WRONG = (
     "```xml\n<thinking><pha", 'se id="3"><Title>目标</标', "题>想<b>想</b><br>", "好</thinking>",

@@ -25,6 +25,8 @@ from config.auth.bearer import create_api_token
 from config.http import paths
 from tests.conftest import Server
 
+pytestmark = pytest.mark.once
+
 KINDS = (
     "nobody",
     "guest",

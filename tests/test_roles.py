@@ -23,6 +23,8 @@ from config.auth.roles import ROLES, sync_roles
 from tests.client import Client
 from tests.test_rights import routes
 
+pytestmark = pytest.mark.once
+
 # What each role sees (r), may also write (w), or what it does not see at all (-).
 MATRIX = {
     #                              owner staff analyst support

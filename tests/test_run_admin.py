@@ -20,6 +20,8 @@ from tests.client import Client, ScriptedModel, reply
 from tests.fake_model import FakeModel
 from tests.test_conversation_admin import cookie
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture
 def staff() -> Browser:

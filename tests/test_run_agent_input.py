@@ -16,6 +16,8 @@ from conversations.models import Message, Run, Thread
 from tests.client import Client, ScriptedModel, read_sse
 from tests.fake_model import FakeModel, text
 
+pytestmark = pytest.mark.once
+
 WEATHER = {
     "name": "get_weather",
     "description": "Get current weather for a location",

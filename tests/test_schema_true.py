@@ -16,6 +16,8 @@ from tests.schema_true import plugin
 from tests.schema_true.document import published
 from tests.schema_true.recording import Exchange, records
 
+pytestmark = pytest.mark.once
+
 _OPEN = {"properties", "additionalProperties", "anyOf", "oneOf", "allOf", "$ref", "const", "enum"}
 RUN = "/api/v1/agent/runs/0192f0c18a3b7c449d551a2b3c4d5e6f"
 ERROR = {"detail": "No.", "code": "no", "request_id": "r"}

@@ -8,6 +8,8 @@ import pytest
 from tests import json_schemas
 from tests.conftest import Server
 
+pytestmark = pytest.mark.once
+
 PUBLISHED = [
     "agent_run_create_request",
     "agent_run_create_response",

@@ -17,6 +17,8 @@ from tests.client import Client, read_sse
 from tests.pictures import picture
 from tests.test_images_in_runs import uploaded
 
+pytestmark = pytest.mark.once
+
 CITY = {"type": "string", "description": "城市名称"}
 WEATHER = {
     "name": "get_weather",

@@ -25,6 +25,8 @@ from tests.client import Client
 from tests.pictures import picture
 from tests.test_attachments import fetch, upload
 
+pytestmark = pytest.mark.once
+
 OWNER = UUID("0b5c2f0e-6f5e-4b52-9d0a-3a1c8b7d9e01")
 PATH = f"agent-inputs/{OWNER}/_/_/{uuid4()}.png"
 BASE = "http://127.0.0.1:8000/storage/v1/object/sign"

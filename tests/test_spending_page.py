@@ -21,6 +21,8 @@ from prompts.models import Budget
 from tests.client import Client, ScriptedModel
 from tests.spending import STEP_USD, priced, run_with_tools
 
+pytestmark = pytest.mark.once
+
 PAGE = "/admin/conversations/spend/"
 
 

@@ -22,6 +22,8 @@ from tests.deep_schemas import arrays, dear_to_compile, doubling
 from tests.fake_model import FakeModel, status, text
 from tests.wires import SEARCH, WIRES, asked, stream
 
+pytestmark = pytest.mark.once
+
 SCHEMA = {
     "type": "object",
     "properties": {"sets": {"type": "integer", "minimum": 1}, "name": {"type": "string"}},

@@ -21,6 +21,8 @@ from tests.client import Client, ScriptedModel, read_sse
 from tests.deep_schemas import doubling
 from tests.fake_model import Answer, FakeModel, text, tool_calls
 
+pytestmark = pytest.mark.once
+
 ECHO = {
     "type": "object",
     "properties": {"word": {"type": "string"}},

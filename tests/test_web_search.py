@@ -30,6 +30,8 @@ from prompts.models import Secret
 from tests.client import Client
 from tests.fake_exa import KEY, Answer, FakeExa, forget, found, page, refused, switched_on
 
+pytestmark = pytest.mark.once
+
 MARK = "cAnArYbOdY0123456789"
 PAGE = page(score=0.5)
 RESULT = {

@@ -32,6 +32,8 @@ from tests.client import Client, ScriptedModel
 from tests.fake_model import FakeModel, text, tool_calls
 from tests.pictures import picture
 
+pytestmark = pytest.mark.once
+
 Scripted = Callable[..., ScriptedModel]
 PATH = "/v1/chat/completions"
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}

@@ -15,6 +15,8 @@ from openai import OpenAI
 from tests.client import Client
 from tests.pictures import picture
 
+pytestmark = pytest.mark.once
+
 TOOL: Any = {
     "type": "function",
     "name": "get_weather",

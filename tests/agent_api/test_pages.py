@@ -13,6 +13,8 @@ import pytest
 from tests.agent_api import oracle
 from tests.client import Client
 
+pytestmark = pytest.mark.once
+
 DOCS = Path(__file__).parents[2] / "docs"
 assert oracle.clients, "without it the reference package cannot be imported alone"
 

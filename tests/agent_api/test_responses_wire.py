@@ -23,6 +23,8 @@ from prompts import app_settings
 from tests.client import Client, ScriptedModel
 from tests.fake_model import Answer, FakeModel, text, tool_calls
 
+pytestmark = pytest.mark.once
+
 WEATHER: Any = {
     "type": "function",
     "name": "get_weather",

@@ -20,6 +20,8 @@ from prompts.models import ModelMapping, Secret
 from tests.client import Client
 from tests.hosting.stage import Scripted, Stage, manifest, run, serving
 
+pytestmark = pytest.mark.once
+
 
 async def _nothing(context: Any, host: Any) -> Any:
     return
