@@ -347,7 +347,7 @@ async def main():
     lease = await stream_slots.admit(user_id, UUID(int=1), resumed=True)
     lease.release()
     print(await stream_slots.force_disconnect(user_id), flush=True)
-    # a ring may be lost, as to who only begins to listen
+    # a notification may be lost, as before anybody listens
     while await stream_slots.force_disconnect(user_id):
         await asyncio.sleep(0.1)
 

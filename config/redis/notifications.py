@@ -64,7 +64,7 @@ class Exchange:
             try:
                 listener(message)
             except Exception:  # the failure of one listener must not affect the others
-                log.exception("ring not understood", group=group)
+                log.exception("notification not understood", group=group)
 
 
 class RedisExchange(Exchange):
@@ -88,7 +88,7 @@ class RedisExchange(Exchange):
         try:
             decoded = msgspec.msgpack.decode(message)
         except msgspec.DecodeError:
-            log.warning("ring not understood", channel=channel)
+            log.warning("notification not understood", channel=channel)
             return
         self._deliver(channel.removeprefix(_PREFIX), decoded)
 

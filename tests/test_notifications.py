@@ -1,4 +1,4 @@
-"""The ring over Redis: told, heard, lost and found again, whatever the connection does."""
+"""Notifications over Redis: sent, received, lost and caught up, whatever the connection does."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ async def heard(
             await asyncio.sleep(0.01)
 
 
-def test_in_one_process_only_a_group_hears_its_ring() -> None:
+def test_in_one_process_only_a_group_receives_its_notifications() -> None:
     async def work() -> None:
         exchange, here, there = Exchange(), list[notifications.Message](), list[notifications.Message]()
         with exchange.subscribe("a", here.append), exchange.subscribe("b", there.append):
@@ -133,7 +133,7 @@ def test_a_listener_that_fails_keeps_nothing_from_the_others() -> None:
 
     with structlog.testing.capture_logs() as lines:
         asyncio.run(work())
-    assert [line["event"] for line in lines] == ["ring not understood"]
+    assert [line["event"] for line in lines] == ["notification not understood"]
 
 
 @pytest.mark.parametrize(
