@@ -1,1 +1,1 @@
-"""What we do about a conversation: requests, actions, execution, runners, tools and the wires."""
+"""The execution of runs: requests and their intake, workers, runners, tools and protocols."""

@@ -1,4 +1,4 @@
-"""What of this room's rows the audit log tells, and what is a user's content."""
+"""The app's configuration: models for the audit log, and models that hold users' content."""
 
 from django.apps import AppConfig
 
@@ -20,7 +20,7 @@ class AgentsConfig(AppConfig):
 
         watch(mcp.McpServer, ignored=("headers", "env", "created_at"))
         watch(models.ToolPolicy)
-        told = (
+        reported = (
             "status",
             "problem",
             "spoken",
@@ -30,7 +30,7 @@ class AgentsConfig(AppConfig):
             "held_by",
             "held_until",
         )
-        watch(models.PluginRuntime, ignored=("token", "identity", "created_at", *told))
+        watch(models.PluginRuntime, ignored=("token", "identity", "created_at", *reported))
         watch(models.Exercise, ignored=("created_at",))
         watch(models.LibraryVersion, ignored=("content", "added", "updated", "deleted", "published_at"))
         watch_pages(("prompts", "agents", "accounts", "auth"), but=("prompts.appsetting",))

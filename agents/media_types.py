@@ -1,4 +1,4 @@
-"""Which kinds of files are taken, in words and by their declared types, and how they are called."""
+"""The accepted types of files, in words and as declared media types, and the cleaning of file names."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _TEXTUAL: Final = re.compile(
 
 
 def is_textual(mime_type: str) -> bool:
-    """Whether what is declared so is a text; so may be what is not declared."""
+    """Return whether the declared type is that of a text; an empty type counts as one."""
     plain = _plain(mime_type)
     return not plain or _TEXTUAL.fullmatch(plain) is not None
 
 
 def of_text(*declared: str) -> str:
-    """The type of a text: the first of the declared ones that is one."""
+    """Return the type of a text: the first declared one that is textual, else `text/plain`."""
     fit = (_plain(one) for one in declared if one and is_textual(one))
     return next(fit, PLAIN)
 
 
 def clean_name(name: str) -> str:
-    """A file's name as it may be told: no path, no control characters, not too long."""
+    """Return a file's name without a path or control characters, of at most 200 characters."""
     last = name.replace("\\", "/").rpartition("/")[2]
     return "".join(one for one in last if one.isprintable()).strip()[-_LONGEST_NAME:]
 

@@ -1,6 +1,6 @@
-"""What a request of any dialect may hold at most: names that an index can take, a state of some size.
+"""The limits of a request of any dialect: lengths of names that an index can take, and the state's size.
 
-A dialect may be stricter. What it leaves out of the request is not looked at.
+A dialect may be stricter. Members that a dialect leaves out of the request are not checked.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _Named = tuple[str, str | None, int]
 def check(request: RunRequest, *, size: int) -> None:
     """Check a request whose body has `size` bytes.
 
-    InvalidRequest `name_too_long`, or PayloadTooLarge `state_too_large`.
+    Raise InvalidRequest `name_too_long` or PayloadTooLarge `state_too_large`.
     """
     for field, text, longest in _named(request):
         if text and len(text) > longest:
@@ -41,7 +41,7 @@ def check(request: RunRequest, *, size: int) -> None:
 
 
 def check_stored(request: str) -> None:
-    """PayloadTooLarge `request_too_large` when a request as it is stored is over REQUEST_LIMIT_KB."""
+    """Raise PayloadTooLarge `request_too_large` if a stored request exceeds REQUEST_LIMIT_KB."""
     if len(request) > settings.REQUEST_LIMIT_KB * 1024:
         raise PayloadTooLarge(
             "The request is too large, without its files: "
@@ -51,7 +51,7 @@ def check_stored(request: str) -> None:
 
 
 def _named(request: RunRequest) -> Iterator[_Named]:
-    """The names and ids of a request: where each stands, and how long it may be."""
+    """Yield the names and ids of a request: the path of each, its text, and its maximal length."""
     yield "model", request.model, LONGEST_NAME
     yield "session", request.session, LONGEST_ID
     yield "parent_run_id", request.parent_run_id, LONGEST_ID

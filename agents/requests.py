@@ -1,7 +1,7 @@
-"""What was asked, in canonical form: every dialect's body becomes a `RunRequest`.
+"""The canonical form of a request: every dialect's body becomes a `RunRequest`.
 
-It is frozen and stored on the run as JSON, so that whatever executes the run later (another
-process, after a crash) sees exactly what was accepted.
+It is frozen and stored on the run as JSON, so that a later executor (another process, after a crash)
+sees exactly the accepted request.
 """
 
 from __future__ import annotations
@@ -42,11 +42,12 @@ class Attachment(Struct, frozen=True, omit_defaults=True):
 
 
 class Upload(Struct, frozen=True, omit_defaults=True):
-    """A file as the client names it, before `start_run` has made an `Attachment` of it.
+    """A file as the client names it, before `start_run` makes an `Attachment` of it.
 
-    It has a `url`, or base64 `data`, or the `file_id` of a file that is stored here. A `signed` one must
-    be a signed URL of ours (seed 000); any other URL is fetched. An image must be one by its bytes; of
-    `any` kind it may be a text too. `place` is where it stands in the body, for refusals.
+    It has a `url`, or base64 `data`, or the `file_id` of a file that is stored here. The URL of a
+    `signed` one must be a signed URL of ours (seed 000); any other URL is fetched. The bytes must be
+    those of an image, or with `takes` any those of an image or a text. `place` is its path in the body,
+    for error messages.
     """
 
     mime_type: str
@@ -69,20 +70,20 @@ class AskedCall(Struct, frozen=True):
 
 
 class Reference(Struct, frozen=True):
-    """A stored item that the client names instead of sending it; `place` is where its body does."""
+    """A stored item that the client names by its id; `place` is the path of that id in the body."""
 
     id: str
     place: str
 
 
 class InputMessage(Struct, frozen=True, omit_defaults=True):
-    """One message the client adds to the thread (specs/run-agent-input.md §1).
+    """One message that the client adds to the thread (specs/run-agent-input.md §1).
 
-    `uploads` and what it `refers` to never reach the store: they become `attachments`, and the messages
-    that are meant, when the run is accepted. `layout` says how the attachments stood between the texts
-    (`conversations.blocks`). What `repeats` an answer of a tool of ours was made in another run, which
-    counts it. `reasoning` is what a model thought before its `tool_calls`, in its provider's form; no
-    client sends it.
+    `uploads` and `refers` never reach the store: when the run is accepted, `attachments` replace the
+    uploads, and the stored messages replace the reference. `layout` gives the positions of the
+    attachments between the texts (`conversations.blocks`). A message that `repeats` an answer of a tool
+    of ours does not count as a call: another run made it and counts it. `reasoning` is a model's
+    thinking before its `tool_calls`, in its provider's form; no client sends it.
     """
 
     role: Role
@@ -106,7 +107,7 @@ class InputMessage(Struct, frozen=True, omit_defaults=True):
 class ClientTool(Struct, frozen=True, omit_defaults=True):
     """A tool that the client executes itself; `parameters` is a JSON Schema, keys as received.
 
-    Of a `strict` one the client is given no call whose arguments do not fit.
+    For a `strict` tool the client receives no call whose arguments do not fit.
     """
 
     name: str
@@ -116,14 +117,14 @@ class ClientTool(Struct, frozen=True, omit_defaults=True):
 
 
 OWN_LABEL: Final = "parley"
-"""The server label of our own tools, on wires that know servers by labels."""
+"""The server label of our own tools, in dialects that name servers by labels."""
 
 
 class ServerTools(Struct, frozen=True, omit_defaults=True):
-    """What a request says of the tools that it knows under a server's label.
+    """A request's settings for the tools under one server label.
 
-    `names` are those that may be called (None: all). Calls of those in `approve` (None: of all) wait
-    for approval, also where staff do not ask for it.
+    `names` are the tools that may be called (None: all). Calls of the tools in `approve` (None: of all)
+    wait for approval, even if staff do not require it.
     """
 
     label: str
@@ -134,10 +135,10 @@ class ServerTools(Struct, frozen=True, omit_defaults=True):
 class ToolChoice(Struct, frozen=True, omit_defaults=True):
     """How the model must use its tools; the defaults leave that to the model.
 
-    `required`: it must call one before it answers: `name` where that is said, a tool of ours under the
-    label `server` where that is. `listed_only`: of ours only those are offered that the request lists
-    (`RunRequest.servers`). `one_by_one`: never two calls in one step. `most_calls` counts calls of tools
-    of ours in the whole run.
+    `required`: it must call a tool before it answers: the one with this `name` if it is set, one of ours
+    under the label `server` if that is set. `listed_only`: of our tools only those that the request
+    lists (`RunRequest.servers`) are offered. `one_by_one`: never two calls in one step. `most_calls` is
+    the maximal number of calls of our tools in the whole run.
     """
 
     required: bool = False
@@ -149,7 +150,7 @@ class ToolChoice(Struct, frozen=True, omit_defaults=True):
 
 
 class ContextItem(Struct, frozen=True):
-    """Something the client wants the model to know (AG-UI `context`)."""
+    """A fact that the client gives to the model (AG-UI `context`)."""
 
     description: str
     value: str
@@ -164,10 +165,10 @@ class InterruptAnswer(Struct, frozen=True):
 
 
 class Generation(Struct, frozen=True, omit_defaults=True):
-    """What is asked of the sampling, by a client or by a mapping; None leaves it to the next.
+    """The sampling parameters of a client or of a mapping; None leaves a parameter to the next of these.
 
-    `reasoning_budget` counts tokens; `json_schema` is the form that the answer must have. For
-    `verbosity` and `reasoning_summary` not every provider has a word (`providers.base.unsaid`).
+    `reasoning_budget` counts tokens; `json_schema` is the form that the answer must have. Not every
+    provider supports `verbosity` and `reasoning_summary` (`providers.base.unsaid`).
     """
 
     temperature: float | None = None
@@ -185,14 +186,14 @@ class Generation(Struct, frozen=True, omit_defaults=True):
 
 
 class ToolUse(Struct, frozen=True):
-    """A tool to be called before the model is."""
+    """A tool call that is made before the first call of the model."""
 
     name: str
     arguments: dict[str, Any]
 
 
 class PromptUse(Struct, frozen=True, omit_defaults=True):
-    """A prompt version that a run is to use instead of the active one; asked for by its id alone."""
+    """A prompt version that a run uses instead of the active one; a request needs only its id."""
 
     version_id: int
     kind: str = ""
@@ -205,7 +206,7 @@ TriggerSource = Literal["platform", "webui", "api", "scheduler", "system", "pipe
 
 
 class Actor(Struct, frozen=True, omit_defaults=True):
-    """Who did it, as the caller says."""
+    """The actor of an event, according to the caller."""
 
     actor_type: str
     actor_id: str | None = None
@@ -214,7 +215,7 @@ class Actor(Struct, frozen=True, omit_defaults=True):
 
 
 class Subject(Struct, frozen=True, omit_defaults=True):
-    """What it is about, as the caller says."""
+    """The subject of an event, according to the caller."""
 
     subject_type: str
     subject_id: str | None = None
@@ -222,9 +223,10 @@ class Subject(Struct, frozen=True, omit_defaults=True):
 
 
 class Happened(Struct, frozen=True, omit_defaults=True):
-    """The event that a hosted runner is run for, as the caller says (seed 003 §4.4); times in seconds.
+    """The event for which a hosted runner runs, as the caller sends it (seed 003 §4.4).
 
-    Who a message is from is never the caller's to say: then there is no actor and no subject.
+    Times are in seconds. The caller never chooses the sender of a message: then there is no actor and no
+    subject.
     """
 
     event_type: str
@@ -239,23 +241,23 @@ class Happened(Struct, frozen=True, omit_defaults=True):
 
 
 class RunRequest(Struct, frozen=True, omit_defaults=True):
-    """One run, as asked for by a client of any dialect.
+    """One run, as a client of any dialect requests it.
 
-    An empty `model` means the installation's default. `instructions` are for this run alone: part of the
-    system message, after the prompts. `session` is a client's own name for the thread where that is no
-    UUID; `wire` is what the dialect's encoder must know again later. `known` says which messages count
-    as said before: none, those that stand in the thread with the same id and text, or all up to the last
-    one that stands there with its id; or `shown` is what its client shows of the conversation, all of it
-    (whole) or its newer part (tail), and says where the run goes on. `continues` is the run (32 hex
-    digits; zeros: none) that it goes on from, where that need not be the newest; `leading` are the
-    system messages that the client shows first. `server_tools` are the tools of ours that the model may
-    call; None: those that it is granted. `servers` says more of them, and `needs` which of them must be
-    there. With `search` kept the web search fetches no page anew. With `truncation` disabled a
-    conversation that is longer than the model takes fails. What is not `stored` is gone when the run has
-    ended. `prompts` are set where staff try a version: then those are used, and recorded, and not the
-    active ones. `runner` is the hosted runner that staff asked for; "" leaves it to the bindings.
-    `event` is what it is run for where the caller says more of that than a message. `schemas` is filled
-    in rows only.
+    An empty `model` means the installation's default. `instructions` are for this run alone; they follow
+    the prompts in the system message. `session` is the client's own name for the thread if it is no
+    UUID; `wire` holds what the dialect's encoder needs again later. `known` selects the messages that
+    count as sent before: none, those that the thread holds with the same id and text (same), or all up
+    to the last one whose id the thread holds (id). Or `shown` is the conversation as the client shows
+    it, all of it (whole) or its newer part (tail), and determines where the run continues. `continues`
+    is the run (32 hex digits; zeros: none) that it continues, if that need not be the newest; `leading`
+    are the system messages that the client shows first. `server_tools` are the tools of ours that the
+    model may call; None: those that it is granted. `servers` holds settings for them, and `needs` names
+    those that must be available. With `search` kept the web search fetches no page anew. With
+    `truncation` disabled a conversation that is longer than the model accepts fails. The content of a
+    run that is not `stored` is deleted when the run has ended. `prompts` are the versions that staff
+    try: they are used and recorded instead of the active ones. `runner` is the hosted runner that staff
+    choose; "" leaves it to the bindings. `event` is the cause of the run, if the caller gives more than
+    a message. `schemas` is filled only in stored rows.
     """
 
     dialect: str
@@ -301,53 +303,53 @@ _decoder: Final = msgspec.json.Decoder(RunRequest)
 
 
 def dump(request: RunRequest) -> bytes:
-    """The request as JSON, for the run's row.
+    """Return the request as JSON, for the run's row.
 
-    A row sorts the keys of its objects, and models read a JSON Schema in its order (seed 000: keys as
-    received; an answer is written in the order of its properties). So schemas go as text: those of
-    the tools, then that of the answer.
+    A row sorts the keys of its objects, but models read a JSON Schema in its order (seed 000: keys as
+    received; an answer is written in the order of its properties). So schemas are stored as text: those
+    of the tools, then that of the answer.
     """
     if not request.tools and request.generation.json_schema is None:
         return msgspec.json.encode(request)
-    given = [tool.parameters for tool in request.tools]
+    schemas = [tool.parameters for tool in request.tools]
     if request.generation.json_schema is not None:
-        given.append(request.generation.json_schema)
-    texts = tuple(msgspec.json.encode(schema).decode() for schema in given)
-    return msgspec.json.encode(_with(request, [{} for _ in given], schemas=texts))
+        schemas.append(request.generation.json_schema)
+    texts = tuple(msgspec.json.encode(schema).decode() for schema in schemas)
+    return msgspec.json.encode(_with(request, [{} for _ in schemas], schemas=texts))
 
 
 def load(stored: bytes | str) -> RunRequest:
-    """The request of a run's row."""
+    """Return the request of a run's row."""
     request = _decoder.decode(stored)
     if not request.schemas:
         return request
     return _with(request, [msgspec.json.decode(text) for text in request.schemas], schemas=())
 
 
-def _with(request: RunRequest, given: list[dict[str, Any]], *, schemas: tuple[str, ...]) -> RunRequest:
-    """The request with these schemas of its tools, and then of its answer if it has one."""
+def _with(request: RunRequest, objects: list[dict[str, Any]], *, schemas: tuple[str, ...]) -> RunRequest:
+    """Return the request with these schemas of its tools, and then of its answer if it has one."""
     replace = msgspec.structs.replace
     tools = tuple(
-        replace(tool, parameters=schema) for tool, schema in zip(request.tools, given, strict=False)
+        replace(tool, parameters=schema) for tool, schema in zip(request.tools, objects, strict=False)
     )
     generation = request.generation
     if generation.json_schema is not None:
-        generation = replace(generation, json_schema=given[-1])
+        generation = replace(generation, json_schema=objects[-1])
     return replace(request, tools=tools, generation=generation, schemas=schemas)
 
 
 def identity(request: RunRequest) -> bytes:
-    """What tells a repeated request from another one.
+    """Return the bytes that distinguish a repeated request from another one.
 
-    Not the request's id nor how to treat it, and of a signed URL only which file it names: the same
-    body sent again an hour later is the same request. A client that repeats its whole history also
-    sends its state and context as they are now, which the run itself may have changed.
+    They leave out the request's id and its handling, and of a signed URL all but the file that it names:
+    the same body an hour later is the same request. A client that repeats its whole history also sends
+    its present state and context, which the run itself may have changed, so they are left out too.
     """
     if request.known in ("id", "tail", "whole"):
         request = msgspec.structs.replace(request, known="id", state=None, context=())
     messages = tuple(
-        msgspec.structs.replace(said, uploads=tuple(map(_without_token, said.uploads)))
-        for said in request.messages
+        msgspec.structs.replace(message, uploads=tuple(map(_without_token, message.uploads)))
+        for message in request.messages
     )
     return msgspec.json.encode(
         msgspec.structs.replace(
@@ -372,7 +374,7 @@ _SIGNED: Final = "/storage/v1/object/sign/"
 
 
 class Claim(Struct, frozen=True):
-    """A run that is this worker's to execute, until its lease ends; the event `started` says so."""
+    """A run that this worker executes until its lease ends; `started` is its event `run.started`."""
 
     run_id: UUID
     thread_id: UUID

@@ -1,4 +1,4 @@
-"""The addresses of runs. `agent/run` is seed 001's spelling, at which a thread has any name."""
+"""The addresses of runs; `agent/run` is seed 001's spelling, where a thread may have any name."""
 
 from django.urls import path
 
@@ -42,7 +42,7 @@ urlpatterns = [
     path("admin/exercise/library/patch", library.Patch.as_view()),
 ]
 
-# the page for people; it asks the API as any client does
+# the page for people; it calls the API like any client
 chat_urlpatterns = [
     path("", chat_page.chat, name="chat"),
     path("login/", chat_page.sign_in, name="chat_login"),
@@ -50,7 +50,7 @@ chat_urlpatterns = [
     path("token", chat_page.token, name="chat_token"),
 ]
 
-# where the clients of other servers look, which know of no /api/v1/
+# the addresses that clients of other servers use, without /api/v1/
 foreign_urlpatterns = [
     path("process", agent_api.process),
     path("process/task", agent_api.tasks),

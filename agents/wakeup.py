@@ -1,8 +1,9 @@
 """The wake-up of workers as a message: "there is a run to look at" (DESIGN §2).
 
-`wake_workers` is called after the commit that accepted a run. It never waits and never fails: a
-thread sends the message, and if the broker is away the workers find the run by themselves. Who accepts
-a run does not import what executes it: a worker registers itself here, Celery's task is sent by name.
+`wake_workers` is called after the commit that accepted a run. It never waits and never fails: an
+operating-system thread sends the message, and if the broker is away the workers find the run by
+themselves. The code that accepts a run does not import the code that executes it: a worker registers
+itself here, and Celery's task is sent by name.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _wake: Callable[[], None] | None = None
 
 
 def register_worker(wake: Callable[[], None] | None) -> None:
-    """Have `wake` called for every wake-up in this process; None when its worker ends."""
+    """Register the function that every wake-up in this process calls; None when its worker ends."""
     global _wake
     _wake = wake
 
@@ -45,10 +46,10 @@ def wake_here() -> bool:
 
 
 def wake_workers(run_id: UUID) -> None:
-    """Have some worker look for runs: the one in this process, or those that a notification reaches.
+    """Wake a worker: the one in this process, or those that a notification reaches.
 
-    The notification is quick and reaches every worker; the broker's message is for when it is lost. It
-    costs a hundred times as much, so it follows a moment later, and one stands for all runs until then.
+    The notification is fast and reaches every worker; the broker's message is needed only if that is
+    lost. It costs a hundred times as much, so it follows a moment later, one for all runs until then.
     """
     if not wake_here():
         notifications.notify(WORKERS, {"wake": True})
@@ -56,7 +57,7 @@ def wake_workers(run_id: UUID) -> None:
 
 
 class _Publisher:
-    """Sends wake-ups on a thread of its own, because the broker's client blocks."""
+    """A sender of wake-ups with its own operating-system thread, because the broker's client blocks."""
 
     def __init__(self) -> None:
         self._waiting: queue.SimpleQueue[str] = queue.SimpleQueue()

@@ -1,4 +1,4 @@
-"""`manage.py import_exercises FILE`: add exercises to the library, or bring known ones up to date."""
+"""`manage.py import_exercises FILE`: add exercises to the library, or update known ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agents.tools.exercises.store import store
 
 
 class Command(BaseCommand):
-    """Reads Parley's own format, the GymBro seed and free-exercise-db; all of a file or nothing."""
+    """Import Parley's own format, the GymBro seed or free-exercise-db, a whole file or nothing."""
 
     help = (
         "Import exercises from a JSON file: Parley's format, the GymBro seed or free-exercise-db. "

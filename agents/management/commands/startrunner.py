@@ -1,4 +1,4 @@
-"""`manage.py startrunner NAME`: a runner package of one's own, that runs, with a test."""
+"""`manage.py startrunner NAME`: create a working runner package with a test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TEMPLATES: Final = Path(__file__).resolve().parent.parent / "runner_template"
 
 
 class Command(BaseCommand):
-    """Writes a folder and touches nothing else."""
+    """The creation of one folder; nothing else is changed."""
 
     help = (
         "Make an in-process runner: a Python package with an entry point in the group parley.runners, "
