@@ -1,4 +1,4 @@
-"""Which runner serves which runs, and what it may have; and the record of what it asked for."""
+"""The bindings of runs to runners, with the grants of each, and the audit of Host calls."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from agents.host_protocol.runner_id import home_of
 
 
 class Delivery(models.TextChoices):
-    """How an answer reaches the client."""
+    """The form in which an answer reaches the client."""
 
     STREAM = "stream", "as it is said"
     WHOLE = "whole", "whole messages only"
 
 
 def is_runner_id(given: str) -> None:
-    """ValidationError for what is no runner's id."""
+    """Raise ValidationError for a text that is no runner's id."""
     try:
         home_of(given)
     except ValueError as problem:
@@ -37,9 +37,9 @@ def _names(help_text: str, *, longest: int = 200) -> ArrayField[list[str], list[
 
 
 class RunnerBinding(models.Model):
-    """One rule: runs that fit all of its conditions go to this runner, with these grants.
+    """A rule: runs that fit all of its conditions go to this runner, with these grants.
 
-    Of the rules that fit, the one with the lowest position counts; without any a run goes to the
+    Of the rules that fit, the one with the lowest position applies; without one a run goes to the
     model-driven runner.
     """
 
@@ -55,7 +55,7 @@ class RunnerBinding(models.Model):
         default=100, help_text="Rules are tried from the lowest; the first that fits counts."
     )
 
-    # for which runs
+    # conditions
     model = models.CharField(
         max_length=200, blank=True, default="",
         help_text="Only runs that ask for this model, for example global:xai. Empty: any.",
@@ -81,7 +81,7 @@ class RunnerBinding(models.Model):
         "conversation", null=True, blank=True, help_text="Only runs of this conversation."
     )
 
-    # with what
+    # grants and limits
     config = models.JSONField(
         default=dict, blank=True,
         help_text="What the runner's form asks for. Models, tools and knowledge bases chosen here are "
@@ -126,10 +126,9 @@ class RunnerBinding(models.Model):
 
 
 class HostCall(models.Model):
-    """One call of the Host by a runner, or one that was refused: the audit. Written by SQL in batches.
+    """A runner's call of the Host, accepted or refused, for the audit; SQL writes the rows in batches.
 
-    It holds no content, and no key to another row: it outlives the run that it tells of, for
-    HOST_AUDIT_DAYS.
+    It holds no content and no key to another row: it outlives its run, for HOST_AUDIT_DAYS.
     """
 
     at = models.DateTimeField(db_default=Now())

@@ -1,7 +1,7 @@
-"""The exercise library: what the exercise tool searches, and its versions (specs/text-run.md §3).
+"""The exercise library, which the exercise tool searches, and its versions (specs/text-run.md §3).
 
-The closed sets are the words of the library's published schema; clients meet them unchanged in
-an ExerciseDto, so a new word is a change of the wire.
+The values of the enumerations are those of the library's published schema. Clients receive them
+unchanged in an ExerciseDto, so a new value is a change of the protocol.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _REPS = [MinValueValidator(1), MaxValueValidator(100)]
 
 
 class MuscleGroup(models.TextChoices):
-    """What an exercise trains; a group (LEGS) or one of its muscles (HAMSTRINGS)."""
+    """A group of muscles that an exercise trains (LEGS), or one of its muscles (HAMSTRINGS)."""
 
     CHEST = "CHEST"
     BACK = "BACK"
@@ -47,7 +47,7 @@ class MuscleGroup(models.TextChoices):
 
 
 class Category(models.TextChoices):
-    """The part of a programme an exercise belongs to."""
+    """The part of a training programme that an exercise belongs to."""
 
     UPPER_BODY = "UPPER_BODY"
     LOWER_BODY = "LOWER_BODY"
@@ -60,7 +60,7 @@ class Category(models.TextChoices):
 
 
 class Equipment(models.TextChoices):
-    """What is needed to do an exercise; NONE is body weight alone."""
+    """The equipment that an exercise needs; NONE is body weight alone."""
 
     NONE = "NONE"
     BARBELL = "BARBELL"
@@ -97,7 +97,7 @@ class Equipment(models.TextChoices):
 
 
 class Difficulty(models.TextChoices):
-    """Who can start with an exercise."""
+    """The experience that an exercise needs."""
 
     BEGINNER = "BEGINNER"
     NOVICE = "NOVICE"
@@ -107,7 +107,7 @@ class Difficulty(models.TextChoices):
 
 
 class Source(models.TextChoices):
-    """Who wrote an exercise."""
+    """The author of an exercise."""
 
     OFFICIAL = "OFFICIAL"
     USER_CUSTOM = "USER_CUSTOM"
@@ -150,7 +150,7 @@ class Exercise(models.Model):
     source = models.CharField(max_length=64, choices=Source, default=Source.OFFICIAL)
     is_custom = models.BooleanField(default=False)
     is_official = models.BooleanField(default=True)
-    # By the clock of updated_at, and before it: no exercise was changed before it was made.
+    # From the same clock as updated_at, and earlier: no exercise changes before it exists.
     created_at = models.DateTimeField(default=timezone.now, db_default=Now(), editable=False)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -173,18 +173,18 @@ class Exercise(models.Model):
         return f"{self.name} / {self.name_en}" if self.name_en else self.name
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Give a new exercise its id first; a rename keeps the old one."""
+        """Save the exercise; a new one receives its id first, and a rename keeps the id."""
         self.id = self.id or _free_id(self.name)
         super().save(*args, **kwargs)
 
 
 def official_id(name: str, *, digits: int = 8) -> str:
-    """`off_` and the first eight hex digits of the name's MD5, as the published library has it."""
+    """Return `off_` and the first hex digits of the name's MD5, eight in the published library."""
     return "off_" + hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:digits]
 
 
 def _free_id(name: str) -> str:
-    """A longer id where the usual one belongs to an exercise that had this name before."""
+    """Return the usual id, or a longer one if an exercise that had this name before has it."""
     usual = official_id(name)
     taken = Exercise.objects.filter(pk=usual).exists()
     return official_id(name, digits=32) if taken else usual

@@ -1,6 +1,6 @@
-"""What the Host keeps for runners: state, bytes and artifacts. Written by SQL in `agents.host`.
+"""The rows that the Host keeps for runners (state, bytes, artifacts), written by SQL in `agents.host`.
 
-Rows of a conversation or a user go with it (ON DELETE CASCADE, migration 0006).
+The database deletes them together with their conversation or user (ON DELETE CASCADE, migration 0006).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 
 
 def _with_it(to: str) -> models.ForeignKey[Any, Any]:
-    """A row that the database deletes together with this one."""
+    """Return a foreign key; the database deletes the row together with the one that it refers to."""
     return models.ForeignKey(
         to,
         on_delete=models.DO_NOTHING,
@@ -27,7 +27,7 @@ def _with_it(to: str) -> models.ForeignKey[Any, Any]:
 
 
 class StateScope(models.TextChoices):
-    """Whose state it is (seed 003 §4.11)."""
+    """The kinds of owner that a runner's state may have (seed 003 §4.11)."""
 
     CONVERSATION = "conversation"
     ACTOR = "actor"
@@ -37,7 +37,7 @@ class StateScope(models.TextChoices):
 
 
 class HostState(models.Model):
-    """A small JSON value that a runner keeps from run to run, apart for each binding."""
+    """A small JSON value that a runner keeps from run to run, separately per binding."""
 
     runner_id = models.CharField(max_length=320)
     binding_id = models.IntegerField(help_text="0 for runs without a binding.")
@@ -67,7 +67,7 @@ class HostState(models.Model):
 
 
 class StorageArea(models.TextChoices):
-    """Who shares the bytes: a plugin's runners, the installation, or one binding."""
+    """The runners that share stored bytes: those of a plugin, of the installation, or of one binding."""
 
     PLUGIN = "plugin"
     WORKSPACE = "workspace"
@@ -97,7 +97,7 @@ class HostBlob(models.Model):
 
 
 class HostArtifact(models.Model):
-    """A file that a runner made; at most 1 MiB, so its bytes stand in the row."""
+    """A file that a runner made; it has at most 1 MiB, so the row holds its bytes."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
     owner = _with_it(settings.AUTH_USER_MODEL)

@@ -1,7 +1,7 @@
 """Knowledge bases: documents that staff upload, cut into chunks that runners search.
 
-A chunk's keys (words, and pairs of characters of scripts without spaces) are made as those of
-messages are for search; the base stands in them as the owner does there. `embedding` is optional.
+The keys of a chunk (words, and pairs of characters of scripts without spaces) are made like those of
+messages for search, with the base in the place of the owner. `embedding` is optional.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 
 
 class KnowledgeBase(models.Model):
-    """What a runner is granted, by name."""
+    """A collection of documents, which bindings grant to runners by its name."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     name = models.CharField(max_length=100, unique=True)
@@ -68,7 +68,7 @@ class KnowledgeDocument(models.Model):
 
 
 class KnowledgeChunk(models.Model):
-    """A piece of a document that is found and given as one."""
+    """A piece of a document: the unit that a search finds and returns."""
 
     document = models.ForeignKey(KnowledgeDocument, on_delete=models.CASCADE, related_name="chunks")
     base = models.ForeignKey(KnowledgeBase, on_delete=models.CASCADE, related_name="+")

@@ -1,4 +1,4 @@
-"""MCP servers as staff enter them; headers and variables are sealed secrets of their own."""
+"""MCP servers as staff enter them; their headers and variables are sealed secrets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from prompts.addresses import http_address
 
 
 class McpTransport(models.TextChoices):
-    """How a server is reached."""
+    """The transport to a server."""
 
     STREAMABLE_HTTP = "streamable_http", "streamable HTTP"
     SSE = "sse", "SSE (older servers)"

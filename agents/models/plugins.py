@@ -1,4 +1,4 @@
-"""Plugin runtimes as staff enter them, and what their connection last said of itself."""
+"""Plugin runtimes as staff enter them, and the last known state of their connections."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from prompts.addresses import REFUSED, is_refused_url
 
 
 class PluginTransport(models.TextChoices):
-    """How a runtime is reached."""
+    """The transport to a runtime."""
 
     WEBSOCKET = "websocket", "WebSocket (a runtime that runs somewhere)"
     STDIO = "stdio", "stdio (a program on this machine)"
 
 
 class PluginProfile(models.TextChoices):
-    """Which generation of the SDK a runtime speaks (specs/runner-host.md)."""
+    """The generation of the SDK that a runtime speaks (specs/runner-host.md)."""
 
     AUTO = "auto", "find out"
     RELEASED = "released", "released (langbot-plugin 0.7 and its like)"
@@ -31,7 +31,7 @@ class PluginProfile(models.TextChoices):
 
 
 class PluginStatus(models.TextChoices):
-    """What the connection is doing."""
+    """The state of a connection."""
 
     WAITING = "waiting", "not connected yet"
     CONNECTED = "connected", "connected"
@@ -39,7 +39,7 @@ class PluginStatus(models.TextChoices):
 
 
 def websocket_address(value: str) -> None:
-    """ValidationError unless it is a ws:// or wss:// address that may be asked, without a password."""
+    """Raise ValidationError unless it is an allowed ws:// or wss:// address without a password."""
     RegexValidator(
         r"^wss?://[^\s/@?#]+(?:/[^\s@]*)?\Z", "Enter an address such as ws://127.0.0.1:5400/control/ws"
     )(value)
@@ -50,7 +50,7 @@ def websocket_address(value: str) -> None:
 
 
 class PluginRuntime(models.Model):
-    """A process that runs plugins; `identity` is what it knows this installation by, for ever."""
+    """A process that runs plugins; it knows this installation by `identity`, which never changes."""
 
     name = models.CharField(
         max_length=32,

@@ -1,4 +1,4 @@
-"""What staff decide about tools."""
+"""The policies of staff for tools."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.db.models import Q
 
 
 class Audience(models.TextChoices):
-    """For whose runs a tool is offered."""
+    """The accounts whose runs are offered a tool."""
 
     EVERYONE = "everyone", "everyone"
     STAFF = "staff", "staff"
@@ -18,7 +18,7 @@ class Audience(models.TextChoices):
 
 
 class ToolPolicy(models.Model):
-    """What staff decide about one tool; a tool without a row is as its maker made it."""
+    """The policy of staff for one tool; a tool without a row keeps its maker's settings."""
 
     tool = models.CharField(max_length=200, unique=True, help_text="Its name, as runs show it.")
     enabled = models.BooleanField(default=True)

@@ -13,7 +13,7 @@ from agents.tools.exercises.store import store
 
 
 class Command(BaseCommand):
-    """Import Parley's own format, the GymBro seed or free-exercise-db, a whole file or nothing."""
+    """The import of Parley's format, the GymBro seed or free-exercise-db; all of a file or nothing."""
 
     help = (
         "Import exercises from a JSON file: Parley's format, the GymBro seed or free-exercise-db. "

@@ -14,7 +14,7 @@ _TEMPLATES: Final = Path(__file__).resolve().parent.parent / "runner_template"
 
 
 class Command(BaseCommand):
-    """The creation of one folder; nothing else is changed."""
+    """A command that writes one folder and changes nothing else."""
 
     help = (
         "Make an in-process runner: a Python package with an entry point in the group parley.runners, "
