@@ -1,4 +1,4 @@
-"""What admin shows of agents: runs, approvals, spending, tools, runners, knowledge and the library."""
+"""The admin pages of agents: runs, approvals, spending, tools, runners, knowledge and the library."""
 
 from agents.admin import (
     approvals as approvals,

@@ -1,4 +1,4 @@
-"""Approvals in admin: what waits, and a page to approve (with other arguments) or refuse a call."""
+"""Approvals in admin: the list of calls, and a page to approve (with other arguments) or refuse one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from conversations.models import Interrupt, InterruptStatus
 
 
 class DecisionForm(forms.Form):
-    """The arguments as they would be used, and the reason for a refusal."""
+    """The arguments with which a call is made, and the reason for a refusal."""
 
     arguments = forms.JSONField(widget=UnfoldAdminTextareaWidget(attrs={"rows": 8}))
     reason = forms.CharField(
@@ -42,15 +42,15 @@ class DecisionForm(forms.Form):
     )
 
     def clean_arguments(self) -> dict[str, Any]:
-        """An object, as every tool takes."""
-        given: Any = self.cleaned_data["arguments"]
-        if not isinstance(given, dict):
+        """Return the arguments, which must be an object, as every tool takes."""
+        arguments: Any = self.cleaned_data["arguments"]
+        if not isinstance(arguments, dict):
             raise forms.ValidationError("The arguments must be a JSON object.")
-        return given
+        return arguments
 
 
 class AskedFilter(DayFilter):
-    """From one day to another: by the ids, whose leading bits are the time."""
+    """A filter from one day to another by the ids, whose leading bits are the time."""
 
     def between(
         self, queryset: QuerySet[Any], begin: datetime | None, end: datetime | None
@@ -61,7 +61,7 @@ class AskedFilter(DayFilter):
 
 
 class WaitingFilter(DropdownFilter):  # type: ignore[misc]
-    """By what became of it, among the newest."""
+    """A filter by status, among the newest approvals."""
 
     title = "status"
     parameter_name = "status"
@@ -78,7 +78,7 @@ class WaitingFilter(DropdownFilter):  # type: ignore[misc]
 
 @admin.register(Interrupt)
 class InterruptAdmin(ReadOnly, LargeList, ModelAdmin):
-    """Tool calls that wait, or waited, for approval, the newest first."""
+    """Tool calls that wait, or waited, for approval, newest first."""
 
     list_display = ("created_at", "tool_name", "status_label", "owner", "expires_at", "decided_by")
     list_select_related: ClassVar = ["owner", "decided_by"]
@@ -135,8 +135,8 @@ class InterruptAdmin(ReadOnly, LargeList, ModelAdmin):
         form = DecisionForm(request.POST or None, initial={"arguments": interrupt.arguments})
         if request.method == "POST" and form.is_valid():
             approve = "approve" in request.POST
-            given = form.cleaned_data
-            decision = Decision(approve, given["arguments"] if approve else None, given["reason"])
+            entered = form.cleaned_data
+            decision = Decision(approve, entered["arguments"] if approve else None, entered["reason"])
             try:
                 run_sync(
                     resume.decide(interrupt.pk, decision, by=UUID(str(request.user.pk)), owner_id=None)
@@ -154,7 +154,7 @@ class InterruptAdmin(ReadOnly, LargeList, ModelAdmin):
         return TemplateResponse(request, "admin/conversations/interrupt/decide.html", site | shown)
 
     def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
-        """Offer to decide only on what waits."""
+        """Return the actions: only a pending call can be decided."""
         interrupt = _found(object_id)
         if interrupt is None or interrupt.status != InterruptStatus.PENDING:
             return []

@@ -1,4 +1,4 @@
-"""A binding as staff enter it: what cannot work is refused with the fix, before any run meets it."""
+"""The form of a binding: it refuses what cannot work, with the fix, before a run meets it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _AREAS: Final = ("plugin", "workspace", "binding")
 
 
 class BindingForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A rule; `manifest` is the runner's whose settings are asked for."""
+    """The form of a rule; `manifest` is that of the runner whose settings it shows."""
 
     manifest: ClassVar[RunnerManifest | None] = None
     new_keys: dict[str, str] = {}  # noqa: RUF012 - replaced, never changed
@@ -37,10 +37,10 @@ class BindingForm(forms.ModelForm):  # type: ignore[type-arg]
         ]  # fmt: skip
 
     def clean_dialect(self) -> str:
-        given = str(self.cleaned_data["dialect"])
-        if given and given not in DIALECTS:
-            raise ValidationError(f"There is no protocol {given}: write one of {', '.join(DIALECTS)}.")
-        return given
+        dialect = str(self.cleaned_data["dialect"])
+        if dialect and dialect not in DIALECTS:
+            raise ValidationError(f"There is no protocol {dialect}: write one of {', '.join(DIALECTS)}.")
+        return dialect
 
     def clean_storage(self) -> list[str]:
         return self._among("storage", _AREAS)
@@ -71,35 +71,35 @@ class BindingForm(forms.ModelForm):  # type: ignore[type-arg]
             except InvalidRequest as refused:
                 self.add_error(runner_config_form.PREFIX + name, refused.detail)
         if not self.errors:
-            asked = {item.name for item in self.manifest.config_schema if not item.is_secret}
-            kept = {name: value for name, value in self._before().items() if name not in asked}
+            shown = {item.name for item in self.manifest.config_schema if not item.is_secret}
+            kept = {name: value for name, value in self._before().items() if name not in shown}
             self.instance.config = kept | runner_config_form.config_of(self.manifest, self.cleaned_data)
 
     @property
     def changes_runner(self) -> bool:
-        """Whether another runner is chosen: the keys that were entered for one go to no other."""
+        """Return whether another runner is chosen: the keys entered for one runner go to no other."""
         return self.instance.pk is not None and "runner_id" in self.changed_data
 
     def _before(self) -> dict[str, Any]:
-        """The present config, of whose references to keys only the binding's own stay."""
-        held = self.instance.config
-        if not isinstance(held, dict):
+        """Return the present config without references to keys of other owners."""
+        config = self.instance.config
+        if not isinstance(config, dict):
             return {}
         return {
             name: value
-            for name, value in held.items()
+            for name, value in config.items()
             if not refers(value) or value == reference_to(owner_of(self.instance.pk, name))
         }
 
     def _among(self, name: str, known: tuple[str, ...], are: str = "") -> list[str]:
-        given: list[str] = self.cleaned_data[name] or []
-        if wrong := [one for one in given if one not in known]:
+        names: list[str] = self.cleaned_data[name] or []
+        if wrong := [one for one in names if one not in known]:
             raise ValidationError(f"There is no {', '.join(wrong)}: write of {are or ', '.join(known)}.")
-        return given
+        return names
 
 
 def seal_keys(binding: RunnerBinding, keys: dict[str, str]) -> None:
-    """Seal the keys that were entered, in place of the present ones."""
+    """Seal the entered keys; they replace the present ones."""
     for item, key in keys.items():
         owner = owner_of(binding.pk, item)
         secrets.store(owner, key)
@@ -109,12 +109,12 @@ def seal_keys(binding: RunnerBinding, keys: dict[str, str]) -> None:
 
 
 def forget_keys(bindings: Iterable[RunnerBinding]) -> int:
-    """Delete the keys that were entered for these; return how many."""
+    """Delete the keys of these bindings; return how many there were."""
     names = [owner_of(binding.pk, "").secret_name for binding in bindings]
     return sum(Secret.objects.filter(name__startswith=name).delete()[0] for name in names)
 
 
 def form_for(manifest: RunnerManifest | None, config: dict[str, Any]) -> type[BindingForm]:
-    """The form with a field for each of the runner's own settings."""
+    """Return the form with a field for each of the runner's own settings."""
     declared: dict[str, Any] = runner_config_form.fields_of(manifest, config) if manifest else {}
     return type("BindingForm", (BindingForm,), {"manifest": manifest, **declared})

@@ -1,7 +1,7 @@
-"""Ask an endpoint whether it answers: its list of models, or if it has none the smallest request.
+"""The check of an endpoint: a request for its list of models, or if it has none the smallest request.
 
-Whatever comes back, staff read our words and names of models, never a body, a header or the key. It
-follows no redirect, waits for seconds only, and takes little.
+Staff read only sentences of ours and names of models, never a body, a header or the key. The check
+follows no redirect, waits for seconds only, and reads little.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NO_LIST: Final = (404, 405, 501)
 
 
 def look_at(endpoint: Endpoint) -> Found:
-    """Whether the endpoint works, in words for staff, and the models that it names."""
+    """Return whether the endpoint works, a sentence about it for staff, and the models that it names."""
     if endpoint.dialect == ProviderDialect.DEMO:
         return True, "The demo answers offline; there is nothing to connect to.", ()
     try:
@@ -42,8 +42,8 @@ def look_at(endpoint: Endpoint) -> Found:
     if endpoint.needs_key and not key:
         return False, "The endpoint has no key yet: enter one, or say that it needs none.", ()
     first = endpoint.candidates.order_by("position").first()
-    works, said, names = asyncio.run(_look(endpoint, key, first.model if first else ""))
-    return works, _without(said, key), tuple(name for name in names if not key or key not in name)
+    works, message, names = asyncio.run(_look(endpoint, key, first.model if first else ""))
+    return works, _without(message, key), tuple(name for name in names if not key or key not in name)
 
 
 async def _look(endpoint: Endpoint, key: str, model: str) -> Found:
@@ -72,13 +72,13 @@ async def _ask(endpoint: Endpoint, key: str) -> tuple[int, bytes]:
 
 
 async def _ask_model(endpoint: Endpoint, key: str, model: str) -> Found:
-    """A request for one token, to a server that lists no models."""
+    """Request a few tokens from a server that lists no models."""
     target = Candidate(
         endpoint.pk, endpoint.provider, endpoint.dialect, endpoint.base_url, model, key, None, None
     )
-    asked = ModelRequest((ChatMessage("user", "Say ok."),), max_tokens=16)
+    request = ModelRequest((ChatMessage("user", "Say ok."),), max_tokens=16)
     try:
-        async with aclosing(CLIENTS[endpoint.dialect](target, asked)) as events:
+        async with aclosing(CLIENTS[endpoint.dialect](target, request)) as events:
             async for _ in events:
                 break
     except ProviderError as error:
@@ -89,7 +89,7 @@ async def _ask_model(endpoint: Endpoint, key: str, model: str) -> Found:
 
 
 def models_url(dialect: str, base_url: str) -> str:
-    """Where a provider of this wire lists its models."""
+    """Return the address at which a provider of this dialect lists its models."""
     base = base_url.rstrip("/")
     if dialect == ProviderDialect.ANTHROPIC:
         return f"{base.removesuffix('/v1')}/v1/models"
@@ -120,7 +120,7 @@ def _judged(status: int, body: bytes) -> Found:
 
 
 def _names(body: bytes) -> tuple[str, ...] | None:
-    """The names in `{"data": [{"id"}]}` or `{"models": [{"name"}]}`; None if it is neither."""
+    """Return the names in `{"data": [{"id"}]}` or `{"models": [{"name"}]}`; None if it is neither."""
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):

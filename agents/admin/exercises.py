@@ -1,6 +1,6 @@
-"""The exercise library in admin; what staff save here is searched within two seconds.
+"""The exercise library in admin; the search finds a saved exercise within two seconds.
 
-Apps keep a copy of what was last published; the button above the list publishes.
+Apps keep a copy of the last published version; the button above the list publishes.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _CHANGES = ("added", "updated", "deleted")
 
 
 class ExerciseForm(forms.ModelForm):  # type: ignore[type-arg]
-    """An exercise as staff write it."""
+    """The form of an exercise."""
 
     class Meta:
         model = Exercise
         fields = tuple(field.name for field in Exercise._meta.fields if field.editable)
 
     def clean_media(self) -> dict[str, Any]:
-        """The pictures as a client can show them."""
+        """Return the pictures in a form that clients can show."""
         try:
             return read_media(self.cleaned_data["media"] or {})
         except BadExercises as problem:
@@ -45,7 +45,7 @@ class ExerciseForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @admin.register(Exercise)
 class ExerciseAdmin(ModelAdmin):
-    """Write exercises, find them, say by which other words people look for them."""
+    """The pages of exercises, with the aliases by which people search for them."""
 
     form = ExerciseForm
     formfield_overrides = LINES
@@ -74,7 +74,7 @@ class ExerciseAdmin(ModelAdmin):
         description="Publish to apps…", url_path="publish", permissions=["change"]
     )
     def publish_library(self, request: HttpRequest) -> HttpResponse:
-        """Ask first (GET), then publish the library as it stands (POST)."""
+        """Ask for confirmation (GET), then publish the library as it stands (POST)."""
         newest = LibraryVersion.objects.defer("content").first()
         if request.method != "POST":
             shown = {"newest": newest, "title": "Publish the exercise library"}
@@ -98,7 +98,7 @@ class ExerciseAdmin(ModelAdmin):
 
 @admin.register(LibraryVersion)
 class LibraryVersionAdmin(ReadOnly, ModelAdmin):
-    """What was published when, by whom, and what changed; nothing here can be edited."""
+    """The published versions: their times, authors and changes; nothing here can be edited."""
 
     list_display = ("number", "published_at", "published_by", "total", "shown_changes", "note")
     fields = ("number", "published_at", "published_by", "note", "total", "checksum", *_CHANGES)

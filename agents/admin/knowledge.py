@@ -1,4 +1,4 @@
-"""Knowledge bases in admin: upload a document, and runners that are granted its base find it."""
+"""Knowledge bases in admin: staff upload documents, and runners with a grant for the base find them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from config.staff.lists import ModelAdmin
 
 @admin.register(KnowledgeBase)
 class KnowledgeBaseAdmin(ModelAdmin):
-    """What a binding grants by name."""
+    """The knowledge bases, which bindings grant by name."""
 
     list_display = ("name", "documents_count", "chunks_count", "embedding_model", "is_active")
     list_filter = ("is_active",)
@@ -58,7 +58,7 @@ class KnowledgeBaseAdmin(ModelAdmin):
 
 
 class DocumentForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A document is uploaded as a file, or its text is edited."""
+    """The form of a document: a file to upload, or a text to edit."""
 
     upload = forms.FileField(
         required=False,
@@ -77,12 +77,12 @@ class DocumentForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def clean(self) -> None:
         super().clean()
-        given, facts = self.cleaned_data.get("upload"), self.cleaned_data
-        if given is not None:
-            facts["name"] = facts.get("name") or given.name[:200]
+        upload, facts = self.cleaned_data.get("upload"), self.cleaned_data
+        if upload is not None:
+            facts["name"] = facts.get("name") or upload.name[:200]
             try:
-                content = given.read(LARGEST + 1)
-                facts["text"], self.instance.mime_type = text_of(given.name, content)
+                content = upload.read(LARGEST + 1)
+                facts["text"], self.instance.mime_type = text_of(upload.name, content)
             except Unreadable as problem:
                 self.add_error("upload", str(problem))
         elif not (facts.get("text") or "").strip():
@@ -93,7 +93,7 @@ class DocumentForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @admin.register(KnowledgeDocument)
 class KnowledgeDocumentAdmin(ModelAdmin):
-    """Documents; saving one cuts it anew."""
+    """The documents; saving one cuts it into chunks anew."""
 
     form = DocumentForm
     list_display = ("name", "base", "mime_type", "chunk_count", "created_at")

@@ -1,4 +1,4 @@
-"""MCP servers in admin: what staff save here is offered to runs within two seconds."""
+"""MCP servers in admin; a saved server is offered to runs within two seconds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KINDS: Final[tuple[Kind, Kind]] = ("headers", "env")
 
 
 class _OneWay(UnfoldAdminTextareaWidget):  # type: ignore[misc]
-    """Lines that are entered and never shown again, not even beside an error."""
+    """A text area whose lines are never shown again, not even beside an error."""
 
     def format_value(self, value: Any) -> None:
         return None
@@ -46,7 +46,7 @@ def _secret(label: str, form: str) -> forms.CharField:
 
 
 class McpServerForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A server's facts; its secrets go one way."""
+    """The form of a server; its secrets are entered and never shown."""
 
     new_headers = _secret("headers", "Name: value")
     new_env = _secret("variables", "NAME=value")
@@ -83,7 +83,7 @@ class McpServerForm(forms.ModelForm):  # type: ignore[type-arg]
                 self.add_error(f"remove_{kind}", "Enter new ones or remove the present ones, not both.")
 
     def _check_kept_headers(self) -> None:
-        """Stored headers go nowhere else: who may edit the address may not thereby read them."""
+        """Refuse another address for stored headers: whoever edits the address must not receive them."""
         facts = self.cleaned_data
         kept = self.instance.headers_id and not (facts.get("new_headers") or facts.get("remove_headers"))
         if kept and facts.get("url") and not same_origin(self.initial.get("url") or "", facts["url"]):
@@ -108,7 +108,7 @@ class McpServerForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @admin.register(McpServer)
 class McpServerAdmin(ConnectionAdmin):
-    """Where tools come from."""
+    """The servers from which tools come."""
 
     form = McpServerForm
     formfield_overrides = LINES
@@ -149,7 +149,7 @@ class McpServerAdmin(ConnectionAdmin):
         delete_server(obj, by=_staff(request))
 
     def test(self, row: McpServer) -> dict[str, Any]:
-        """Connect and list the tools, or return why that failed."""
+        """Connect and return the tools, or the reason of the failure."""
         return _tested(row)
 
 

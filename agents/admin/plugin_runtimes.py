@@ -1,4 +1,4 @@
-"""Plugin runtimes in admin: what staff save here is connected within two seconds."""
+"""Plugin runtimes in admin; a saved runtime is connected within two seconds."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ log = structlog.get_logger(__name__)
 
 
 class PluginRuntimeForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A runtime's facts; its token goes one way."""
+    """The form of a runtime; its token is entered and never shown."""
 
     new_token = forms.CharField(
         label="New token",
@@ -73,7 +73,7 @@ class PluginRuntimeForm(forms.ModelForm):  # type: ignore[type-arg]
         self._check_kept_token()
 
     def _check_kept_token(self) -> None:
-        """A stored token goes nowhere else: who may edit the address may not thereby read it."""
+        """Refuse another address for a stored token: whoever edits the address must not receive it."""
         facts = self.cleaned_data
         kept = self.instance.token_id and not facts.get("new_token") and not facts.get("remove_token")
         if kept and facts.get("url") and not same_origin(self.initial.get("url") or "", facts["url"]):
@@ -92,7 +92,7 @@ class PluginRuntimeForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @admin.register(PluginRuntime)
 class PluginRuntimeAdmin(ConnectionAdmin):
-    """Where remote runners live."""
+    """The runtimes in which remote runners live."""
 
     form = PluginRuntimeForm
     formfield_overrides = LINES
@@ -122,11 +122,11 @@ class PluginRuntimeAdmin(ConnectionAdmin):
     def get_fieldsets(self, request: HttpRequest, obj: PluginRuntime | None = None) -> list[Any]:
         kept = ("remove_token",) if obj and obj.token_id else ()
         facts = ("name", "transport", "url", "command", "args", "directory", "profile", "is_active")
-        told = ("shown_status", "problem", "spoken", "listed_runners", "left_out", "seen_at")
+        state = ("shown_status", "problem", "spoken", "listed_runners", "left_out", "seen_at")
         return [
             (None, {"fields": facts}),
             ("Token", {"fields": ("shown_token", "new_token", *kept)}),
-            *([("Now", {"fields": told})] if obj else []),
+            *([("Now", {"fields": state})] if obj else []),
         ]
 
     @admin.display(description="Address")
@@ -141,7 +141,7 @@ class PluginRuntimeAdmin(ConnectionAdmin):
         if not row.is_active:
             return "off"
         if row.status == PluginStatus.CONNECTED and not is_live(row):
-            return str(PluginStatus.WAITING)  # the worker that said so is gone
+            return str(PluginStatus.WAITING)  # the worker that wrote it is gone
         return row.status
 
     @admin.display(description="Runners")
@@ -181,7 +181,7 @@ class PluginRuntimeAdmin(ConnectionAdmin):
         obj.delete()
 
     def test(self, row: PluginRuntime) -> dict[str, Any]:
-        """Connect and list the runners, or return why that failed."""
+        """Connect and return the runners, or the reason of the failure."""
         found = asyncio.run(look_once(row))
         return {"look": found} if isinstance(found, Look) else {"problem": found}
 

@@ -1,4 +1,4 @@
-"""The whole system message as a run would get it, for the preview beside the prompt editor."""
+"""The whole system message as a run would receive it, for the preview beside the prompt editor."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _MOST: Final = 64
 
 
 def compose(prompts: str, *, tools: Any, context: Any) -> str:
-    """The prompts with an example's values, then the blocks of these tools and context items.
+    """Return the prompts with an example's values, then the blocks of these tools and context items.
 
-    InvalidRequest for tools or context that a client could not send.
+    Raise InvalidRequest for tools or context that a client could not send.
     """
     given_tools = _read(tools, list[ClientTool], "tools")
     given_context = _read(context, list[ContextItem], "context")

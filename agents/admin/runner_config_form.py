@@ -1,7 +1,7 @@
 """The form of a runner's own settings, made from its manifest (`DynamicFormItemSchema`, seed §3.2).
 
-Each item of the manifest's `config_schema` is a field of its type; a type that we do not know is
-entered as JSON. What is entered becomes the binding's `config`, under the item's own name.
+Each item of the manifest's `config_schema` is a field of its type; an unknown type is entered as JSON.
+The entered values become the binding's `config`, under the names of the items.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NONE: Final[tuple[Any, ...]] = ("", None, [], ())
 
 
 def fields_of(manifest: RunnerManifest, config: dict[str, Any]) -> dict[str, forms.Field]:
-    """A form field for each item, by its name in the admin form, with what the config holds now."""
+    """Return a form field per item, by its name in the admin form, with its present value."""
     found: dict[str, forms.Field] = {}
     for item in manifest.config_schema:
         if item.is_secret:
@@ -48,7 +48,7 @@ def fields_of(manifest: RunnerManifest, config: dict[str, Any]) -> dict[str, for
 
 
 def config_of(manifest: RunnerManifest, cleaned: dict[str, Any]) -> dict[str, Any]:
-    """What was entered, as the runner reads it; what was left empty is left out, and so are keys."""
+    """Return the entered values as the runner reads them, without empty values and keys."""
     return {
         item.name: _stored(item, cleaned[PREFIX + item.name])
         for item in manifest.config_schema
@@ -57,7 +57,7 @@ def config_of(manifest: RunnerManifest, cleaned: dict[str, Any]) -> dict[str, An
 
 
 def keys_of(manifest: RunnerManifest, cleaned: dict[str, Any]) -> dict[str, str]:
-    """The keys that were entered now, in the clear: they are to be sealed."""
+    """Return the keys that were entered now, in plain text: the caller seals them."""
     items = [item.name for item in manifest.config_schema if item.is_secret]
     return {name: cleaned[PREFIX + name] for name in items if cleaned.get(PREFIX + name)}
 
@@ -115,7 +115,7 @@ def _json(item: FormItem) -> forms.Field:
 
 
 def _no_reference(value: Any) -> None:
-    """ValidationError for a value that refers to a sealed key: only what is entered as a key is one."""
+    """Raise ValidationError for a reference to a sealed key: keys are entered in fields of their own."""
     if refers(value):
         raise ValidationError(
             f"{REFERENCE} cannot be entered: a key is entered in a field of its own, which the runner's "

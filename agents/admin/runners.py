@@ -1,4 +1,4 @@
-"""Runners in admin: which there are, which serves which runs with what, and the audit."""
+"""Runners in admin: their list, the rules that bind runs to them, and the audit of Host calls."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _DAY: Final = timedelta(days=1)
 
 @admin.register(RunnerBinding)
 class RunnerBindingAdmin(ModelAdmin):
-    """Rules, in the order in which they are tried; a change holds for runs half a second later."""
+    """The rules in the order in which they are tried; a change applies half a second later."""
 
     list_display = ("position", "name", "runner_id", "is_there", "conditions", "is_active")
     list_display_links = ("name",)
@@ -81,11 +81,11 @@ class RunnerBindingAdmin(ModelAdmin):
         return ", ".join(f"{name} {value}" for name, value in named.items() if value) or "every run"
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> list[Any]:
-        """With the settings that the runner itself asks for, once it is known which."""
+        """Return the fieldsets, with the runner's own settings once the runner is known."""
         may = self.has_change_permission(request, obj) if obj else self.has_add_permission(request)
         manifest = _runner_of(request, obj) if may else None
-        asked = tuple(PREFIX + item.name for item in manifest.config_schema) if manifest else ()
-        own = [(f"Settings of {manifest.title}", {"fields": asked})] if manifest and asked else []
+        names = tuple(PREFIX + item.name for item in manifest.config_schema) if manifest else ()
+        own = [(f"Settings of {manifest.title}", {"fields": names})] if manifest and names else []
         return [*self.fieldsets[:2], *own, *self.fieldsets[2:]]
 
     def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
@@ -93,7 +93,7 @@ class RunnerBindingAdmin(ModelAdmin):
         return super().get_form(request, obj, **({"form": form} | kwargs))
 
     def response_add(self, request: HttpRequest, obj: Any, post_url_continue: Any = None) -> Any:
-        """A runner that asks for settings is asked about at once."""
+        """Return to the form if the runner has settings of its own, which are then entered at once."""
         manifest = _manifests().get(obj.runner_id)
         if manifest and manifest.config_schema and PREFIX not in "".join(request.POST):
             messages.info(request, "Saved. This runner asks for settings: enter them below.")
@@ -123,7 +123,7 @@ class RunnerBindingAdmin(ModelAdmin):
         return [page, *found]
 
     def runners(self, request: HttpRequest) -> HttpResponse:
-        """The page Runners: every runner, where it lives, what it declares, and how its last day was."""
+        """Return the page Runners: every runner with its home, declaration and calls of the last day."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         shown = {"title": "Runners", "runners": _rows()}
@@ -132,9 +132,9 @@ class RunnerBindingAdmin(ModelAdmin):
 
 
 def _runner_of(request: HttpRequest, obj: Any) -> RunnerManifest | None:
-    """The runner whose settings are asked for: the rule's own, or the one that `?runner_id=` names."""
-    given = obj.runner_id if obj else request.GET.get("runner_id", "")
-    return _manifests().get(given)
+    """Return the manifest of the rule's own runner, or of the one that `?runner_id=` names."""
+    runner_id = obj.runner_id if obj else request.GET.get("runner_id", "")
+    return _manifests().get(runner_id)
 
 
 def _manifests() -> dict[str, RunnerManifest]:
@@ -143,7 +143,7 @@ def _manifests() -> dict[str, RunnerManifest]:
 
 
 def _rows() -> list[dict[str, Any]]:
-    """A row per runner that is there, and per one that is not and that a package or a rule names."""
+    """Return a row per available runner, and per missing one that a package or a rule names."""
     known, faults = _manifests(), {f"python:{name}": why for name, why in registry.faults().items()}
     rules = list(RunnerBinding.objects.order_by("position").values("runner_id", "name", "is_active"))
     calls = _calls()
@@ -157,7 +157,7 @@ def _rows() -> list[dict[str, Any]]:
             "is_builtin": runner_id.startswith("builtin:"),
             "is_there": runner_id in known,
             "why": faults.get(runner_id) or runner_catalogue.why_not(runner_id),
-            "permissions": _asked(known[runner_id]) if runner_id in known else "",
+            "permissions": _permissions(known[runner_id]) if runner_id in known else "",
             "rules": [rule["name"] for rule in rules if rule["runner_id"] == runner_id],
             "calls": calls.get(runner_id, {}),
         }
@@ -166,7 +166,7 @@ def _rows() -> list[dict[str, Any]]:
 
 
 def _calls() -> dict[str, dict[str, Any]]:
-    """Runs, calls and refusals of the last day by runner: one statement."""
+    """Return the runs, calls and refusals of the last day by runner, with one statement."""
     since = timezone.now() - _DAY
     found = (
         HostCall.objects.filter(at__gte=since)
@@ -182,19 +182,19 @@ def _calls() -> dict[str, dict[str, Any]]:
     return {row["runner_id"]: dict(row) for row in found}
 
 
-def _asked(manifest: RunnerManifest) -> str:
+def _permissions(manifest: RunnerManifest) -> str:
     may = manifest.permissions
     named = [
-        f"{group.replace('_', ' ')}: {', '.join(held)}"
+        f"{group.replace('_', ' ')}: {', '.join(names)}"
         for group in may.__struct_fields__
-        if (held := getattr(may, group))
+        if (names := getattr(may, group))
     ]
     return "; ".join(named)
 
 
 @admin.register(HostCall)
 class HostCallAdmin(ReadOnly, LargeList, ModelAdmin):
-    """The audit: what runners asked of the Host, the newest first."""
+    """The audit: the runners' calls of the Host, newest first."""
 
     list_display = (
         "at",
@@ -225,7 +225,7 @@ class HostCallAdmin(ReadOnly, LargeList, ModelAdmin):
 
 @admin.register(HostState)
 class HostStateAdmin(LargeList, ModelAdmin):
-    """What runners keep from run to run; staff may look and delete."""
+    """The state that runners keep from run to run; staff may view and delete it."""
 
     list_display = ("runner_id", "binding_id", "scope", "scope_key", "key", "updated_at")
     list_filter = ("scope",)
@@ -239,7 +239,7 @@ class HostStateAdmin(LargeList, ModelAdmin):
 
 
 class BlobForm(forms.ModelForm):  # type: ignore[type-arg]
-    """Bytes are uploaded; a file for a binding's config is one of the workspace, held by `files`."""
+    """The upload of bytes; a file for a binding's config has area workspace and holder `files`."""
 
     upload = forms.FileField(required=False, help_text="At most 10 MiB; in place of the present bytes.")
 
@@ -248,23 +248,23 @@ class BlobForm(forms.ModelForm):  # type: ignore[type-arg]
         fields: ClassVar = ["area", "holder", "key"]
 
     def clean_upload(self) -> Any:
-        given = self.cleaned_data["upload"]
-        if given is None and self.instance.pk is None:
+        upload = self.cleaned_data["upload"]
+        if upload is None and self.instance.pk is None:
             raise ValidationError("Choose a file.")
-        if given is not None and given.size > 10 * 1024 * 1024:
+        if upload is not None and upload.size > 10 * 1024 * 1024:
             raise ValidationError("A value has at most 10 MiB.")
-        return given
+        return upload
 
     def save(self, commit: bool = True) -> Any:
-        if (given := self.cleaned_data.get("upload")) is not None:
-            self.instance.content = given.read()
+        if (upload := self.cleaned_data.get("upload")) is not None:
+            self.instance.content = upload.read()
             self.instance.size = len(self.instance.content)
         return super().save(commit)
 
 
 @admin.register(HostBlob)
 class HostBlobAdmin(LargeList, ModelAdmin):
-    """Bytes that runners keep; files for bindings are entered here (area workspace, holder files)."""
+    """The bytes that runners keep, and files for bindings (area workspace, holder files)."""
 
     form = BlobForm
     list_display = ("area", "holder", "key", "size", "updated_at")
@@ -278,7 +278,7 @@ class HostBlobAdmin(LargeList, ModelAdmin):
 
 @admin.register(HostArtifact)
 class HostArtifactAdmin(LargeList, ModelAdmin):
-    """Files that runners made; staff may look and delete."""
+    """The files that runners made; staff may view and delete them."""
 
     list_display = (
         "created_at",

@@ -46,7 +46,7 @@ _UNFILLED: Final = "This run did not record what stood for the variables: they a
 
 
 class RerunForm(forms.Form):
-    """Which prompt version to use instead of the active one of its kind."""
+    """The choice of a prompt version in place of the active one of its kind."""
 
     version = forms.ModelChoiceField(
         queryset=PromptVersion.objects.none(),
@@ -191,7 +191,7 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):
         },
     )
     def status_label(self, run: Run) -> tuple[str, str]:
-        """With the code of what went wrong."""
+        """Return the status, with the code of the error."""
         code = run.error_code if run.error_code != RunStatus.CANCELLED else ""
         return run.status, f"{run.get_status_display()}: {code}" if code else run.get_status_display()
 
@@ -209,7 +209,7 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):
 
     @admin.display(description="Cost (USD)", ordering="cost_usd")
     def cost(self, run: Run) -> str:
-        """What is known of it, and how many tokens have no price."""
+        """Return the known cost, and the number of tokens that have no price."""
         known = usd(run.cost_usd) or ("unknown" if run.unpriced_tokens else "–")
         if run.cost_usd is None or not run.unpriced_tokens:
             return known
@@ -243,27 +243,27 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):
 
     @admin.display(description="Feedback")
     def given_feedback(self, run: Run) -> str:
-        given = [
+        opinions = [
             (f"{one}", ", ".join(one.tags), one.comment, one.user)
             for one in run.feedback.select_related("user").order_by("-updated_at")[:20]
         ]
-        return format_html_join("", "<p>{} {} {} ({})</p>", given) or "–"
+        return format_html_join("", "<p>{} {} {} ({})</p>", opinions) or "–"
 
     @admin.display(description="System message")
     def effective_system(self, run: Run) -> str:
-        """As the model received it: the versions of this run with its values, tools, context, state."""
-        asked = requests.load(msgspec.json.encode(run.request))
+        """Return the message that the model received: versions, values, tools, context and state."""
+        request = requests.load(msgspec.json.encode(run.request))
         prompts = read_recorded_message(run.prompt_versions)
         unfilled = run.prompt_values is None and template.has_variables(prompts)
         if not unfilled:
             prompts = template.fill(prompts, run.prompt_values or {})
-        state = state_told(run.pk) if asked.state is None else asked.state
-        form, instructions = form_for(asked.result_mode), asked.instructions
-        told = system_message(
-            prompts, asked.tools, asked.context, state, form=form, instructions=instructions
+        state = state_told(run.pk) if request.state is None else request.state
+        form, instructions = form_for(request.result_mode), request.instructions
+        message = system_message(
+            prompts, request.tools, request.context, state, form=form, instructions=instructions
         )
         note = format_html("<p>{}</p>", _UNFILLED) if unfilled else ""
-        return format_html('{}<pre class="whitespace-pre-wrap">{}</pre>', note, told or "–")
+        return format_html('{}<pre class="whitespace-pre-wrap">{}</pre>', note, message or "–")
 
     def changeform_view(
         self,
@@ -282,7 +282,7 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):
 
     @action(description="Cancel run", url_path="cancel", permissions=["cancel"])  # type: ignore[untyped-decorator]
     def cancel(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Ask first (GET), then cancel (POST): a link must not end a run."""
+        """Ask for confirmation (GET), then cancel (POST): a link must not end a run."""
         run_id = uuid_of(object_id)
         run = Run.objects.select_related("owner").filter(pk=run_id).first() if run_id else None
         if run is None:
@@ -300,7 +300,7 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):
 
     @action(description="Run again…", url_path="rerun", permissions=["rerun"])  # type: ignore[untyped-decorator]
     def rerun(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Ask with which prompt version (GET), then start a run of one's own (POST)."""
+        """Show the choice of a prompt version (GET), then start a run of the caller's own (POST)."""
         run_id = uuid_of(object_id)
         run = Run.objects.select_related("owner").filter(pk=run_id).first() if run_id else None
         if run is None:
@@ -326,7 +326,7 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):
         return HttpResponseRedirect(reverse("admin:conversations_run_change", args=[started.run_id]))
 
     def has_rerun_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
-        """Those who may read the run and try prompts: the new run is their own."""
+        """Return whether the user may read the run and try prompts: the new run is their own."""
         user = request.user
         return user.is_active and user.has_perms(("conversations.view_run", PERMISSION))
 
@@ -337,12 +337,12 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """By an id of ours or a value of `metadata`, or of the newest runs by the client's ids."""
+        """Return runs by an id of ours or a value of `metadata`, or the newest by the client's ids."""
         term = search_term.replace("\x00", "").strip()[:200]
         if not term:
             return queryset, False
-        if (wanted := uuid_of(term)) is not None:
-            of_id = queryset.filter(Q(pk=wanted) | Q(thread_id=wanted) | Q(owner_id=wanted))
+        if (identifier := uuid_of(term)) is not None:
+            of_id = queryset.filter(Q(pk=identifier) | Q(thread_id=identifier) | Q(owner_id=identifier))
             if of_id.exists():
                 return of_id, False
         named = newest_runs(request, queryset).filter(Q(client_run_id=term) | Q(request_id=term))
@@ -352,7 +352,7 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):
         return queryset.filter(pk__in=found), False
 
     def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
-        """Offer to cancel only what still runs."""
+        """Return the actions: only a live run can be cancelled."""
         found: list[Any] = super().get_actions_detail(request, object_id)
         run_id = uuid_of(object_id)
         live = run_id and Run.objects.filter(pk=run_id, status__in=LIVE).exists()
@@ -363,7 +363,7 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):
 
 
 def _shown(run_id: UUID) -> dict[str, Any]:
-    """What stands below the run's fields: its time, drawn, and its events."""
+    """Return the content below the run's fields: a drawing of its time, and its events."""
     some = stored_events(run_id)
     return {"timeline": list(rows(some)), "drawn": svg(run_time(some, now_ms=events.now_ms()))}
 

@@ -1,7 +1,7 @@
-"""Spending in admin: by day, account and model, and what every budget leaves.
+"""Spending in admin: by day, account and model, and the rest of every budget.
 
-Days and accounts are read from the counters by which budgets refuse runs, models from the metrics; so
-what stands here as left is what a run that starts now still has.
+Days and accounts are read from the counters by which budgets refuse runs, models from the metrics; so a
+run that starts now may still spend the rest that is shown.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MOST_PAGES: Final = 1_000
 
 @dataclass(frozen=True)
 class Question:
-    """What the address asks: days (both included), whose, and which page of accounts."""
+    """The parameters of the page: days (both included), an account, and the page of accounts."""
 
     first: date
     last: date
@@ -49,7 +49,7 @@ class Question:
 
 @admin.register(Spend)
 class SpendAdmin(ReportAdmin):
-    """The list is the page; only runs write what stands in it."""
+    """The page in the place of the list; only runs write its rows."""
 
     title = "Spending"
     template = "admin/agents/spending.html"
@@ -66,7 +66,7 @@ class SpendAdmin(ReportAdmin):
 
 
 def _read(request: HttpRequest) -> Question:
-    """The question; what is no date, or too long a time, is told and left out."""
+    """Return the parameters; report invalid days or too long a time, and use this month instead."""
     today = timezone.localdate()
     try:
         first = date.fromisoformat(request.GET.get("from") or today.replace(day=1).isoformat())
@@ -83,12 +83,12 @@ def _read(request: HttpRequest) -> Question:
 
 
 async def _page(question: Question, owners: list[UUID] | None, named: list[Budget]) -> dict[str, Any]:
-    """Everything that the page shows."""
+    """Return everything that the page shows."""
     one = owners[0] if owners and len(owners) == 1 else None
     first, last = question.first, question.last
-    async with snapshot() as held:
+    async with snapshot() as connection:
         found = await spending_report.by_account(
-            held,
+            connection,
             first,
             last,
             owners=owners,
@@ -97,12 +97,12 @@ async def _page(question: Question, owners: list[UUID] | None, named: list[Budge
         )
         shown = found[:_ACCOUNTS]
         of_budgets = [budget.user_id for budget in named if budget.user_id]
-        left = await budget_checks.left_of(held, [*(row.user_id for row in shown), *of_budgets])
-        everybodys = await budget_checks.left_of_installation(held)
+        left = await budget_checks.left_of(connection, [*(row.user_id for row in shown), *of_budgets])
+        everybodys = await budget_checks.left_of_installation(connection)
         days = (
             []
             if owners and one is None
-            else await spending_report.by_day(held, first, last, owner_id=one)
+            else await spending_report.by_day(connection, first, last, owner_id=one)
         )
     return {
         "accounts": [(row, _cells(row.spent), left.get(row.user_id, [])) for row in shown],
@@ -116,7 +116,7 @@ async def _page(question: Question, owners: list[UUID] | None, named: list[Budge
 
 
 def _cells(spent: Spent) -> list[str]:
-    """Runs, tokens in and out, those without a price, and the cost."""
+    """Return the runs, the tokens in and out, the tokens without a price, and the cost."""
     counted = (spent.runs, spent.input_tokens, spent.output_tokens, spent.unpriced_tokens)
     return [*(f"{count:,}" for count in counted), dollars(spent.cost_usd)]
 
@@ -129,27 +129,27 @@ GROUP BY model ORDER BY sum(cost_usd) DESC, sum(runs) DESC, model LIMIT 100
 
 
 async def _models(question: Question, user_id: UUID | None) -> list[tuple[str, list[str]]]:
-    """The models by what they cost: of the runs that were begun in these days."""
+    """Return the models by their cost, for the runs that began in these days."""
     days = {"from": question.first.isoformat(), "to": question.last.isoformat()}
-    wanted = metrics_asked(days | ({"user": str(user_id)} if user_id else {}))
-    statement = _MODELS.format(cells=rollup_sources.run_cells(wanted, "model"))
-    async with snapshot() as held:
+    query = metrics_asked(days | ({"user": str(user_id)} if user_id else {}))
+    statement = _MODELS.format(cells=rollup_sources.run_cells(query, "model"))
+    async with snapshot() as connection:
         rows = await (
-            await held.execute(statement, rollup_sources.arguments(wanted), prepare=False)
+            await connection.execute(statement, rollup_sources.arguments(query), prepare=False)
         ).fetchall()
     return [
-        (model, _cells(Spent(runs, given, said, unpriced, _known(unpriced, cost))))
-        for model, runs, given, said, unpriced, cost in rows
+        (model, _cells(Spent(runs, tokens_in, tokens_out, unpriced, _known(unpriced, cost))))
+        for model, runs, tokens_in, tokens_out, unpriced, cost in rows
     ]
 
 
 def _known(unpriced: int, cost: Decimal) -> Decimal | None:
-    """What a model cost; None where no call of it had a price."""
+    """Return the cost of a model; None if no call of it had a price."""
     return cost if cost or not unpriced else None
 
 
 def _budgets(owners: list[UUID] | None) -> list[Budget]:
-    """The budgets in force: the installation's first; of accounts' own those of whom is asked for."""
+    """Return the active budgets, the installation's first; of accounts' own those of these owners."""
     active = Budget.objects.filter(is_active=True).select_related("user", "tier")
     if owners is not None:
         active = active.filter(Q(user=None) | Q(user__in=owners))
@@ -157,7 +157,7 @@ def _budgets(owners: list[UUID] | None) -> list[Budget]:
 
 
 def _left(budget: Budget, left: dict[UUID, list[Level]], everybodys: list[Level]) -> list[Level]:
-    """How far it is used up; of one for many accounts each row of the accounts says it."""
+    """Return how far a budget is used up; for one of many accounts the rows of accounts show it."""
     if budget.is_total:
         return everybodys
     return left.get(budget.user_id, []) if budget.user_id else []
@@ -169,7 +169,7 @@ def _kept(question: Question) -> dict[str, str]:
 
 
 def _ranges(question: Question) -> list[tuple[str, str]]:
-    """Days that are often asked for, as queries."""
+    """Return often used ranges of days, as queries."""
     today = timezone.localdate()
     month = today.replace(day=1)
     before = (month - timedelta(days=1)).replace(day=1)

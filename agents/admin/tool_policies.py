@@ -1,4 +1,4 @@
-"""What staff decide about tools: on or off, for whom, and whether each call must be approved."""
+"""The policies of tools in admin: on or off, for whom, and whether each call needs approval."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from config.staff.lists import ModelAdmin
 
 @admin.register(ToolPolicy)
 class ToolPolicyAdmin(ModelAdmin):
-    """A row a tool; what is saved here holds for runs half a second later."""
+    """One row per tool; a change applies to runs half a second later."""
 
     list_display = ("tool", "enabled", "requires_approval", "allowed_to", "tier", "expires_after_s")
     list_filter = ("enabled", "requires_approval", "allowed_to")
@@ -24,7 +24,7 @@ class ToolPolicyAdmin(ModelAdmin):
     search_fields = ("tool",)
 
     def get_form(self, request: HttpRequest, *args: Any, **kwargs: Any) -> type[forms.ModelForm[Any]]:
-        """Name the tools that there are."""
+        """Return the form, whose help names the installed tools."""
         names = ", ".join(tool.name for tool in registry.all_tools())
         shown = f"{show.TOOL.name} (cards, offered only with a row here)"
         kwargs["help_texts"] = {"tool": f"Its name. Installed: {names}, {shown}."}
