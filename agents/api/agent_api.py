@@ -27,29 +27,29 @@ _STATES: Final = {
 
 @api(POST=RUN)
 async def process(request: HttpRequest, caller: Caller) -> HttpResponseBase:
-    """`POST /process`: an AgentRequest; its stream, or with `stream: false` its AgentResponse."""
+    """`POST /process`: run an AgentRequest; return a stream, or an AgentResponse (`stream: false`)."""
     post = await run_requests.read(request, caller, agent_api.NAME)
     return await answering.answer(request, caller, post)
 
 
 @api(POST=RUN)
 async def tasks(request: HttpRequest, caller: Caller) -> HttpResponseBase:
-    """`POST /process/task`: the same in the background."""
+    """`POST /process/task`: run an AgentRequest in the background."""
     post = await run_requests.read(request, caller, agent_api.NAME)
     return await answering.accept(caller, post, status=200)
 
 
 @api(GET=READ)
 async def task(request: HttpRequest, caller: Caller, task_id: str) -> HttpResponseBase:
-    """`GET /process/task/{task_id}`: how far it is, and the AgentResponse once there is one."""
+    """`GET /process/task/{task_id}`: return its status, and its AgentResponse once there is one."""
     row = await client_queries.run_row(runs.run_id_of(task_id), user_id=caller.user_id)
-    return json_response(await _told(row))
+    return json_response(await _task_body(row))
 
 
-async def _told(row: RunRow) -> dict[str, Any]:
+async def _task_body(row: RunRow) -> dict[str, Any]:
     status = RunStatus(row.status)
-    told: dict[str, Any] = {"task_id": row.run_id.hex, "status": _STATES[status], "result": None}
+    body: dict[str, Any] = {"task_id": row.run_id.hex, "status": _STATES[status], "result": None}
     if _STATES[status] in ("finished", "error"):
         await client_queries.check_events_kept(row)
-        told["result"] = Raw(await streaming.standing(row, agent_api))
-    return told
+        body["result"] = Raw(await streaming.standing(row, agent_api))
+    return body

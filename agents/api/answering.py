@@ -1,7 +1,7 @@
-"""Answer a client with a run: its stream, its outcome or its id, in one way for all doors.
+"""The answers to clients: a run's stream, its outcome or its id, in one way for all addresses.
 
-The dialect chooses which of them a POST gets, by its body and by what the client accepts; `Door` holds
-what an address writes in a way of its own. A reader holds a place (`stream_slots`) while it reads.
+The dialect chooses between them by the body of a POST and its Accept header; `Door` holds what an
+address writes in a way of its own. A reader holds a place (`stream_slots`) while it reads.
 """
 
 from __future__ import annotations
@@ -42,23 +42,24 @@ from conversations.threads.stored_messages import Said
 
 
 def send_outcome(started: Started, dialect: AnsweringDialect) -> HttpResponseBase:
-    """The run's outcome, for which the client waits in a place of its own.
+    """Return the run's outcome, for which the client waits in a place of its own.
 
-    It waits for as long as a run may take; one that has not even begun by then is answered as it stands.
+    It waits for as long as a run may take; a run that has not even begun by then is answered as it
+    stands.
     """
     body = outcome(started, dialect.encoder(streaming.head(started.row)))
     return StreamingHttpResponse(body, content_type=JSON, headers=STREAM_HEADERS)
 
 
 def outcome(started: Started, encoder: AnsweringEncoder) -> AsyncGenerator[bytes]:
-    """The body of an answer with the run's outcome."""
+    """Return the body of an answer with the run's outcome."""
     pieces = streaming.outcome(started.row, encoder, wait_s=settings.RUN_DEADLINE_S)
     return started.lease.around(streaming.attended(pieces, started.leaving))
 
 
 @dataclass(frozen=True)
 class Door:
-    """What an address writes in a way of its own."""
+    """The part of an answer that an address writes in a way of its own."""
 
     form: Format = SERVER_SENT
     send_outcome: Callable[[Started, AnsweringDialect], HttpResponseBase] = send_outcome
@@ -81,7 +82,7 @@ async def answer(
 
 
 async def stream(caller: Caller, post: Post, form: Format = SERVER_SENT) -> HttpResponseBase:
-    """Start the run; its stream, or what a client that comes back by starting it again has missed."""
+    """Start the run; return its stream, or for a client that starts it again what it has missed."""
     returning = RETURNING.get(post.request.dialect)
     started = await start.started(caller, post.request, resumed=returning is not None)
     with started.lease.or_released():
@@ -96,7 +97,7 @@ async def stream(caller: Caller, post: Post, form: Format = SERVER_SENT) -> Http
 async def missed(
     run: RunRow, dialect: ReturningDialect, body: dict[str, Any]
 ) -> AsyncGenerator[list[Frame]]:
-    """What a client that has sent this body again has missed of the run, then the live run."""
+    """Yield what a client that sends this body again has missed of the run, then the live run."""
     head = streaming.head(run)
     try:
         before, state = await _before(run)
@@ -114,7 +115,7 @@ async def missed(
 
 
 async def _before(run: RunRow) -> tuple[list[Said], Any]:
-    """The thread's messages up to the run's own input, and its state. NotFound once it is deleted."""
+    """Return the thread's messages up to the run's own input, and its state; raise NotFound."""
     head = await stored_messages.thread_head(run.thread_id, owner_id=run.owner_id)
     rows = await stored_messages.before(
         run.run_id,
@@ -126,23 +127,23 @@ async def _before(run: RunRow) -> tuple[list[Said], Any]:
 
 
 async def accept(caller: Caller, post: Post, *, status: int) -> HttpResponseBase:
-    """Start the run; its id, in the dialect's words."""
-    asked = post.request
-    accepted = await start.start(caller, asked)
+    """Start the run; return its id, in the dialect's form."""
+    request = post.request
+    accepted = await start.start(caller, request)
     head = RunHead(
         accepted.run_id,
         accepted.thread_id,
-        asked.request_id,
-        asked.model,
-        client_run_id=asked.client_run_id,
+        request.request_id,
+        request.model,
+        client_run_id=request.client_run_id,
         created_at_ms=accepted.created_at_ms,
-        wire=asked.wire,
+        wire=request.wire,
     )
     return json_response(post.dialect.accepted(head), status)
 
 
 async def admit(user_id: UUID, row: RunRow, *, after: int) -> Lease:
-    """A place for a reader of the run; past the first event it is one that comes back."""
+    """Return a place for a reader of the run; past the first event it counts as one that comes back."""
     lease = await stream_slots.admit(user_id, row.thread_id, resumed=after > 0)
     if after > 0:
         came_back(row.run_id)
@@ -150,7 +151,7 @@ async def admit(user_id: UUID, row: RunRow, *, after: int) -> Lease:
 
 
 def watch(lease: Lease, row: RunRow, dialect: Dialect, *, after: int) -> HttpResponseBase:
-    """The stream of a run that was started before, past `after`."""
+    """Return the stream, past `after`, of a run that was started before."""
     lists = streaming.frames(streaming.reader_of(row, dialect, after=after))
     return send(lease, lists, dialect.OPENING)
 
@@ -163,12 +164,12 @@ def send(
     form: Format = SERVER_SENT,
     leaving: Leaving | None = None,
 ) -> HttpResponseBase:
-    """Lists of frames as a response that holds the place."""
+    """Return lists of frames as a response that holds the place."""
     pieces = streaming.written(lists, form, opening=opening)
     body = lease.around(streaming.attended(pieces, leaving))
     return StreamingHttpResponse(body, content_type=form.content_type, headers=form.headers)
 
 
 def headers_of_stream() -> HttpResponseBase:
-    """The answer to HEAD where GET gives a stream; it takes no reader's place."""
+    """Return the answer to HEAD where GET gives a stream; it takes no reader's place."""
     return HttpResponse(content_type=SERVER_SENT.content_type, headers=STREAM_HEADERS)

@@ -1,4 +1,4 @@
-"""Approvals over REST: what waits for the caller's decision, and the decision."""
+"""Approvals over REST: those that a caller may decide, and the decision."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _KNOWN: Final = frozenset(("approve", "arguments", "reason"))
 
 @api(GET=READ)
 async def approvals(request: HttpRequest, caller: Caller) -> HttpResponseBase:
-    """`GET /api/v1/agent/approvals`: the caller's, or for staff those of `?user_id=` (or `all`)."""
-    asked = request.GET
-    most = read_limit(asked.get("limit"), default=_PAGE)
+    """`GET /api/v1/agent/approvals`: return the caller's; for staff those of `?user_id=` (or `all`)."""
+    query = request.GET
+    most = read_limit(query.get("limit"), default=_PAGE)
     page = await interrupts.page(
-        owner_id=await _whose(caller, asked.get("user_id")),
-        status=_status(asked.get("status")),
-        before=_before(asked.get("cursor")),
+        owner_id=await _whose(caller, query.get("user_id")),
+        status=_status(query.get("status")),
+        before=_before(query.get("cursor")),
         limit=most + 1,
     )
     more = page[most - 1].id.hex if len(page) > most else None
@@ -52,7 +52,7 @@ async def approvals(request: HttpRequest, caller: Caller) -> HttpResponseBase:
 
 @api(GET=READ, POST=RUN)
 async def approval(request: HttpRequest, caller: Caller, approval_id: str) -> HttpResponseBase:
-    """`/api/v1/agent/approvals/{approval_id}`: look (GET), or decide (POST), once."""
+    """`/api/v1/agent/approvals/{approval_id}`: return it (GET), or decide it once (POST)."""
     found = await _visible(caller, approval_id)
     if request.method != "POST":
         return json_response(shown_interrupt(found))
@@ -64,14 +64,14 @@ async def approval(request: HttpRequest, caller: Caller, approval_id: str) -> Ht
 
 
 def _record(decision: Decision, interrupt_id: UUID, *, by: UUID) -> None:
-    """Staff have decided for somebody else."""
+    """Record that staff have decided for somebody else."""
     did = "approved" if decision.approve else "refused"
     account = get_user_model().objects.get(pk=by)
     record(did, models.Interrupt(pk=interrupt_id), by=account, name=str(interrupt_id))
 
 
 async def _visible(caller: Caller, approval_id: str) -> Interrupt:
-    """The caller's own interrupt, or anybody's for staff who may decide; NotFound."""
+    """Return the caller's own interrupt, or anybody's for staff who may decide; raise NotFound."""
     found = await interrupts.find(interrupt_id_of(approval_id))
     if found is None or not (found.owner_id == caller.user_id or await _may_decide(caller)):
         raise approval_not_found()
@@ -79,30 +79,30 @@ async def _visible(caller: Caller, approval_id: str) -> Interrupt:
 
 
 async def _may_decide(caller: Caller) -> bool:
-    """Whether the caller may look after other people's approvals."""
+    """Return whether the caller may look after other people's approvals."""
     return "admin" in caller.scopes and await is_staff_with(caller, PERMISSION)
 
 
-async def _whose(caller: Caller, given: str | None) -> UUID | None:
-    if not given:
+async def _whose(caller: Caller, value: str | None) -> UUID | None:
+    if not value:
         return caller.user_id
     require_staff(caller)
     if not await _may_decide(caller):
         raise Forbidden("This account may not look after approvals.")
-    if given == "all":
+    if value == "all":
         return None
     try:
-        return UUID(given)
+        return UUID(value)
     except ValueError:
         raise InvalidRequest("user_id must be a user's id, or all.", code="invalid_user_id") from None
 
 
-def _status(given: str | None) -> Status | None:
-    if not given:
+def _status(value: str | None) -> Status | None:
+    if not value:
         return None
-    if given not in STATUSES:
+    if value not in STATUSES:
         raise InvalidRequest(f"status must be one of {', '.join(STATUSES)}.", code="invalid_status")
-    return cast("Status", given)
+    return cast("Status", value)
 
 
 def _before(cursor: str | None) -> UUID:

@@ -1,4 +1,4 @@
-"""OpenAI's Chat Completions and its list of models, at the addresses where its SDKs look for them."""
+"""OpenAI's Chat Completions and its list of models, at the addresses that its SDKs use."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _DONE: Final = b"data: [DONE]\n\n"
 
 @api(POST=RUN)
 async def create(request: HttpRequest, caller: Caller) -> HttpResponseBase:
-    """`POST /v1/chat/completions`: the completion once it is there, or (`stream`) its chunks."""
+    """`POST /v1/chat/completions`: return the completion when it is done, or its chunks (`stream`)."""
     post = await run_requests.read(request, caller, chat_completions.NAME)
     return await answering.answer(request, caller, post, _DOOR)
 
 
 def _written(frame: Frame) -> bytes:
-    """A chunk as OpenAI sends it: without a name and an id; after the last one its word for the end."""
+    """Return a chunk as OpenAI sends it: without name and id; an end mark follows the last one."""
     sent = streaming.sse(Frame("", frame.data))
     return sent + _DONE if frame.event == DONE else sent
 
 
 def _send_completion(started: Started, _: AnsweringDialect) -> LateResponse:
-    """The completion, with the status that it needs."""
+    """Return the completion, with the status that it needs."""
     head = replace(streaming.head(started.row), request_id=errors.current_request_id())
     encoder = chat_completions.encoder(head)
     pieces = _completion(started, encoder)
@@ -48,7 +48,7 @@ def _send_completion(started: Started, _: AnsweringDialect) -> LateResponse:
 
 
 async def _completion(started: Started, encoder: CompletionEncoder) -> AsyncGenerator[bytes]:
-    """Blanks, then the completion; a run that has not ended in its time is not waited for further."""
+    """Yield blanks, then the completion; stop waiting for a run that has not ended in its time."""
     async with aclosing(answering.outcome(started, encoder)) as pieces:
         async for piece in pieces:
             yield piece
@@ -59,7 +59,7 @@ async def _completion(started: Started, encoder: CompletionEncoder) -> AsyncGene
 
 
 def _judged(encoder: CompletionEncoder) -> tuple[int, dict[str, str]]:
-    """The status of the answer; the SDK is told whether to ask again, since that is a new run."""
+    """Return the status of the answer, and whether the SDK retries it, since that is a new run."""
     failure = encoder.failure
     if failure is None:
         return 200, {}
@@ -72,14 +72,14 @@ _DOOR: Final = answering.Door(form=Format(write=_written), send_outcome=_send_co
 
 @api(GET=READ)
 async def models(request: HttpRequest, caller: Caller) -> HttpResponseBase:
-    """`GET /v1/models`: the models that the caller may ask for."""
+    """`GET /v1/models`: return the models that the caller may use."""
     found = [_model(one) for one in await routing.list_available(caller.user_id)]
     return json_response({"object": "list", "data": found})
 
 
 @api(GET=READ)
 async def model(request: HttpRequest, caller: Caller, model_id: str) -> HttpResponseBase:
-    """`GET /v1/models/{model_id}`: one of them, by its key or its whole name."""
+    """`GET /v1/models/{model_id}`: return one of them, by its key or its whole name."""
     found = await routing.list_available(caller.user_id)
     for one in found:
         if model_id in (one.key, one.name):

@@ -1,8 +1,8 @@
 """The chat page: a client of the API like any other, for people who have a browser.
 
-The page holds no secret: its script asks `/chat/token` (session and CSRF token) for a JWT that lives
-a quarter of an hour and may run and read, or uses the API token that somebody typed in. Scripts and
-styles come from our own files alone, and whatever a model says is put into the page as text.
+The page holds no secret: its script fetches a JWT from `/chat/token` (with session and CSRF token),
+which lives a quarter of an hour and may run and read, or it uses an API token that the user enters.
+Scripts and styles come from our own files alone, and the page inserts a model's output as text.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ TOKEN_SCOPES: Final = (Scope.RUN.value, Scope.READ.value)
 
 @require_safe
 def chat(request: HttpRequest) -> HttpResponseBase:
-    """`GET /chat/`: the page; with `?prompt_version=ID` staff try that version in it."""
-    asked = request.GET.get("prompt_version")
-    if asked and not request.user.is_authenticated:
+    """`GET /chat/`: return the page; with `?prompt_version=ID` staff try that version in it."""
+    version_id = request.GET.get("prompt_version")
+    if version_id and not request.user.is_authenticated:
         return redirect_to_login(request.get_full_path(), reverse("chat_login"))
-    version = _tried(request, asked) if asked else None
+    version = _tried(request, version_id) if version_id else None
     shown = {"version": version, "public_url": settings.PUBLIC_URL, "default_model": _default_model()}
     return _strict(render(request, "chat/chat.html", shown))
 
 
 def _default_model() -> str:
-    """The model that the page begins with; "" if there is none that runs without a model could have."""
+    """Return the model that the page begins with; "" if a run without a model could have none."""
     try:
         return run_sync(get_default_model())
     except errors.ParleyError:
         return ""
 
 
-def _tried(request: HttpRequest, asked: str) -> PromptVersion:
+def _tried(request: HttpRequest, text: str) -> PromptVersion:
     user = request.user
     if not (isinstance(user, User) and user.is_staff and user.has_perm(PERMISSION)):
         raise PermissionDenied
-    number = int(asked) if asked.isascii() and asked.isdigit() and len(asked) <= 9 else 0
+    number = int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else 0
     found = PromptVersion.objects.select_related("prompt").filter(pk=number, prompt__deleted_at=None)
     version = found.first()
     if version is None:
@@ -73,18 +73,18 @@ _logout = auth_views.LogoutView.as_view(next_page="/chat/")
 
 
 def sign_in(request: HttpRequest) -> HttpResponseBase:
-    """`/chat/login/`: for every local account, with the limits on guessing that admin has."""
+    """`/chat/login/`: sign in a local account, with the limits on guessing that admin has."""
     return _strict(finish_response(request, _login(request)))
 
 
 def sign_out(request: HttpRequest) -> HttpResponseBase:
-    """`POST /chat/logout/`: end the session, back to the page."""
+    """`POST /chat/logout/`: end the session, and return to the page."""
     return _strict(_logout(request))
 
 
 @require_POST
 def token(request: HttpRequest) -> HttpResponse:
-    """`POST /chat/token`: a short-lived JWT for whoever is signed in; Django has checked CSRF."""
+    """`POST /chat/token`: return a short-lived JWT for the signed-in user; Django has checked CSRF."""
     user = request.user
     if not isinstance(user, User):
         return error_response(errors.Unauthorized("Sign in first.", code="token_missing"))
@@ -94,7 +94,7 @@ def token(request: HttpRequest) -> HttpResponse:
 
 
 def _policy() -> str:
-    """Everything from here; pictures also from where attachments are, if that is elsewhere."""
+    """Return the policy: everything from here; pictures also from another host of attachments."""
     elsewhere = settings.ATTACHMENT_STORAGE == "supabase" or settings.ATTACHMENT_SERVE == "redirect"
     pictures = f"img-src 'self' blob: data: {settings.PUBLIC_URL}{' https:' if elsewhere else ''}"
     return (
@@ -105,6 +105,6 @@ def _policy() -> str:
 
 def _strict(response: HttpResponseBase) -> HttpResponseBase:
     response["Content-Security-Policy"] = _policy()
-    response["Referrer-Policy"] = "same-origin"  # without any, forms are refused as forged
+    response["Referrer-Policy"] = "same-origin"  # without a referrer Django refuses forms as forged
     response["Cache-Control"] = "no-store"
     return response

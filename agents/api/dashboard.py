@@ -1,7 +1,7 @@
-"""What the analysts' dashboard shows of a window that ends now (specs/text-run.md §7).
+"""The numbers of the analysts' dashboard, for a window that ends now (specs/text-run.md §7).
 
-Every number is counted from the runs created in the window: one pass over the index `run_by_time`.
-An answer is kept for a few seconds, so any number of open dashboards cost one pass in that time.
+Every number is counted from the runs created in the window: one pass over the index `run_by_time`. An
+answer is kept for a few seconds, so any number of open dashboards cost one pass in that time.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _counting: Final = threading.Lock()
 
 
 def dashboard(window: Window) -> dict[str, Any]:
-    """The numbers of the window, at most KEPT_S old."""
-    with _counting:  # whoever comes meanwhile gets the same answer
+    """Return the numbers of the window, at most KEPT_S old."""
+    with _counting:  # a caller that waits for it gets the same answer
         counted_at, found = _kept.get(window, (float("-inf"), {}))
         if monotonic() - counted_at >= KEPT_S:
             found = _count(window)
@@ -36,7 +36,7 @@ def dashboard(window: Window) -> dict[str, Any]:
 
 
 def forget() -> None:
-    """Count anew next time."""
+    """Discard the kept answers, so that the next call counts anew."""
     _kept.clear()
 
 
@@ -59,7 +59,7 @@ def _count(window: Window) -> dict[str, Any]:
 
 
 def _connectivity(usage: Usage) -> dict[str, Any]:
-    """Of the active endpoints: healthy is one whose runs in the window did not all fail."""
+    """Return the state of the active endpoints; one is healthy unless all its runs there failed."""
     active = list(Endpoint.objects.filter(is_active=True).values_list("pk", flat=True))
     here = [usage.endpoints.get(pk, Used()) for pk in active]
     healthy = sum(used.success > 0 or used.error == 0 for used in here)

@@ -34,7 +34,7 @@ _FOR_EVER: Final = {"Cache-Control": "private, max-age=31536000, immutable"}
 
 @api(GET=READ)
 async def meta(request: HttpRequest, caller: Caller) -> HttpResponseBase:
-    """`GET /api/v1/exercise/library/meta`: the newest version; 304 while that is the caller's."""
+    """`GET /api/v1/exercise/library/meta`: return the newest version; 304 if the caller has it."""
     newest = await library_reads.version()
     headers = _ALWAYS_ASK | {"ETag": newest.etag}
     if _has(request, newest):
@@ -44,10 +44,10 @@ async def meta(request: HttpRequest, caller: Caller) -> HttpResponseBase:
 
 @api(GET=READ)
 async def full(request: HttpRequest, caller: Caller) -> HttpResponseBase:
-    """`GET …/full`: every exercise of a version (by default the newest) as a list of ExerciseDtos."""
-    asked = version_number("version", request.GET.get("version"))
-    found = await library_reads.version(asked)
-    headers = (_FOR_EVER if asked else _ALWAYS_ASK) | {"ETag": found.etag, "Vary": "Accept-Encoding"}
+    """`GET …/full`: return every exercise of a version (by default the newest) as ExerciseDtos."""
+    number = version_number("version", request.GET.get("version"))
+    found = await library_reads.version(number)
+    headers = (_FOR_EVER if number else _ALWAYS_ASK) | {"ETag": found.etag, "Vary": "Accept-Encoding"}
     if _has(request, found):
         return HttpResponse(status=304, headers=headers)
     packed = await library_reads.content(found)
@@ -58,7 +58,7 @@ async def full(request: HttpRequest, caller: Caller) -> HttpResponseBase:
 
 @api(GET=READ)
 async def updates(request: HttpRequest, caller: Caller) -> HttpResponseBase:
-    """`GET …/updates?from=&to=`: what changed between two versions, as ExerciseDtos and ids."""
+    """`GET …/updates?from=&to=`: return the changes between two versions, as ExerciseDtos and ids."""
     start = version_number("from", request.GET.get("from"))
     if start is None:
         raise InvalidRequest(
@@ -110,7 +110,7 @@ class Patch(View):
 
 
 def takes_gzip(accepted: str) -> bool:
-    """Whether an Accept-Encoding allows gzip."""
+    """Return whether an Accept-Encoding allows gzip."""
     for part in accepted.lower().split(","):
         coding, _, quality = part.partition(";")
         if coding.strip() in {"gzip", "*"}:
@@ -119,7 +119,7 @@ def takes_gzip(accepted: str) -> bool:
 
 
 def _has(request: HttpRequest, found: Version) -> bool:
-    """Whether the caller has this version already, as If-None-Match says."""
+    """Return whether the caller has this version already, according to If-None-Match."""
     known = parse_etags(request.headers.get("If-None-Match", ""))
     bare = found.etag.removeprefix("W/")
     return known == ["*"] or any(tag.removeprefix("W/") == bare for tag in known)

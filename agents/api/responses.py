@@ -1,4 +1,4 @@
-"""OpenAI's Responses API, at the addresses where its SDKs look for it under a base URL of ours."""
+"""OpenAI's Responses API, at the addresses that its SDKs use under a base URL of ours."""
 
 from __future__ import annotations
 
@@ -31,15 +31,18 @@ _CANCELLED_S: Final = 5.0  # by then a run that is cancelled has ended (promise 
 
 @api(POST=RUN)
 async def create(request: HttpRequest, caller: Caller) -> HttpResponseBase:
-    """`POST /v1/responses`: the response when it is done, its stream, or (`background`) its id."""
+    """`POST /v1/responses`: return the finished response, its stream, or its id (`background`)."""
     post = await run_requests.read(request, caller, responses.NAME)
     return await answering.answer(request, caller, post, _DOOR)
 
 
 @api(GET=READ, DELETE=RUN)
 async def response(request: HttpRequest, caller: Caller, response_id: str) -> HttpResponseBase:
-    """`GET /v1/responses/{response_id}`: as it stands, or with `?stream=true` what came after
-    `?starting_after=`. `DELETE`: nothing of it is kept but its numbers; a live one is cancelled."""
+    """`/v1/responses/{response_id}`: return the response as it stands (GET), or delete it (DELETE).
+
+    With `?stream=true` GET returns the events after `?starting_after=`. DELETE keeps only the numbers of
+    the response, and cancels a live one.
+    """
     row = await _row(response_id, caller)
     if request.method == "DELETE":
         return json_response(await _deleted(row))
@@ -64,11 +67,11 @@ async def _deleted(row: RunRow) -> dict[str, Any]:
 
 @api(GET=READ)
 async def input_items(request: HttpRequest, caller: Caller, response_id: str) -> HttpResponseBase:
-    """`GET /v1/responses/{response_id}/input_items`: what was said with it, a page at a time."""
+    """`GET /v1/responses/{response_id}/input_items`: return a page of the items of its input."""
     row = await _row(response_id, caller)
-    asked = await thread.asked_in(row.run_id, owner_id=caller.user_id)
+    inputs = await thread.asked_in(row.run_id, owner_id=caller.user_id)
     wire = row.wire or {}
-    listed = [item for one in asked for item in shown(*one, wire=wire, sign=attachments.sign)]
+    listed = [item for one in inputs for item in shown(*one, wire=wire, sign=attachments.sign)]
     if request.GET.get("order") != "asc":
         listed.reverse()
     place = next((at + 1 for at, item in enumerate(listed) if item["id"] == request.GET.get("after")), 0)
@@ -83,7 +86,7 @@ async def input_items(request: HttpRequest, caller: Caller, response_id: str) ->
 
 @api(POST=RUN)
 async def cancel(request: HttpRequest, caller: Caller, response_id: str) -> HttpResponseBase:
-    """`POST /v1/responses/{response_id}/cancel`: the response, cancelled if it had not ended."""
+    """`POST /v1/responses/{response_id}/cancel`: cancel the response unless it has ended; return it."""
     row = await _row(response_id, caller)
     await client_queries.check_events_kept(row)
     if row.status not in LIVE:
@@ -94,7 +97,7 @@ async def cancel(request: HttpRequest, caller: Caller, response_id: str) -> Http
 
 @api(POST=RUN)
 async def absent(request: HttpRequest, _: Caller) -> HttpResponseBase:
-    """`POST /v1/responses/input_tokens` and `/compact`: refused by name, and no response's id."""
+    """`POST /v1/responses/input_tokens`, `/compact`: refuse them by name; they are no response's id."""
     raise openai_absent.absent(request.path) or NotFound()
 
 

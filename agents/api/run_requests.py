@@ -1,4 +1,4 @@
-"""Read a POST as the run that it asks for."""
+"""The reading of a POST as the run that it requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from config.http.parsing import parsed
 
 
 class Post(NamedTuple):
-    """The run that a POST asks for, and its body for what only the dialect reads of it."""
+    """The run that a POST requests, and its body, of which the dialect alone reads more."""
 
     dialect: Dialect
     request: RunRequest

@@ -1,4 +1,4 @@
-"""Runners over REST, for operators: which there are, and a run of one of them in the seed's envelope."""
+"""Runners over REST, for operators: their list, and a run of one of them in the seed's envelope."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ GROUP BY runner_id
 
 @api(GET=Access(Scope.ADMIN, "agents.view_runnerbinding"))
 async def runners(request: HttpRequest, caller: Caller) -> HttpResponseBase:
-    """`GET /api/v1/agent/runners`: every runner that is there now, with its manifest."""
+    """`GET /api/v1/agent/runners`: return every runner that is available now, with its manifest."""
     await runner_sources.refresh()
     bound = dict(await sql.every(_BINDINGS, ()))
     listed = [_shown(manifest, bound.get(manifest.id, [])) for manifest in runner_catalogue.manifests()]
@@ -43,14 +43,14 @@ async def runners(request: HttpRequest, caller: Caller) -> HttpResponseBase:
 
 @api(POST=Access(Scope.RUN, "agents.change_runnerbinding"))
 async def run(request: HttpRequest, caller: Caller, runner_id: str) -> HttpResponseBase:
-    """`POST /api/v1/agent/runners/{runner_id}/run`: its result stream, as NDJSON or as SSE."""
+    """`POST /api/v1/agent/runners/{runner_id}/run`: return its result stream, as NDJSON or as SSE."""
     post = await run_requests.read(request, caller, dialect.NAME, runner=runner_id)
     await runner_sources.refresh()
     if runner_catalogue.find(runner_id) is None and runner_id not in runner_catalogue.BUILTIN:
         why = runner_catalogue.why_not(runner_id) or "See GET /api/v1/agent/runners."
         raise NotFound(f"There is no such runner now. {why}")
-    asked = post.request
-    if asked.event and not asked.messages and runner_id in runner_catalogue.BUILTIN:
+    run_request = post.request
+    if run_request.event and not run_request.messages and runner_id in runner_catalogue.BUILTIN:
         raise InvalidRequest(
             f"{runner_id} answers messages only: input.text is missing.", code="text_required"
         )
@@ -59,5 +59,5 @@ async def run(request: HttpRequest, caller: Caller, runner_id: str) -> HttpRespo
 
 
 def _shown(manifest: RunnerManifest, bindings: list[str]) -> dict[str, Any]:
-    told: dict[str, Any] = msgspec.to_builtins(manifest)
-    return told | {"home": home_of(manifest.id), "bindings": bindings}
+    shown: dict[str, Any] = msgspec.to_builtins(manifest)
+    return shown | {"home": home_of(manifest.id), "bindings": bindings}

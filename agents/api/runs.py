@@ -1,4 +1,4 @@
-"""The run endpoints: start, watch, look, cancel (specs/text-run.md §1–§2, DESIGN §9)."""
+"""The endpoints of runs: start, watch, read, cancel (specs/text-run.md §1–§2, DESIGN §9)."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _LONGEST_WAIT_S: Final = 55.0
 
 @api(POST=RUN)
 async def runs(request: HttpRequest, caller: Caller) -> HttpResponseBase:
-    """`POST /api/v1/agent/runs`: accept a run in whichever dialect the body speaks.
+    """`POST /api/v1/agent/runs`: accept a run in the dialect of its body.
 
-    Answers 202, with the run's own stream where the client accepts one, or with its outcome where
-    that is how the dialect answers.
+    Answer 202, with the run's own stream if the client accepts one, or with its outcome if the dialect
+    answers so.
     """
     post = await run_requests.read(request, caller, request.GET.get("dialect"))
     return await answering.answer(request, caller, post)
@@ -35,26 +35,26 @@ async def runs(request: HttpRequest, caller: Caller) -> HttpResponseBase:
 
 @api(POST=RUN)
 async def run_of_named_thread(request: HttpRequest, caller: Caller) -> HttpResponseBase:
-    """`POST /api/v1/agent/run`, seed 001's spelling: the same, with threads of any name."""
+    """`POST /api/v1/agent/run`, seed 001's spelling: accept a run, on a thread of any name."""
     post = await run_requests.read(request, caller, request.GET.get("dialect"), named_threads=True)
     return await answering.answer(request, caller, post)
 
 
 @api(POST=RUN)
 async def ag_ui_runs(request: HttpRequest, caller: Caller) -> HttpResponseBase:
-    """`POST /api/v1/agent/ag-ui`: the same for clients that speak AG-UI and set no headers."""
+    """`POST /api/v1/agent/ag-ui`: accept a run of a client that speaks AG-UI and sets no headers."""
     return await answering.answer(request, caller, await run_requests.read(request, caller, ag_ui.NAME))
 
 
 @api(GET=READ)
 async def run(request: HttpRequest, caller: Caller, run_id: str) -> HttpResponseBase:
-    """`GET /api/v1/agent/runs/{run_id}`: status, timings, usage, error."""
+    """`GET /api/v1/agent/runs/{run_id}`: return its status, timings, usage and error."""
     return json_response(await client_queries.run_detail(run_id_of(run_id), user_id=caller.user_id))
 
 
 @api(POST=RUN)
 async def cancel(request: HttpRequest, caller: Caller, run_id: str) -> HttpResponseBase:
-    """`POST …/cancel`: ask for the run's end; 202 with its status, also when it has ended already."""
+    """`POST …/cancel`: request the run's end; return 202 with its status, also after its end."""
     row = await client_queries.run_row(run_id_of(run_id), user_id=caller.user_id)
     await submit.cancel_run(row.run_id)
     after = await client_queries.started_run(row.run_id.hex, user_id=caller.user_id)
@@ -63,7 +63,7 @@ async def cancel(request: HttpRequest, caller: Caller, run_id: str) -> HttpRespo
 
 @api(GET=READ)
 async def events(request: HttpRequest, caller: Caller, run_id: str) -> HttpResponseBase:
-    """`GET …/events`: the run's frames as SSE, or by long-poll with `Accept: application/json`."""
+    """`GET …/events`: return the run's frames as SSE, or by long-poll (`Accept: application/json`)."""
     row = await client_queries.run_row(run_id_of(run_id), user_id=caller.user_id)
     check_conversation(row, request.GET.get("conversation_id"))
     dialect = dialect_named(request.GET.get("dialect") or row.dialect)
@@ -82,14 +82,15 @@ async def events(request: HttpRequest, caller: Caller, run_id: str) -> HttpRespo
 
 
 def run_id_of(given: str) -> str:
-    """A run's id, of which the ids of responses and completions are made."""
+    """Return the id of a run; ids of responses and completions contain it."""
     return given.removeprefix("response_").removeprefix("resp_").removeprefix("chatcmpl-")
 
 
 def check_conversation(row: RunRow, given: str | None) -> None:
-    """The id of another thread hides the run; what is no id is taken as when the run was created.
+    """Raise NotFound if the id is that of another thread; ignore a malformed one.
 
-    A client that created with a malformed `conversation_id` watches with the same (seed 002).
+    A client that created the run with a malformed `conversation_id` watches with the same one (seed
+    002).
     """
     try:
         named = UUID(given) if given else row.thread_id
@@ -100,19 +101,19 @@ def check_conversation(row: RunRow, given: str | None) -> None:
 
 
 def position(last_event_id: str | None, after: str | None) -> int:
-    """Where the reader is: `Last-Event-ID`, else `?after=`, else before the beginning.
+    """Return the reader's position: `Last-Event-ID`, else `?after=`, else before the beginning.
 
-    InvalidRequest when it is no whole number: silently starting anew would repeat everything.
+    Raise InvalidRequest if it is no whole number: a silent new start would repeat everything.
     """
-    given = (last_event_id or after or "").strip()
-    if not given:
+    text = (last_event_id or after or "").strip()
+    if not text:
         return streaming.FROM_THE_START
-    if not (given.isascii() and given.isdigit() and len(given) <= 9):
+    if not (text.isascii() and text.isdigit() and len(text) <= 9):
         raise InvalidRequest(
             "Last-Event-ID and after must be the id of an event of this run, a whole number.",
             code="invalid_last_event_id",
         )
-    return int(given)
+    return int(text)
 
 
 def _wants_json(request: HttpRequest) -> bool:
@@ -120,11 +121,11 @@ def _wants_json(request: HttpRequest) -> bool:
     return not wants_stream(accept) and (accepts(accept, JSON) or refuses_stream(accept))
 
 
-def _seconds(given: str | None) -> float:
-    if not given:
+def _seconds(value: str | None) -> float:
+    if not value:
         return 0.0
     try:
-        seconds = float(given)
+        seconds = float(value)
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds <= 3600:

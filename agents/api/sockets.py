@@ -1,10 +1,10 @@
 """`ws(s)://…/ws/agent/runs/{run_id}`: the run's frames as JSON text messages (DESIGN P4).
 
-The token comes as `Authorization: Bearer …`, or, because browsers cannot set that header, as
-`?token=…` or the subprotocol pair `bearer, <token>`. `?after=` resumes, `?dialect=` chooses.
-Refusals close with 4401 (who are you), 4404 (no such run), 4410 (events no longer kept), 4422 (bad
-parameter), 4429 (too many), 4503 (not now) and say why; a stream that staff or a newer one ended
-closes with 1013.
+The token comes as `Authorization: Bearer …`, or, because browsers cannot set that header, as `?token=…`
+or the subprotocol pair `bearer, <token>`. `?after=` resumes, `?dialect=` chooses. A refusal sends its
+reason and closes with 4401 (not signed in), 4404 (no such run), 4410 (events no longer kept), 4422 (bad
+parameter), 4429 (too many) or 4503 (not now); a stream that staff or a newer stream ended closes with
+1013.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TRY_AGAIN: Final = 1013
 
 
 class RunConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
-    """One socket, one reader of one run."""
+    """A socket with one reader of one run."""
 
     _sending: asyncio.Task[None] | None = None
 
@@ -80,7 +80,7 @@ class RunConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         return run, dialect_named(query.get("dialect") or run.dialect), after, caller.user_id
 
     def _meta(self, authorization: str | None) -> dict[str, Any]:
-        """What limits and authentication read of a request, as Django names it."""
+        """Return the values of a request that limits and authentication read, as Django names them."""
         return {**rate_limits.build_meta(self.scope), "HTTP_AUTHORIZATION": authorization}
 
     def _authorization(self, query: dict[str, str], protocols: list[str]) -> str | None:
@@ -110,15 +110,15 @@ class RunConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             log.debug("socket was closed")
 
     async def _refuse(self, error: errors.ParleyError) -> None:
-        said: dict[str, Any] = errors.body(error)
+        data: dict[str, Any] = errors.body(error)
         if error.retry_after is not None:
-            said["retry_after"] = error.retry_after
-        await self.send(text_data=msgspec.json.encode({"event": "refused", "data": said}).decode())
+            data["retry_after"] = error.retry_after
+        await self.send(text_data=msgspec.json.encode({"event": "refused", "data": data}).decode())
         await self.close(4000 + error.status)
 
 
 class NoSuchSocket(AsyncWebsocketConsumer):  # type: ignore[misc]
-    """Every other path: closed before it opens, which clients see as 403."""
+    """The consumer of every other path: it closes before it opens, which clients see as 403."""
 
     async def connect(self) -> None:
         await self.close(4404)

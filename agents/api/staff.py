@@ -1,4 +1,4 @@
-"""For staff and analysts: the dashboard's numbers, and ending a user's streams."""
+"""The endpoints for staff and analysts: the dashboard's numbers, and the end of a user's streams."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Dashboard(View):
 async def force_disconnect(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`POST /api/v1/llm/sse/force-disconnect`: end a user's streams, in every process.
 
-    Their readers may come back at once; whoever should stay away is switched off in admin first.
+    Their readers may come back at once; to keep an account away, switch it off in admin first.
     """
     user_id = _user_id(request.GET.get("user_id")) or caller.user_id
     ended = await stream_slots.force_disconnect(user_id)
@@ -100,9 +100,9 @@ async def force_disconnect(request: HttpRequest, caller: Caller) -> HttpResponse
     return json_response({"code": 200, "msg": "success", "data": data})
 
 
-def _user_id(given: str | None) -> UUID | None:
-    """The user asked for; None for the caller."""
+def _user_id(value: str | None) -> UUID | None:
+    """Return the id of the requested user; None for the caller."""
     try:
-        return UUID(given) if given else None
+        return UUID(value) if value else None
     except ValueError:
         raise InvalidRequest("user_id must be the id of a user.", code="invalid_user_id") from None

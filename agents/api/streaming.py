@@ -1,7 +1,7 @@
 """A run's frames for one reader, whatever the transport: SSE, WebSocket or long-poll.
 
-The encoder sees every event from the first; frames go out only for what lies past the reader's
-position, so a reader that comes back in the middle gets exactly what it would have got.
+The encoder reads every event from the first; only frames past the reader's position go out. So a reader
+that comes back in the middle gets exactly what it would have got.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from conversations.runs.client_queries import RunRow
 FROM_THE_START: Final = -1
 STREAM_HEADERS: Final = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
 _NO_FRAMES: Final = sys.maxsize
-"""Past this place lies no frame: the encoder alone is fed."""
+"""A position past every frame: the encoder reads the events, and no frame goes out."""
 _LONG_POLL_LIMIT: Final = 1_000
 _DELETED: Final = events.RunFailed(
     "thread_deleted", "The conversation was deleted while its run was being followed."
@@ -46,7 +46,7 @@ _LINE_ENDS: Final = (
 
 
 def head(run: RunRow) -> RunHead:
-    """What the encoders of a run must know of it."""
+    """Return what the encoders of a run must know of it."""
     return RunHead(
         run.run_id,
         run.thread_id,
@@ -60,7 +60,7 @@ def head(run: RunRow) -> RunHead:
 
 
 class Cursor:
-    """A reader's place: feeds the encoder everything, gives out what lies past `after`."""
+    """A reader's position: it feeds every event to the encoder, and returns the frames past `after`."""
 
     def __init__(self, run: RunRow, encoder: Encoder, *, after: int = FROM_THE_START) -> None:
         self.run = run
@@ -70,7 +70,7 @@ class Cursor:
         self._after = after
 
     def take(self, batch: Batch) -> list[Frame]:
-        """The frames of a batch that the reader does not have yet."""
+        """Return the frames of a batch that the reader does not have yet."""
         found: list[Frame] = []
         for event in batch.after(self.fed):
             made = self.encoder.feed(event)
@@ -81,7 +81,7 @@ class Cursor:
         return found
 
     async def catch_up(self, *, most: float = inf) -> list[Frame]:
-        """Take what is stored, until there are so many frames."""
+        """Take the stored events until there are `most` frames; return the frames."""
         found: list[Frame] = []
         async with aclosing(event_log.read(self.run.run_id)) as batches:
             async for batch in batches:
@@ -91,7 +91,7 @@ class Cursor:
         return found
 
     def _unseen(self, made: Sequence[Frame]) -> Sequence[Frame]:
-        """A dialect that numbers every frame may resume between those of one event."""
+        """Return the frames past `after`; a dialect that numbers frames may resume within an event."""
         if len(made) == 1:
             return made
         return [frame for frame in made if frame.id is None or frame.id > self._after]
@@ -103,12 +103,12 @@ def _reached(made: Sequence[Frame]) -> int:
 
 
 def reader_of(run: RunRow, dialect: Dialect, *, after: int = FROM_THE_START) -> Cursor:
-    """A reader of the run in this dialect."""
+    """Return a reader of the run in this dialect."""
     return Cursor(run, dialect.encoder(head(run)), after=after)
 
 
 async def _followed(cursor: Cursor) -> AsyncGenerator[list[Frame] | None]:
-    """Yield what each batch gives the reader, and None for each silence, to the run's end.
+    """Yield the reader's frames of each batch, and None for each silence, to the run's end.
 
     A run that is deleted under its reader ends as a failure: no client may take it for a success.
     """
@@ -123,9 +123,9 @@ async def _followed(cursor: Cursor) -> AsyncGenerator[list[Frame] | None]:
 
 
 async def frames(cursor: Cursor) -> AsyncGenerator[list[Frame]]:
-    """The frames that the reader does not have yet, a list as they come, to the last.
+    """Yield the frames that the reader does not have yet, a list as they come, to the last.
 
-    Silence is filled with the dialect's heartbeat, or with an empty list if it has none.
+    Silence becomes the dialect's heartbeat, or an empty list if it has none.
     """
     async with aclosing(_followed(cursor)) as lists:
         async for some in lists:
@@ -137,12 +137,12 @@ async def frames(cursor: Cursor) -> AsyncGenerator[list[Frame]]:
 
 
 def deleted(run: RunRow, seq: int) -> RunEvent:
-    """The last event of a run whose log, read as far as `seq`, is there no more."""
+    """Return the last event of a run whose log, read as far as `seq`, no longer exists."""
     return RunEvent(seq + 1, events.now_ms(), _DELETED if run.stored else _FORGOTTEN)
 
 
 def sse(frame: Frame) -> bytes:
-    """A frame as a server-sent event (WHATWG HTML §9.2)."""
+    """Return a frame as a server-sent event (WHATWG HTML §9.2)."""
     data = frame.data if frame.data.isascii() else _on_one_line(frame.data)
     name = b"event: %b\n" % frame.event.encode() if frame.event else b""
     if frame.id is None:
@@ -151,20 +151,20 @@ def sse(frame: Frame) -> bytes:
 
 
 def _on_one_line(data: bytes) -> bytes:
-    """JSON without the characters at which some clients, against the standard, end a line."""
+    """Return JSON without the characters at which some clients, against the standard, end a line."""
     for character, escaped in _LINE_ENDS:
         data = data.replace(character, escaped)
     return data
 
 
 def as_json(frame: Frame) -> bytes:
-    """A frame as one JSON object: `{event, id, data}`; `id` only where the frame has one."""
+    """Return a frame as one JSON object: `{event, id, data}`; `id` only if the frame has one."""
     place = b"" if frame.id is None else b',"id":%d' % frame.id
     return b'{"event":"%b"%b,"data":%b}' % (frame.event.encode(), place, frame.data)
 
 
 class Format(NamedTuple):
-    """How frames stand in the body of a response, and what fills silence there."""
+    """The form of frames in the body of a response, and the bytes that fill silence there."""
 
     content_type: str = "text/event-stream; charset=utf-8"
     write: Callable[[Frame], bytes] = sse
@@ -178,7 +178,7 @@ SERVER_SENT: Final = Format()
 async def written(
     lists: AsyncGenerator[list[Frame]], form: Format, *, opening: bytes
 ) -> AsyncGenerator[bytes]:
-    """Lists of frames as the body of a response; an empty list is silence."""
+    """Yield lists of frames as the body of a response; an empty list is silence."""
     if opening:
         yield opening
     async with aclosing(lists):
@@ -187,9 +187,9 @@ async def written(
 
 
 def attended(pieces: AsyncGenerator[bytes], on_leaving: Leaving | None) -> AsyncGenerator[bytes]:
-    """The pieces, to a reader who is cut if it takes nothing for too long.
+    """Return the pieces for a reader, which is cut off if it takes nothing for too long.
 
-    `on_leaving` is awaited if the reader goes before the end.
+    `on_leaving` is awaited if the reader leaves before the end.
     """
     taken = patiently(pieces)
     return taken if on_leaving is None else _whole(taken, on_leaving)
@@ -208,10 +208,9 @@ async def _whole(pieces: AsyncGenerator[bytes], on_leaving: Leaving) -> AsyncGen
 
 
 async def outcome(run: RunRow, encoder: AnsweringEncoder, *, wait_s: float) -> AsyncGenerator[bytes]:
-    """The body of a JSON response: the run at its end, or as it stands after about `wait_s` seconds.
+    """Yield a JSON response's body: the run at its end, or as it stands after about `wait_s` seconds.
 
-    Silence is filled with blanks, which JSON allows before its beginning, so that nobody between
-    cuts the connection.
+    Blanks, which JSON allows before its beginning, fill silence, so that no proxy cuts the connection.
     """
     now = asyncio.get_running_loop().time
     until, filled_at = now() + wait_s, now()
@@ -226,7 +225,7 @@ async def outcome(run: RunRow, encoder: AnsweringEncoder, *, wait_s: float) -> A
 
 
 async def settled(run: RunRow, dialect: AnsweringDialect, *, wait_s: float) -> bytes:
-    """The run as one JSON object once it has ended, at the latest after `wait_s` seconds."""
+    """Return the run as one JSON object once it has ended, at the latest after `wait_s` seconds."""
     with suppress(TimeoutError):
         async with asyncio.timeout(wait_s), aclosing(follow(run.run_id)) as batches:
             async for _ in batches:
@@ -235,17 +234,17 @@ async def settled(run: RunRow, dialect: AnsweringDialect, *, wait_s: float) -> b
 
 
 async def standing(run: RunRow, dialect: AnsweringDialect) -> bytes:
-    """The run as one JSON object, as far as it has come."""
+    """Return the run as one JSON object, as far as it has come."""
     encoder = dialect.encoder(head(run))
     await Cursor(run, encoder, after=_NO_FRAMES).catch_up()
     return encoder.answer()
 
 
 async def long_poll(run: RunRow, dialect: Dialect, *, after: int, wait_s: float) -> bytes:
-    """What there is past `after`, waiting up to `wait_s` seconds for the first of it, as JSON.
+    """Return the frames past `after` as JSON; wait up to `wait_s` seconds for the first of them.
 
-    `{"events": [{event, id, data}], "last_event_id": n, "done": bool}`; ask again with
-    `after=last_event_id` until done.
+    The form is `{"events": [{event, id, data}], "last_event_id": n, "done": bool}`; a client repeats the
+    request with `after=last_event_id` until done.
     """
     cursor = reader_of(run, dialect, after=after)
     found = await cursor.catch_up(most=_LONG_POLL_LIMIT)
@@ -262,7 +261,7 @@ async def long_poll(run: RunRow, dialect: Dialect, *, after: int, wait_s: float)
 
 
 async def _first(cursor: Cursor, wait_s: float) -> list[Frame]:
-    """The next frames, if any come within the time."""
+    """Return the next frames, if any come within the time."""
     with suppress(TimeoutError):
         following = follow(cursor.run.run_id, after=cursor.fed)
         async with asyncio.timeout(wait_s), aclosing(following) as batches:

@@ -1,4 +1,4 @@
-"""A thread as an AG-UI client sees it, and what this agent can do (specs/ag-ui.md §7)."""
+"""A thread as an AG-UI client sees it, and the capabilities of this agent (specs/ag-ui.md §7)."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from conversations.threads.stored_messages import ThreadHead
 
 @api(GET=READ, PATCH=RUN, DELETE=RUN)
 async def thread(request: HttpRequest, caller: Caller, thread_id: str) -> HttpResponseBase:
-    """`/api/v1/agent/threads/{thread_id}`: the thread, its state, its newest messages.
+    """`/api/v1/agent/threads/{thread_id}`: return the thread, its state, its newest messages.
 
-    With `?reasoning=true` also what models thought, as far as the events of those runs are kept. Where
-    it has branches the one last continued is shown, or that which ends with the run of `?branch=`.
+    `?reasoning=true` adds what models thought, as far as the events of those runs are kept. Of a thread
+    with branches it returns the one last continued, or the one that ends with the run of `?branch=`.
     """
     found = await names.thread_of(thread_id, caller=caller)
     if request.method in ("PATCH", "DELETE"):
@@ -47,8 +47,8 @@ async def thread(request: HttpRequest, caller: Caller, thread_id: str) -> HttpRe
         reasoned = await reasoning_events.of_thread(found, owner_id=caller.user_id, branch=head.branch)
     thoughts = {run: outline(run, some) for run, some in reasoned.items()}
     messages = with_thoughts(await _messages(found, caller.user_id, head.branch), thoughts)
-    given = await feedback.of_thread(found, user_id=caller.user_id)
-    detail |= {"state": head.state, "messages": messages, "feedback": given}
+    opinions = await feedback.of_thread(found, user_id=caller.user_id)
+    detail |= {"state": head.state, "messages": messages, "feedback": opinions}
     if head.branch is not None:
         detail |= {"branch": head.branch.hex, "branches": await listing.branches_of(found)}
     return json_response(detail)
@@ -56,10 +56,10 @@ async def thread(request: HttpRequest, caller: Caller, thread_id: str) -> HttpRe
 
 @api(GET=READ)
 async def connect(request: HttpRequest, caller: Caller, thread_id: str) -> HttpResponseBase:
-    """`GET …/threads/{id}/connect`: the thread as AG-UI snapshots, then its live run if there is one.
+    """`GET …/threads/{id}/connect`: return the thread as AG-UI snapshots, then its live run if any.
 
-    `?protocolVersion=` says which generation reads; by default the one that began the run. `?branch=`
-    names the last run of the branch to show, where it is not the one last continued.
+    `?protocolVersion=` is the reader's generation; by default that of the run. `?branch=` names the last
+    run of the branch to show, if that is not the one last continued.
     """
     found = await names.thread_of(thread_id, caller=caller)
     branch = await branch_of(request, caller, found)
@@ -74,7 +74,7 @@ async def connect(request: HttpRequest, caller: Caller, thread_id: str) -> HttpR
 
 
 def _as_spoken_by(row: RunRow, version: str | None) -> RunRow:
-    """The run for a reader of the generation that this version names; without one as it was begun."""
+    """Return the run for a reader of this version's generation; without a version as it was begun."""
     if version is None:
         return row
     modern = version if version[:1].isdigit() and not version.startswith("0") else None
@@ -84,13 +84,13 @@ def _as_spoken_by(row: RunRow, version: str | None) -> RunRow:
 async def _at_rest(
     thread_id: UUID, owner_id: UUID, client_thread_id: str, head: ThreadHead
 ) -> AsyncGenerator[list[Frame]]:
-    """A thread whose newest run can no longer be replayed, or that never had one."""
+    """Yield a thread whose newest run can no longer be replayed, or that never had one."""
     shown = await _messages(thread_id, owner_id, head.branch)
     yield snapshots.at_rest(client_thread_id, shown, head.state)
 
 
 async def _messages(thread_id: UUID, owner_id: UUID, branch: UUID | None) -> list[Wire]:
-    """The newest messages of the thread, or of its branch that ends with this run, in AG-UI's shape.
+    """Return the newest messages of the thread, or of its branch that ends with this run, for AG-UI.
 
     Files have fresh URLs.
     """
@@ -100,5 +100,5 @@ async def _messages(thread_id: UUID, owner_id: UUID, branch: UUID | None) -> lis
 
 @api(GET=READ)
 async def capabilities(request: HttpRequest, caller: Caller) -> HttpResponseBase:
-    """`GET /api/v1/agent/capabilities`: what this agent can do, in AG-UI's words."""
+    """`GET /api/v1/agent/capabilities`: return what this agent can do, in AG-UI's form."""
     return json_response(CAPABILITIES)

@@ -1,4 +1,4 @@
-"""What an account has used and spent, for itself: today, this month, and what its budget leaves."""
+"""An account's own usage and spending: today, this month, and the rest of its budget."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from conversations.usage import usd
 
 @api(GET=READ)
 async def usage(request: HttpRequest, caller: Caller) -> HttpResponseBase:
-    """`GET /api/v1/agent/usage`: the caller's own, of runs that have ended."""
+    """`GET /api/v1/agent/usage`: return the caller's own usage, for runs that have ended."""
     async with database.connection() as connection:
         standing = await budget_checks.standing(connection, caller.user_id)
     return json_response(_shown(standing), headers={"Cache-Control": "no-store"})
@@ -51,7 +51,7 @@ def _spent(spent: Spent) -> dict[str, Any]:
 
 
 def _exceeded(standing: Standing) -> dict[str, Any] | None:
-    """Which limit refuses a run now; of the installation's neither sums nor others' use are told."""
+    """Return the limit that refuses a run now, without sums: the installation's reveal others' use."""
     found = standing.used_up
     if found is None:
         return None
