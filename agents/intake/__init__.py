@@ -1,1 +1,1 @@
-"""Make an accepted run of a parsed request body, and go on with one that waits."""
+"""The intake of runs: a parsed body becomes an accepted run, and a waiting run continues."""

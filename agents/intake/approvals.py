@@ -1,7 +1,7 @@
-"""Decide on interrupts: who may, what is a decision, and that it is made once.
+"""Decisions on interrupts: their forms, who may make them, and that each is made once.
 
-The first decision counts. The same one again changes nothing; another is refused. What is past its
-time can only be refused, and then the model is told that it has expired.
+The first decision counts. The same one again changes nothing; another is refused. An interrupt that is
+past its time can only be refused, and the model then reads that it has expired.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LONGEST_REASON: Final = 2_000
 
 
 class Decision(Struct, frozen=True):
-    """Whether a call may be made, perhaps with other arguments; the reason is for the model."""
+    """Whether a call may be made, perhaps with other arguments, with a reason for the model."""
 
     approve: bool
     arguments: dict[str, Any] | None = None
@@ -38,7 +38,7 @@ def approval_not_found() -> NotFound:
 
 
 def interrupt_id_of(text: str) -> UUID:
-    """An interrupt's id as clients write it; NotFound for what is none."""
+    """Return an interrupt's id as clients write it; raise NotFound for any other text."""
     found = uuid_of(text)
     if found is None:
         raise approval_not_found()
@@ -46,15 +46,16 @@ def interrupt_id_of(text: str) -> UUID:
 
 
 def decision_of(answer: InterruptAnswer) -> Decision:
-    """The decision that a client's `resume` entry or approval message is.
+    """Return the decision in a client's `resume` entry or approval message.
 
-    Cancelled is a refusal. Resolved is one with `{approved | approve: bool, arguments?, reason?}` or a
-    bare bool; anything else is InvalidRequest `invalid_answer`, for nothing is approved by accident.
+    Cancelled is a refusal. Resolved is a decision with `{approved | approve: bool, arguments?, reason?}`
+    or a bare bool. Raise InvalidRequest `invalid_answer` for anything else: nothing is approved by
+    accident.
     """
     payload = {} if answer.payload is None else answer.payload
     if answer.status == "cancelled":
-        given = payload.get("reason") if isinstance(payload, dict) else None
-        return Decision(False, None, reason_of(given))
+        reason = payload.get("reason") if isinstance(payload, dict) else None
+        return Decision(False, None, reason_of(reason))
     if isinstance(payload, bool):
         return Decision(payload)
     approved = payload.get("approved", payload.get("approve")) if isinstance(payload, dict) else None
@@ -69,14 +70,14 @@ def decision_of(answer: InterruptAnswer) -> Decision:
 
 
 def arguments_of(given: Any) -> dict[str, Any] | None:
-    """Edited arguments: an object, or none."""
+    """Return edited arguments: an object, or none; raise InvalidRequest."""
     if given is not None and not isinstance(given, dict):
         raise InvalidRequest("arguments must be an object.", code="invalid_answer")
     return given
 
 
 def reason_of(given: Any) -> str:
-    """A reason: a text, cut where it is too long to be one, or none."""
+    """Return a reason: a text, cut if it is too long, or none; raise InvalidRequest."""
     if given is not None and not isinstance(given, str):
         raise InvalidRequest("reason must be a text.", code="invalid_answer")
     return (given or "").strip()[:LONGEST_REASON]
@@ -89,16 +90,18 @@ async def answer(
     owner_id: UUID,
     thread_id: UUID,
 ) -> None:
-    """Write down the answers of a request of the owner's, in the transaction that accepts its run.
+    """Store the answers in an owner's request, in the transaction that accepts its run.
 
-    An id that is no UUID is a runner's own interrupt, which only that runner understands. NotFound for
-    one that is not this thread's; else as `decide`.
+    An id that is no UUID is a runner's own interrupt, which only that runner understands. Raise NotFound
+    for an interrupt of another thread; else as `decide`.
     """
     ours = [(uuid_of(one.interrupt_id), one) for one in answers]
-    wanted = {given_id: decision_of(one) for given_id, one in ours if given_id is not None}
-    held = {one.id: one for one in await interrupts.lock(connection, list(wanted))}
-    for interrupt_id, decision in wanted.items():
-        found = held.get(interrupt_id)
+    decisions = {
+        interrupt_id: decision_of(one) for interrupt_id, one in ours if interrupt_id is not None
+    }
+    locked = {one.id: one for one in await interrupts.lock(connection, list(decisions))}
+    for interrupt_id, decision in decisions.items():
+        found = locked.get(interrupt_id)
         if found is None or (found.owner_id, found.thread_id) != (owner_id, thread_id):
             raise approval_not_found()
         await decide(connection, found, decision, by=owner_id)
@@ -107,10 +110,10 @@ async def answer(
 async def decide(
     connection: AsyncConnection[Any], held: Interrupt, decision: Decision, *, by: UUID
 ) -> bool:
-    """Decide on an interrupt that the caller's transaction holds; whether anything changed.
+    """Decide on an interrupt that the caller's transaction has locked; return whether anything changed.
 
-    Conflict `approval_already_answered` if it was decided otherwise, `approval_expired` for approving
-    too late; InvalidRequest `invalid_arguments` for edits that do not fit the tool's schema.
+    Raise Conflict `approval_already_answered` if it was decided otherwise, `approval_expired` for a late
+    approval; InvalidRequest `invalid_arguments` for edits that do not fit the tool's schema.
     """
     if held.status in ("approved", "refused"):
         if _is_same(held, decision):
@@ -135,20 +138,20 @@ async def decide(
     return True
 
 
-def _is_same(held: Interrupt, decision: Decision) -> bool:
+def _is_same(interrupt: Interrupt, decision: Decision) -> bool:
     if not decision.approve:
-        return held.status == "refused"
-    wanted = held.arguments if decision.arguments is None else decision.arguments
-    return held.status == "approved" and wanted == held.effective_arguments
+        return interrupt.status == "refused"
+    arguments = interrupt.arguments if decision.arguments is None else decision.arguments
+    return interrupt.status == "approved" and arguments == interrupt.effective_arguments
 
 
-async def _check(held: Interrupt, edited: dict[str, Any]) -> None:
-    name, owner_id = held.tool_name, held.owner_id
+async def _check(interrupt: Interrupt, edited: dict[str, Any]) -> None:
+    name, owner_id = interrupt.tool_name, interrupt.owner_id
     tool = await offered_tools.find(name, user_id=owner_id)
     tool = tool or await offered_tools.find_action(name, user_id=owner_id)
     tool = tool or next((one for one in mcp.offered() if one.name == name), None)
     if tool is None and await mcp.is_served(name):
-        return  # the worker that calls it holds its schema: what does not fit is a call that failed
+        return  # only the worker that calls it has the schema: a call that does not fit fails
     if tool is None:
         raise Conflict("This tool is no longer offered.", code="tool_not_offered")
     try:

@@ -1,12 +1,12 @@
-"""Where a run goes on, from what its client shows: AG-UI's `messages` is the conversation as it is.
+"""The point where a run continues, from what its client shows: AG-UI's `messages` is the conversation.
 
-The client's messages are compared with the thread's, a run at a time. The first run that it shows
-otherwise, or not whole, is left: the new run goes on from the one before that, with the rest of what is
-shown as its own messages. So an answer that was dropped is made anew, and an edited question begins a
-branch. What has not changed stays the thread's own.
+The client's messages are compared with the thread's, run by run. The comparison stops at the first run
+that the client shows differently, or not whole: the new run continues the one before that, with the rest
+of the shown messages as its own. So an answer that was dropped is made anew, and an edited question
+begins a branch. Unchanged messages stay the thread's own.
 
-What we said counts as shown where it stands under its id, though cut off: clients stop reading. Answers
-of tools and of people, and what a client sends that keeps no history of its own, go on at the end.
+A message of ours counts as shown if it stands under its id, even cut off: clients stop reading. Answers
+of tools and of people, and messages of a client without a history of its own, continue at the end.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _Place = tuple[int, int]
 
 
 class Going(Struct, frozen=True):
-    """How a run goes on: after which run (None: the newest), with which of the client's messages.
+    """How a run continues: after which run (None: the newest), with which of the client's messages.
 
-    `told` is how many of those that are shown stand in the thread.
+    `told` is the number of shown messages that stand in the thread.
     """
 
     continues: UUID | None
@@ -45,116 +45,118 @@ class Going(Struct, frozen=True):
 
 
 def newest_run(shown: Sequence[InputMessage]) -> UUID | None:
-    """The run of ours that the newest of these messages names."""
-    for said in reversed(shown):
-        if said.role in _OURS and (found := _runs(said)):
+    """Return the run of ours in the ids of the newest of these messages."""
+    for message in reversed(shown):
+        if message.role in _OURS and (found := _runs(message)):
             return UUID(found[0])
     return None
 
 
 def go_on(turns: Sequence[Turn], shown: Sequence[InputMessage], *, complete: bool) -> Going:
-    """Where the client of these messages goes on in a branch of these turns.
+    """Return where the client of these messages continues in a branch of these turns.
 
-    With `complete` they are the whole conversation (AG-UI 1.0): what is missing at its beginning was
-    taken away, and not just never loaded.
+    With `complete` they are the whole conversation (AG-UI 1.0): a missing beginning was removed, and not
+    just never loaded.
     """
     count = leading_count(shown)
-    leading, said = shown[:count], shown[count:]
-    compared = _Comparison(turns, said)
-    if any(map(compared.place, said)):
+    leading, messages = shown[:count], shown[count:]
+    compared = _Comparison(turns, messages)
+    if any(map(compared.place, messages)):
         kept, position = compared.walk(complete=complete)
-    elif turns and complete and _asks(said):
+    elif turns and complete and _asks(messages):
         kept, position = 0, 0
     else:
-        return Going(None, (*_led(turns, leading), *said))
-    rest = [compared.as_stored(one) for one in said[position:] if not compared.has_told(one, kept)]
+        return Going(None, (*_led(turns, leading), *messages))
+    rest = [
+        compared.as_stored(one) for one in messages[position:] if not compared.is_repeated(one, kept)
+    ]
     led = _led(turns[:kept], leading, removes=complete)
     return Going(turns[kept - 1].run_id if kept else BEGINNING, (*led, *rest), position)
 
 
-def _asks(said: Sequence[InputMessage]) -> bool:
-    """Whether somebody says something, and not just answers what an agent waits for."""
-    return any(one.role == "user" for one in said) and said[0].role != "tool"
+def _asks(messages: Sequence[InputMessage]) -> bool:
+    """Return whether a person writes something, and does not just answer a waiting agent."""
+    return any(one.role == "user" for one in messages) and messages[0].role != "tool"
 
 
 def leading_count(shown: Sequence[InputMessage]) -> int:
-    """How many system messages lead the conversation."""
+    """Return the number of system messages that lead the conversation."""
     return count_leading(shown, lambda one: one.role in _SYSTEM)
 
 
 class _Turn(Struct, frozen=True):
-    """A run: what it was asked with, but for what leads the conversation, and what it said."""
+    """A run: its input without the messages that lead the conversation, and its output."""
 
     number: int
     run: str
     live: bool
-    asked: tuple[Entry, ...]
-    told: tuple[Entry, ...]
+    inputs: tuple[Entry, ...]
+    outputs: tuple[Entry, ...]
 
 
 def _turn(number: int, turn: Turn) -> _Turn:
-    given = [one for one in turn.entries if one.said is None and not _mark(one)]
+    entries = [one for one in turn.entries if one.said is None and not _mark(one)]
     if number == 0:
-        given = given[count_leading(given, lambda one: one.role in _SYSTEM) :]
-    asked = tuple(one for one in given if one.role not in _SILENT)
-    told = tuple(one for one in turn.entries if one.said is not None)
-    return _Turn(number, turn.run_id.hex, turn.live, asked, told)
+        entries = entries[count_leading(entries, lambda one: one.role in _SYSTEM) :]
+    inputs = tuple(one for one in entries if one.role not in _SILENT)
+    outputs = tuple(one for one in turn.entries if one.said is not None)
+    return _Turn(number, turn.run_id.hex, turn.live, inputs, outputs)
 
 
 class _Comparison:
-    """A branch beside what its client shows of it."""
+    """The comparison of a branch with the messages that its client shows."""
 
-    def __init__(self, turns: Sequence[Turn], said: Sequence[InputMessage]) -> None:
-        self._said = said
+    def __init__(self, turns: Sequence[Turn], shown: Sequence[InputMessage]) -> None:
+        self._shown = shown
         self._turns = [_turn(number, turn) for number, turn in enumerate(turns)]
         self._numbers = {turn.run: turn.number for turn in self._turns}
-        self._asked: dict[str, _Place] = {}
+        self._inputs: dict[str, _Place] = {}
         self._answered: dict[str, _Place] = {}
         self._files: dict[str, Entry] = {}
         self._calls: dict[str, list[int]] = {}
         self._clients: set[str] = set()
         for turn in self._turns:
-            for place, entry in enumerate(turn.asked):
+            for place, entry in enumerate(turn.inputs):
                 self._know(entry, (turn.number, place))
-            for one in turn.told:
+            for one in turn.outputs:
                 self._clients.update(() if one.awaits else _made(one))
                 for call in _made(one):
                     self._calls.setdefault(call, []).append(turn.number)
-        self._calls_shown = _calls_in(said)
+        self._calls_shown = _calls_in(shown)
 
     def _know(self, entry: Entry, place: _Place) -> None:
         if entry.role == "tool" and entry.call_id:
             self._answered.setdefault(entry.call_id, place)
         for known in filter(None, (entry.id, entry.client_id)):
-            self._asked.setdefault(known, place)
+            self._inputs.setdefault(known, place)
             if entry.files:
                 self._files.setdefault(known, entry)
 
-    def place(self, said: InputMessage) -> _Place | None:
-        """The turn that a message belongs to, and its place in that; None for one that is new here."""
-        if said.client_id in self._asked:
-            return self._asked[said.client_id]
-        if said.role == "tool" and said.tool_call_id in self._answered:
-            return self._answered[said.tool_call_id]
-        numbers = self._told_by(said)
-        return (numbers[0], len(self._turns[numbers[0]].asked)) if numbers else None
+    def place(self, message: InputMessage) -> _Place | None:
+        """Return a message's turn and its place in that; None for one that is new here."""
+        if message.client_id in self._inputs:
+            return self._inputs[message.client_id]
+        if message.role == "tool" and message.tool_call_id in self._answered:
+            return self._answered[message.tool_call_id]
+        numbers = self._turns_of(message)
+        return (numbers[0], len(self._turns[numbers[0]].inputs)) if numbers else None
 
-    def _told_by(self, said: InputMessage) -> list[int]:
-        """The turns of which it is what the run said, by the ids that we gave it."""
-        if said.role not in _OURS or said.tool_call_id in self._clients:
+    def _turns_of(self, message: InputMessage) -> list[int]:
+        """Return the turns of which it is an output, by the ids that we gave it."""
+        if message.role not in _OURS or message.tool_call_id in self._clients:
             return []
-        found = [self._numbers[run] for run in _runs(said) if run in self._numbers]
-        for call in said.tool_calls:
+        found = [self._numbers[run] for run in _runs(message) if run in self._numbers]
+        for call in message.tool_calls:
             found += self._calls.get(call.id, ())
         return sorted(found)
 
     def walk(self, *, complete: bool) -> tuple[int, int]:
-        """How many turns the client shows whole, and where its messages go on behind them."""
-        first = next((one for one in self._said if one.role not in _SILENT), self._said[0])
+        """Return how many turns the client shows whole, and where its messages go on behind them."""
+        first = next((one for one in self._shown if one.role not in _SILENT), self._shown[0])
         begins = self.place(first)
         if begins is None:
             return 0, 0
-        whole = complete and len(self._said) < WINDOW and _asks(self._said)
+        whole = complete and len(self._shown) < WINDOW and _asks(self._shown)
         if begins != (0, 0) and whole:
             return 0, 0
         return self._walk_from(*begins)
@@ -162,7 +164,7 @@ class _Comparison:
     def _walk_from(self, number: int, place: int) -> tuple[int, int]:
         position = begun = 0
         for turn in self._turns[number:]:
-            end = self._end(turn, position, turn.asked[place if turn.number == number else 0 :])
+            end = self._end(turn, position, turn.inputs[place if turn.number == number else 0 :])
             if end is None:
                 return turn.number, position
             begun, position = position, end
@@ -172,94 +174,98 @@ class _Comparison:
         return len(self._turns), position
 
     def _asks_again(self, newest: _Turn, position: int) -> bool:
-        """Whether a question is asked once more while its answer is still being made."""
-        last = self._said[-1]
-        return position == len(self._said) and any(_is_same(last, entry) for entry in newest.asked)
+        """Return whether a question is repeated while its answer is still being made."""
+        last = self._shown[-1]
+        return position == len(self._shown) and any(_is_same(last, entry) for entry in newest.inputs)
 
-    def _end(self, turn: _Turn, position: int, asked: Sequence[Entry]) -> int | None:
-        """Where the client's messages go on behind this turn; None if they do not show it whole."""
-        said = self._said
-        for entry in asked:
-            while position < len(said) and self._is_passed_over(said[position], turn):
+    def _end(self, turn: _Turn, position: int, inputs: Sequence[Entry]) -> int | None:
+        """Return where the client's messages go on behind this turn; None if it is not shown whole."""
+        shown = self._shown
+        for entry in inputs:
+            while position < len(shown) and self._is_passed_over(shown[position], turn):
                 position += 1
-            if position == len(said) or not _is_same(said[position], entry):
+            if position == len(shown) or not _is_same(shown[position], entry):
                 return None
             position += 1
         end = position
-        while end < len(said) and self._is_of(turn, said[end]):
+        while end < len(shown) and self._is_of(turn, shown[end]):
             end += 1
-        return end if self._is_covered(turn, said[position:end]) else None
+        return end if self._is_covered(turn, shown[position:end]) else None
 
-    def _is_of(self, turn: _Turn, said: InputMessage) -> bool:
-        """Whether the run said it, or it is silence that the client told before."""
-        return turn.number in self._told_by(said) or (
-            said.role in _SILENT and said.client_id in self._asked
+    def _is_of(self, turn: _Turn, message: InputMessage) -> bool:
+        """Return whether it is an output of the run, or a silent message that the client sent before."""
+        return turn.number in self._turns_of(message) or (
+            message.role in _SILENT and message.client_id in self._inputs
         )
 
-    def _is_passed_over(self, said: InputMessage, turn: _Turn) -> bool:
-        """Whether it is no question: silence, or what an earlier run said, shown late."""
-        return said.role in _SILENT or any(
-            number < turn.number for number in self._told_by(said) if said.client_id not in self._asked
+    def _is_passed_over(self, message: InputMessage, turn: _Turn) -> bool:
+        """Return whether it is no question: silent, or an output of an earlier run, shown late."""
+        return message.role in _SILENT or any(
+            number < turn.number
+            for number in self._turns_of(message)
+            if message.client_id not in self._inputs
         )
 
     def _is_covered(self, turn: _Turn, shown: Sequence[InputMessage]) -> bool:
-        """Whether what the run said is shown to its end, and none of its texts has been rewritten."""
-        told = [entry for entry in turn.told if _can_be_shown(entry)]
-        if not told:
+        """Return whether the run's output is shown to its end, and none of its texts was rewritten."""
+        outputs = [entry for entry in turn.outputs if _can_be_shown(entry)]
+        if not outputs:
             return True
-        texts = [entry for entry in told if entry.role == "assistant" and entry.size]
+        texts = [entry for entry in outputs if entry.role == "assistant" and entry.size]
         under = {one.client_id: one for one in shown if one.role == "assistant"}
         for entry in texts:
             found = under.get(f"{entry.said}-{turn.run}") or under.get(entry.said)
             if found is not None and not _is_text_of(found.content, entry, texts):
                 return False
-        if self._shows_call(told[-1], turn, shown):
+        if self._shows_call(outputs[-1], turn, shown):
             return True
         return bool(texts) and _is_shown(texts[-1], turn, under)
 
     def _shows_call(self, entry: Entry, turn: _Turn, shown: Sequence[InputMessage]) -> bool:
-        """Whether a call is shown: under our id for it anywhere, under the model's beside the run."""
+        """Return whether a call is shown: by our id for it anywhere, by the model's beside the run."""
         calls = _calls_of(entry)
         ours = {f"{call}-{entry.asked_in or turn.run}" for call in calls}
         return not (ours.isdisjoint(self._calls_shown) and _calls_in(shown).isdisjoint(calls))
 
-    def has_told(self, said: InputMessage, kept: int) -> bool:
-        """Whether it adds nothing to so many turns: one of their runs said it, or it is our silence."""
-        if said.role in _SILENT:
-            return bool(self.place(said)) or bool(_runs(said))
-        if said.client_id in self._asked or said.tool_call_id in self._answered:
+    def is_repeated(self, message: InputMessage, kept: int) -> bool:
+        """Return whether it adds nothing to so many turns: an output of theirs, or silence of ours."""
+        if message.role in _SILENT:
+            return bool(self.place(message)) or bool(_runs(message))
+        if message.client_id in self._inputs or message.tool_call_id in self._answered:
             return False
-        return any(number < kept for number in self._told_by(said))
+        return any(number < kept for number in self._turns_of(message))
 
-    def as_stored(self, said: InputMessage) -> InputMessage:
-        """The message with its files; an answer of a tool of ours only repeats what a run has said."""
-        if said.role == "tool" and self._told_by(said):
-            return replace(said, repeats=True)
-        return self.with_files(said)
+    def as_stored(self, message: InputMessage) -> InputMessage:
+        """Return the message with its files; a repeated answer of a tool of ours is marked as such."""
+        if message.role == "tool" and self._turns_of(message):
+            return replace(message, repeats=True)
+        return self.with_files(message)
 
-    def with_files(self, said: InputMessage) -> InputMessage:
-        """The message with the files that the thread holds of it already: their URLs may be old."""
-        entry = self._files.get(said.client_id or "")
-        if entry is None or not said.uploads:
-            return said
+    def with_files(self, message: InputMessage) -> InputMessage:
+        """Return the message with those files that the thread has already: their URLs may be old."""
+        entry = self._files.get(message.client_id or "")
+        if entry is None or not message.uploads:
+            return message
         files = _files(entry)
-        if _is_same(said, entry):
-            return replace(said, uploads=(), attachments=files)
-        known = [file for file in files if any(_is_of_url(one.url, file) for one in said.uploads)]
-        uploads = [one for one in said.uploads if not any(_is_of_url(one.url, file) for file in known)]
-        return replace(said, uploads=tuple(uploads), attachments=tuple(known))
+        if _is_same(message, entry):
+            return replace(message, uploads=(), attachments=files)
+        known = [file for file in files if any(_is_of_url(one.url, file) for one in message.uploads)]
+        uploads = [
+            one for one in message.uploads if not any(_is_of_url(one.url, file) for file in known)
+        ]
+        return replace(message, uploads=tuple(uploads), attachments=tuple(known))
 
 
-def _is_same(said: InputMessage, entry: Entry) -> bool:
-    """Whether a message of the client's is the one that it sent before."""
-    if said.role != entry.role or said.content.strip(_BLANKS) != entry.text.strip(_BLANKS):
+def _is_same(message: InputMessage, entry: Entry) -> bool:
+    """Return whether a message of the client is the one that it sent before."""
+    if message.role != entry.role or message.content.strip(_BLANKS) != entry.text.strip(_BLANKS):
         return False
-    if said.role == "tool":
-        return said.tool_call_id == entry.call_id
-    if said.role in _SYSTEM:
+    if message.role == "tool":
+        return message.tool_call_id == entry.call_id
+    if message.role in _SYSTEM:
         return True
-    files = len(said.uploads) + len(said.attachments)
-    return said.client_id in (entry.id, entry.client_id) and files == len(_files(entry))
+    files = len(message.uploads) + len(message.attachments)
+    return message.client_id in (entry.id, entry.client_id) and files == len(_files(entry))
 
 
 def _can_be_shown(entry: Entry) -> bool:
@@ -267,7 +273,7 @@ def _can_be_shown(entry: Entry) -> bool:
 
 
 def _made(entry: Entry) -> list[str]:
-    """The ids of the calls that wait for an answer."""
+    """Return the ids of the calls that wait for an answer."""
     calls = entry.calls if isinstance(entry.calls, list) else []
     return [call["id"] for call in calls if isinstance(call, dict) and isinstance(call.get("id"), str)]
 
@@ -277,22 +283,25 @@ def _calls_of(entry: Entry) -> list[str]:
 
 
 def _calls_in(shown: Sequence[InputMessage]) -> set[str]:
-    """The ids of all calls that are made or answered there."""
+    """Return the ids of all calls that are made or answered in these messages."""
     made = (call.id for one in shown for call in one.tool_calls)
     return {*made, *(one.tool_call_id for one in shown if one.tool_call_id)}
 
 
 def _is_shown(entry: Entry, turn: _Turn, under: dict[str | None, InputMessage]) -> bool:
-    """Under its own id, or within a message of the run's: some clients join all texts of a run."""
+    """Return whether a text is shown, by its id or within another: some clients join a run's texts."""
     if f"{entry.said}-{turn.run}" in under or entry.said in under:
         return True
     return any((entry.tail or "") in one.content for one in under.values())
 
 
-def _is_text_of(given: str, entry: Entry, texts: Sequence[Entry]) -> bool:
-    """Whether the client's text is ours: the whole or its beginning; the texts of the run in one; or
-    the whole behind the pieces that it replaced, as a stream can only add."""
-    text, size = given.strip(_BLANKS), entry.size
+def _is_text_of(content: str, entry: Entry, texts: Sequence[Entry]) -> bool:
+    """Return whether the client's text is ours.
+
+    It is the whole text or its beginning; or the texts of the run in one; or the whole behind the pieces
+    that it replaced, as a stream can only add.
+    """
+    text, size = content.strip(_BLANKS), entry.size
     if len(text) < size:
         return text.startswith((entry.head or "")[: len(text)])
     if len(texts) > 1 and len(text) > size:
@@ -305,41 +314,42 @@ def _md5(text: str) -> str:
     return hashlib.md5(text.encode(errors="replace"), usedforsecurity=False).hexdigest()
 
 
-def _runs(said: InputMessage) -> list[str]:
-    """The runs of ours that stand in a message's ids."""
-    ids = (said.client_id or "", said.tool_call_id or "", *(call.id for call in said.tool_calls))
+def _runs(message: InputMessage) -> list[str]:
+    """Return the runs of ours in a message's ids."""
+    ids = (
+        message.client_id or "",
+        message.tool_call_id or "",
+        *(call.id for call in message.tool_calls),
+    )
     return [run for one in ids for run in _RUN.findall(one)]
 
 
 def _files(entry: Entry) -> tuple[Attachment, ...]:
-    given = [entry.files] if isinstance(entry.files, dict) else entry.files or []
-    return tuple(msgspec.convert(file, Attachment) for file in given)
+    files = [entry.files] if isinstance(entry.files, dict) else entry.files or []
+    return tuple(msgspec.convert(file, Attachment) for file in files)
 
 
 def _is_of_url(url: str, file: Attachment) -> bool:
     return url.partition("?")[0].endswith(f"/{file.bucket}/{file.path}")
 
 
-# --- the system messages that lead the conversation -------------------------------------------------
-
-
 def _led(
     kept: Sequence[Turn], leading: Sequence[InputMessage], *, removes: bool = False
 ) -> Iterator[InputMessage]:
-    """The messages that lead from now on, where others did; their marks give them their place."""
-    now = [(said.role, said.content.strip(_BLANKS)) for said in leading]
+    """Yield the messages that lead from now on, unless they did before; their marks give their place."""
+    now = [(message.role, message.content.strip(_BLANKS)) for message in leading]
     if now == [(entry.role, entry.text.strip(_BLANKS)) for entry in _leading(kept)]:
         return
     if not leading and removes:
         yield InputMessage("system", "", metadata={LEADING: 1})
-    for number, said in enumerate(leading, 1):
-        yield replace(said, metadata=said.metadata | {LEADING: number})
+    for number, message in enumerate(leading, 1):
+        yield replace(message, metadata=message.metadata | {LEADING: number})
 
 
 def _leading(kept: Sequence[Turn]) -> list[Entry]:
-    """What leads after these turns."""
-    given = [entry for turn in kept for entry in turn.entries if entry.said is None]
-    led, rest = leading_first(given, _mark, lambda entry: entry.role in _SYSTEM)
+    """Return the entries that lead after these turns."""
+    entries = [entry for turn in kept for entry in turn.entries if entry.said is None]
+    led, rest = leading_first(entries, _mark, lambda entry: entry.role in _SYSTEM)
     first = [] if led else rest[: count_leading(rest, lambda entry: entry.role in _SYSTEM)]
     return [entry for entry in (led or first) if entry.text]
 

@@ -1,7 +1,7 @@
-"""Files that a client names by URL, fetched from where they are: bounded in bytes, time and places.
+"""The fetching of files that a client names by URL, within limits of bytes, time and addresses.
 
-The address is checked of each connection (`egress.Gate`), so neither a redirect nor a name that resolves
-to something else the second time leads into our network. What the file is its bytes say.
+The address of each connection is checked (`egress.Gate`), so neither a redirect nor a name that resolves
+to something else the second time leads into our network. The bytes of a file determine its type.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _HEADERS: Final = {"User-Agent": "parley", "Accept": "*/*", "Accept-Encoding": "
 
 
 class Remote:
-    """A file at its host: what is said of it, and its bytes."""
+    """A file at its host: its declared name and type, and its bytes."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
@@ -50,7 +50,7 @@ class Remote:
         return unquote(self._response.url.path).rpartition("/")[2]
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """The bytes. PayloadTooLarge for more than a file may have."""
+        """Yield the bytes; raise PayloadTooLarge for more than a file may have."""
         size = self._response.content_length or 0
         if size > FILE_LIMIT:
             raise too_large()
@@ -64,10 +64,10 @@ class Remote:
 
 @asynccontextmanager
 async def opened(url: str, *, until: float) -> AsyncGenerator[Remote]:
-    """The file at a URL, to be read until then (of the loop's time).
+    """Yield the file at a URL, to be read before `until` (of the loop's time).
 
-    InvalidRequest `url_refused` for an address that is never asked, `file_unreachable` for one that does
-    not give it whole in time.
+    Raise InvalidRequest `url_refused` for an address that is never connected to, `file_unreachable` for
+    a host that does not send the whole file in time.
     """
     gate = egress.Gate(settings.FETCH_NETWORKS, plain=_checked(url) == "http")
     try:
@@ -86,7 +86,7 @@ async def opened(url: str, *, until: float) -> AsyncGenerator[Remote]:
 
 
 def _session(gate: egress.Gate) -> aiohttp.ClientSession:
-    """A session of its own: what one user's host keeps open is never another's."""
+    """Return a new session: one user's open connections never serve another user."""
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(
             socket_factory=gate.open_socket,
@@ -102,7 +102,7 @@ def _session(gate: egress.Gate) -> aiohttp.ClientSession:
 
 
 class _Names(AbstractResolver):
-    """Looks names up on threads of its own: a name server that never answers holds up nothing else."""
+    """A resolver with its own operating-system threads: a silent name server holds up nothing else."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
@@ -126,11 +126,11 @@ class _Names(AbstractResolver):
 
 
 async def _followed(session: aiohttp.ClientSession, url: str) -> aiohttp.ClientResponse:
-    """The answer, which gives the file, after a few redirects at most; to be closed."""
+    """Return the response with the file, after a few redirects at most; the caller closes it."""
     for _ in range(MOST_REDIRECTS + 1):
         try:
             response = await session.get(url, allow_redirects=False)
-        except (aiohttp.InvalidURL, UnicodeError):  # an address that is none
+        except (aiohttp.InvalidURL, UnicodeError):  # no valid address
             raise refused() from None
         if response.status not in _REDIRECTS:
             return _whole(response)
@@ -148,7 +148,7 @@ def _whole(response: aiohttp.ClientResponse) -> aiohttp.ClientResponse:
 
 
 def _next(url: str, location: str) -> str:
-    """Where a redirect leads; never from https to http."""
+    """Return the target of a redirect; raise InvalidRequest for one from https to http."""
     found = urljoin(url, location)
     if _checked(found) == "http" and _checked(url) == "https":
         raise refused()
@@ -156,10 +156,10 @@ def _next(url: str, location: str) -> str:
 
 
 def _checked(url: str) -> str:
-    """The scheme of an address. InvalidRequest `url_refused` for one that nothing is fetched from."""
+    """Return the scheme of an address; raise InvalidRequest `url_refused` if it is never fetched."""
     try:
         parts = urlsplit(url)
-        _ = parts.port  # raises where it is no number
+        _ = parts.port  # raises if it is no number
     except ValueError:
         raise refused() from None
     if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:

@@ -1,8 +1,8 @@
-"""What clients name instead of sending it: items of earlier responses, by their ids on that wire.
+"""References of clients to items of earlier responses, by the ids of those in the client's dialect.
 
-Such an id is made of a message's own and its run's, so that a message is found by the index of its run.
-Reasoning, lists of tools and requests for approval tell a model nothing that it is not told anyway: of
-those it is only looked whether the account has them.
+Such an id consists of a message's own and its run's, so that the index of its run finds a message.
+Reasoning, lists of tools and requests for approval give a model nothing that it does not have anyway:
+for those the only check is whether the account has them.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ _SILENT: Final = ("rs_", "mcpl_")
 
 
 async def resolved(messages: tuple[InputMessage, ...], *, owner_id: UUID) -> tuple[InputMessage, ...]:
-    """The messages with what they refer to in its place.
+    """Return the messages, each reference replaced by what it refers to.
 
-    InvalidRequest `invalid_input`, naming the place, for an item that the owner does not have.
+    Raise InvalidRequest `invalid_input`, with the place, for an item that the owner does not have.
     """
-    wanted = [said.refers for said in messages if said.refers is not None]
-    if not wanted:
+    references = [message.refers for message in messages if message.refers is not None]
+    if not references:
         return messages
-    ids = {found for one in wanted for found in _ids(one.id)}
-    names = {name for one in wanted for name in _names(one.id)}
-    held = await thread.named([*ids], [*names], owner_id=owner_id)
+    ids = {found for one in references for found in _ids(one.id)}
+    names = {name for one in references for name in _names(one.id)}
+    stored = await thread.named([*ids], [*names], owner_id=owner_id)
     known = await known_ids(ids, owner_id=owner_id)
     return tuple(
         meant
-        for said in messages
-        for meant in ((said,) if said.refers is None else _meant(said.refers, held, known))
+        for message in messages
+        for meant in ((message,) if message.refers is None else _meant(message.refers, stored, known))
     )
 
 
 def _meant(
-    reference: Reference, held: dict[str | UUID, InputMessage], known: set[UUID]
+    reference: Reference, stored: dict[str | UUID, InputMessage], known: set[UUID]
 ) -> Iterator[InputMessage]:
     ids = _ids(reference.id)
     keys: Sequence[str | UUID] = (*_names(reference.id), *ids)
-    message = next((held[key] for key in keys if key in held), None)
+    message = next((stored[key] for key in keys if key in stored), None)
     if message is not None:
         yield from _in_full(message)
     elif not (_is_silent(reference.id, ids) and known.intersection(ids)):
@@ -61,7 +61,7 @@ def _meant(
 
 
 def _in_full(message: InputMessage) -> Iterator[InputMessage]:
-    """The message; a tool's answer after the call that it brings along."""
+    """Yield the message; a tool's answer after the call that it contains."""
     if message.role == "tool" and message.tool_calls:
         yield InputMessage(
             "assistant",
@@ -74,22 +74,22 @@ def _in_full(message: InputMessage) -> Iterator[InputMessage]:
     yield message
 
 
-def _is_silent(given: str, ids: Sequence[UUID]) -> bool:
-    """Whether an item of this id says nothing: an answer of no words and an interrupt do neither."""
-    if given.startswith(_SILENT):
+def _is_silent(item_id: str, ids: Sequence[UUID]) -> bool:
+    """Return whether an item of this id has no content: an answer without words, or an interrupt."""
+    if item_id.startswith(_SILENT):
         return True
-    return any(given in (f"msg_execution-{one.hex}", one.hex, str(one)) for one in ids)
+    return any(item_id in (f"msg_execution-{one.hex}", one.hex, str(one)) for one in ids)
 
 
-def _ids(given: str) -> list[UUID]:
-    """The ids of ours in an item's: its run's last."""
-    plain = given.replace("-", "") if uuid_of(given) else given
+def _ids(item_id: str) -> list[UUID]:
+    """Return the ids of ours in an item's id; that of its run is the last."""
+    plain = item_id.replace("-", "") if uuid_of(item_id) else item_id
     return [UUID(hex=found) for found in _RUN.findall(plain)]
 
 
-def _names(given: str) -> list[str]:
-    """What the message of an item may be called where it is stored."""
-    kind, _, name = given.partition("_")
+def _names(item_id: str) -> list[str]:
+    """Return the names under which an item's message may be stored."""
+    kind, _, name = item_id.partition("_")
     runs = _RUN.findall(name)
     if not runs:
         return []
@@ -101,6 +101,6 @@ def _names(given: str) -> list[str]:
         case "fc" | "ctc":
             return [call_message_id(name), call_message_id(plain)]
         case "mcp":
-            asked = [tool_message_id(run, plain.removesuffix(f"-{one}"), one) for one in runs[:-1]]
-            return [tool_message_id(run, name), tool_message_id(run, plain), *asked]
+            answers = [tool_message_id(run, plain.removesuffix(f"-{one}"), one) for one in runs[:-1]]
+            return [tool_message_id(run, name), tool_message_id(run, plain), *answers]
     return []

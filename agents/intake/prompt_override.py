@@ -1,4 +1,4 @@
-"""Try a prompt version with one run: asked for by staff in `X-Prompt-Version`, recorded on the run."""
+"""The trial of a prompt version in one run: staff send `X-Prompt-Version`, and the run records it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _LABEL: Final = re.compile(r"label:[a-z0-9][a-z0-9_-]{0,31}")
 
 
 async def find_versions(named: str | None, caller: Caller) -> tuple[PromptUse, ...]:
-    """Return all the versions of a run with which one is tried, named by its id or as `label:staging`.
+    """Return all the versions of a run that tries one, named by its id or as `label:staging`.
 
-    InvalidRequest for what names neither, Forbidden for those who may not see prompts, NotFound for an
+    Raise InvalidRequest for another form, Forbidden for those who may not see prompts, NotFound for an
     unknown version.
     """
     if named is None:
@@ -39,7 +39,7 @@ async def find_versions(named: str | None, caller: Caller) -> tuple[PromptUse, .
 
 
 async def with_prompt(request: RunRequest, version_id: int) -> RunRequest:
-    """Return the request with this version in the place of the active one. NotFound."""
+    """Return the request with this version in the place of the active one; raise NotFound."""
     return msgspec.structs.replace(request, prompts=_uses(await override_version(version_id)))
 
 

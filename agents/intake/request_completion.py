@@ -1,4 +1,4 @@
-"""Complete a request once it is parsed: its options, its place in a thread, the versions it tries."""
+"""The completion of a parsed request: its options, its place in a thread, the versions that it tries."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ async def complete(
 ) -> RunRequest:
     """Return the request as the caller means it, on the runner that staff name.
 
-    Raises NotFound for a parent or an approval that is not the caller's, and what
-    `prompt_override.find_versions` does.
+    Raise NotFound for a parent or an approval that is not the caller's; else as
+    `prompt_override.find_versions`.
     """
     place = await _place(parsed, caller)
     return replace(
@@ -38,7 +38,7 @@ async def complete(
 
 
 class _Place(NamedTuple):
-    """Where a run goes on."""
+    """The thread and the run where a run continues."""
 
     thread_id: str | None
     parent_run_id: str | None
@@ -46,7 +46,7 @@ class _Place(NamedTuple):
 
 
 async def _place(parsed: RunRequest, caller: Caller) -> _Place:
-    """Return where the run goes on: without a thread of its own, where its parent or approval is."""
+    """Return where the run continues: without a thread of its own, at its parent or its approval."""
     place = _Place(parsed.thread_id, parsed.parent_run_id, parsed.continues)
     if parsed.thread_id or parsed.session:
         return place
@@ -54,7 +54,7 @@ async def _place(parsed: RunRequest, caller: Caller) -> _Place:
         parent = await client_queries.run_row(parsed.parent_run_id, user_id=caller.user_id)
         run_id = parent.run_id.hex
         return _Place(str(parent.thread_id), run_id, run_id)
-    if parsed.answers and parsed.dialect == responses.NAME:  # its SDK repeats what it does not name
+    if parsed.answers and parsed.dialect == responses.NAME:  # its SDK repeats unnamed responses
         interrupt = await interrupts.find(approvals.interrupt_id_of(parsed.answers[0].interrupt_id))
         if interrupt is None or interrupt.owner_id != caller.user_id:
             raise approvals.approval_not_found()
@@ -63,7 +63,7 @@ async def _place(parsed: RunRequest, caller: Caller) -> _Place:
 
 
 def _on_disconnect(parsed: RunRequest, options: RunOptions) -> OnDisconnect:
-    """Return the caller's word; a run that is known by a key alone goes on for who sends it again."""
+    """Return the caller's choice; a run that only its key identifies continues, for a repeated POST."""
     if options.on_disconnect:
         return options.on_disconnect
     known_by_key = options.idempotency_key and not parsed.client_run_id

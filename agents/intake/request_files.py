@@ -1,6 +1,6 @@
 """The files of a request's messages: sent inline, by URL or by id, each stored as an attachment.
 
-It happens before the run is accepted, so that whoever executes it asks nobody for them again.
+They are stored before the run is accepted, so that a worker needs no other source for them.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _fetchers: Final = attachments.Places(
 
 
 class Sender(NamedTuple):
-    """Whose files they are, and where they are kept."""
+    """The owner of files, and the thread and run under which they are stored."""
 
     owner_id: UUID
     thread: str
     run: str
 
 
-class _Told(NamedTuple):
-    """What is said of a file beside its bytes."""
+class _Description(NamedTuple):
+    """The name and type of a file, as its source declares them."""
 
     name: str = ""
     mime_type: str = ""
@@ -48,11 +48,12 @@ class _Told(NamedTuple):
 
 
 async def stored(messages: tuple[InputMessage, ...], sender: Sender) -> tuple[InputMessage, ...]:
-    """The messages with attachments in the place of their uploads.
+    """Return the messages with attachments in the place of their uploads.
 
-    InvalidRequest, with the upload's place as `param`, for one that cannot be had or is not taken.
+    Raise InvalidRequest, with the upload's place as `param`, for one that is unreachable or not
+    accepted.
     """
-    uploads = [upload for said in messages for upload in said.uploads]
+    uploads = [upload for message in messages for upload in message.uploads]
     if not uploads:
         return messages
     fetches = [upload for upload in uploads if _is_fetched(upload)]
@@ -60,8 +61,12 @@ async def stored(messages: tuple[InputMessage, ...], sender: Sender) -> tuple[In
     with _fetchers.taken(sender.owner_id) if fetches else nullcontext():
         kept = iter(await _every(uploads, sender))
     return tuple(
-        replace(said, uploads=(), attachments=(*said.attachments, *(next(kept) for _ in said.uploads)))
-        for said in messages
+        replace(
+            message,
+            uploads=(),
+            attachments=(*message.attachments, *(next(kept) for _ in message.uploads)),
+        )
+        for message in messages
     )
 
 
@@ -86,7 +91,7 @@ def _check_fetches(fetches: Sequence[Upload]) -> None:
 
 
 async def _every(uploads: Sequence[Upload], sender: Sender) -> list[Attachment]:
-    """All of them stored, a few at a time, until the first fault; all fetching has one time limit."""
+    """Store all of them, a few at a time, until the first fault; all fetches have one time limit."""
     places, until = asyncio.Semaphore(_AT_ONCE), asyncio.get_running_loop().time() + settings.FETCH_S
 
     async def one(upload: Upload) -> Attachment:
@@ -113,53 +118,53 @@ async def _stored(upload: Upload, sender: Sender, until: float) -> Attachment:
     if upload.file_id:
         return await _named(upload, sender)
     async with Inbox(texts=upload.takes == "any") as inbox:
-        told = _Told()
+        description = _Description()
         if upload.url:
             async with file_fetch.opened(upload.url, until=until) as remote:
                 async for some in remote:
                     await inbox.write(some)
-                told = _Told(remote.name, remote.mime_type, remote.charset)
+                description = _Description(remote.name, remote.mime_type, remote.charset)
         else:
             await inbox.write(attachments.decoded_base64(upload.data))
-        return await _kept(inbox, upload, sender, told)
+        return await _kept(inbox, upload, sender, description)
 
 
-async def _kept(inbox: Inbox, upload: Upload, sender: Sender, told: _Told) -> Attachment:
-    charset = upload.charset or told.charset
+async def _kept(inbox: Inbox, upload: Upload, sender: Sender, description: _Description) -> Attachment:
+    charset = upload.charset or description.charset
     kept = await inbox.keep(
         owner_id=sender.owner_id, thread=sender.thread, run=sender.run, charset=charset
     )
-    return _attachment(kept, upload, told)
+    return _attachment(kept, upload, description)
 
 
-def _attachment(kept: Kept, upload: Upload, told: _Told) -> Attachment:
-    """What the message keeps of it; of an image no more than its storage tells."""
+def _attachment(kept: Kept, upload: Upload, description: _Description) -> Attachment:
+    """Return the attachment of a stored file; that of an image has no more than its storage knows."""
     stored, mime_type = kept.stored, attachments.mime_type_of(kept.stored)
     if mime_type.startswith("image/"):
         return Attachment(stored.bucket, stored.path, mime_type)
-    name = upload.name or clean_name(told.name) or _NAMELESS
-    mime_type = of_text(upload.mime_type, told.mime_type)
+    name = upload.name or clean_name(description.name) or _NAMELESS
+    mime_type = of_text(upload.mime_type, description.mime_type)
     return Attachment(stored.bucket, stored.path, mime_type, name, kept.size)
 
 
 async def _ours(upload: Upload, sender: Sender) -> Attachment:
-    """What a signed URL of ours names: the caller's own file."""
+    """Return the caller's own file that a signed URL of ours names."""
     texts = upload.takes == "any"
     found = attachments.parse_signed_url(upload.url, owner_id=sender.owner_id, texts=texts)
     return await _there(found, upload)
 
 
 async def _there(found: StoredObject, upload: Upload) -> Attachment:
-    held = await attachments.opened(found)
-    if held is None:
+    opened = await attachments.opened(found)
+    if opened is None:
         raise InvalidRequest(
             "binary content url names a file that is not there (NoSuchKey)", code="no_such_key"
         )
-    return _attachment(Kept(found, held.stat.size), upload, _Told(found.name))
+    return _attachment(Kept(found, opened.stat.size), upload, _Description(found.name))
 
 
 async def _named(upload: Upload, sender: Sender) -> Attachment:
-    """The caller's file of this id: an upload, or what a runner has made."""
+    """Return the caller's file of this id: an upload, or an artifact of a runner."""
     named = _ID.fullmatch(upload.file_id)
     file_id = UUID(named[1]) if named else None
     found = file_id and await attachments.find_sent(file_id, owner_id=sender.owner_id)
@@ -170,7 +175,7 @@ async def _named(upload: Upload, sender: Sender) -> Attachment:
         raise InvalidRequest("There is no such file of yours.", code="file_not_found")
     async with Inbox(texts=upload.takes == "any") as inbox:
         await inbox.write(attachments.decoded_base64(made.url.partition(",")[2]))
-        return await _kept(inbox, upload, sender, _Told(mime_type=made.mime_type))
+        return await _kept(inbox, upload, sender, _Description(mime_type=made.mime_type))
 
 
 def _fitting(found: Attachment, upload: Upload) -> Attachment:

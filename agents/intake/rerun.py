@@ -1,8 +1,8 @@
-"""Run again what was asked before, with another prompt version: in a thread of its own, marked.
+"""The repetition of a run with another prompt version, in a thread of its own, with a mark.
 
-The new run belongs to whoever asks for it and is told what the old one was told: the thread up to
-there and its request. The old run and its thread stay as they are. The new thread is recorded as a copy
-of the old one, and goes when that does, or whose it is (`conversations.upkeep.retention`).
+The new run belongs to the person who starts it, and has the input of the old one: the thread up to there
+and its request. The old run and its thread stay as they are. The new thread is recorded as a copy of the
+old one, and is deleted with that or with its owner (`conversations.upkeep.retention`).
 """
 
 from __future__ import annotations
@@ -28,25 +28,26 @@ MARK: Final = "rerun_of"
 async def rerun(run_id: UUID, *, by: UUID, version_id: int | None) -> Accepted:
     """Start the run again for `by`, with this prompt version or those in use.
 
-    NotFound for an unknown run or version; else as `start_run`. The caller has checked what `by` may.
+    Raise NotFound for an unknown run or version; else as `start_run`. The caller has checked what `by`
+    may do.
     """
-    held = await request_of(run_id)
-    if held is None or not held.stored:
+    old = await request_of(run_id)
+    if old is None or not old.stored:
         raise run_not_found()
     size = settings.CONTEXT_TOKENS
-    earlier = await thread.so_far(held.thread_id, before=held.thread_seq, run_id=run_id, budget=size)
-    request = _anew(requests.load(held.request), run_id, earlier)
+    earlier = await thread.so_far(old.thread_id, before=old.thread_seq, run_id=run_id, budget=size)
+    request = _anew(requests.load(old.request), run_id, earlier)
     if version_id is not None:
         request = await with_prompt(request, version_id)
-    return await start_run(request, owner_id=by, thread_id=uuid4(), copied_from=held.thread_id)
+    return await start_run(request, owner_id=by, thread_id=uuid4(), copied_from=old.thread_id)
 
 
-def _anew(asked: RunRequest, run_id: UUID, earlier: thread.SoFar) -> RunRequest:
+def _anew(request: RunRequest, run_id: UUID, earlier: thread.SoFar) -> RunRequest:
     return msgspec.structs.replace(
-        asked,
-        messages=(*earlier.leading, *earlier.messages, *asked.messages),
-        metadata=asked.metadata | {MARK: run_id.hex},
-        request_id=current_request_id() or asked.request_id,
+        request,
+        messages=(*earlier.leading, *earlier.messages, *request.messages),
+        metadata=request.metadata | {MARK: run_id.hex},
+        request_id=current_request_id() or request.request_id,
         known="none",
         continues="",
         thread_id=None,
@@ -55,7 +56,7 @@ def _anew(asked: RunRequest, run_id: UUID, earlier: thread.SoFar) -> RunRequest:
         parent_run_id=None,
         prompts=(),
         answers=(),
-        state=earlier.state if asked.state is None else asked.state,
+        state=earlier.state if request.state is None else request.state,
         on_busy="enqueue",
         on_disconnect="continue",
     )

@@ -1,7 +1,7 @@
-"""Decide on an interrupt outside of a run's request, and go on once all of its run's are answered.
+"""Decisions on interrupts outside of a run's request, and the run that continues after the last one.
 
-The decision and the run that goes on stand in one transaction: neither is ever there without the other.
-That run is asked for as the interrupted one was, with nothing new said.
+The decision and the run that continues are written in one transaction, so neither exists without the
+other. That run has the request of the interrupted one, without new messages.
 """
 
 from __future__ import annotations
@@ -25,31 +25,32 @@ from conversations.runs.stored_requests import request_of
 async def decide(
     interrupt_id: UUID, decision: Decision, *, by: UUID, owner_id: UUID | None
 ) -> Interrupt:
-    """Decide on the interrupt (of this owner's, if one is given); it as it is then.
+    """Decide on the interrupt (of this owner, if one is given); return it in its new state.
 
-    With the last one of its run the run goes on. NotFound for an unknown or foreign one; else as
-    `approvals.decide` and `submit.start_run` (of which a refusal leaves the interrupt undecided).
+    After the decision on the last interrupt of its run, the run continues. Raise NotFound for an unknown
+    or foreign one; else as `approvals.decide` and `submit.start_run`, whose refusal leaves the interrupt
+    undecided.
     """
     found = await interrupts.find(interrupt_id)
     if found is None or owner_id not in (None, found.owner_id):
         raise approval_not_found()
     prepared = None
     if found.status in ("pending", "expired"):
-        asked = await _continuation(found)
+        request = await _continuation(found)
         prepared = await submit.prepare(
-            asked, owner_id=found.owner_id, thread_id=found.thread_id, counts=False
+            request, owner_id=found.owner_id, thread_id=found.thread_id, counts=False
         )
     started = False
     try:
         async with database.connection() as connection, connection.transaction():
-            held = {one.id: one for one in await interrupts.lock(connection, [interrupt_id])}
-            changed = await approvals.decide(connection, held[interrupt_id], decision, by=by)
-            waiting = any(one.status == "pending" for one in held.values() if one.id != interrupt_id)
+            locked = {one.id: one for one in await interrupts.lock(connection, [interrupt_id])}
+            changed = await approvals.decide(connection, locked[interrupt_id], decision, by=by)
+            waiting = any(one.status == "pending" for one in locked.values() if one.id != interrupt_id)
             if prepared and changed and not waiting:
                 await submit.insert(connection, prepared)
                 started = True
     except UniqueViolation:
-        if found.status == "expired":  # it was told off before, and the run went on
+        if found.status == "expired":  # it was refused before, and the run went on
             return found
         raise Conflict("runId already used", code="run_id_already_used") from None
     except KeyError:  # the thread was deleted meanwhile
@@ -60,31 +61,31 @@ async def decide(
 
 
 async def _continuation(interrupt: Interrupt) -> RunRequest:
-    """What is asked for when all of a run's interrupts are answered: the same, nothing new said."""
-    held = await request_of(interrupt.run_id)
-    if held is None:
+    """Return the request that continues a run after its last answer: the same, without new messages."""
+    original = await request_of(interrupt.run_id)
+    if original is None:
         raise approval_not_found()
-    asked = requests.load(held.request)
+    request = requests.load(original.request)
     return msgspec.structs.replace(
-        asked,
-        messages=() if asked.stored else asked.messages,
+        request,
+        messages=() if request.stored else request.messages,
         event=None,
         known="none",
         continues=interrupt.run_id.hex,
         prefetch=(),
         answers=(),
-        tool_choice=msgspec.structs.replace(asked.tool_choice, required=False),
+        tool_choice=msgspec.structs.replace(request.tool_choice, required=False),
         state=None,
         thread_id=str(interrupt.thread_id),
         session=None,
         client_run_id=continuing_id(interrupt.run_id),
-        parent_run_id=held.client_run_id or interrupt.run_id.hex,
-        request_id=current_request_id() or asked.request_id,
+        parent_run_id=original.client_run_id or interrupt.run_id.hex,
+        request_id=current_request_id() or request.request_id,
         on_busy="enqueue",
         on_disconnect="continue",
     )
 
 
 def continuing_id(run_id: UUID) -> str:
-    """The `runId` of the run that goes on where this one was interrupted."""
+    """Return the `runId` of the run that continues where this one was interrupted."""
     return f"continue-{run_id.hex}"

@@ -1,4 +1,4 @@
-"""What a POST's address and headers say of its run, beside what the body says."""
+"""The options of a run in the query and the headers of its POST, in addition to its body."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _KEY: Final = re.compile(r"[\x21-\x7e]{1,128}")
 
 
 class RunOptions(NamedTuple):
-    """The options of one POST; what is None is left to the body.
+    """The options of one POST; None leaves an option to the body.
 
-    `prompt_version` names a version by its id or as `label:staging`; who may, is checked later.
+    `prompt_version` names a version by its id or as `label:staging`; the permission is checked later.
     """
 
     on_busy: OnBusy = "enqueue"
@@ -26,7 +26,7 @@ class RunOptions(NamedTuple):
 
 
 def read(query: Mapping[str, str], headers: Mapping[str, str]) -> RunOptions:
-    """Return the options of a query and of headers. InvalidRequest for a value that is none."""
+    """Return the options of a query and of headers; raise InvalidRequest for a value that is none."""
     return RunOptions(
         on_busy=_on_busy(query.get("on_busy")),
         on_disconnect=_on_disconnect(query.get("on_disconnect") or headers.get("X-On-Disconnect")),

@@ -1,7 +1,7 @@
-"""Start a completed request for its caller: in its thread, and with a place for its reader.
+"""The start of a completed request for its caller: in its thread, and with a place for its reader.
 
-A client that leaves may do so at any moment. A run that ends with its client must then end too, also
-where the client leaves while the run is being written, or before the first byte of its stream.
+A client may leave at any moment. A run that ends with its client must then end too, even if the client
+leaves while the run is being written, or before the first byte of its stream.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from conversations.threads import names
 
 
 class Started(NamedTuple):
-    """A run, the place that its reader holds, and what is to be done when that leaves.
+    """A run, the place that its reader holds, and the call to make when the reader leaves.
 
-    It is not `created` where the same request had started it before.
+    It is not `created` if the same request had started it before.
     """
 
     lease: Lease
@@ -37,7 +37,7 @@ class Started(NamedTuple):
 
 
 async def started(caller: Caller, asked: RunRequest, *, resumed: bool = False) -> Started:
-    """Start the run, for a reader; without a place for it none is started."""
+    """Start the run for a reader; without a place for the reader no run is started."""
     thread_id = UUID(asked.thread_id) if asked.thread_id else None
     lease = await stream_slots.admit(caller.user_id, thread_id, resumed=resumed)
     with lease.or_released():
@@ -54,13 +54,13 @@ async def started(caller: Caller, asked: RunRequest, *, resumed: bool = False) -
         return Started(lease, row, accepted.created, leaving)
 
 
-def _leaving_of(run_id: UUID, asked: RunRequest) -> Leaving | None:
-    """What is to be done when the client leaves; None where the run goes on without it."""
-    return functools.partial(submit.cancel_run, run_id) if asked.on_disconnect == "cancel" else None
+def _leaving_of(run_id: UUID, request: RunRequest) -> Leaving | None:
+    """Return the call to make when the client leaves; None if the run continues without it."""
+    return functools.partial(submit.cancel_run, run_id) if request.on_disconnect == "cancel" else None
 
 
 async def start(caller: Caller, asked: RunRequest) -> Accepted:
-    """Start the run; one that ends with its client ends too where the client leaves meanwhile."""
+    """Start the run; a run that ends with its client ends even if the client leaves meanwhile."""
     if asked.on_disconnect != "cancel":
         return await _start(caller, asked)
     starting = asyncio.ensure_future(_start(caller, asked))
@@ -71,24 +71,24 @@ async def start(caller: Caller, asked: RunRequest) -> Accepted:
         raise
 
 
-async def _start(caller: Caller, asked: RunRequest) -> Accepted:
-    thread_id = await _thread_of(caller, asked)
-    return await submit.start_run(asked, owner_id=caller.user_id, thread_id=thread_id)
+async def _start(caller: Caller, request: RunRequest) -> Accepted:
+    thread_id = await _thread_of(caller, request)
+    return await submit.start_run(request, owner_id=caller.user_id, thread_id=thread_id)
 
 
 async def _end(starting: asyncio.Future[Accepted]) -> None:
-    """Cancel the run once it is written, if it comes to that."""
+    """Cancel the run once it is written, if it is."""
     await asyncio.wait({starting})
     if not starting.cancelled() and starting.exception() is None:
         await submit.cancel_run(starting.result().run_id)
 
 
-async def _thread_of(caller: Caller, asked: RunRequest) -> UUID:
-    """The thread asked for, or a new one; for a repeatable request always the same new one."""
-    if asked.thread_id:
-        return UUID(asked.thread_id)
-    if asked.session:
-        return await names.thread_of_session(asked.session, caller=caller)
-    if asked.client_run_id:
-        return await names.thread_of_run(asked.client_run_id, caller=caller)
+async def _thread_of(caller: Caller, request: RunRequest) -> UUID:
+    """Return the requested thread, or a new one; for a repeatable request always the same new one."""
+    if request.thread_id:
+        return UUID(request.thread_id)
+    if request.session:
+        return await names.thread_of_session(request.session, caller=caller)
+    if request.client_run_id:
+        return await names.thread_of_run(request.client_run_id, caller=caller)
     return uuid4()

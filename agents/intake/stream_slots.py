@@ -1,8 +1,9 @@
-"""How many streams a user and a conversation may hold at once (specs/text-run.md §2).
+"""The limits of open streams per user and per conversation (specs/text-run.md §2).
 
-A stream holds a lease: in this process, and in Redis where processes share one, taken in one round
-trip when the stream opens, renewed for all streams together and given back when it ends. Leases of a
-dead process expire. Without Redis each process counts its own streams and nobody waits (P11).
+A stream holds a lease: in this process, and in Redis if processes share one. The lease is taken in one
+round trip when the stream opens, renewed for all streams together, and given back when the stream ends.
+Leases of a dead process expire. Without Redis each process counts its own streams and nobody waits
+(P11).
 
 SSE and WebSockets hold leases; a long-poll does not, because it ends by itself within a minute.
 """
@@ -43,8 +44,8 @@ _me: Final = f"{gethostname()}:{getpid()}:{uuid4().hex[:6]}"
 _numbers: Final = count(1)
 
 # KEYS: the user's streams and the conversation's, scored by when they expire.
-# ARGV: now, expiry, name, limit a user, limit a conversation, prefix of streams that may be replaced.
-# Gives what is full ("", "user" or "conversation") and the stream that has made room, if one had to.
+# ARGV: now, expiry, name, limit per user, limit per conversation, prefix of replaceable streams.
+# Returns what is full ("", "user" or "conversation") and the stream that was replaced, if any.
 _TAKE: Final = """
 local function oldest(key, prefix)
   local found = false
@@ -76,12 +77,12 @@ return {'', replaced}
 
 
 class Lease:
-    """One stream's place. Enter it where the stream is sent, or let `around` do that."""
+    """One stream's place; enter `held` where the stream is sent, or let `around` do that."""
 
     def __init__(self, user_id: UUID, thread_id: UUID) -> None:
         self.user_id = user_id
         self.thread_id = thread_id
-        # sorts by age within a conversation, and tells streams of different processes apart
+        # sorts by age within a conversation, and differs between processes
         self.name = f"{thread_id.hex}:{int(time() * 1000):013x}:{_me}:{next(_numbers)}"
         self.if_unused: Leaving | None = None
         """Awaited if the place is given back before its stream has begun."""
@@ -95,7 +96,7 @@ class Lease:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the place for the running task, which `cancel_all` cancels; give it back in the end."""
+        """Hold the place for the running task, which `end` cancels; give it back at the end."""
         self._unused.cancel()
         self.if_unused = None
         self._task = asyncio.current_task()
@@ -106,7 +107,7 @@ class Lease:
             self.release()
 
     async def around(self, stream: AsyncGenerator[T]) -> AsyncGenerator[T]:
-        """The stream, holding the place; it simply stops when it is told to end."""
+        """Yield the stream's pieces while holding the place; after `end` stop without an error."""
         if self.was_ended():
             return
         with self.held():
@@ -122,7 +123,7 @@ class Lease:
 
     @contextmanager
     def or_released(self) -> Iterator[None]:
-        """Give the place back if what has to happen before the stream goes wrong."""
+        """Give the place back if the block fails, which prepares the stream."""
         try:
             yield
         except BaseException:
@@ -137,11 +138,11 @@ class Lease:
         self.release()
 
     def was_ended(self) -> bool:
-        """Whether somebody has ended it, rather than the stream itself or its reader."""
+        """Return whether somebody has ended it, rather than the stream itself or its reader."""
         return self._ended
 
     def release(self) -> None:
-        """Give the place back; again is harmless."""
+        """Give the place back; a second call does nothing."""
         self._unused.cancel()
         _streams.drop(self)
         abandoned, self.if_unused = self.if_unused, None
@@ -192,7 +193,7 @@ class Streams:
                         pipe.zrem(key, lease.name)
                 await pipe.execute()
 
-            await client.query(remove)  # or else they expire
+            await client.query(remove)  # if that fails they expire
 
     def of_user(self, user_id: UUID) -> list[Lease]:
         return list(self._by_user.get(user_id, {}).values())
@@ -201,7 +202,7 @@ class Streams:
         return self._held.get(name)
 
     def take(self, lease: Lease, prefix: str) -> tuple[str, str]:
-        """What Redis would decide, by the streams of this process alone."""
+        """Return what Redis would decide, by the streams of this process alone."""
         mine, replaced = self._by_user.get(lease.user_id, {}), ""
         for what, limit, used in (
             ("user", settings.STREAMS_PER_USER, len(mine)),
@@ -215,7 +216,7 @@ class Streams:
         return "", replaced
 
     def expiring(self) -> dict[str, list[str]]:
-        """The names of all leases by key, for their renewal."""
+        """Return the names of all leases by key, for their renewal."""
         found: dict[str, list[str]] = {}
         for lease in self._held.values():
             for key in lease.keys:
@@ -228,12 +229,12 @@ OF_THIS_PROCESS["parley_streams_open"] = ("Open streams of this process", _strea
 
 
 async def admit(user_id: UUID, thread_id: UUID | None, *, resumed: bool = False) -> Lease:
-    """A place for one more stream; TooManyRequests (`SSE_CONCURRENCY_LIMIT_EXCEEDED`) if none is left.
+    """Return a place for one more stream; raise TooManyRequests (`SSE_CONCURRENCY_LIMIT_EXCEEDED`).
 
-    A resumed one takes the place of the caller's oldest stream of the conversation when all are
-    taken: most likely that is the one whose loss made the client come back. A conversation that is
-    not there yet (None) has no other streams. A place that nobody enters within ten seconds is given
-    back by itself.
+    If all places are taken, a resumed stream replaces the caller's oldest stream of the conversation:
+    most likely that is the one whose loss made the client come back. A conversation that does not exist
+    yet (None) has no other streams. A place that nobody enters within ten seconds is given back by
+    itself.
     """
     lease = Lease(user_id, thread_id or uuid4())
     prefix = f"{lease.thread_id.hex}:" if resumed else ""
@@ -248,7 +249,7 @@ async def admit(user_id: UUID, thread_id: UUID | None, *, resumed: bool = False)
 
 
 async def force_disconnect(user_id: UUID) -> int:
-    """End the user's streams in every process; how many there were, as far as is known."""
+    """End the user's streams in every process; return how many there were, as far as is known."""
     here = _streams.of_user(user_id)
     known = await client.query(lambda redis: _counted(redis, user_id)) if _is_shared() else None
     for lease in here:
@@ -264,7 +265,7 @@ def end_here(user_id: UUID) -> None:
 
 
 async def obey_for_ever() -> None:
-    """End streams that other processes ask to be ended."""
+    """End streams at the request of other processes."""
     await notifications.listen(GROUP, _obey)
 
 
@@ -277,7 +278,7 @@ def _obey(message: notifications.Message) -> None:
 
 
 async def renew_for_ever() -> None:
-    """Keep this process's leases, in one exchange for all; what Redis forgot it is told again."""
+    """Renew this process's leases, all in one exchange, also those that Redis has forgotten."""
     while True:
         await asyncio.sleep(RENEW_S)
         if _is_shared():
@@ -285,7 +286,7 @@ async def renew_for_ever() -> None:
 
 
 async def renew() -> None:
-    """Renew once."""
+    """Renew the leases once."""
     names = _streams.expiring()
     if not names:
         return
@@ -305,13 +306,13 @@ async def _take(lease: Lease, prefix: str) -> tuple[str, str]:
     if not _is_limited():
         return "", ""
     if _is_shared():
-        answer = await client.query(lambda redis: _asked(redis, lease, prefix))
+        answer = await client.query(lambda redis: _take_shared(redis, lease, prefix))
         if answer is not None:
             return answer
     return _streams.take(lease, prefix)
 
 
-async def _asked(redis: Redis, lease: Lease, prefix: str) -> tuple[str, str]:
+async def _take_shared(redis: Redis, lease: Lease, prefix: str) -> tuple[str, str]:
     now = time()
     limits = (settings.STREAMS_PER_USER, settings.STREAMS_PER_CONVERSATION)
     take = redis.register_script(_TAKE)
@@ -324,7 +325,7 @@ async def _counted(redis: Redis, user_id: UUID) -> int:
 
 
 def _end(name: str) -> None:
-    """End a stream that made room, wherever it is."""
+    """End a stream that another one replaced, in whichever process it is."""
     if (lease := _streams.get(name)) is not None:
         lease.end()
     else:

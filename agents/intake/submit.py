@@ -1,4 +1,4 @@
-"""What clients may have done: start a run, cancel a run. One statement each, then a wake-up."""
+"""The actions of clients on runs: start and cancel, with one statement each, then a wake-up."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ async def start_run(
     """Accept a run: thread, messages, run and `run.queued` in one transaction, then wake a worker.
 
     `thread_id` is the thread that the request means, or a new one's; `copied_from` the thread whose
-    messages the request repeats in a new one. With a `client_run_id` the same request gives the run that
-    it gave before (promise P5). Raises InvalidRequest for a model that is not served, a file that is not
-    the caller's or an answer's form that cannot be used, NotFound for another user's thread, Conflict
-    for a `client_run_id` that was used with another request or for a busy thread (`on_busy` reject),
-    Gone for one whose run was not stored and is forgotten, TooManyRequests or Unavailable when too much
-    is waiting, and TooManyRequests `model_daily_quota_exceeded` when the account's runs of the day are
-    used up, or `budget_exceeded` when its money, or everybody's, is.
+    messages the request repeats in a new one. With a `client_run_id` the same request returns the run
+    that it started before (promise P5). Raise InvalidRequest for a model that is not served, a file that
+    is not the caller's or an answer's form that cannot be used, NotFound for another user's thread,
+    Conflict for a `client_run_id` that was used with another request or for a busy thread (`on_busy`
+    reject), Gone for a repeated request whose run was not stored and is forgotten, TooManyRequests or
+    Unavailable when too much is waiting, and TooManyRequests `model_daily_quota_exceeded` when the
+    account's runs of the day are used up, or `budget_exceeded` when its money, or everybody's, is.
     """
     digest = _digest(request)
     if request.client_run_id and (repeated := await _repeated(request, owner_id, thread_id, digest)):
@@ -68,14 +68,15 @@ async def start_run(
         except UniqueViolation:
             return await _already(connection, request, owner_id, thread_id, digest)
     wakeup.wake_workers(prepared.run_id)
-    for live_id in in_the_way:  # not while a connection is held: all of them could wait for one more
+    # Not while a connection is held: all requests could wait for one more.
+    for live_id in in_the_way:
         await cancel_run(live_id)
     return Accepted(prepared.run_id, prepared.thread_id, created_at_ms)
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A run that may be started: everything is checked that can be before it is written."""
+    """A run that may be started: every check that is possible before it is written has passed."""
 
     request: RunRequest
     owner_id: UUID
@@ -93,10 +94,10 @@ class Prepared:
 async def prepare(
     request: RunRequest, *, owner_id: UUID, thread_id: UUID, counts: bool = True
 ) -> Prepared:
-    """Check and complete a request; raises what `start_run` does.
+    """Check and complete a request; raise what `start_run` does.
 
-    One that only goes on with an interrupted run does not count towards the runs of the day, and the
-    budget is asked before its first model call only.
+    A request that only continues an interrupted run does not count towards the runs of the day, and its
+    budget is checked only before its first model call.
     """
     digest = _digest(request)
     served = await check_model(request.model or await get_default_model(), user_id=owner_id)
@@ -118,11 +119,11 @@ _WORDS: Final = {
     ("responses", "verbosity"): "text.verbosity",
     ("responses", "reasoning_summary"): "reasoning.summary",
 }
-"""What a dialect calls a field of Generation where it has another word for it."""
+"""The dialects' own names for fields of Generation, where they differ."""
 
 
 def _check_words(request: RunRequest, served: ServedModel) -> None:
-    """Refuse what no endpoint of the model can be told: nobody would see to it."""
+    """Refuse a parameter that no endpoint of the model accepts: it would have no effect."""
     missing = [unsaid(dialect, request.generation) for dialect in served.dialects]
     if missing and all(missing):
         name = str(missing[0])
@@ -140,7 +141,7 @@ async def insert(connection: AsyncConnection[Any], prepared: Prepared) -> int:
 async def _write(
     connection: AsyncConnection[Any], prepared: Prepared, copied_from: UUID | None
 ) -> tuple[int, list[UUID]]:
-    """When the run was created, and the live ones that it interrupts."""
+    """Write the run; return when it was created, and the live runs that it interrupts."""
     request, arguments = prepared.request, prepared.arguments
     if not (prepared.quota or prepared.budgeted or request.answers or copied_from):
         return await _accept(connection, arguments, request.on_busy)
@@ -161,14 +162,14 @@ async def _write(
 async def _accept(
     connection: AsyncConnection[Any], arguments: dict[str, Any], on_busy: OnBusy
 ) -> tuple[int, list[UUID]]:
-    """When the run was created, and the live ones that it interrupts."""
+    """Insert the run; return when it was created, and the live runs that it interrupts."""
     if on_busy == "enqueue":
         return await _insert(connection, arguments), []
     return await _insert_alone(connection, arguments, on_busy)
 
 
 async def _insert(connection: AsyncConnection[Any], arguments: dict[str, Any]) -> int:
-    """Return when the run was created. NotFound for another user's thread, as for one that is gone."""
+    """Return when the run was created; raise NotFound for another user's or a deleted thread."""
     created_at_ms = await acceptance.insert_run(connection, arguments)
     if created_at_ms is None:
         raise NotFound("There is no such conversation.", code="conversation_not_found")
@@ -178,9 +179,9 @@ async def _insert(connection: AsyncConnection[Any], arguments: dict[str, Any]) -
 async def _insert_alone(
     connection: AsyncConnection[Any], arguments: dict[str, Any], on_busy: OnBusy
 ) -> tuple[int, list[UUID]]:
-    """Start the run on a thread without a live one, or refuse it (reject); the live ones to end.
+    """Insert the run on a thread without a live one, or refuse it (reject); return also the live runs.
 
-    Looking and inserting happen under a lock on the thread's id, so of two that reject one starts.
+    The check and the insert happen under a lock on the thread's id, so one of two that reject starts.
     """
     async with connection.transaction():
         live = await acceptance.lock_thread(connection, arguments["thread_id"], arguments["owner_id"])
@@ -191,9 +192,9 @@ async def _insert_alone(
 
 
 async def _with_defaults(request: RunRequest, *, model: str) -> RunRequest:
-    """Return the request with the model's canonical name and what staff decide in the client's stead."""
+    """Return the request with the model's canonical name and the defaults that staff set."""
     mode: Any = request.result_mode
-    if mode is None and request.dialect == "text":  # the one dialect that has modes
+    if mode is None and request.dialect == "text":  # the only dialect with modes
         mode = await app_settings.aget("default_result_mode")
     web_search = await app_settings.aget("web_search_enabled") is True
     prefetch = allowed_prefetch(request, web_search=web_search)
@@ -203,7 +204,7 @@ async def _with_defaults(request: RunRequest, *, model: str) -> RunRequest:
 def allowed_prefetch(request: RunRequest, *, web_search: bool) -> tuple[ToolUse, ...]:
     """Return the tools to call before the model, as far as staff allow them.
 
-    A dialect asks for the web search unless its client declined, so staff can only switch it off.
+    A dialect requests the web search unless its client declined, so staff can only switch it off.
     """
     return tuple(use for use in request.prefetch if web_search or use.name != WEB_SEARCH)
 
@@ -218,7 +219,7 @@ async def _repeated(
 async def _already(
     connection: AsyncConnection[Any], request: RunRequest, owner_id: UUID, thread_id: UUID, digest: str
 ) -> Accepted:
-    """The run that a parallel POST of the same request has just started."""
+    """Return the run that a concurrent POST of the same request has just started."""
     earlier = await _earlier(connection, request, owner_id, thread_id, digest)
     if earlier is None:
         raise Conflict("runId already used", code="run_id_already_used")
@@ -248,9 +249,9 @@ def _start_arguments(
 ) -> dict[str, Any]:
     run_id, dumped = uuid7(), requests.dump(request).decode()
     request_limits.check_stored(dumped)
-    # Of a run that is not stored nothing comes into the thread: the request alone holds what is said.
+    # A run that is not stored adds nothing to the thread: only the request holds its messages.
     messages = request.messages if request.stored else ()
-    told = new_messages.metadata(request, run_id) if request.stored else []
+    metadata = new_messages.metadata(request, run_id) if request.stored else []
     first = next((message.content for message in messages if message.role == "user"), "")
     return {
         "thread_id": thread_id,
@@ -272,17 +273,17 @@ def _start_arguments(
         "roles": [message.role for message in messages],
         "contents": [message.content for message in messages],
         "client_ids": [message.client_id for message in messages],
-        "metadata": told,
+        "metadata": metadata,
     }
 
 
 def _digest(request: RunRequest) -> str:
-    """What tells a repeated request from another one; what staff set later is no part of it."""
+    """Return the hash that identifies a repeated request; later settings of staff are no part of it."""
     return hashlib.sha256(requests.identity(request)).hexdigest()
 
 
 async def cancel_run(run_id: UUID) -> None:
-    """Ask for a run's end: a waiting one ends now, a running one within two seconds (promise P9).
+    """Request a run's end: a waiting one ends now, a running one within two seconds (promise P9).
 
     The caller has checked whose run it is. A run that has ended stays as it is.
     """
