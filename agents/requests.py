@@ -133,7 +133,7 @@ class ServerTools(Struct, frozen=True, omit_defaults=True):
 
 
 class ToolChoice(Struct, frozen=True, omit_defaults=True):
-    """How the model must use its tools; the defaults leave that to the model.
+    """The rules for the model's use of tools; the defaults leave it to the model.
 
     `required`: it must call a tool before it answers: the one with this `name` if it is set, one of ours
     under the label `server` if that is set. `listed_only`: of our tools only those that the request
@@ -252,7 +252,7 @@ class RunRequest(Struct, frozen=True, omit_defaults=True):
     is the run (32 hex digits; zeros: none) that it continues, if that need not be the newest; `leading`
     are the system messages that the client shows first. `server_tools` are the tools of ours that the
     model may call; None: those that it is granted. `servers` holds settings for them, and `needs` names
-    those that must be available. With `search` kept the web search fetches no page anew. With
+    those that must be available. With `search` kept the web search fetches no page again. With
     `truncation` disabled a conversation that is longer than the model accepts fails. The content of a
     run that is not `stored` is deleted when the run has ended. `prompts` are the versions that staff
     try: they are used and recorded instead of the active ones. `runner` is the hosted runner that staff

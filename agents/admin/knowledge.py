@@ -93,7 +93,7 @@ class DocumentForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @admin.register(KnowledgeDocument)
 class KnowledgeDocumentAdmin(ModelAdmin):
-    """The documents; saving one cuts it into chunks anew."""
+    """The documents; saving one cuts it into chunks again."""
 
     form = DocumentForm
     list_display = ("name", "base", "mime_type", "chunk_count", "created_at")

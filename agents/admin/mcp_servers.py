@@ -83,7 +83,7 @@ class McpServerForm(forms.ModelForm):  # type: ignore[type-arg]
                 self.add_error(f"remove_{kind}", "Enter new ones or remove the present ones, not both.")
 
     def _check_kept_headers(self) -> None:
-        """Refuse another address for stored headers: whoever edits the address must not receive them."""
+        """Refuse another address for stored headers: its editor must not receive them."""
         facts = self.cleaned_data
         kept = self.instance.headers_id and not (facts.get("new_headers") or facts.get("remove_headers"))
         if kept and facts.get("url") and not same_origin(self.initial.get("url") or "", facts["url"]):
@@ -149,7 +149,7 @@ class McpServerAdmin(ConnectionAdmin):
         delete_server(obj, by=_staff(request))
 
     def test(self, row: McpServer) -> dict[str, Any]:
-        """Connect and return the tools, or the reason of the failure."""
+        """Connect and return the tools, or the reason for the failure."""
         return _tested(row)
 
 

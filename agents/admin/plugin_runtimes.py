@@ -73,7 +73,7 @@ class PluginRuntimeForm(forms.ModelForm):  # type: ignore[type-arg]
         self._check_kept_token()
 
     def _check_kept_token(self) -> None:
-        """Refuse another address for a stored token: whoever edits the address must not receive it."""
+        """Refuse another address for a stored token: its editor must not receive it."""
         facts = self.cleaned_data
         kept = self.instance.token_id and not facts.get("new_token") and not facts.get("remove_token")
         if kept and facts.get("url") and not same_origin(self.initial.get("url") or "", facts["url"]):
@@ -181,7 +181,7 @@ class PluginRuntimeAdmin(ConnectionAdmin):
         obj.delete()
 
     def test(self, row: PluginRuntime) -> dict[str, Any]:
-        """Connect and return the runners, or the reason of the failure."""
+        """Connect and return the runners, or the reason for the failure."""
         found = asyncio.run(look_once(row))
         return {"look": found} if isinstance(found, Look) else {"problem": found}
 

@@ -59,7 +59,7 @@ async def _completion(started: Started, encoder: CompletionEncoder) -> AsyncGene
 
 
 def _judged(encoder: CompletionEncoder) -> tuple[int, dict[str, str]]:
-    """Return the status of the answer, and whether the SDK retries it, since that is a new run."""
+    """Return the answer's status, and a header that lets the SDK retry or not: a retry is a new run."""
     failure = encoder.failure
     if failure is None:
         return 200, {}

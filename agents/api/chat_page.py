@@ -44,7 +44,7 @@ def chat(request: HttpRequest) -> HttpResponseBase:
 
 
 def _default_model() -> str:
-    """Return the model that the page begins with; "" if a run without a model could have none."""
+    """Return the model that the page begins with; "" if there is no default model."""
     try:
         return run_sync(get_default_model())
     except errors.ParleyError:

@@ -36,7 +36,7 @@ def dashboard(window: Window) -> dict[str, Any]:
 
 
 def forget() -> None:
-    """Discard the kept answers, so that the next call counts anew."""
+    """Discard the kept answers; the next call counts again."""
     _kept.clear()
 
 

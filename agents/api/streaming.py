@@ -123,7 +123,7 @@ async def _followed(cursor: Cursor) -> AsyncGenerator[list[Frame] | None]:
 
 
 async def frames(cursor: Cursor) -> AsyncGenerator[list[Frame]]:
-    """Yield the frames that the reader does not have yet, a list as they come, to the last.
+    """Yield the frames that the reader does not have yet, in lists as they come, to the last.
 
     Silence becomes the dialect's heartbeat, or an empty list if it has none.
     """

@@ -51,7 +51,7 @@ def _spent(spent: Spent) -> dict[str, Any]:
 
 
 def _exceeded(standing: Standing) -> dict[str, Any] | None:
-    """Return the limit that refuses a run now, without sums: the installation's reveal others' use."""
+    """Return the limit that refuses a run now, without sums: the installation's show others' use."""
     found = standing.used_up
     if found is None:
         return None

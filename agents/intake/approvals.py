@@ -26,7 +26,7 @@ LONGEST_REASON: Final = 2_000
 
 
 class Decision(Struct, frozen=True):
-    """Whether a call may be made, perhaps with other arguments, with a reason for the model."""
+    """A decision on a call, perhaps with other arguments; the reason is for the model."""
 
     approve: bool
     arguments: dict[str, Any] | None = None

@@ -2,7 +2,7 @@
 
 The client's messages are compared with the thread's, run by run. The comparison stops at the first run
 that the client shows differently, or not whole: the new run continues the one before that, with the rest
-of the shown messages as its own. So an answer that was dropped is made anew, and an edited question
+of the shown messages as its own. So an answer that was dropped is made again, and an edited question
 begins a branch. Unchanged messages stay the thread's own.
 
 A message of ours counts as shown if it stands under its id, even cut off: clients stop reading. Answers
@@ -34,7 +34,7 @@ _Place = tuple[int, int]
 
 
 class Going(Struct, frozen=True):
-    """How a run continues: after which run (None: the newest), with which of the client's messages.
+    """A point to continue from: the run (None: the newest), and the client's own messages.
 
     `told` is the number of shown messages that stand in the thread.
     """
@@ -45,7 +45,7 @@ class Going(Struct, frozen=True):
 
 
 def newest_run(shown: Sequence[InputMessage]) -> UUID | None:
-    """Return the run of ours in the ids of the newest of these messages."""
+    """Return the newest run of ours that the ids of these messages name."""
     for message in reversed(shown):
         if message.role in _OURS and (found := _runs(message)):
             return UUID(found[0])
@@ -142,7 +142,7 @@ class _Comparison:
         return (numbers[0], len(self._turns[numbers[0]].inputs)) if numbers else None
 
     def _turns_of(self, message: InputMessage) -> list[int]:
-        """Return the turns of which it is an output, by the ids that we gave it."""
+        """Return the turns of which the message is an output, by the ids that we gave it."""
         if message.role not in _OURS or message.tool_call_id in self._clients:
             return []
         found = [self._numbers[run] for run in _runs(message) if run in self._numbers]
@@ -199,7 +199,7 @@ class _Comparison:
         )
 
     def _is_passed_over(self, message: InputMessage, turn: _Turn) -> bool:
-        """Return whether it is no question: silent, or an output of an earlier run, shown late."""
+        """Return whether the message is no question: silent, or an earlier run's output, shown late."""
         return message.role in _SILENT or any(
             number < turn.number
             for number in self._turns_of(message)

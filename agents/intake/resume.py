@@ -87,5 +87,5 @@ async def _continuation(interrupt: Interrupt) -> RunRequest:
 
 
 def continuing_id(run_id: UUID) -> str:
-    """Return the `runId` of the run that continues where this one was interrupted."""
+    """Return the `runId` of the run that continues this interrupted one."""
     return f"continue-{run_id.hex}"

@@ -123,7 +123,7 @@ class Lease:
 
     @contextmanager
     def or_released(self) -> Iterator[None]:
-        """Give the place back if the block fails, which prepares the stream."""
+        """Give the place back if the block, which prepares the stream, fails."""
         try:
             yield
         except BaseException:
@@ -154,22 +154,22 @@ class Streams:
     """The leases of this process."""
 
     def __init__(self) -> None:
-        self._held: dict[str, Lease] = {}
+        self._leases: dict[str, Lease] = {}
         self._by_user: dict[UUID, dict[str, Lease]] = {}
         self._by_thread: Counter[UUID] = Counter()
         self._to_release: list[Lease] = []
         self._releasing: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._leases)
 
     def add(self, lease: Lease) -> None:
-        self._held[lease.name] = lease
+        self._leases[lease.name] = lease
         self._by_user.setdefault(lease.user_id, {})[lease.name] = lease
         self._by_thread[lease.thread_id] += 1
 
     def drop(self, lease: Lease) -> None:
-        if self._held.pop(lease.name, None) is None:
+        if self._leases.pop(lease.name, None) is None:
             return
         del self._by_user[lease.user_id][lease.name]
         if not self._by_user[lease.user_id]:
@@ -199,7 +199,7 @@ class Streams:
         return list(self._by_user.get(user_id, {}).values())
 
     def get(self, name: str) -> Lease | None:
-        return self._held.get(name)
+        return self._leases.get(name)
 
     def take(self, lease: Lease, prefix: str) -> tuple[str, str]:
         """Return what Redis would decide, by the streams of this process alone."""
@@ -218,7 +218,7 @@ class Streams:
     def expiring(self) -> dict[str, list[str]]:
         """Return the names of all leases by key, for their renewal."""
         found: dict[str, list[str]] = {}
-        for lease in self._held.values():
+        for lease in self._leases.values():
             for key in lease.keys:
                 found.setdefault(key, []).append(lease.name)
         return found

@@ -169,7 +169,7 @@ async def _accept(
 
 
 async def _insert(connection: AsyncConnection[Any], arguments: dict[str, Any]) -> int:
-    """Return when the run was created; raise NotFound for another user's or a deleted thread."""
+    """Insert the run; return its time; raise NotFound for another user's thread or a deleted one."""
     created_at_ms = await acceptance.insert_run(connection, arguments)
     if created_at_ms is None:
         raise NotFound("There is no such conversation.", code="conversation_not_found")

@@ -39,7 +39,7 @@ class KnowledgeBase(models.Model):
 
 
 class KnowledgeDocument(models.Model):
-    """One uploaded text; its chunks are made anew whenever it changes."""
+    """One uploaded text; its chunks are made again whenever it changes."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     base = models.ForeignKey(KnowledgeBase, on_delete=models.CASCADE, related_name="documents")
