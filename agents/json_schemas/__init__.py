@@ -1,10 +1,10 @@
-"""JSON Schemas and what has to fit them, checked without holding the event loop.
+"""Check JSON against JSON Schemas, without blocking the event loop.
 
-Schemas come from clients and packages, what has to fit them from models and clients. A schema without
-references is a tree, and each of its parts meets each part of the instance at most once a level: the
+Schemas come from clients and packages; the JSON comes from models and clients. A schema without
+references is a tree, and each of its parts meets each part of the instance at most once per level: the
 time grows with the product of their sizes, so a small pair is evaluated at once. Every other pair goes
-to a helper process with a time limit, as does a schema with patterns (whose automata can be large),
-`multipleOf` (whose numbers can be) or `unevaluated…` (which looks at each part again on each level).
+to a helper process with a time limit, as does a schema with patterns (their automata can be large),
+`multipleOf` (its numbers can be large) or `unevaluated…` (it visits each part again on each level).
 """
 
 from __future__ import annotations
@@ -21,33 +21,30 @@ from agents.json_schemas.helpers import Undecided, ask
 __all__ = ["Undecided", "Unusable", "check", "faults_of"]
 
 _SMALL: Final = 4_000_000  # bytes of the schema times bytes of the instance: at most 10 ms
-_SMALL_TO_LIST: Final = 50_000  # jsonschema_rs makes all faults, to the last: at most 40 ms
+_SMALL_TO_LIST: Final = 50_000  # jsonschema_rs computes all faults, even unread ones: at most 40 ms
 _DEAR: Final = re.compile(
     rb'"(?:\$ref|\$dynamicRef|\$recursiveRef|unevaluated\w+|pattern\w*|multipleOf)":'
 )
 
 
 class Unusable(Exception):
-    """The schema is none, or needs what is not supported; the text says what."""
+    """The schema is no schema, or needs what is not supported; the message has the details."""
 
 
 async def check(schema: dict[str, Any]) -> None:
-    """Raise Unusable or Undecided for a schema that nothing can be checked against."""
+    """Raise Unusable or Undecided for a schema that cannot be used for checks."""
     await _verdict(Question(msgspec.json.encode(schema)))
 
 
 async def faults_of(instance: bytes, schema: dict[str, Any]) -> tuple[str, ...]:
-    """Return what is wrong with JSON that must fit the schema: up to three faults, none if it fits.
-
-    Raise Unusable or Undecided.
-    """
+    """Return the faults of JSON that must fit the schema: up to three, none if it fits."""
     question = Question(msgspec.json.encode(schema), instance)
     verdict = await _verdict(question)
     if verdict.fits or verdict.faults:
         return verdict.faults
     try:
         return (await _verdict(msgspec.structs.replace(question, listed=True))).faults
-    except Undecided:  # that it does not fit is known
+    except Undecided:  # it is already known that the instance does not fit
         return ("it does not fit, and to find out where takes too long",)
 
 

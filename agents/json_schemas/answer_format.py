@@ -1,7 +1,8 @@
-"""The JSON Schema that an answer must fit: whether a client may ask for it.
+"""Check the JSON Schema that a client requires of an answer.
 
-`checked` is what a dialect can tell by itself. `check`, once for all dialects when a run is accepted,
-compiles the schema: a few hundred bytes of `unevaluatedProperties` can take minutes and gigabytes.
+`checked` makes the checks that a dialect can make by itself. `check` compiles the schema, once for all
+dialects when a run is accepted: a few hundred bytes of `unevaluatedProperties` can take minutes and
+gigabytes.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ _PATIENCE_S: Final = 10.0
 
 
 def checked(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema. Raise InvalidRequest `invalid_response_format` if it is too large, or not of
-    an object."""
+    """Return the schema; raise InvalidRequest `invalid_response_format`.
+
+    It must be a schema of an object, and not too large.
+    """
     if len(msgspec.json.encode(schema)) > _LARGEST:
         raise invalid_form(f"The answer's JSON Schema is larger than {_LARGEST // 1024} KiB.")
     if schema.get("type") != "object":
@@ -30,9 +33,9 @@ def checked(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 async def check(schema: dict[str, Any]) -> None:
-    """Raise InvalidRequest `invalid_response_format` for a schema that no answer can be checked against.
+    """Raise InvalidRequest `invalid_response_format` for a schema that cannot be used for checks.
 
-    Raise Unavailable if it cannot be looked at now.
+    Raise Unavailable if the schema cannot be checked now.
     """
     try:
         async with asyncio.timeout(_PATIENCE_S):

@@ -1,8 +1,8 @@
-"""JSON against a JSON Schema: what is wrong with it. As a program, a helper process that answers this.
+"""Evaluate JSON against a JSON Schema; run as a program, this module is a helper process that does so.
 
-The program imports what stands here and nothing else of Parley, so it starts in a few hundredths of
-a second. Patterns are matched in linear time (no look-around, no back-references), and references to
-elsewhere are never fetched.
+The program imports nothing else of Parley, so it starts in a few hundredths of a second. Patterns are
+matched in linear time (no look-around, no back-references), and references to other addresses are never
+fetched.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from msgspec import Struct
 MOST_FAULTS: Final = 3
 LONGEST_FAULT: Final = 300
 NO_JSON: Final = "it is no JSON"
-_CPU_S: Final = 10  # of one question; the asking process ends a helper sooner, unless it is gone
+_CPU_S: Final = 10  # per question; the parent process, while it lives, ends a helper sooner
 _MEMORY: Final = 512 * 1024 * 1024
 _NICENESS: Final = 5
-_PR_SET_PDEATHSIG: Final = 1  # as <sys/prctl.h> has it; of the thread that asks, which stays
+_PR_SET_PDEATHSIG: Final = 1  # from <sys/prctl.h>; for the parent's OS thread, which lives on
 _LINEAR: Final = jsonschema_rs.RegexOptions()
 _UNUSABLE: Final = (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError)
 
 
 class Question(Struct, frozen=True, array_like=True):
-    """A schema, as JSON, and what has to fit it; without an instance, whether the schema can be used."""
+    """A schema and an instance, as JSON; without an instance, only the schema is checked."""
 
     schema: bytes
     instance: bytes | None = None
@@ -41,7 +41,7 @@ class Question(Struct, frozen=True, array_like=True):
 
 
 class Verdict(Struct, frozen=True, array_like=True):
-    """Whether the instance fits. Faults are named where they were asked for, or are cheap to find."""
+    """The result of an evaluation; it has faults if they were required, or cost little to find."""
 
     fits: bool = True
     faults: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class Verdict(Struct, frozen=True, array_like=True):
 
 
 def evaluate(question: Question) -> Verdict:
-    """Return the verdict on a question; whatever schema and instance are, it raises nothing."""
+    """Return the verdict on a question; raise nothing, whatever the schema and the instance are."""
     try:
         validator = _validator(question.schema)
     except _UNUSABLE as error:
@@ -87,13 +87,13 @@ def _refuse(address: str) -> Any:
 
 
 def send(pipe: IO[bytes], message: bytes) -> None:
-    """Write a message, after its length."""
+    """Write a message after its length."""
     pipe.write(len(message).to_bytes(4, "big") + message)
     pipe.flush()
 
 
 def receive(pipe: IO[bytes]) -> bytes:
-    """Read a message. EOFError at the end, or in the middle of one."""
+    """Read a message; raise EOFError at the end of the pipe, also in the middle of a message."""
     size = int.from_bytes(_exactly(pipe, 4), "big")
     return _exactly(pipe, size)
 
@@ -106,11 +106,11 @@ def _exactly(pipe: IO[bytes], size: int) -> bytes:
 
 
 def main() -> None:
-    """Answer questions on stdin until it ends, or on Linux the process that asks, also while at work."""
+    """Answer questions until stdin ends; on Linux also end with the parent process, even during work."""
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     os.nice(_NICENESS)
-    with suppress(ValueError, OSError):  # macOS does not limit it
+    with suppress(ValueError, OSError):  # macOS has no such limit
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     decoder = msgspec.msgpack.Decoder(Question)
     while True:
@@ -123,7 +123,7 @@ def main() -> None:
 
 
 def _limit_cpu() -> None:
-    """Let the system end this process if one question takes too long and nobody is left to end it."""
+    """Let the system end this process if one question takes too long and no parent is left to end it."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     seconds = int(used.ru_utime + used.ru_stime) + _CPU_S
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))

@@ -1,10 +1,10 @@
-"""The helper processes that evaluate JSON Schemas, so that none holds an event loop.
+"""The helper processes that evaluate JSON Schemas, so that no evaluation blocks an event loop.
 
 jsonschema_rs keeps the interpreter's lock while it works, and its work can double with each level of
-a schema: only a process of its own can be stopped. A process of ours has at most two helpers, each
-with a thread that waits for it, whichever loop wants to know. A helper starts when it is needed. It is
-killed when a question takes too long, and after a minute without one; it ends by itself when its stdin
-does, so it never outlives us. It has none of our variables, and a limit of memory.
+a schema: only a separate process can be stopped. A process of Parley has at most two helpers for all
+of its event loops, each with an operating-system thread that waits for it. A helper starts when it is
+needed. It is killed when a question takes too long, and after an idle minute; it ends by itself when
+its stdin ends, so it never outlives its parent. It has no environment variables and a memory limit.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from agents.json_schemas.evaluation import Question, Verdict
 LIMIT_S: Final = 5.0
 IDLE_S: Final = 60.0
 _MOST: Final = 2
-_TRIES: Final = 2  # a helper may be killed, by whoever is short of memory
+_TRIES: Final = 2  # the system may kill a helper when memory is short
 _decode: Final = msgspec.msgpack.Decoder(Verdict).decode
 
 
 class Undecided(Exception):
-    """There is no verdict; the text says why."""
+    """There is no verdict; the message has the reason."""
 
 
 class Helper:
-    """One helper process. It answers one question at a time."""
+    """One helper process, which answers one question at a time."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -44,7 +44,7 @@ class Helper:
             stderr=subprocess.DEVNULL,
             cwd="/",
             env={},
-            start_new_session=True,  # a Ctrl-C is for us
+            start_new_session=True,  # Ctrl-C must not reach the helper
         )
         self.retirement: threading.Timer | None = None
 
@@ -53,7 +53,7 @@ class Helper:
         return self._process.pid
 
     def ask(self, question: bytes) -> bytes:
-        """Return the answer. EOFError or OSError when the helper is gone, or took too long."""
+        """Return the answer; raise EOFError or OSError if the helper has ended or took too long."""
         pipes = self._process
         assert pipes.stdin is not None
         assert pipes.stdout is not None
@@ -65,7 +65,7 @@ class Helper:
             limit.cancel()
 
     def end(self) -> None:
-        """Kill the process, and leave nothing of it."""
+        """Kill the process and close its pipes."""
         self._process.kill()
         for pipe in (self._process.stdin, self._process.stdout):
             with suppress(OSError):
@@ -79,7 +79,7 @@ _idle: Final[list[Helper]] = []
 
 
 def ask(question: Question) -> Future[Verdict]:
-    """Have a helper answer; the future raises Undecided when none can in LIMIT_S."""
+    """Let a helper answer; the future raises Undecided if none can within LIMIT_S."""
     return _threads.submit(_ask, msgspec.msgpack.encode(question))
 
 
@@ -87,13 +87,13 @@ def _ask(question: bytes) -> Verdict:
     for _ in range(_TRIES):
         begun = time.monotonic()
         with suppress(EOFError, OSError):
-            return _decode(_asked(question))
+            return _decode(_ask_helper(question))
         if time.monotonic() - begun >= LIMIT_S:
             raise Undecided("its schema takes too long to check")
     raise Undecided("the process that checks it has ended")
 
 
-def _asked(question: bytes) -> bytes:
+def _ask_helper(question: bytes) -> bytes:
     helper = _take() or Helper()
     try:
         answer = helper.ask(question)
@@ -105,7 +105,7 @@ def _asked(question: bytes) -> bytes:
 
 
 def _take() -> Helper | None:
-    """The helper that was used last, so that one which is not needed grows idle."""
+    """Return the helper that was used last, or None; helpers that are not needed become idle."""
     with _lock:
         helper = _idle.pop() if _idle else None
     if helper and helper.retirement:
@@ -129,6 +129,6 @@ def _retire(helper: Helper) -> None:
 
 def _later(seconds: float, do: object, *arguments: object) -> threading.Timer:
     timer = threading.Timer(seconds, do, arguments)  # type: ignore[arg-type]
-    timer.daemon = True  # it keeps no process of ours from ending
+    timer.daemon = True  # the timer must not keep the process from ending
     timer.start()
     return timer

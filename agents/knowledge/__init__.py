@@ -1,1 +1,1 @@
-"""Knowledge bases: reading uploads, cutting them into chunks, finding chunks by words and by meaning."""
+"""Knowledge bases: read uploads, cut them into chunks, and find chunks by words and by meaning."""

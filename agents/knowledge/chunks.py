@@ -1,6 +1,6 @@
-"""Cut a document into chunks: whole paragraphs where they fit, sentences where they do not.
+"""Cut a document into chunks: whole paragraphs where they fit, and otherwise sentences.
 
-A chunk knows the heading that it stands under, so that it can be found by it too. Pure.
+A chunk has the heading above it, so that a search finds the chunk by the heading too. Pure functions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Chunk(NamedTuple):
 
 
 def chunks_of(text: str) -> list[Chunk]:
-    """The chunks in order, each at most `LONGEST` characters; at most `MOST`."""
+    """Return the chunks in order: at most `MOST`, each of at most `LONGEST` characters."""
     found: list[Chunk] = []
     for heading, section in _sections(text):
         for piece in _packed(section):
@@ -36,24 +36,24 @@ def chunks_of(text: str) -> list[Chunk]:
 
 
 def _sections(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Paragraphs by the heading that they stand under."""
-    heading, held = "", list[str]()
+    """Yield each heading with its paragraphs."""
+    heading, pending = "", list[str]()
     for paragraph in _BLANK.split(text):
         for line_heading, body in _headed(paragraph.strip()):
             if line_heading is not None:
-                if held:
-                    yield heading, held
-                heading, held = line_heading, []
+                if pending:
+                    yield heading, pending
+                heading, pending = line_heading, []
             if body:
-                held.append(body)
-    if held:
-        yield heading, held
+                pending.append(body)
+    if pending:
+        yield heading, pending
     elif heading:
         yield heading, [heading]
 
 
 def _headed(paragraph: str) -> Iterator[tuple[str | None, str]]:
-    """A paragraph's heading lines, each with what follows it."""
+    """Yield the heading lines of a paragraph, each with the text that follows it."""
     heading: str | None = None
     lines: list[str] = []
     for line in paragraph.split("\n"):
@@ -68,34 +68,34 @@ def _headed(paragraph: str) -> Iterator[tuple[str | None, str]]:
 
 
 def _packed(paragraphs: list[str]) -> Iterator[str]:
-    """Paragraphs joined as far as they fit; a long one's pieces overlap by their last sentence."""
-    held = ""
+    """Yield joined paragraphs, as many as fit; pieces of a long one overlap by a sentence."""
+    pending = ""
     for piece in (piece for paragraph in paragraphs for piece in _fitting(paragraph)):
-        if held and len(held) + len(piece) + 2 > LONGEST:
-            yield held
-            held = ""
-        held = f"{held}\n\n{piece}" if held else piece
-    if held:
-        yield held
+        if pending and len(pending) + len(piece) + 2 > LONGEST:
+            yield pending
+            pending = ""
+        pending = f"{pending}\n\n{piece}" if pending else piece
+    if pending:
+        yield pending
 
 
 def _fitting(paragraph: str) -> Iterator[str]:
     if len(paragraph) <= LONGEST:
         yield paragraph
         return
-    held, last = "", ""
+    pending, last = "", ""
     for sentence in _sentences(paragraph):
-        if held and len(held) + len(sentence) > LONGEST:
-            yield held.strip()
-            held = last if len(last) <= _OVERLAP and len(last) + len(sentence) <= LONGEST else ""
-        held += sentence
+        if pending and len(pending) + len(sentence) > LONGEST:
+            yield pending.strip()
+            pending = last if len(last) <= _OVERLAP and len(last) + len(sentence) <= LONGEST else ""
+        pending += sentence
         last = sentence
-    if held.strip():
-        yield held.strip()
+    if pending.strip():
+        yield pending.strip()
 
 
 def _sentences(paragraph: str) -> Iterator[str]:
-    """Sentences, a space kept after those of spaced scripts; one too long is cut anywhere."""
+    """Yield sentences, with a final space in scripts that have spaces; cut long ones anywhere."""
     for sentence in _SENTENCE.split(paragraph):
         if not sentence:
             continue

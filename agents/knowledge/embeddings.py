@@ -1,6 +1,7 @@
-"""Vectors of texts: POST {base_url}/embeddings, as OpenAI's API reference has it ("Create embeddings").
+"""Vectors of texts: POST {base_url}/embeddings, as in OpenAI's API reference ("Create embeddings").
 
-Optional: a base without an embedding model, or a database without pgvector, is searched by words alone.
+Vectors are optional: a base without an embedding model, or in a database without pgvector, is searched
+by words alone.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ class _Answer(Struct):
 
 
 async def vectors(model: str, texts: Sequence[str]) -> list[list[float]] | None:
-    """A vector for each text; None where the model cannot be asked now, which is logged."""
+    """Return a vector per text; log the error and return None if the model does not answer."""
     try:
         target = (await routing.route(model)).candidates[0]
         found: list[list[float]] = []
         for place in range(0, len(texts), _AT_ONCE):
-            found += await _asked(target, texts[place : place + _AT_ONCE])
+            found += await _request(target, texts[place : place + _AT_ONCE])
     except (ProviderError, ParleyError) as problem:
         code = problem.code if isinstance(problem, ProviderError) else problem.error_code
         log.warning("no embeddings", model=model, reason=code)
@@ -51,19 +52,19 @@ async def vectors(model: str, texts: Sequence[str]) -> list[list[float]] | None:
     return found
 
 
-async def _asked(target: Any, texts: Sequence[str]) -> list[list[float]]:
+async def _request(target: Any, texts: Sequence[str]) -> list[list[float]]:
     headers = {"Authorization": f"Bearer {target.key}"} if target.key else {}
     body = msgspec.json.encode({"model": target.model, "input": list(texts)})
     url = f"{target.base_url.rstrip('/')}/embeddings"
     response = await http.post(url, headers=headers, body=body)
-    said = bytearray()
+    body_read = bytearray()
     try:
         async with aclosing(http.read(response)) as pieces:
             async for piece in pieces:
-                said += piece
-                if len(said) > _LARGEST:
+                body_read += piece
+                if len(body_read) > _LARGEST:
                     raise invalid_response()
-        answer = msgspec.json.decode(bytes(said), type=_Answer)
+        answer = msgspec.json.decode(bytes(body_read), type=_Answer)
     except msgspec.MsgspecError:
         raise invalid_response() from None
     finally:
@@ -83,5 +84,5 @@ _vector: Final = CachedValue(_read_vector, seconds=30)
 
 
 async def has_pgvector() -> bool:
-    """Whether the database can compare vectors."""
+    """Return whether the database can compare vectors."""
     return await _vector.get()

@@ -25,11 +25,11 @@ _HEADINGS: Final = {f"h{level}": "#" * level for level in range(1, 7)}
 
 
 class Unreadable(ValueError):
-    """The upload is no text that we read; the message names the fix."""
+    """The upload is no text that Parley reads; the message names the fix."""
 
 
 def text_of(name: str, content: bytes) -> tuple[str, str]:
-    """The text of an upload, and its MIME type by its name. Unreadable."""
+    """Return the text of an upload, and the MIME type by its name; raise Unreadable."""
     ending = name.rpartition(".")[2].lower()
     mime_type = MIME_TYPES.get(ending)
     if mime_type is None:
@@ -57,35 +57,35 @@ def _decoded(content: bytes) -> str:
 
 
 class _Text(HTMLParser):
-    """What a reader sees of a page; headings as Markdown has them."""
+    """The visible text of a page, with Markdown headings."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self.said: list[str] = []
+        self.pieces: list[str] = []
         self._silent = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in _SILENT:
             self._silent += 1
         elif tag in _HEADINGS:
-            self.said.append(f"\n\n{_HEADINGS[tag]} ")
+            self.pieces.append(f"\n\n{_HEADINGS[tag]} ")
         elif tag in _BLOCKS:
-            self.said.append("\n\n" if tag == "p" else "\n")
+            self.pieces.append("\n\n" if tag == "p" else "\n")
 
     def handle_endtag(self, tag: str) -> None:
         if tag in _SILENT:
             self._silent = max(0, self._silent - 1)
         elif tag in _HEADINGS or tag == "p":
-            self.said.append("\n\n")
+            self.pieces.append("\n\n")
 
     def handle_data(self, data: str) -> None:
         if not self._silent:
-            self.said.append(" ".join(data.split()) + " " if data.strip() else " ")
+            self.pieces.append(" ".join(data.split()) + " " if data.strip() else " ")
 
 
 def _without_tags(page: str) -> str:
     parser = _Text()
     parser.feed(page)
     parser.close()
-    lines = [line.strip() for line in "".join(parser.said).splitlines()]
+    lines = [line.strip() for line in "".join(parser.pieces).splitlines()]
     return "\n".join(lines)

@@ -1,9 +1,8 @@
-"""Find the chunks of a knowledge base that fit a question, by words and, where there are vectors, by
-meaning.
+"""Find the chunks of a knowledge base that fit a question, by words and by meaning (vectors).
 
-By words: every chunk that holds any word (or pair of characters) of the question; each counts by how
-rare it is in the base, so that "the" weighs nothing. By meaning: the nearest vectors. What both find
-goes first.
+By words: every chunk with any word (or pair of characters) of the question is found; each word counts
+by its rarity in the base, so that "the" has no weight. By meaning: the nearest vectors are found. A
+chunk that both find comes first.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from conversations.threads.search_terms import spaced, terms_of
 MOST: Final = 50
 _MOST_PIECES: Final = 32
 _POOL: Final = 50
-_RANK: Final = 60  # of reciprocal rank fusion
-_PREFIXED: Final = 4  # letters from which a word also finds its endings
+_RANK: Final = 60  # the constant of reciprocal rank fusion
+_PREFIXED: Final = 4  # words with at least so many letters also match their endings
 
 _BY_WORDS: Final = """
 WITH wanted AS (
@@ -52,48 +51,48 @@ WHERE c.id = ANY(%s)
 async def retrieve(
     base_id: UUID, question: str, *, top_k: int, documents: frozenset[str], embedding_model: str
 ) -> list[RetrievalEntry]:
-    """The best chunks, the best first; of these documents (names) only, if any are named."""
+    """Return the best chunks, the best first; only of the named documents, if any are named."""
     by_words = await _by_words(base_id, question)
     by_meaning = await _by_meaning(base_id, question, embedding_model) if embedding_model else {}
     scores = _together(by_words, by_meaning)
-    wanted = sorted(scores, key=lambda one: (-scores[one], one))
-    found = {row[0]: row for row in await sql.every(_CHUNKS, (wanted,))}
+    ranked = sorted(scores, key=lambda one: (-scores[one], one))
+    found = {row[0]: row for row in await sql.every(_CHUNKS, (ranked,))}
     named = [
-        found[one] for one in wanted if one in found and (not documents or found[one][5] in documents)
+        found[one] for one in ranked if one in found and (not documents or found[one][5] in documents)
     ]
     return [_entry(row, scores[row[0]]) for row in named[:top_k]]
 
 
 async def _by_words(base_id: UUID, question: str) -> dict[int, float]:
-    """Chunk → how much of the question's weight it holds, 0 to 1."""
+    """Return each chunk's share of the question's weight, 0 to 1."""
     pieces = terms_of(await spaced(question)).pieces[:_MOST_PIECES]
     if not pieces:
         return {}
     quoted = [f"'{one}':*" if len(one) >= _PREFIXED else f"'{one}'" for one in pieces]
     count = await sql.one(_COUNT, (base_id,))
-    asked: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "pieces": quoted,
         "any": " | ".join(quoted),
         "base": f"'@{base_id}'",
         "chunks": count[0] if count else 0,
         "limit": _POOL,
     }
-    return {chunk: float(score or 0) for chunk, score in await sql.every(_BY_WORDS, asked)}
+    return {chunk: float(score or 0) for chunk, score in await sql.every(_BY_WORDS, parameters)}
 
 
 async def _by_meaning(base_id: UUID, question: str, model: str) -> dict[int, float]:
-    """Chunk → distance of its vector, 0 to 2."""
+    """Return the distance of each chunk's vector, 0 to 2."""
     if not await embeddings.has_pgvector():
         return {}
     vectors = await embeddings.vectors(model, [question])
     if not vectors:
         return {}
-    asked = {"base_id": base_id, "vector": vectors[0], "size": len(vectors[0]), "limit": _POOL}
-    return {chunk: float(distance) for chunk, distance in await sql.every(_BY_MEANING, asked)}
+    parameters = {"base_id": base_id, "vector": vectors[0], "size": len(vectors[0]), "limit": _POOL}
+    return {chunk: float(distance) for chunk, distance in await sql.every(_BY_MEANING, parameters)}
 
 
 def _together(by_words: dict[int, float], by_meaning: dict[int, float]) -> dict[int, float]:
-    """One score a chunk, 0 to 1: its own where words alone decide, else by its places in both lists."""
+    """Return one score per chunk, 0 to 1: by words alone, or else by its places in both lists."""
     if not by_meaning:
         return by_words
     places: dict[int, float] = {}

@@ -1,4 +1,4 @@
-"""Store a document's chunks, in place of the ones that it had. For admin and commands: it blocks."""
+"""Store a document's chunks in place of its old ones; for admin and commands, because it blocks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _AT_ONCE: Final = 500
 
 
 def store_chunks(document: KnowledgeDocument) -> int:
-    """Cut the document anew; how many chunks it has. Vectors are left out where they cannot be had."""
+    """Cut the document anew and return the number of chunks; they may lack vectors."""
     found = chunks_of(document.text)
     vectors: list[list[float]] | None = None
     if document.base.embedding_model:
@@ -40,11 +40,11 @@ def store_chunks(document: KnowledgeDocument) -> int:
 
 
 def enable_pgvector() -> bool:
-    """Whether the database compares vectors now; the extension is made if the role may."""
+    """Create the extension if the role may; return whether the database can compare vectors."""
     with connection.cursor() as cursor:
         try:
             with transaction.atomic():
                 cursor.execute("CREATE EXTENSION IF NOT EXISTS vector")
-        except Exception:  # not installed, or not this role's to make
+        except Exception:  # not installed, or not allowed for this role
             return False
     return True

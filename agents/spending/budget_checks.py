@@ -1,8 +1,8 @@
-"""Whether an account may spend more: asked when a run is accepted, and before each of its model calls.
+"""Check whether an account may spend more: when a run is accepted, and before each of its model calls.
 
-Runs count as they end, so what is under way when a budget is used up still comes on top of it; each
-run looks again before every call, less what it has spent itself. A call whose price is unknown counts
-towards limits in tokens only.
+Runs count when they end, so the spending of runs that are under way comes on top of a budget that is
+used up; each run checks again before every call and adds what it has spent itself. A call whose price
+is unknown counts towards limits in tokens only.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TOLD: Final[dict[Scope, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One limit, and how much is used of it."""
+    """One limit and its use."""
 
     period: Literal["day", "month"]
     unit: Literal["usd", "tokens"]
@@ -65,25 +65,25 @@ class Level:
         return self._shown(self.left)
 
     def _shown(self, amount: Decimal) -> str:
-        """For people: cents where that is enough, small amounts whole."""
+        """Return the amount for people; dollars as `dollars` formats them."""
         if self.unit == "tokens":
             return f"{int(amount):,} tokens"
         return dollars(amount)
 
     @property
     def facts(self) -> dict[str, Any]:
-        """As a client sees it: dollars as text, tokens as numbers."""
+        """Return the values for clients: dollars as text, tokens as numbers."""
         limit, left = self.limit, self.left
         if self.unit == "usd":
-            told: dict[str, Any] = {"limit": usd(limit), "used": usd(self.used), "left": usd(left)}
+            amounts: dict[str, Any] = {"limit": usd(limit), "used": usd(self.used), "left": usd(left)}
         else:
-            told = {"limit": int(limit), "used": int(self.used), "left": int(left)}
-        return {"period": self.period, "unit": self.unit} | told
+            amounts = {"limit": int(limit), "used": int(self.used), "left": int(left)}
+        return {"period": self.period, "unit": self.unit} | amounts
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What an account has spent, and the limits that apply to it."""
+    """The spending of an account, and the limits that apply to it."""
 
     spending: Spending
     account: list[Level]
@@ -91,7 +91,7 @@ class Standing:
 
     @property
     def used_up(self) -> tuple[Scope, Level] | None:
-        """The limit that is used up; of several the one that lasts longest."""
+        """Return the limit that is used up, or None; of several, one with the longest period."""
         over: list[tuple[Scope, Level]] = [
             *(("account", level) for level in self.account if level.is_used_up),
             *(("installation", level) for level in self.installation if level.is_used_up),
@@ -100,21 +100,22 @@ class Standing:
 
 
 def dollars(amount: Decimal | None) -> str:
-    """An amount for people: cents where that is enough, small amounts to their last digit."""
+    """Return the amount for people: cents where that is enough, small amounts to their last digit."""
     if amount is None:
         return "unknown"
     return f"${amount:,.2f}" if not amount or amount >= 1 else f"${usd(amount)}"
 
 
 async def exist() -> bool:
-    """Whether there is any budget; usually no statement."""
+    """Return whether any budget exists; usually without a statement."""
     return await budgets.any_exist()
 
 
 async def check(connection: AsyncConnection[Any], user_id: UUID) -> None:
-    """Refuse a run, in the transaction that accepts it.
+    """Raise TooManyRequests if a budget is used up, in the transaction that accepts the run.
 
-    TooManyRequests `budget_exceeded {scope, period, unit}`, of the account's own also `{limit, used}`.
+    The error is `budget_exceeded {scope, period, unit}`; for the account's own budget also
+    `{limit, used}`.
     """
     found = (await standing(connection, user_id)).used_up
     if found is None:
@@ -128,7 +129,7 @@ async def check(connection: AsyncConnection[Any], user_id: UUID) -> None:
 
 
 async def check_run(user_id: UUID, spent: Usage) -> None:
-    """Before a model call of a run that has spent this much: RunFailure `budget_exceeded`."""
+    """Raise RunFailure `budget_exceeded` before a model call of a run that has spent this much."""
     if not await outlast(exist):
         return
     found = (await outlast(lambda: _standing_now(user_id, spent))).used_up
@@ -139,7 +140,7 @@ async def check_run(user_id: UUID, spent: Usage) -> None:
 async def standing(
     connection: AsyncConnection[Any], user_id: UUID, more: Usage | None = None
 ) -> Standing:
-    """How the account stands; `more` is what comes on top of what is counted."""
+    """Return the account's standing; `more` is added to the spending that is counted."""
     found: Budgets = await budgets.find_budgets(connection, user_id)
     own = await spending(connection, user_id)
     everybodys = None
@@ -153,14 +154,14 @@ async def standing(
 
 
 async def left_of(connection: AsyncConnection[Any], user_ids: Sequence[UUID]) -> dict[UUID, list[Level]]:
-    """How these accounts stand with the limits that apply to each; without one they are not named."""
+    """Return the levels of each account's limits; accounts without limits are left out."""
     limits = await budgets.find_limits(connection, user_ids)
     spent = await spending_of(connection, list(limits))
     return {user_id: _levels(limits[user_id], spent[user_id], Usage()) for user_id in limits}
 
 
 async def left_of_installation(connection: AsyncConnection[Any]) -> list[Level]:
-    """How all accounts together stand with their limits."""
+    """Return the levels of the limits that apply to all accounts together."""
     limits = await budgets.find_installation_limits(connection)
     return _levels(limits, await spending(connection, None), Usage())
 
@@ -190,7 +191,7 @@ def _levels(limits: Limits, spent: Spending, more: Usage) -> list[Level]:
 
 
 def seconds_left(period: Literal["day", "month"]) -> int:
-    """Until the server's next midnight, or the first of its next month."""
+    """Return the seconds until the server's next midnight, or until the first of its next month."""
     now = timezone.localtime()
     begins = now.date() + timedelta(days=1) if period == "day" else _next_month(now.date())
     midnight = datetime.combine(begins, time(), tzinfo=now.tzinfo)

@@ -1,8 +1,8 @@
-"""What a run's model calls use and cost: each is said in the log when it is over, well or badly.
+"""The use and cost of a run's model calls: each call is written to the log when it ends, well or badly.
 
-A call that the provider broke off, or that the run's end cut short, counts as far as its use was told
-by then. Before each call the budget is looked at (`budget_checks`), less what the run has
-spent.
+A call that the provider broke off, or that the run's end cut short, counts with the use that the
+provider had reported by then. Before each call the budget is checked (`budget_checks`), less what the
+run has spent.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from conversations.events import ModelCompleted, Usage
 from prompts.endpoints import prices
 from prompts.endpoints.routing import Candidate
 
-_MOST: Final = 2**31 - 1  # of the run's column
+_MOST: Final = 2**31 - 1  # the maximum of the run's column
 
 
 class ModelCall:
-    """One try of one candidate, as it goes on."""
+    """One attempt with one candidate, while it lasts."""
 
     def __init__(self, candidate: Candidate, message_id: str) -> None:
         self.candidate = candidate
@@ -33,12 +33,12 @@ class ModelCall:
         self._usage = Usage()
 
     def counted(self, usage: Usage) -> None:
-        """What the provider has said of its use."""
+        """Record the use that the provider has reported."""
         self._usage = usage
 
     @property
     def fact(self) -> ModelCompleted | None:
-        """What is to be said of it; None of a call that came to nothing."""
+        """Return the event of the call; None if the call had no result and no use."""
         done = self.finished
         usage = done.usage if done else self._usage
         if done is None and usage == Usage():
@@ -55,7 +55,7 @@ class ModelCall:
 
 
 class Meter:
-    """Counts the model calls of one run; `say` writes the log."""
+    """The count of one run's model calls; `say` writes to the log."""
 
     def __init__(self, user_id: UUID, say: Callable[[ModelCompleted], None]) -> None:
         self._user_id = user_id
@@ -63,12 +63,12 @@ class Meter:
         self._spent = Usage()
 
     async def admit(self, candidate: Candidate) -> None:
-        """Before a call. RunFailure `budget_exceeded` when the budget is used up."""
+        """Raise RunFailure `budget_exceeded` before a call if a budget is used up."""
         await prices.prepare(candidate)
         await budget_checks.check_run(self._user_id, self._spent)
 
     def count(self, call: ModelCall) -> None:
-        """After it; never waits, for a run that was cancelled may not."""
+        """Count a call that has ended; never wait, because a cancelled run must not."""
         fact = call.fact
         if fact is not None:
             self._spent = self._spent.plus(fact.usage)
@@ -76,7 +76,7 @@ class Meter:
 
 
 def priced(candidate: Candidate, usage: Usage) -> Usage:
-    """The usage with its cost, or with how many tokens have no price."""
+    """Return the usage with its cost, or with the number of tokens that have no price."""
     cost = prices.compute_cost(
         candidate,
         input_tokens=usage.input_tokens,
@@ -88,7 +88,7 @@ def priced(candidate: Candidate, usage: Usage) -> Usage:
 
 
 def reported(candidate: Candidate, usage: Usage) -> Usage:
-    """What a runner says of its own use, which only staff's own price of its model can price."""
+    """Return the use that a runner reports; only a price that staff set for the model applies."""
     return priced(candidate, usage) if candidate.price else _with_cost(usage, None)
 
 
