@@ -1,4 +1,4 @@
-"""How the Host says no: `AgentAPIError` of the seed's section 8."""
+"""Refusals of the Host: `AgentAPIError` of the seed's section 8."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RETRYABLE: Final = frozenset(("rate_limited", "runtime_error"))
 
 
 class AgentAPIError(Struct, frozen=True):
-    """A refusal as a value."""
+    """A refusal as a value of the wire."""
 
     code: str
     message: str
@@ -28,7 +28,7 @@ class AgentAPIError(Struct, frozen=True):
 
 
 class HostRefusal(Exception):
-    """The Host does not do what it was asked; the message is ours and may reach a runner."""
+    """The Host refuses a call; the message is Parley's own and may reach a runner."""
 
     def __init__(
         self, code: Code, message: str, *, retryable: bool | None = None, **details: Any
@@ -40,7 +40,7 @@ class HostRefusal(Exception):
         self.details = details
 
     def wire(self) -> AgentAPIError:
-        """The refusal as the seed has it."""
+        """Return the refusal in the seed's form."""
         return AgentAPIError(self.code, self.message, self.retryable, self.details)
 
 

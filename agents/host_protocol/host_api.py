@@ -1,4 +1,4 @@
-"""What a runner is handed: the seed's proxy (§7) in typed calls; the Host behind it checks them."""
+"""The Host as a runner uses it: the seed's proxy (§7) in typed calls; the Host behind it checks them."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class Calls(Protocol):
     """The one door to the Host."""
 
     async def call(self, action: str, ask: Struct) -> Any:
-        """The action's answer. HostRefusal where it is not allowed or fails."""
+        """Return the action's reply; raise HostRefusal if the action is not allowed or fails."""
         ...
 
     def stream(self, action: str, ask: Struct) -> AsyncGenerator[Any]:
-        """The action's answers, one by one. HostRefusal as `call`, before the first or in the middle."""
+        """Yield the action's replies; raise HostRefusal as `call`, before the first or between two."""
         ...
 
 
 class HostApi:
-    """The Host as one run's runner sees it; every call may raise HostRefusal."""
+    """The Host for one run's runner; every call may raise HostRefusal."""
 
     def __init__(self, calls: Calls) -> None:
         self.calls = calls
@@ -42,9 +42,9 @@ class HostApi:
         self.platform = Platform(calls)
 
     async def prompt(self) -> str:
-        """What a model of this run is told first: the run's system message; "" if there is none."""
+        """Return the run's system message, which a model reads first; "" if there is none."""
         found: replies.PromptTold = await self.calls.call("get_prompt", asks.GetPrompt())
-        return "\n\n".join(said["content"] for said in found.prompt)
+        return "\n\n".join(message["content"] for message in found.prompt)
 
 
 class _Group:
@@ -53,7 +53,7 @@ class _Group:
 
 
 class Models(_Group):
-    """`model_id` is one of `context.resources.models`."""
+    """Calls of models; `model_id` is one of `context.resources.models`."""
 
     async def invoke(
         self,
@@ -62,7 +62,10 @@ class Models(_Group):
         tools: Sequence[LLMTool] | None = None,
         extra_args: dict[str, Any] | None = None,
     ) -> Message:
-        """One whole answer. `extra_args` go to the provider; one that we have no word for is refused."""
+        """Return the whole answer; the Host translates `extra_args` for the provider.
+
+        Raise HostRefusal for an extra argument that the Host does not know.
+        """
         found: replies.Invoked = await self._calls.call(
             "invoke_llm", _invoke(model_id, messages, tools, extra_args)
         )
@@ -75,16 +78,16 @@ class Models(_Group):
         tools: Sequence[LLMTool] | None = None,
         extra_args: dict[str, Any] | None = None,
     ) -> AsyncGenerator[MessageChunk]:
-        """Increments; the last `is_final` and holds the tool calls. `extra_args` as in `invoke`."""
-        said = self._calls.stream("invoke_llm_stream", _invoke(model_id, messages, tools, extra_args))
-        async with aclosing(said) as chunks:
+        """Yield increments; the last `is_final` and has the tool calls. `extra_args` as in `invoke`."""
+        chunks = self._calls.stream("invoke_llm_stream", _invoke(model_id, messages, tools, extra_args))
+        async with aclosing(chunks):
             async for one in chunks:
                 yield one.chunk
 
     async def rerank(
         self, model_id: str, query: str, documents: Sequence[str], top_k: int | None = None
     ) -> Sequence[replies.Ranked]:
-        """Which documents fit best, the best first."""
+        """Return the documents that fit best, the best first."""
         ask = asks.Rerank(
             rerank_model_uuid=model_id, query=query, documents=list(documents), top_k=top_k
         )
@@ -92,7 +95,7 @@ class Models(_Group):
         return found.results
 
     async def embed(self, model_id: str, texts: Sequence[str]) -> Sequence[list[float]]:
-        """A vector for each text, in order."""
+        """Return a vector per text, in order."""
         ask = asks.Embed(embedding_model_uuid=model_id, texts=list(texts))
         found: replies.Embedded = await self._calls.call("invoke_embedding", ask)
         return found.vectors
@@ -122,11 +125,11 @@ class Tools(_Group):
     async def call(
         self, tool_name: str, parameters: dict[str, Any], *, may_wait: bool = True
     ) -> dict[str, Any]:
-        """The tool's object.
+        """Return the tool's object.
 
-        A call that somebody must approve does not return: the run stops here with an interrupt, and
-        the runner is run again with the event `approval.decided`, which tells the outcome. With
-        `may_wait` false it is refused (`unauthorized`, reason `approval_required`).
+        A call that needs an approval does not return: the run stops here with an interrupt, and the
+        runner is run again with the event `approval.decided`, which has the outcome. With `may_wait`
+        false it is refused (`unauthorized`, reason `approval_required`).
         """
         ask = asks.CallTool(tool_name=tool_name, parameters=parameters, may_wait=may_wait)
         found: replies.ToolCalled = await self._calls.call("call_tool", ask)
@@ -137,7 +140,7 @@ class Knowledge(_Group):
     async def retrieve(
         self, kb_id: str, query_text: str, top_k: int = 5, filters: dict[str, Any] | None = None
     ) -> Sequence[RetrievalEntry]:
-        """The pieces that fit best, the best first."""
+        """Return the chunks that fit best, the best first."""
         ask = asks.Retrieve(kb_id=kb_id, query_text=query_text, top_k=top_k, filters=filters)
         found: replies.Retrieved = await self._calls.call("retrieve_knowledge_base", ask)
         return found.results
@@ -153,7 +156,7 @@ class History(_Group):
         direction: Literal["backward", "forward"] = "backward",
         include_artifacts: bool = False,
     ) -> replies.HistoryPage:
-        """A page of what was said before this run: backward the newest first, forward the oldest."""
+        """Return a page of the messages before this run: backward newest first, forward oldest first."""
         ask = asks.PageHistory(
             conversation_id=conversation_id,
             before_cursor=before_cursor,
@@ -168,7 +171,7 @@ class History(_Group):
     async def search(
         self, query: str, filters: dict[str, Any] | None = None, top_k: int = 10
     ) -> replies.HistoryFound:
-        """`filters`: roles, item_types, conversation_id."""
+        """Return the messages that hold the query; `filters`: roles, item_types, conversation_id."""
         ask = asks.SearchHistory(query=query, filters=filters, top_k=top_k)
         found: replies.HistoryFound = await self._calls.call("history_search", ask)
         return found
@@ -187,7 +190,7 @@ class Events(_Group):
         conversation_id: str | None = None,
         event_types: list[str] | None = None,
     ) -> replies.EventPage:
-        """A page of the conversation's events, the newest first."""
+        """Return a page of the conversation's events, newest first."""
         ask = asks.PageEvents(
             conversation_id=conversation_id,
             event_types=event_types,
@@ -213,7 +216,7 @@ class Artifacts(_Group):
         return found
 
     async def open_stream(self, artifact_id: str) -> AsyncGenerator[bytes]:
-        """All of its bytes, a piece at a time."""
+        """Yield all bytes of the artifact, in pieces."""
         pieces = self._calls.stream("artifact_stream", asks.GetArtifact(artifact_id))
         async with aclosing(pieces) as read:
             async for one in read:
@@ -231,7 +234,7 @@ class State(_Group):
         await self._calls.call("state_set", asks.SetState(scope, key, value))
 
     async def delete(self, scope: str, key: str) -> bool:
-        """Whether there was such a key."""
+        """Delete the key; return whether it existed."""
         found: replies.Done = await self._calls.call("state_delete", asks.DeleteState(scope, key))
         return found.success
 
@@ -251,7 +254,7 @@ class Storage(_Group):
         return found.value
 
     async def set(self, area: str, key: str, value: bytes) -> None:
-        """Keep the bytes. HostRefusal `invalid_argument` for a value that is no bytes."""
+        """Store the bytes; raise HostRefusal `invalid_argument` for a value that is not bytes."""
         if not isinstance(value, bytes | bytearray | memoryview):
             raise invalid("A stored value is bytes.")
         value = bytes(value)
@@ -274,7 +277,7 @@ class Platform(_Group):
         target: dict[str, Any] | None = None,
         payload: dict[str, Any] | None = None,
     ) -> replies.ActionTaken:
-        """Ask for a platform action; the approval policy decides when it is done."""
+        """Request a platform action; the approval policy decides when it is executed."""
         ask = asks.RequestAction(action=action, target=target, payload=payload)
         found: replies.ActionTaken = await self._calls.call("request_action", ask)
         return found

@@ -1,4 +1,4 @@
-"""What a runner declares: it can do this, needs that at most, and is configured so (seed §3)."""
+"""The manifest of a runner: its capabilities, required permissions and config form (seed §3)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _OPERATIONS: Final[dict[str, tuple[str, ...]]] = {
 
 
 def known_permissions(given: dict[str, Any]) -> dict[str, Any]:
-    """The permissions without the operations that this Host lacks: nobody is granted those."""
+    """Return the permissions without operations that this Host lacks: they are granted to nobody."""
     return {group: _known(group, operations) for group, operations in given.items()}
 
 
@@ -103,7 +103,7 @@ class FormItem(Struct, frozen=True):
 
     @property
     def is_secret(self) -> bool:
-        """Whether what is entered here is a key: it is sealed, and never shown again."""
+        """Return whether the field's value is a key: keys are sealed, and never shown again."""
         named_so = self.type == "string" and bool(_SECRET.search(self.name))
         return named_so or self.type in ("secret", "password")
 
@@ -123,7 +123,7 @@ class RunnerManifest(Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """Its label in one language."""
+        """Return the label in one language."""
         return text_of(self.label) or self.name
 
 
@@ -135,7 +135,7 @@ TOOL_FIELDS: Final = frozenset(("tools-selector", "tool-selector"))
 
 
 def text_of(texts: I18n | None) -> str:
-    """The English text, or any there is."""
+    """Return the English text, or else any."""
     if not texts:
         return ""
     for language in ("en_US", "en"):

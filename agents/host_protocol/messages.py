@@ -1,8 +1,8 @@
-"""Messages as runners and the Host exchange them (specs/runner-host.md, shared message entities).
+"""Messages between runners and the Host (specs/runner-host.md, shared message entities).
 
-A chunk from the Host's model stream is a true increment and the last has `is_final`. A chunk in a
-runner's `message.delta` is a piece too, but all of the text so far from a plugin runtime (the Host of
-its SDK puts each in the place of the one before) and wherever it stands in `all_content`.
+A chunk from the Host's model stream is a true increment, and the last has `is_final`. A chunk in a
+runner's `message.delta` is an increment too; but it is all of the text so far if it comes from a plugin
+runtime (the Host of its SDK replaces each chunk by the next), and wherever the text is in `all_content`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Content = list[ContentElement] | str | None
 
 
 class FunctionCall(Struct, frozen=True):
-    """`arguments` is JSON text."""
+    """A call's function; `arguments` is JSON text."""
 
     name: str
     arguments: str
@@ -87,7 +87,7 @@ class LLMTool(Struct, frozen=True, kw_only=True):
 
 
 class RetrievalEntry(Struct, frozen=True, kw_only=True):
-    """`RetrievalResultEntry`: a piece of a knowledge base. A smaller distance is nearer."""
+    """`RetrievalResultEntry`: a chunk of a knowledge base; a smaller distance is nearer."""
 
     id: str
     content: list[ContentElement]
@@ -97,12 +97,12 @@ class RetrievalEntry(Struct, frozen=True, kw_only=True):
 
 
 def text_in(content: Content) -> str:
-    """The text of a content, its parts joined."""
+    """Return the text of a content, with its parts joined."""
     if isinstance(content, list):
         return "".join(part.text or "" for part in content if part.type == "text")
     return content or ""
 
 
 def shown_in(content: Content) -> list[ContentElement]:
-    """The images and files of a content."""
+    """Return the images and files of a content."""
     return [part for part in content if part.type in SHOWN] if isinstance(content, list) else []

@@ -1,7 +1,7 @@
-"""What Host calls are asked with: one Struct an action, its fields by the wire's keys.
+"""The parameters of Host calls: one Struct per action, with the wire's keys as fields.
 
-Envelope keys (`run_id`, `caller_plugin_identity`, `query_id`, …) are not part of an ask; read from
-JSON they are ignored. `area` of storage comes from the wire's `owner_type`.
+Keys of the envelope (`run_id`, `caller_plugin_identity`, `query_id`, …) are not parameters; they are
+ignored when read from JSON. `area` of storage comes from the wire's `owner_type`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class DescribeTool(Struct, frozen=True):
 
 
 class CallTool(Struct, frozen=True, kw_only=True):
-    """`may_wait`: a call that somebody must approve stops the run until then; else it is refused."""
+    """With `may_wait`, a call that needs an approval stops the run until then; else it is refused."""
 
     tool_name: Text
     parameters: dict[str, Any] = {}
@@ -157,7 +157,7 @@ class GetPrompt(Struct, frozen=True):
 
 
 class AppendResult(Struct, frozen=True, kw_only=True):
-    """A result said by a call; only the run's own may be, and none that changes anything else."""
+    """A result sent by a call; it must be of the same run, and must change nothing else."""
 
     target_run_id: Text
     result: RunResult

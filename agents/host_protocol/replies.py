@@ -1,4 +1,4 @@
-"""What Host calls answer with, under the keys that the SDK reads (specs/runner-host.md).
+"""The replies of Host calls, under the keys that the SDK reads (specs/runner-host.md).
 
 Times (`event_time`, `created_at`, `expires_at`) are epoch seconds.
 """
@@ -34,7 +34,7 @@ class Reranked(Struct, frozen=True):
 
 
 class Embedded(Struct, frozen=True):
-    """A vector for each text."""
+    """A vector per text."""
 
     vectors: tuple[list[float], ...]
 
@@ -57,7 +57,7 @@ class ToolDescribed(Struct, frozen=True):
 
 
 class ToolCalled(Struct, frozen=True):
-    """`result` is the tool's object, or `{"error": {code, message}}` of a call that failed."""
+    """The tool's object, or `{"error": {code, message}}` if the call failed."""
 
     result: dict[str, Any]
 
@@ -180,7 +180,7 @@ class StorageKeys(Struct, frozen=True):
 
 
 class Nothing(Struct, frozen=True):
-    """`{}`."""
+    """An empty reply, `{}`."""
 
 
 class FileContent(Struct, frozen=True):
@@ -207,7 +207,7 @@ class RunEventRecord(Struct, frozen=True, kw_only=True):
 
 
 class ActionTaken(Struct, frozen=True):
-    """What became of a platform action: `pending` waits for `approval_id` to be decided."""
+    """The state of a platform action: `pending` until `approval_id` is decided."""
 
     status: str
     approval_id: str | None = None

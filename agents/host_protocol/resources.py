@@ -1,7 +1,7 @@
-"""What one run was granted (seed §5): its manifest's permissions cut by its binding.
+"""The grants of one run (seed §5): its manifest's permissions, cut by its binding.
 
-An entry's `operations` are those of the runner's permissions that apply to it; an empty list on the
-wire means all, so an entry of which nothing may be done is left out.
+An entry's `operations` are those of the runner's permissions that apply to it. An empty list means all
+operations on the wire, so an entry without allowed operations is left out.
 """
 
 from __future__ import annotations

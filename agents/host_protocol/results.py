@@ -1,4 +1,4 @@
-"""The result stream of a run (seed §6): an envelope and the types that we act on; others are ignored."""
+"""The result stream of a run (seed §6): an envelope and its known types; others are ignored."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class RunResult(Struct, frozen=True, kw_only=True):
 
 
 class Said(Struct, frozen=True):
-    """What a `message.delta` holds: a piece, and all of the text so far where `all_content` says it."""
+    """The data of a `message.delta`: a piece, or all of the text so far if `all_content` has it."""
 
     chunk: MessageChunk
 
@@ -90,14 +90,14 @@ class ActionSaid(Struct, frozen=True):
 
 
 class Completed(Struct, frozen=True):
-    """More keys than these are kept by nobody and refused by nobody."""
+    """The data of `run.completed`; other keys are ignored."""
 
     finish_reason: str = "stop"
     message: Message | None = None
 
 
 class Failed(Struct, frozen=True):
-    """The seed's text says `message`, its code `error`: both are read."""
+    """The data of `run.failed`; its text is in `message` (seed's text) or `error` (seed's code)."""
 
     code: str = "runner.error"
     error: str = ""
@@ -106,7 +106,7 @@ class Failed(Struct, frozen=True):
 
 
 def delta(run_id: str, text_so_far: str, *, message_id: str | None = None) -> RunResult:
-    """All of a message's text so far."""
+    """Return a result with all of a message's text so far."""
     chunk = MessageChunk(
         role="assistant", content=text_so_far, all_content=text_so_far, resp_message_id=message_id
     )
@@ -114,41 +114,41 @@ def delta(run_id: str, text_so_far: str, *, message_id: str | None = None) -> Ru
 
 
 def piece(run_id: str, text: str, *, message_id: str | None = None) -> RunResult:
-    """The next piece of a message's text."""
+    """Return a result with the next piece of a message's text."""
     chunk = MessageChunk(role="assistant", content=text, resp_message_id=message_id)
     return _result(run_id, MESSAGE_DELTA, Said(chunk))
 
 
 def message(run_id: str, text: str, *, message_id: str | None = None) -> RunResult:
-    """A whole message."""
+    """Return a result with a whole message."""
     whole = Message(role="assistant", content=text, resp_message_id=message_id)
     return _result(run_id, MESSAGE_COMPLETED, SaidWhole(whole))
 
 
 def state(run_id: str, scope: str, key: str, value: Any) -> RunResult:
-    """Keep this for later runs."""
+    """Return a result that stores a value for later runs."""
     return _result(run_id, STATE_UPDATED, StateSaid(scope, key, value))
 
 
 def artifact(run_id: str, content: bytes, *, artifact_type: str = "file", **more: Any) -> RunResult:
-    """A file: `mime_type`, `name` and `metadata` may be given."""
+    """Return a result with a file; `more` may be `mime_type`, `name` and `metadata`."""
     return _result(
         run_id, ARTIFACT_CREATED, ArtifactSaid(artifact_type=artifact_type, content=content, **more)
     )
 
 
 def action(run_id: str, name: str, *, target: Any = None, payload: Any = None) -> RunResult:
-    """Ask for a platform action."""
+    """Return a result that requests a platform action."""
     return _result(run_id, ACTION_REQUESTED, ActionSaid(name, target, payload))
 
 
 def completed(run_id: str, *, finish_reason: str = "stop") -> RunResult:
-    """The run ended well."""
+    """Return the result of a run that ended well."""
     return _result(run_id, RUN_COMPLETED, Completed(finish_reason))
 
 
 def failed(run_id: str, code: str, text: str, *, retryable: bool = False) -> RunResult:
-    """The run failed; both spellings of the text are said."""
+    """Return the result of a run that failed, with both spellings of its text."""
     return _result(run_id, RUN_FAILED, Failed(code, text, text, retryable))
 
 

@@ -1,4 +1,4 @@
-"""What a runner is told of its run: the event first, handles for the rest (seed §4).
+"""The context of a run for its runner: the event itself, and handles for the rest (seed §4).
 
 Times (`timestamp`, `event_time`, `deadline_at`) are epoch seconds.
 """
@@ -15,11 +15,13 @@ from agents.host_protocol.resources import AgentResources
 Scope = Literal["conversation", "actor", "subject", "runner", "binding"]
 SCOPES: tuple[Scope, ...] = ("conversation", "actor", "subject", "runner", "binding")
 INLINED: tuple[Scope, ...] = SCOPES[:4]
-"""The scopes of which a run begins with a snapshot (seed §4.11); `binding` is asked for (§7.7)."""
+"""The scopes of the initial snapshot (seed §4.11); a runner reads `binding` by a call (§7.7)."""
 
 
 class Trigger(Struct, frozen=True):
-    """`source`: v1 runtimes know `pipeline_adapter`, released ones `host_adapter`; we say `api`."""
+    """The cause of a run. `source`: `pipeline_adapter` in v1 runtimes, `host_adapter` in released ones;
+    Parley sends `api`.
+    """
 
     type: str
     source: Literal[
@@ -63,7 +65,7 @@ class SubjectContext(Struct, frozen=True, kw_only=True):
 
 
 class ArtifactRef(Struct, frozen=True, kw_only=True):
-    """A file of the input; the released entity has the same fields without `artifact_id`."""
+    """A file of the input; the released entity has the same fields except `artifact_id`."""
 
     artifact_id: str
     artifact_type: str | None = None
@@ -101,7 +103,7 @@ class InlinePolicy(Struct, frozen=True, kw_only=True):
 
 
 class AvailableApis(Struct, frozen=True, kw_only=True):
-    """`ContextAPICapabilities`: which Host calls this run may make."""
+    """`ContextAPICapabilities`: the Host calls that this run may make."""
 
     history_page: bool = False
     history_search: bool = False
@@ -127,7 +129,7 @@ class ContextAccess(Struct, frozen=True, kw_only=True):
 
 
 class RunState(Struct, frozen=True, kw_only=True):
-    """A snapshot of the state that the Host keeps, by scope."""
+    """A snapshot of the Host's state, by scope."""
 
     conversation: dict[str, Any] = {}
     actor: dict[str, Any] = {}
@@ -136,9 +138,10 @@ class RunState(Struct, frozen=True, kw_only=True):
 
 
 class RuntimeContext(Struct, frozen=True, kw_only=True):
-    """`deadline_at`: epoch seconds after which the Host answers nothing more.
+    """The run's environment.
 
-    `static_refs`: the SHA-256 of the system prompt (`get_prompt`) and of the grants.
+    `deadline_at`: epoch seconds after which the Host refuses every call. `static_refs`: the SHA-256 of
+    the system prompt (`get_prompt`) and of the grants.
     """
 
     host: str = "parley"
@@ -154,7 +157,7 @@ class RuntimeContext(Struct, frozen=True, kw_only=True):
 
 
 class Bootstrap(Struct, frozen=True, kw_only=True):
-    """Some history inlined, for a runner whose manifest asks for it."""
+    """Inlined history, for a runner whose manifest requires it."""
 
     messages: tuple[Message, ...] = ()
     summary: str | None = None
@@ -163,7 +166,7 @@ class Bootstrap(Struct, frozen=True, kw_only=True):
 
 
 class AgentRunContext(Struct, frozen=True, kw_only=True):
-    """One run, for its runner. `config` is the binding's; `adapter` is empty: we have no pipeline."""
+    """One run, for its runner; `config` is the binding's, `adapter.extra` is the rest of the request."""
 
     run_id: str
     trigger: Trigger

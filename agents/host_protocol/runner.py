@@ -1,4 +1,4 @@
-"""The contract of a hosted runner, wherever it lives: a manifest, and a run that says results."""
+"""The contract of a hosted runner in any process: a manifest, and a run that yields results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conversations.events import Fact
 
 
 class BuilderEvent(Protocol):
-    """An object of the Agent API, as its builders give it (seed 004; `agents.dialects.agent_api`)."""
+    """An object of the Agent API, made by its builders (seed 004; `agents.dialects.agent_api`)."""
 
     object: str
 
@@ -22,10 +22,10 @@ class BuilderEvent(Protocol):
 
 @runtime_checkable
 class HostedRunner(Protocol):
-    """Found by the entry point group `parley.runners`, or made for a plugin runtime's runner.
+    """A runner of the entry point group `parley.runners`, or a plugin runtime's runner.
 
     The Host cancels the generator (CancelledError) when the run is cancelled or its deadline passes, and
-    writes the terminal event itself; a remote runner's proxy passes that on to its runtime.
+    writes the terminal event itself; a remote runner's proxy forwards the cancellation to its runtime.
     """
 
     @property
@@ -34,5 +34,5 @@ class HostedRunner(Protocol):
     def run(
         self, context: AgentRunContext, host: HostApi
     ) -> AsyncGenerator[RunResult | Fact | BuilderEvent]:
-        """What the run says; the last is `run.completed` or `run.failed` (added if missing)."""
+        """Yield the run's results; the last is `run.completed` or `run.failed` (added if missing)."""
         ...

@@ -1,4 +1,4 @@
-"""The ids of runners: where one lives stands before the colon."""
+"""The ids of runners; the part before the colon is the runner's home."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LOCAL: Final = re.compile(rf"(python|builtin):({_PART})")
 
 
 class PluginRunnerId(Struct, frozen=True):
-    """`plugin:author/name/runner`."""
+    """The id of a plugin's runner, `plugin:author/name/runner`."""
 
     author: str
     plugin: str
@@ -25,12 +25,12 @@ class PluginRunnerId(Struct, frozen=True):
 
     @property
     def identity(self) -> str:
-        """Who calls the Host for it: `author/name`, as runtimes say in `caller_plugin_identity`."""
+        """Return the caller's identity, `author/name`: a runtime's `caller_plugin_identity`."""
         return f"{self.author}/{self.plugin}"
 
 
 def plugin_runner_id(given: str) -> PluginRunnerId:
-    """The parts of a plugin runner's id. ValueError for anything but `plugin:author/name/runner`."""
+    """Return the parts of an id; raise ValueError unless it is `plugin:author/name/runner`."""
     found = _PLUGIN.fullmatch(given)
     if found is None:
         raise ValueError("A plugin runner's id is plugin:author/name/runner.")
@@ -38,7 +38,7 @@ def plugin_runner_id(given: str) -> PluginRunnerId:
 
 
 def home_of(given: str) -> Home:
-    """Where the runner of this id lives. ValueError for what is no runner's id."""
+    """Return the home of the runner with this id; raise ValueError if it is no runner's id."""
     if _PLUGIN.fullmatch(given):
         return "plugin"
     found = _LOCAL.fullmatch(given)
@@ -48,5 +48,5 @@ def home_of(given: str) -> Home:
 
 
 def identity_of(runner_id: str) -> str:
-    """Who calls the Host for this runner: the plugin, or the runner itself where it lives here."""
+    """Return the identity of this runner's calls: its plugin's, or else the runner's own id."""
     return plugin_runner_id(runner_id).identity if home_of(runner_id) == "plugin" else runner_id

@@ -1,4 +1,4 @@
-"""The old place of `agents.host_protocol`, kept importable for runners of others; deprecated."""
+"""The old name of `agents.host_protocol`, kept importable for runners of other authors; deprecated."""
 
 import sys
 import warnings
