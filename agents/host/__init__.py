@@ -1,6 +1,6 @@
-"""What the Host does for runners: one session per run, one door, one module per group of calls.
+"""The Host's services for runners: one session per run, one door, one module per group of calls.
 
-`session` makes every check and the audit; `actions` holds the table that the handlers make;
-`gateway` lets a wire in by the id of a run; `hosted_run` opens a session for a run and turns the results
-of its runner into facts.
+`session` makes every check and the audit; `actions` has the table of all handlers; `gateway` serves
+calls from a wire by the id of their run; `hosted_run` opens a session for a run and converts its
+runner's results into facts.
 """

@@ -1,7 +1,7 @@
-"""What runners may ask of the Host: each action is a handler in `agents.host.calls`, under `@action`.
+"""The Host's actions for runners: each is a handler in `agents.host.calls`, decorated by `@action`.
 
 A new action is one handler, with the types of its parameters and its reply; the checks of all actions
-are made in one place, `agents.host.session`.
+are in one place, `agents.host.session`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _nothing(ask: Any) -> str:
 
 
 class Action(Struct, frozen=True, kw_only=True):
-    """One thing a runner may ask of the Host; see `action`."""
+    """One action of the Host; see `action`."""
 
     name: str
     handler: Callable[[Any, Any], Any]
@@ -38,7 +38,7 @@ class Action(Struct, frozen=True, kw_only=True):
 
     @property
     def kind(self) -> str:
-        """One thing of the group."""
+        """Return the group's name in the singular."""
         return self.group.removesuffix("s")
 
 
@@ -53,12 +53,12 @@ def action(
     resource: str | Callable[[Any], str] = _nothing,
     seconds: float = 30.0,
 ) -> Callable[[Handler], Handler]:
-    """Make a coroutine the Host action of this name on the wire; a generator answers piece by piece.
+    """Register a coroutine as the Host action with this name on the wire; a generator yields replies.
 
-    `group` and `operation` are the permission in the manifest; "" of both needs none (state is the
-    binding's to allow, `storage`'s operation is the ask's area, `platform_api`'s the asked action).
-    `resource` is what the ask is about (a field of it, or a function), for the grant and the audit;
-    `seconds` how long it may take.
+    `group` and `operation` are the required permission in the manifest; no permission is required if
+    both are "" (the binding allows state; the operation of `storage` is the parameter `area`, that of
+    `platform_api` the requested action). `resource` is a field of the parameters, or a function of
+    them, for the grant and the audit; `seconds` is the time limit.
     """
 
     def register(handler: Handler) -> Handler:

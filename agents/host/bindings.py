@@ -1,4 +1,4 @@
-"""Which binding a run falls under: the rules, held in memory, of which the first that fits counts."""
+"""The binding of a run: the first of the rules that fits; the rules are cached."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ SELECT {", ".join(_COLUMNS)} FROM agents_runnerbinding WHERE is_active ORDER BY 
 
 
 async def binding_for(request: RunRequest, *, user_id: UUID, thread_id: UUID) -> Binding | None:
-    """The first rule that fits the run; where staff asked for a runner, one of its rules or a bare one.
+    """Return the first rule that fits; if staff chose a runner, one of its rules or an empty one.
 
-    At most half a second old; a statement only for a rule about a tier."""
+    The rules are at most half a second old; only a rule about a tier needs a statement.
+    """
     for binding in await _bindings.get():
         if request.runner and binding.runner_id != request.runner:
             continue
         if (
             _fits(binding, request, user_id, thread_id)
-            and (binding.prompt_id is None or binding.prompt_id in await _told(request))
+            and (binding.prompt_id is None or binding.prompt_id in await _prompts_of(request))
             and await tiers.has_tier(user_id, binding.tier)
         ):
             return binding
@@ -48,8 +49,8 @@ def _fits(binding: Binding, request: RunRequest, user_id: UUID, thread_id: UUID)
     )
 
 
-async def _told(request: RunRequest) -> set[int]:
-    """The prompts that a run of this request is told: those that it tries, or the active ones."""
+async def _prompts_of(request: RunRequest) -> set[int]:
+    """Return the prompts of a run of this request: those of its override, or the active ones."""
     if request.prompts:
         return {used.prompt_id for used in request.prompts}
     if await app_settings.aget("prompt_mode") == "passthrough":
@@ -58,7 +59,7 @@ async def _told(request: RunRequest) -> set[int]:
 
 
 def forget() -> None:
-    """Let this process read the rules again at once."""
+    """Invalidate the cache in this process."""
     _bindings.forget()
 
 
@@ -67,12 +68,12 @@ async def _read() -> list[Binding]:
 
 
 def _binding(row: Any) -> Binding:
-    given = dict(zip(_COLUMNS, row, strict=True))
-    given["tier"] = given.pop("tier_id") or ""
-    if given["model"] and not given["model"].startswith("global:"):
-        given["model"] = f"global:{given['model']}"
-    lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
-    return Binding(**(given | lists))
+    values = dict(zip(_COLUMNS, row, strict=True))
+    values["tier"] = values.pop("tier_id") or ""
+    if values["model"] and not values["model"].startswith("global:"):
+        values["model"] = f"global:{values['model']}"
+    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+    return Binding(**(values | lists))
 
 
 _bindings: Final = CachedValue(_read, seconds=0.5)

@@ -1,10 +1,9 @@
-"""Events of the Agent API's builders, which a runner yields, as canonical facts (seed 004, builders).
+"""Convert events of the Agent API's builders, which a runner yields, into facts (seed 004, builders).
 
-Whose builders made them does not matter: ours (`agents.dialects.agent_api`) and those of the published
-package give the same objects. A message is one of the run's, under an id of the run's own; its texts
-are one text, each on a line of its own. A call of a function that the client brought waits for the
-client, any other is one that the runner makes itself. An event is read at once: builders give out
-objects that go on changing.
+The builders of Parley (`agents.dialects.agent_api`) and those of the published package make the same
+objects. A message becomes one of the run's, with an id of the run; its texts become one text, each on
+lines of its own. A call of a function of the client waits for the client; the runner itself makes any
+other call. An event is read at once, because builders go on changing the objects that they have yielded.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _CALLS: Final[dict[str, events.ToolKind]] = {
 _OUTPUTS: Final = frozenset(f"{kind}_output" for kind in _CALLS)
 _CLIENTS: Final = frozenset({"function_call", "component_call"})
 _APPROVALS: Final = frozenset({"mcp_approval_request", "mcp_approval_response"})
-_TOLD: Final = "told"  # by the user or the system: what the runner was told, not what it says
+_TOLD: Final = "told"  # the kind of a message from the user or the system, which the runner only repeats
 _SILENT: Final = _CALLS.keys() | _OUTPUTS | _APPROVALS | {"error", "heartbeat", "mcp_list_tools", _TOLD}
 _WORDS: Final = frozenset({"text", "refusal"})
 _BEGUN: Final = frozenset({None, "created", "queued", "in_progress", "unknown"})
@@ -53,7 +52,7 @@ class _Error(Struct, frozen=True):
 
 
 class _Content(Struct, frozen=True):
-    """A content of any type, each with fields of its own."""
+    """A content of any type; each type has its own fields."""
 
     type: str
     index: int | None = None
@@ -110,27 +109,27 @@ class _ToolsData(Struct, frozen=True):
 
 
 class _Draft:
-    """A message that is being built; its texts begin on lines of their own."""
+    """An unfinished message; each of its texts begins on a new line."""
 
     def __init__(self, own_id: str, kind: str) -> None:
         self.id = own_id
         self.kind = kind
         self.done = False
-        self.said = GrowingText()
+        self.text = GrowingText()
         self.whole: dict[int, _Content] = {}
         self._texts: dict[int, GrowingText] = {}
 
     def add(self, place: int, piece: str) -> str:
-        """Say more of the text at a place; Return what that adds to the message."""
+        """Add a piece to the text at a place; return the addition to the message."""
         text = self._texts.setdefault(place, GrowingText())
-        begins = bool(piece and self.said and not text)
+        begins = bool(piece and self.text and not text)
         text.add(piece)
         piece = f"\n{piece}" if begins else piece
-        self.said.add(piece)
+        self.text.add(piece)
         return piece
 
     def grow(self, place: int, text: str) -> str:
-        """Say what is new of the text at a place; nothing of one that was begun otherwise."""
+        """Add the rest of the text at a place; return "" if its beginning differs."""
         so_far = str(self._texts.get(place, ""))
         return self.add(place, text[len(so_far) :]) if text.startswith(so_far) else ""
 
@@ -142,11 +141,11 @@ def is_event(result: object) -> bool:
 
 
 class BuilderEvents:
-    """One run's builder events on their way to the log; `ending` is set by a response's end.
+    """One run's builder events on their way to the log; the end of a response sets `ending`.
 
-    `clients` are the functions that the client executes; `new_id` names the run's next message. With
-    `whole` only whole messages are delivered. RunFailure for a response or an error message that fails
-    the run, and `runner.protocol_error` for what nothing can be made of.
+    `clients` are the functions that the client executes; `new_id` returns the id of the run's next
+    message. With `whole` only whole messages are delivered. Raise RunFailure for a response or an error
+    message that fails the run, and with `runner.protocol_error` for objects that cannot be read.
     """
 
     def __init__(
@@ -164,16 +163,16 @@ class BuilderEvents:
 
     async def take(self, event: Any) -> list[Fact]:
         """Return the facts of the next event."""
-        told = _dumped(event)
-        match told.get("object"):
+        dumped = _dumped(event)
+        match dumped.get("object"):
             case "content":
-                return self._content(_read(told, _Content))
+                return self._content(_read(dumped, _Content))
             case "message":
-                return await self._message(_read(told, _Message))
-        return await self._response(_read(told, _Response))
+                return await self._message(_read(dumped, _Message))
+        return await self._response(_read(dumped, _Response))
 
     async def end(self, status: str = "completed", output: Sequence[_Message] = ()) -> list[Fact]:
-        """Return the facts of what was not completed; the run has ended well."""
+        """Return the facts of incomplete messages at the good end of the run."""
         facts = [fact for message in output for fact in await self._complete(message)]
         for message_id, draft in [*self._drafts.items()]:
             facts += await self._complete(_Message(message_id, draft.kind))
@@ -192,9 +191,9 @@ class BuilderEvents:
         if content.type not in _WORDS or draft.kind in _SILENT:
             return []
         new = draft.add(place, content.words) if content.delta else draft.grow(place, content.words)
-        return self._said(draft, new)
+        return self._delta(draft, new)
 
-    def _said(self, draft: _Draft, text: str) -> list[Fact]:
+    def _delta(self, draft: _Draft, text: str) -> list[Fact]:
         if not text or self._whole:
             return []
         if draft.kind == "reasoning":
@@ -204,7 +203,7 @@ class BuilderEvents:
     # messages
 
     def _draft(self, message: _Message) -> _Draft:
-        """The draft of a message; one that is only now heard of is begun."""
+        """Return the draft of a message; begin one for a new message."""
         if message.id not in self._drafts:
             kind = _TOLD if message.role in ("user", "system") else message.type
             self._drafts[message.id] = _Draft(self._own_id(kind), kind)
@@ -248,42 +247,42 @@ class BuilderEvents:
                 return [
                     fact
                     for place, part in enumerate(parts)
-                    for fact in self._said(draft, draft.grow(place, part.words))
+                    for fact in self._delta(draft, draft.grow(place, part.words))
                 ]
             case "heartbeat" | "told":
                 return []
         return await self._spoken(draft, parts)
 
     async def _spoken(self, draft: _Draft, parts: Sequence[_Content]) -> list[Fact]:
-        """The whole message; its words replace those of its deltas where they differ."""
-        said, facts, held = str(draft.said), list[Fact](), list[MessageContent]()
+        """Return the facts of the whole message; its text replaces a different text of its deltas."""
+        streamed, facts, contents = str(draft.text), list[Fact](), list[MessageContent]()
         words = [part.words for part in parts if part.type in _WORDS and part.words]
-        text = "\n".join(words) or said
+        text = "\n".join(words) or streamed
         self._refused = any(part.type == "refusal" for part in parts)
         for part in parts:
             if part.type not in _WORDS:
                 content, made = await message_contents.keep(self._scene, _canonical(part))
-                held.append(content)
+                contents.append(content)
                 facts += [made] if made else []
-        if not text and not held:
+        if not text and not contents:
             return facts
-        body = events.MessageBody(draft.id, "assistant", text, contents=held)
-        return [*facts, events.MessageCompleted(body, replaces=not text.startswith(said))]
+        body = events.MessageBody(draft.id, "assistant", text, contents=contents)
+        return [*facts, events.MessageCompleted(body, replaces=not text.startswith(streamed))]
 
     # calls
 
     def _call(self, kind: str, part: _Content) -> Fact:
-        told = _read(part.data, _CallData)
-        name = told.name or ""
-        call = ToolCall(told.call_id, name, _as_text(told.arguments) or "{}")
+        data = _read(part.data, _CallData)
+        name = data.name or ""
+        call = ToolCall(data.call_id, name, _as_text(data.arguments) or "{}")
         is_clients = kind in _CLIENTS and name in self._clients
         self._waits = self._waits or is_clients
         return events.ToolCallStarted(
-            told.call_id,
+            data.call_id,
             name,
             arguments_of(call),
             "frontend" if is_clients else _CALLS[kind],
-            told.server_label or "",
+            data.server_label or "",
         )
 
     # the response
@@ -301,28 +300,28 @@ class BuilderEvents:
 
 def _dumped(event: Any) -> dict[str, Any]:
     try:
-        told = event.model_dump(mode="json")
+        dumped = event.model_dump(mode="json")
     except (TypeError, ValueError):
-        told = None
-    if not isinstance(told, dict):
+        dumped = None
+    if not isinstance(dumped, dict):
         raise _broken("An event of the Agent API cannot be read.")
-    return told
+    return dumped
 
 
-def _read(told: Any, kind: type[T]) -> T:
+def _read(value: Any, kind: type[T]) -> T:
     try:
-        return msgspec.convert(told, kind)
+        return msgspec.convert(value, kind)
     except msgspec.ValidationError as problem:
         raise _broken(f"An event of the Agent API is wrong: {problem}") from None
 
 
 def _output(part: _Content) -> Fact:
-    told = _read(part.data, _CallData)
-    return events.ToolCallCompleted(told.call_id, told.name or "", True, 0, _result(told.output))
+    data = _read(part.data, _CallData)
+    return events.ToolCallCompleted(data.call_id, data.name or "", True, 0, _result(data.output))
 
 
 def _result(output: Any) -> dict[str, Any]:
-    """An output as an object; what is none is its `output`."""
+    """Return an output as an object; another value is put under `output`."""
     try:
         found = msgspec.json.decode(output) if isinstance(output, str) else output
     except (msgspec.DecodeError, RecursionError):
@@ -331,8 +330,8 @@ def _result(output: Any) -> dict[str, Any]:
 
 
 def _listed(part: _Content) -> Fact:
-    told = _read(part.data, _ToolsData)
-    return events.StateUpdated("mcp", told.server_label, told.tools)
+    data = _read(part.data, _ToolsData)
+    return events.StateUpdated("mcp", data.server_label, data.tools)
 
 
 def _canonical(part: _Content) -> MessageContent:
@@ -373,12 +372,12 @@ def _broken(message: str) -> RunFailure:
     return RunFailure("runner.protocol_error", message)
 
 
-def _usage(told: Any) -> Usage:
-    """Tokens in the words of the package or of OpenAI; 0 where they are no counts."""
-    given = told if isinstance(told, dict) else {}
+def _usage(usage: Any) -> Usage:
+    """Return the tokens, with the names of the package or of OpenAI; 0 for values that are no counts."""
+    counts = usage if isinstance(usage, dict) else {}
 
     def count(*names: str) -> int:
-        found = (given[name] for name in names if name in given)
+        found = (counts[name] for name in names if name in counts)
         return next((min(max(n, 0), _LARGEST_COUNT) for n in found if type(n) is int), 0)
 
     return Usage(count("input_tokens", "prompt_tokens"), count("output_tokens", "completion_tokens"))

@@ -1,8 +1,8 @@
-"""The audit of Host calls: who asked for what in which run, and what came of it.
+"""The audit of Host calls: the caller, the run, the request and the result.
 
-Notes gather while a write is in flight and go out together, so a call waits for none; `flush` waits
-until all of them stand. If the database is away they wait, up to a bound; what is dropped beyond it is
-logged.
+Notes gather during a write and are written together, so that no call waits for its note; `flush` waits
+until all are written. If the database is not available they wait, up to a limit; notes dropped beyond
+it are logged.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class _Book:
         while True:
             try:
                 await sql.change(_WRITE, columns)
-            except Exception as error:  # whatever it is: a call must not fail for its record
+            except Exception as error:  # any error: a call must not fail because of its note
                 log.warning("audit waits", notes=len(notes), error=type(error).__name__)
                 if not database.is_transient(error):
                     return
@@ -102,11 +102,11 @@ class _Book:
             self._dropped = 0
 
     async def _forget(self) -> None:
-        """Once an hour, what is past its time."""
+        """Delete old rows, once an hour."""
         if time.monotonic() < self._forgot_at + _FORGET_EVERY_S:
             return
         self._forgot_at = time.monotonic()
-        with suppress(OSError, DatabaseError, PoolTimeout):  # then in an hour
+        with suppress(OSError, DatabaseError, PoolTimeout):  # the next attempt is in an hour
             await forget_old()
 
 
@@ -130,10 +130,10 @@ def _book() -> _Book:
 
 
 def note(one: Note) -> None:
-    """Have it written soon."""
+    """Schedule the note for writing."""
     _book().note(one)
 
 
 async def flush() -> None:
-    """Wait until everything noted on this loop stands."""
+    """Wait until all notes of this loop are written."""
     await _book().flush()

@@ -1,4 +1,4 @@
-"""What the Host forgets by itself, once an hour where runners work: old audit, expired artifacts."""
+"""The hourly cleanup of the Host, while runners work: old audit rows and expired artifacts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DELETE FROM agents_hostartifact WHERE id IN (
 
 
 async def forget_old() -> int:
-    """Delete some rows past HOST_AUDIT_DAYS and some artifacts past their time; how many."""
+    """Delete some rows past HOST_AUDIT_DAYS and some expired artifacts; return their number."""
     gone = await sql.change(_ARTIFACTS, ())
     if settings.HOST_AUDIT_DAYS:
         gone += await sql.change(_AUDIT, (settings.HOST_AUDIT_DAYS,))

@@ -1,8 +1,7 @@
-"""Build what a hosted runner is told of its run: the event first, handles for the rest (seed §4).
+"""Build the context of a hosted runner's run: the event itself, and handles for the rest (seed §4).
 
-No history is inlined unless the manifest's context policy asks for a tail, and then only as much as it
-bounds. What a client sent beside its messages is given as `metadata.params`, without what
-looks secret.
+History is inlined only if the manifest's context policy requires a tail, and only within its limits.
+The client's parameters beside its messages are in `metadata.params`, without those that look secret.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from agents.host.calls.files import LANGBOT_VERSION
 from agents.host.grants import Binding
 from agents.host.run_input import agent_input
 from agents.host.session import Scene
-from agents.host_protocol import run_context as told
+from agents.host_protocol import run_context
 from agents.host_protocol.manifest import ContextPolicy, RunnerManifest
 from agents.host_protocol.messages import FunctionCall, Message, ToolCall
 from agents.host_protocol.run_context import AgentRunContext
@@ -50,16 +49,16 @@ _USUAL_BYTES: Final = 64 * 1024
 
 
 async def agent_context(context: RunContext, scene: Scene, *, inlines: bool = False) -> AgentRunContext:
-    """The context of one run, for the runner of its scene; with `inlines` the input holds its files."""
-    asked = request_messages.input_message(context)
-    before = _said_before(context)
+    """Return the context of one run for its runner; with `inlines` the input contains its files."""
+    input_message = request_messages.input_message(context)
+    before = _messages_before(context)
     tail = _tail(before, scene.manifest)
-    happened = context.request.event or _usual(asked)
+    happened = context.request.event or _usual(input_message)
     now = int(time.time())
     return AgentRunContext(
         run_id=scene.run_id.hex,
-        trigger=told.Trigger(happened.event_type, happened.trigger, happened.event_time or now),
-        event=told.EventContext(
+        trigger=run_context.Trigger(happened.event_type, happened.trigger, happened.event_time or now),
+        event=run_context.EventContext(
             event_id=f"{scene.run_id.hex}-1",
             event_type=happened.event_type,
             event_time=happened.event_time or now,
@@ -70,8 +69,8 @@ async def agent_context(context: RunContext, scene: Scene, *, inlines: bool = Fa
         conversation=_conversation(scene),
         actor=await _actor(happened, scene),
         subject=_subject(happened, scene),
-        input=await agent_input(asked, inlines=inlines),
-        delivery=told.DeliveryContext(
+        input=await agent_input(input_message, inlines=inlines),
+        delivery=run_context.DeliveryContext(
             surface=context.request.dialect,
             supports_streaming=scene.binding.delivery == "stream",
             platform_capabilities=scene.resources.platform_capabilities,
@@ -79,7 +78,7 @@ async def agent_context(context: RunContext, scene: Scene, *, inlines: bool = Fa
         resources=scene.resources,
         context=await _access(context, scene, len(before), tail),
         state=await state.snapshot(scene),
-        runtime=told.RuntimeContext(
+        runtime=run_context.RuntimeContext(
             trace_id=context.request.request_id,
             deadline_at=scene.deadline_at,
             langbot_version=LANGBOT_VERSION,
@@ -93,46 +92,46 @@ async def agent_context(context: RunContext, scene: Scene, *, inlines: bool = Fa
     )
 
 
-def _usual(asked: InputMessage | None) -> Happened:
-    """What a run is for where the caller does not say more: a message, or what was approved."""
-    return Happened(MESSAGE if asked is not None else DECIDED)
+def _usual(input_message: InputMessage | None) -> Happened:
+    """Return the event of a run whose caller names none: a message, or a decided approval."""
+    return Happened(MESSAGE if input_message is not None else DECIDED)
 
 
-async def _actor(happened: Happened, scene: Scene) -> told.ActorContext | None:
-    """Who did it: the run's user, or of any other event whom the caller names."""
+async def _actor(happened: Happened, scene: Scene) -> run_context.ActorContext | None:
+    """Return the run's user; for an event of another type, the actor that the caller names."""
     if happened.event_type in (MESSAGE, DECIDED):
         named = await accounts.find(scene.user_id)
-        return told.ActorContext(
+        return run_context.ActorContext(
             actor_type="user",
             actor_id=scene.user_id.hex,
             actor_name=named.display_name if named else None,
         )
     if happened.actor is None:
         return None
-    return msgspec.convert(happened.actor, told.ActorContext, from_attributes=True)
+    return msgspec.convert(happened.actor, run_context.ActorContext, from_attributes=True)
 
 
-def _subject(happened: Happened, scene: Scene) -> told.SubjectContext | None:
+def _subject(happened: Happened, scene: Scene) -> run_context.SubjectContext | None:
     if happened.event_type in (MESSAGE, DECIDED):
         kind = "message" if happened.event_type == MESSAGE else "approval"
-        return told.SubjectContext(subject_type=kind, subject_id=scene.subject_id)
+        return run_context.SubjectContext(subject_type=kind, subject_id=scene.subject_id)
     if happened.subject is None:
         return None
-    return msgspec.convert(happened.subject, told.SubjectContext, from_attributes=True)
+    return msgspec.convert(happened.subject, run_context.SubjectContext, from_attributes=True)
 
 
 def _static_refs(scene: Scene) -> dict[str, Any]:
-    """What stays the same from run to run, by hash: so a runner knows whether its caches still hold."""
+    """Return hashes of what stays the same between runs, so that a runner can check its caches."""
     if not scene.manifest.context.wants_static_context_refs:
         return {}
-    held = {"system": scene.system.encode(), "resources": _encode(scene.resources)}
-    return {name: {"sha256": hashlib.sha256(said).hexdigest()} for name, said in held.items()}
+    contents = {"system": scene.system.encode(), "resources": _encode(scene.resources)}
+    return {name: {"sha256": hashlib.sha256(content).hexdigest()} for name, content in contents.items()}
 
 
-def _files(sent: Iterable[tuple[str, str]]) -> tuple[told.ArtifactRef, ...]:
-    """References to images (path, type) that the user sent."""
+def _files(sent: Iterable[tuple[str, str]]) -> tuple[run_context.ArtifactRef, ...]:
+    """Return references to images (path, type) that the user sent."""
     return tuple(
-        told.ArtifactRef(
+        run_context.ArtifactRef(
             artifact_id=artifact_id,
             artifact_type="image",
             mime_type=mime_type,
@@ -146,29 +145,29 @@ def _files(sent: Iterable[tuple[str, str]]) -> tuple[told.ArtifactRef, ...]:
 
 
 def _outcomes(context: RunContext) -> list[dict[str, Any]]:
-    """What became of the calls that waited for approval: the answers that end the conversation."""
-    latest = list(takewhile(lambda said: said.role != "user", reversed(context.conversation)))
-    calls = {call.id: call for said in latest for call in said.tool_calls}
+    """Return the outcomes of calls that waited for approval: the answers that end the conversation."""
+    latest = list(takewhile(lambda message: message.role != "user", reversed(context.conversation)))
+    calls = {call.id: call for message in latest for call in message.tool_calls}
     return [
-        _outcome(said, calls.get(said.tool_call_id or ""))
-        for said in reversed(latest)
-        if said.role == "tool"
+        _outcome(message, calls.get(message.tool_call_id or ""))
+        for message in reversed(latest)
+        if message.role == "tool"
     ]
 
 
-def _outcome(said: ChatMessage, call: ProviderCall | None) -> dict[str, Any]:
-    """One call: what it was, and its result (JSON) or why there is none."""
-    told = {"tool_call_id": said.tool_call_id, "content": said.content[:_LONGEST_OUTCOME]}
+def _outcome(answer: ChatMessage, call: ProviderCall | None) -> dict[str, Any]:
+    """Return the outcome of one call, with its tool's name and parameters if they are known."""
+    outcome = {"tool_call_id": answer.tool_call_id, "content": answer.content[:_LONGEST_OUTCOME]}
     if call is None:
-        return told
-    return told | {"tool_name": call.name, "parameters": arguments_of(call)}
+        return outcome
+    return outcome | {"tool_name": call.name, "parameters": arguments_of(call)}
 
 
-def _conversation(scene: Scene) -> told.ConversationContext | None:
+def _conversation(scene: Scene) -> run_context.ConversationContext | None:
     if scene.thread_id is None:
         return None
     thread = scene.thread_id.hex
-    return told.ConversationContext(
+    return run_context.ConversationContext(
         conversation_id=thread,
         thread_id=thread,
         launcher_type="person",
@@ -180,13 +179,13 @@ def _conversation(scene: Scene) -> told.ConversationContext | None:
 
 async def _access(
     context: RunContext, scene: Scene, known: int, tail: tuple[Message, ...] | None
-) -> told.ContextAccess:
+) -> run_context.ContextAccess:
     apis, thread = _apis(scene), scene.thread_id
     is_first = scene.thread_seq <= 1 and len(context.request.messages) <= 1
     counted = 0 if is_first else await history.count_before(scene, 1 if tail is None else _MOST_COUNTED)
     total = max(counted, known)
     left_out = total - len(tail or ())
-    return told.ContextAccess(
+    return run_context.ContextAccess(
         conversation_id=thread.hex if thread else None,
         thread_id=thread.hex if thread else None,
         latest_cursor=history.latest_cursor(scene),
@@ -198,12 +197,13 @@ async def _access(
     )
 
 
-def _apis(scene: Scene) -> told.AvailableApis:
-    """What the run may call, of what its manifest says that the runner does call."""
+def _apis(scene: Scene) -> run_context.AvailableApis:
+    """Return the Host calls that the run may make and whose use its manifest declares."""
     may, policy = scene.manifest.permissions, scene.manifest.context
+    scopes = [scope for scope in run_context.SCOPES if scope in scene.binding.scopes]
     here = scene.thread_id is not None
     files = policy.supports_artifact_pull
-    return told.AvailableApis(
+    return run_context.AvailableApis(
         history_page=here and policy.supports_history_pull and "page" in may.history,
         history_search=(
             here and policy.supports_history_search is not False and "search" in may.history
@@ -212,7 +212,7 @@ def _apis(scene: Scene) -> told.AvailableApis:
         event_page=here and "page" in may.events,
         artifact_metadata=files and "metadata" in may.artifacts,
         artifact_read=files and "read" in may.artifacts,
-        state=any(scene.scope_key(scope) for scope in told.SCOPES if scope in scene.binding.scopes),
+        state=any(scene.scope_key(scope) for scope in scopes),
         storage=bool(frozenset(may.storage) & frozenset(scene.binding.storage)),
         prompt_get=True,
         run_append_result=True,
@@ -221,17 +221,17 @@ def _apis(scene: Scene) -> told.AvailableApis:
 
 def _inline_policy(
     context: RunContext, policy: ContextPolicy, tail: tuple[Message, ...] | None, *, total: int
-) -> told.InlinePolicy:
-    """What was inlined: nothing but the event, or a tail of the conversation and how much of it."""
+) -> run_context.InlinePolicy:
+    """Return the policy in effect: only the event, or a tail and its share of the conversation."""
     if tail is None and policy.bootstrap == "none":
-        return told.InlinePolicy(mode="none", reason="bootstrap_none")
+        return run_context.InlinePolicy(mode="none", reason="bootstrap_none")
     if tail is None:
-        return told.InlinePolicy(delivered_count=1, reason=policy.ownership)
+        return run_context.InlinePolicy(delivered_count=1, reason=policy.ownership)
     complete = len(tail) == total
     reason = None if complete else "inline_bounds"
     if policy.bootstrap == "summary_tail" and not context.summary:
         reason = "host_keeps_no_summary"
-    return told.InlinePolicy(
+    return run_context.InlinePolicy(
         mode="summary_tail" if policy.bootstrap == "summary_tail" and context.summary else "recent_tail",
         delivered_count=len(tail),
         source_total_count=total if total < _MOST_COUNTED else None,
@@ -241,7 +241,7 @@ def _inline_policy(
 
 
 def _tail(before: Sequence[ChatMessage], manifest: RunnerManifest) -> tuple[Message, ...] | None:
-    """The newest of what was said before, within the runner's bounds; None where it wants none."""
+    """Return the newest messages before the input, within the runner's limits; None if it needs none."""
     policy = manifest.context
     is_wanted = policy.bootstrap in ("recent_tail", "summary_tail")
     if policy.bootstrap == "none" or not (is_wanted or policy.ownership != "self_managed"):
@@ -249,11 +249,11 @@ def _tail(before: Sequence[ChatMessage], manifest: RunnerManifest) -> tuple[Mess
     room = policy.max_inline_bytes or _USUAL_BYTES
     most = policy.max_inline_events or _USUAL_MESSAGES
     tail: list[Message] = []
-    for said in reversed(before):
-        room -= len(said.content.encode())
+    for message in reversed(before):
+        room -= len(message.content.encode())
         if room < 0 or len(tail) == most:
             break
-        tail.append(_message(said))
+        tail.append(_message(message))
     while tail and tail[-1].role == "tool":  # its call was left out
         tail.pop()
     return tuple(reversed(tail))
@@ -261,54 +261,57 @@ def _tail(before: Sequence[ChatMessage], manifest: RunnerManifest) -> tuple[Mess
 
 def _bootstrap(
     context: RunContext, before: Sequence[ChatMessage], tail: tuple[Message, ...]
-) -> told.Bootstrap:
-    """The tail, what stood before it in short where the Host has that, and the files of its messages."""
+) -> run_context.Bootstrap:
+    """Return the tail, the summary of earlier messages if the Host has one, and the tail's files."""
     inlined = before[len(before) - len(tail) :]
-    shown = [(image.stored, image.mime_type) for said in inlined for image in said.images]
-    return told.Bootstrap(messages=tail, summary=context.summary or None, artifacts=_files(shown))
+    shown = [(image.stored, image.mime_type) for message in inlined for image in message.images]
+    return run_context.Bootstrap(messages=tail, summary=context.summary or None, artifacts=_files(shown))
 
 
-def _said_before(context: RunContext) -> tuple[ChatMessage, ...]:
-    """The conversation without the message that the run is for, and without its summary."""
+def _messages_before(context: RunContext) -> tuple[ChatMessage, ...]:
+    """Return the conversation without the run's input message, and without its summary."""
     short = words_of(context.summary)
-    said = tuple(one for one in context.conversation if not (context.summary and one.content == short))
+    messages = tuple(
+        one for one in context.conversation if not (context.summary and one.content == short)
+    )
     if request_messages.input_place(context) is None:
-        return said
-    place = next((at for at in reversed(range(len(said))) if said[at].role == "user"), len(said))
-    return (*said[:place], *said[place + 1 :])
+        return messages
+    places = reversed(range(len(messages)))
+    place = next((at for at in places if messages[at].role == "user"), len(messages))
+    return (*messages[:place], *messages[place + 1 :])
 
 
 def _adapter(context: RunContext) -> dict[str, Any] | None:
-    """What the client asks for beside its messages, for which the seed's context has no place."""
+    """Return the parts of the request for which the seed's context has no place."""
     request = context.request
-    asked = {
+    beside = {
         "instructions": request.instructions,
-        "system": [said.content for said in context.conversation if said.role == "system"],
+        "system": [one.content for one in context.conversation if one.role == "system"],
         "tools": list(request.tools),
         "tool_choice": request.tool_choice,
         "generation": request.generation,
         "context": list(request.context),
         "state": context.state,
     }
-    extra = {name: given for name, given in msgspec.to_builtins(asked).items() if given}
+    extra = {name: value for name, value in msgspec.to_builtins(beside).items() if value}
     return {"extra": extra} if extra else None
 
 
-def _message(said: ChatMessage) -> Message:
+def _message(message: ChatMessage) -> Message:
     calls = [
         ToolCall(id=call.id, function=FunctionCall(call.name, call.arguments))
-        for call in said.tool_calls
+        for call in message.tool_calls
     ]
     return Message(
-        role=said.role,
-        content=said.content,
+        role=message.role,
+        content=message.content,
         tool_calls=calls or None,
-        tool_call_id=said.tool_call_id or None,
+        tool_call_id=message.tool_call_id or None,
     )
 
 
 def params(given: Any) -> dict[str, Any]:
-    """A client's own parameters for the runner: no private (`_…`), secret-like or non-JSON ones."""
+    """Return a client's parameters for the runner, without private (`_…`), secret and non-JSON ones."""
     if not isinstance(given, dict):
         return {}
     kept: dict[str, Any] = {}
@@ -327,6 +330,6 @@ def params(given: Any) -> dict[str, Any]:
 
 
 def binding_deadline(binding: Binding, run_deadline_ms: int) -> float:
-    """Epoch seconds at which the runner must be done."""
+    """Return the runner's deadline in epoch seconds."""
     whole = run_deadline_ms / 1000
     return min(whole, time.time() + binding.deadline_s) if binding.deadline_s else whole

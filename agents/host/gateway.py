@@ -1,7 +1,7 @@
-"""The Host for callers on a wire: find the live session of a run, check who calls, read the ask, do it.
+"""The Host for callers on a wire: find the run's live session, check the caller, parse and execute.
 
 Sessions live in the process that executes their run, which is also the one that holds the runtime's
-connection. What is refused here, before any session is asked, is noted too.
+connection. Refusals before a session is called are written to the audit too.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ _live: dict[str, Session] = {}
 
 
 def register(session: Session) -> None:
-    """Let the run's runner in; its run has begun."""
+    """Open the Host to the runner of a run that begins."""
     _live[session.scene.run_id.hex] = session
 
 
 def unregister(session: Session) -> None:
-    """The run is over: its id opens nothing any more."""
+    """Close the session of a run that has ended; calls with its id are refused."""
     session.close()
     _live.pop(session.scene.run_id.hex, None)
 
 
 def live() -> tuple[Session, ...]:
-    """The sessions that are open in this process."""
+    """Return the open sessions of this process."""
     return tuple(_live.values())
 
 
 async def call(
     action: str, payload: dict[str, Any], *, run_id: str | None, identity: str | None
 ) -> dict[str, Any]:
-    """Do an action for the caller of a wire; its answer as JSON values. HostRefusal."""
+    """Execute an action for a caller on a wire; return the reply as JSON, or raise HostRefusal."""
     if action == "get_langbot_version":
         return {"version": LANGBOT_VERSION}
     session, ask = _let_in(action, payload, run_id, identity, streams=False)
@@ -55,7 +55,7 @@ async def call(
 async def stream(
     action: str, payload: dict[str, Any], *, run_id: str | None, identity: str | None
 ) -> AsyncGenerator[dict[str, Any]]:
-    """The same for an action that answers piece by piece."""
+    """Execute an action that has several replies; yield each as JSON values."""
     session, ask = _let_in(action, payload, run_id, identity, streams=True)
     async with aclosing(session.stream(action, ask)) as pieces:
         async for piece in pieces:
@@ -88,7 +88,11 @@ def _session(run_id: str | None) -> Session:
 
 
 def _check_identity(session: Session, action: Action, identity: str | None) -> None:
-    """Whose plugin calls. Runtimes leave it out of some calls; of those that read it is required."""
+    """Raise HostRefusal for another plugin's identity.
+
+    Runtimes omit the identity in some calls; calls that read history, events, artifacts or state need
+    it.
+    """
     scene = session.scene
     run_id = scene.run_id.hex
     if not identity:
@@ -105,16 +109,16 @@ def _check_identity(session: Session, action: Action, identity: str | None) -> N
 
 
 def _ask(action: Action, payload: dict[str, Any]) -> Struct:
-    """The ask; a null is what the SDKs send for what is not given."""
-    given = {key: value for key, value in payload.items() if value is not None or key == "value"}
+    """Return the parsed parameters; SDKs send null for parameters without a value."""
+    fields = {key: value for key, value in payload.items() if value is not None or key == "value"}
     try:
-        return msgspec.convert(given, action.takes)
+        return msgspec.convert(fields, action.takes)
     except msgspec.ValidationError as problem:
-        raise invalid(_said(str(problem), action)) from None
+        raise invalid(_translate(str(problem), action)) from None
 
 
-def _said(problem: str, action: Action) -> str:
-    """msgspec's words as the seed's Host has them, where it has some."""
+def _translate(problem: str, action: Action) -> str:
+    """Return msgspec's error in the words of the seed's Host, if it has any."""
     for key in ("event_id", "artifact_id", "scope", "key"):
         if f"missing required field `{key}`" in problem or (
             f"`$.{key}`" in problem and ">= 1" in problem

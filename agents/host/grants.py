@@ -1,6 +1,6 @@
-"""What a run's runner may have: the manifest's permissions, cut by its binding (specs/runner-host.md).
+"""The grants of a run: the manifest's permissions, cut by its binding (specs/runner-host.md).
 
-Effective grants = permissions ∩ (what the binding grants ∪ what its config selects).
+Effective grants = permissions ∩ (grants of the binding ∪ selections of its config).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ USUAL_CALLS_PER_MINUTE: Final = 6_000
 
 
 class Binding(Struct, frozen=True, kw_only=True):
-    """A row of `agents.RunnerBinding`; the default is of a run without one: only the run's own model."""
+    """A row of `agents.RunnerBinding`; the defaults, for runs without one, grant only the own model."""
 
     id: int = 0
     name: str = ""
@@ -54,7 +54,7 @@ class Binding(Struct, frozen=True, kw_only=True):
 
     @property
     def scopes(self) -> frozenset[str]:
-        """The scopes of state that its runner may use."""
+        """Return the scopes of state that its runner may use."""
         if not self.state_enabled:
             return frozenset()
         return frozenset(SCOPES) & frozenset(self.state_scopes or SCOPES)
@@ -69,24 +69,24 @@ class Base(Struct, frozen=True):
 
 
 def selected(manifest: RunnerManifest, config: dict[str, Any], kinds: Iterable[str]) -> list[str]:
-    """What the binding's config chose in the form's fields of these kinds, each once."""
-    wanted = frozenset(kinds)
+    """Return the config's selections in form fields of these kinds, without repetitions."""
+    types = frozenset(kinds)
     found: list[str] = []
     for item in manifest.config_schema:
-        if item.type in wanted:
+        if item.type in types:
             found += _names_in(config.get(item.name, item.default))
     return list(dict.fromkeys(found))
 
 
 def model_names(manifest: RunnerManifest, binding: Binding, own: str) -> list[str]:
-    """The public names of the models that the run may ask, the run's own first."""
+    """Return the public names of the models that the run may call, with the run's own first."""
     chosen = selected(manifest, binding.config, MODEL_FIELDS)
     names = [*([own] if binding.own_model and own else []), *binding.further_models, *chosen]
     return list(dict.fromkeys(_public(name) for name in names))
 
 
 def tool_names(manifest: RunnerManifest, binding: Binding) -> tuple[str, ...] | None:
-    """The names of the tools that are granted; None: all that the run's user is."""
+    """Return the names of the granted tools; None means all tools of the run's user."""
     chosen = [*binding.tools, *selected(manifest, binding.config, TOOL_FIELDS)]
     return None if EVERY in chosen else tuple(dict.fromkeys(chosen))
 
@@ -99,7 +99,7 @@ def resources(
     tools: Sequence[Tool],
     bases: Sequence[Base],
 ) -> AgentResources:
-    """The grants of one run. `models` are (public name, provider) of those that can be routed."""
+    """Return the grants of one run; `models` are (public name, provider) of those that have a route."""
     may = manifest.permissions
     chosen = {*binding.knowledge_bases, *selected(manifest, binding.config, KNOWLEDGE_FIELDS)}
     areas = frozenset(may.storage) & frozenset(binding.storage)
@@ -128,13 +128,13 @@ def resources(
 
 
 def platform_actions(manifest: RunnerManifest, binding: Binding) -> list[str]:
-    """The platform actions that both the manifest and the binding allow."""
+    """Return the platform actions that both the manifest and the binding allow."""
     allowed = manifest.permissions.platform_api
     return [name for name in binding.platform_actions if name in allowed or EVERY in allowed]
 
 
 def _files(manifest: RunnerManifest, binding: Binding) -> tuple[FileResource, ...]:
-    """Files that the binding's config names in its form's `file` fields."""
+    """Return the files that the binding's config names in its form's `file` fields."""
     if "config" not in manifest.permissions.files:
         return ()
     keys = selected(manifest, binding.config, ("file", "array[file]"))
@@ -142,7 +142,7 @@ def _files(manifest: RunnerManifest, binding: Binding) -> tuple[FileResource, ..
 
 
 def _names_in(value: Any) -> list[str]:
-    """The names in a form's value: one, a list, or LangBot's `{primary, fallbacks}` and `{file_key}`."""
+    """Return the names in a form's value: one, a list, `{primary, fallbacks}` or `{file_key}`."""
     match value:
         case str() if value and value != "__none__":
             return [value]

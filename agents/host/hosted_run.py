@@ -1,8 +1,7 @@
-"""Run a hosted runner as the execution runs any other: open its session, tell it, turn its results into
-facts.
+"""Execute a hosted runner as any other runner: open its session, and convert its results into facts.
 
-The session is open from before the runner's first step until its last; afterwards its run's id opens
-nothing.
+The session is open from before the runner's first step until its last; afterwards calls with its run's
+id are refused.
 """
 
 from __future__ import annotations
@@ -43,9 +42,9 @@ _MOST_SAID_ALREADY: Final = 1_000
 
 
 def bound_runner(binding: Binding | None, chosen: ModelRoute, *, thread_seq: int) -> Runner | None:
-    """The runner that a run's binding names; None for a run without one.
+    """Return the runner that a run's binding names; None for a run without a binding.
 
-    RunFailure `runner.not_found` for a binding whose runner is not there now.
+    Raise RunFailure `runner.not_found` if the runner is not available now.
     """
     if binding is None:
         return None
@@ -89,10 +88,10 @@ class Hosted:
             session.take = stream.take
             session.late_s = getattr(self._runner, "late_s", 0.0)
             inlines = getattr(self._runner, "inlines", False)
-            told = await agent_context(context, session.scene, inlines=inlines)
-            said = self._runner.run(told, HostApi(session))
+            run_context = await agent_context(context, session.scene, inlines=inlines)
+            yielded = self._runner.run(run_context, HostApi(session))
             choice = Choice(context.request)
-            async with aclosing(_guarded(said, session, self._deadline(session.scene))) as results:
+            async with aclosing(_guarded(yielded, session, self._deadline(session.scene))) as results:
                 async for result in results:
                     before = _new_facts(session)
                     for fact in (*before, *await stream.take(result), *_new_facts(session)):
@@ -111,7 +110,7 @@ class Hosted:
             gateway.unregister(session)
 
     def _deadline(self, scene: Scene) -> float | None:
-        """Epoch seconds of the binding's own deadline; the run's is kept by the execution."""
+        """Return the binding's own deadline in epoch seconds; the execution keeps the run's deadline."""
         return scene.deadline_at if self._binding.deadline_s else None
 
     async def _open(self, context: RunContext, host: RunHost) -> Session:
@@ -143,8 +142,10 @@ class Hosted:
 
 
 async def _tools(context: RunContext) -> tuple[Tool, ...]:
-    """What the binding may grant: what the request allows, and a text run (002), which has no words for
-    tools, allows all."""
+    """Return the tools that the binding may grant: those that the request allows.
+
+    A text run (002) has no parameters for tools, and so allows all.
+    """
     request = context.request
     if request.dialect == "text":
         return await granted(None, user_id=context.user_id)
@@ -152,33 +153,33 @@ async def _tools(context: RunContext) -> tuple[Tool, ...]:
 
 
 async def _routable(names: list[str]) -> list[tuple[str, str]]:
-    """(name, provider) of the models that can be asked now."""
+    """Return (name, provider) of the models that can be called now."""
     found: list[tuple[str, str]] = []
     for name in names:
         try:
             chosen = await routing.route(name)
         except ParleyError:
             continue
-        if chosen.candidates[0].dialect != "demo":  # the offline model answers through its own runner
+        if chosen.candidates[0].dialect != "demo":  # the offline model answers by its own runner
             found.append((chosen.name, chosen.candidates[0].provider))
     return found
 
 
 def _new_facts(session: Session) -> list[Fact]:
-    """What Host calls left for the log."""
+    """Return and clear the facts of Host calls."""
     facts, session.facts = session.facts, []
     return facts
 
 
 async def _guarded(
-    said: AsyncGenerator[Any], session: Session, deadline_at: float | None
+    yielded: AsyncGenerator[Any], session: Session, deadline_at: float | None
 ) -> AsyncGenerator[Any]:
-    """A runner's results; what it raises becomes a failure that says nothing of its inside.
+    """Yield a runner's results; convert its exceptions into failures without internal details.
 
-    Once its run stops for an approval it is cancelled, and only what it has said already counts.
+    When the run stops for an approval, the runner is cancelled; results that it had yielded count.
     """
     left = _MOST_SAID_ALREADY
-    async with aclosing(said) as results:
+    async with aclosing(yielded) as results:
         while left:
             left -= session.stops
             try:
@@ -189,7 +190,7 @@ async def _guarded(
                 raise RunFailure(
                     f"runner.{refusal.code}", refusal.message, retryable=refusal.retryable
                 ) from None
-            except Exception:  # a runner is somebody's code
+            except Exception:  # a runner is the code of others
                 log.exception("runner failed")
                 raise RunFailure("runner.exception", "The runner failed.") from None
             if result is None:
@@ -198,7 +199,7 @@ async def _guarded(
 
 
 async def _next(results: AsyncGenerator[Any], session: Session, deadline_at: float | None) -> Any:
-    """The next result; None of a runner that is done, or whose run stops."""
+    """Return the next result; None at the runner's end, or when the run stops."""
     left = None if deadline_at is None else max(0.0, deadline_at - time.time())
     with session.patient(left) as patience:
         try:

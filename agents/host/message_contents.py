@@ -1,6 +1,6 @@
-"""What a runner puts into a message beside its text: checked, and a copy of what is inline kept.
+"""Contents of a runner's messages beside the text: they are checked, and inline bytes are stored.
 
-The log, and so every reader of the run, holds the content as the runner said it; the stored message and
+The log, and so every reader of the run, has the content as the runner sent it; the stored message and
 the owner's downloads have the artifact.
 """
 
@@ -27,10 +27,10 @@ _WEB: Final = ("http://", "https://")
 
 
 async def keep(scene: Scene, content: MessageContent) -> tuple[MessageContent, ArtifactCreated | None]:
-    """Return the content, and the artifact that holds what it has inline.
+    """Return the content, and the artifact with its inline bytes.
 
-    RunFailure `runner.protocol_error` for an address that is none of http, https or `data:`, for what is
-    no base64, and for more than 1 MiB.
+    Raise RunFailure `runner.protocol_error` for an address that is none of http, https or `data:`, for
+    invalid base64, and for more than 1 MiB.
     """
     mime_type, data = _inline(content)
     if not data:
@@ -39,16 +39,16 @@ async def keep(scene: Scene, content: MessageContent) -> tuple[MessageContent, A
         raw = b64decode(data, validate=True)
     except (binascii.Error, ValueError):
         raise _broken(content, "is no base64") from None
-    said = ArtifactSaid(artifact_type=content.type, mime_type=mime_type, name=content.name, content=raw)
+    file = ArtifactSaid(artifact_type=content.type, mime_type=mime_type, name=content.name, content=raw)
     try:
-        made = await artifacts.store(scene, said)
+        made = await artifacts.store(scene, file)
     except HostRefusal as refusal:
         raise RunFailure("runner.protocol_error", refusal.message) from None
     return replace(content, artifact_id=made.artifact_id), made
 
 
 def of_element(part: ContentElement) -> MessageContent:
-    """An image or a file as seed 003's SDK has it. RunFailure for one without a value."""
+    """Return an image or a file of seed 003's SDK; raise RunFailure for one without a value."""
     name = clean_name(part.file_name or "")
     match part:
         case ContentElement(type="image_url", image_url=ImageUrl(url)) if url:
@@ -63,7 +63,7 @@ def of_element(part: ContentElement) -> MessageContent:
 
 
 def _as_url(data: str) -> str:
-    """An image in base64 as a `data:` URL, which it may be already; its kind by its first bytes."""
+    """Return a base64 image, or a `data:` URL, as a `data:` URL; its first bytes decide its type."""
     if data[:5].lower() == "data:":
         return data
     kind = next((kind for begins, kind in _BEGINNINGS.items() if data.startswith(begins)), "png")
@@ -71,18 +71,18 @@ def _as_url(data: str) -> str:
 
 
 def _inline(content: MessageContent) -> tuple[str, str]:
-    """The mime type and the base64 of what is inline; "" for a content that stands elsewhere."""
-    given = content.data or content.url
-    if given[:5].lower() == "data:":
-        head, comma, data = given.partition(",")
+    """Return the MIME type and the base64 of inline bytes; "" for a content with an address."""
+    address = content.data or content.url
+    if address[:5].lower() == "data:":
+        head, comma, data = address.partition(",")
         if not comma or head[-7:].lower() != ";base64":
             raise _broken(content, "has a data: URL without base64")
         return head[5:].partition(";")[0].lower(), data
     if content.data:
         return f"audio/{content.format}" if content.format else "", content.data
-    if given and not given.lower().startswith(_WEB):
+    if address and not address.lower().startswith(_WEB):
         raise _broken(content, "needs an address of http or https, or a base64 data: URL")
-    if len(given) > LONGEST_URL:
+    if len(address) > LONGEST_URL:
         raise _broken(content, f"has an address of more than {LONGEST_URL:,} characters")
     return "", ""
 

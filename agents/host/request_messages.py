@@ -1,8 +1,8 @@
-"""What a run's own request says: the message that the run is for, and what it tells beside it.
+"""The messages of a run's own request: the run's input, and those beside it.
 
 A client that keeps the conversation itself sends all of it with each request. Its newest message is the
-event's input; the others were said before, and are history as what the thread holds. Of a run that is
-not stored they stand in the request alone.
+event's input; the others are history, as are the messages of the thread. If the run is not stored, they
+are in the request alone.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ class OwnMessage(Struct, frozen=True):
 
 
 def input_place(context: RunContext) -> int | None:
-    """Which of the request's messages the run is for: the newest of the user's.
+    """Return the place of the run's input in the request: the newest message of the user.
 
-    None in a run that only goes on: its conversation ends with what a tool answered.
+    Return None for a run that only continues: its conversation ends with a tool's answer.
     """
     if context.conversation and context.conversation[-1].role == "tool":
         return None
-    said = context.request.messages
-    return next((at for at in reversed(range(len(said))) if said[at].role == "user"), None)
+    messages = context.request.messages
+    return next((at for at in reversed(range(len(messages))) if messages[at].role == "user"), None)
 
 
 def input_message(context: RunContext) -> InputMessage | None:
-    """The message that the run is for, if there is one."""
+    """Return the run's input message, or None."""
     place = input_place(context)
     return None if place is None else context.request.messages[place]
 
 
 def input_seq(context: RunContext, thread_seq: int) -> int | None:
-    """The place in the thread of the message that the run is for."""
+    """Return the place of the run's input message in the thread."""
     place = input_place(context)
     return None if place is None else thread_seq + place
 
 
 def unstored(context: RunContext, thread_seq: int) -> tuple[OwnMessage, ...]:
-    """What the request says beside its input, where the thread does not hold it."""
+    """Return the request's messages beside its input, if the thread does not store them."""
     if context.request.stored:
         return ()
     own, at = context.request.messages, input_place(context)
     return tuple(
-        OwnMessage(thread_seq + place, said)
-        for place, said in enumerate(own)
-        if place != at and said.role in _TOLD
+        OwnMessage(thread_seq + place, message)
+        for place, message in enumerate(own)
+        if place != at and message.role in _TOLD
     )

@@ -1,11 +1,10 @@
-"""A runner's results as canonical facts: increments, checks, and one ending whatever it says (seed §6).
+"""Convert a runner's results into facts: increments, checks, and exactly one ending (seed §6).
 
-A `message.delta` is a piece of its message (seed §6.3). It is all of the text so far where it says so
-(`all_content`), and where its runner's generation has it so (`snapshots`: a plugin runtime's Host puts
-each in the place of the one before); then it becomes what is new of it. Nothing is guessed. State and
-artifacts are written when they are said; an action goes through the same door as a Host call. A result
-that breaks the contract ends the run with `runner.protocol_error`; one of an unknown type is ignored and
-logged.
+A `message.delta` is a piece of its message (seed §6.3). It is all of the text so far if it is marked so
+(`all_content`), or if its runner's generation sends it so (`snapshots`: a plugin runtime's Host
+replaces each by the next); then it is reduced to its new part. Nothing is guessed. State and artifacts
+are stored at once; an action goes through the same door as a Host call. A result that breaks the
+contract ends the run with `runner.protocol_error`; one of an unknown type is ignored and logged.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _FACTS: Final = tuple(events.Fact.__args__)
 _LONGEST_CODE: Final = 64
 _LONGEST_WORDS: Final = 2_000
 SHARED: Final = "thread"
-"""The scope of the state that a thread shares with its client (AG-UI); the others are the runner's."""
+"""The scope of the state that a thread shares with its client (AG-UI); other scopes are the runner's."""
 _MOST_SHOWN: Final = 32
 
 
@@ -71,7 +70,7 @@ class ResultStream:
         self._spoken = 0
         self._open: str | None = None
         self._text = ""
-        self._said = ""
+        self._delivered = ""
         self._last: str | None = None
         self._files: list[str] = []
         self._shown: list[ContentElement] = []
@@ -84,7 +83,7 @@ class ResultStream:
         self._waits = False
 
     async def take(self, result: object) -> list[Fact]:
-        """The facts of the next result. RunFailure for `run.failed` and for a broken contract."""
+        """Return the facts of the next result; raise RunFailure for `run.failed` and wrong results."""
         if isinstance(result, _FACTS):
             return list(self._fact(result))
         if is_event(result):
@@ -98,7 +97,7 @@ class ResultStream:
         return await self._result(result)
 
     async def _event(self, event: object) -> list[Fact]:
-        """An event of the Agent API's builders; what results have said before it is a message."""
+        """Return the facts of a builders' event; the text of earlier results becomes a message."""
         if self._built is None:
             scene = self._session.scene
             self._built = BuilderEvents(scene, self._clients, self._new_id, whole=self._whole)
@@ -116,7 +115,7 @@ class ResultStream:
             self._completed, self.ended = built.ending, True
 
     async def rest(self) -> list[Fact]:
-        """What builders have begun and not completed when the runner is done."""
+        """Return the facts of the builders' incomplete objects when the runner is done."""
         if self._built is None or self.ended:
             return []
         facts = await self._built.end()
@@ -124,7 +123,7 @@ class ResultStream:
         return facts
 
     def _fact(self, fact: Any) -> Iterator[Fact]:
-        """Our own events, from a runner that lives in this process."""
+        """Yield the facts for Parley's own event, from a runner of this process."""
         match fact:
             case events.RunCompleted():
                 self._completed, self.ended = fact, True
@@ -176,8 +175,8 @@ class ResultStream:
             case results.RUN_FAILED:
                 raise _failure(_read(result, results.Failed))
             case results.PLUGIN_LOG:
-                said = str(result.data.get("text", ""))[:_LONGEST_WORDS]
-                log.info("runner says", runner=self._session.scene.runner_id, text=said)
+                text = str(result.data.get("text", ""))[:_LONGEST_WORDS]
+                log.info("runner says", runner=self._session.scene.runner_id, text=text)
             case "":
                 raise _broken("A result has no type.")
             case unknown:
@@ -185,13 +184,13 @@ class ResultStream:
         return []
 
     def _started(self, begun: results.ToolBegun) -> Fact:
-        """A call of the runner's own, or of a tool that the client answers in its next request."""
+        """Return a call of the runner itself, or of a tool that the client executes."""
         kind: events.ToolKind = "frontend" if begun.tool_name in self._clients else "plugin"
         self._waits = self._waits or kind == "frontend"
         return events.ToolCallStarted(begun.tool_call_id, begun.tool_name, begun.parameters, kind)
 
     async def _delta(self, chunk: MessageChunk) -> list[Fact]:
-        """What is new of the message; what it shows beside its text waits until it is whole."""
+        """Return the new part of the message; its images and files wait until it is complete."""
         facts: list[Fact] = []
         text = text_in(chunk.content) if chunk.all_content is None else chunk.all_content
         is_whole = self._snapshots or chunk.all_content is not None
@@ -203,25 +202,25 @@ class ResultStream:
         if not is_whole:
             text = self._text + text
         elif self._text.startswith(text) and text != self._text:
-            return facts  # one that was overtaken
-        elif not text.startswith(self._text):  # it thought again: what was said stays a message
+            return facts  # a later one has overtaken it
+        elif not text.startswith(self._text):  # the runner began anew: its former text stays a message
             facts += await self._close()
         self._show(chunk.content, anew=self._snapshots)
         self._text = text
-        if not self._whole and len(text) > len(self._said):
-            facts.append(events.MessageDelta(self._message_id, text[len(self._said) :]))
-            self._said = text
+        if not self._whole and len(text) > len(self._delivered):
+            facts.append(events.MessageDelta(self._message_id, text[len(self._delivered) :]))
+            self._delivered = text
         return facts
 
     def _show(self, content: Content, *, anew: bool) -> None:
-        """Remember the images and files of a message, or of what is new of it."""
+        """Add the images and files of a message, or of the new part of one."""
         if shown := shown_in(content):
             self._shown = shown if anew else [*self._shown, *shown]
         if len(self._shown) > _MOST_SHOWN:
             raise _broken(f"A message shows more than {_MOST_SHOWN} images and files.")
 
     async def _message(self, message: Message) -> list[Fact]:
-        """A whole message; its words replace those of its deltas, delivered or not (seed §6.4)."""
+        """Complete a message; its text replaces that of its deltas, delivered or not (seed §6.4)."""
         text = text_in(message.content)
         if message.role not in ("assistant", "tool"):
             return []
@@ -234,18 +233,18 @@ class ResultStream:
         return await self._close()
 
     async def _close(self) -> list[Fact]:
-        """Finish the message that is open, with the files that were made for it and what it shows."""
+        """Complete the open message, with its files, and with the images and files that it shows."""
         text, message_id = self._text, self._message_id
         made, shown = await self._kept()
         metadata = {"artifact_refs": self._files} if self._files else {}
         body = events.MessageBody(message_id, "assistant", text, metadata, contents=shown)
-        differs = not text.startswith(self._said) and text.strip() != self._said.strip()
+        differs = not text.startswith(self._delivered) and text.strip() != self._delivered.strip()
         self._spoken, self._last, self._has_shown = self._spoken + 1, text, bool(shown)
-        self._open, self._text, self._said, self._files, self._shown = None, "", "", [], []
+        self._open, self._text, self._delivered, self._files, self._shown = None, "", "", [], []
         return [*made, events.MessageCompleted(body, replaces=differs)]
 
     async def _kept(self) -> tuple[list[Fact], list[events.MessageContent]]:
-        """The files that the message shows, those inline also as artifacts that its owner can have."""
+        """Return the contents that the message shows, with facts of artifacts for the inline ones."""
         facts, shown = list[Fact](), list[events.MessageContent]()
         for part in self._shown:
             content, made = await message_contents.keep(
@@ -260,17 +259,17 @@ class ResultStream:
         return self._first_id if not self._spoken else f"{self._first_id}-{self._spoken + 1}"
 
     async def _state(self, result: RunResult) -> None:
-        """Persist a value; one that policy or size refuse is logged and the run goes on."""
+        """Store a value; if policy or size forbid it, log that, and the run continues."""
         if not result.data.get("scope") or not result.data.get("key"):
             raise _broken("state.updated needs scope and key.")
         try:
-            said = msgspec.convert(result.data, results.StateSaid)
-            await self._session.call("state_set", parameters.SetState(said.scope, said.key, said.value))
+            new = msgspec.convert(result.data, results.StateSaid)
+            await self._session.call("state_set", parameters.SetState(new.scope, new.key, new.value))
         except (HostRefusal, msgspec.ValidationError) as problem:
             log.warning("state.updated dropped", reason=str(problem)[:200])
 
     def _shared(self, scope: str, key: str, value: Any) -> Iterator[Fact]:
-        """A change of the state that the thread shares with its client; what is refused is logged."""
+        """Yield a change of the state that the thread shares with its client; log refusals."""
         try:
             if scope != SHARED or not self._session.scene.binding.state_enabled:
                 raise unauthorized(f'Scope "{scope}" is not shared with the client')
@@ -279,45 +278,45 @@ class ResultStream:
             log.warning("state.updated dropped", reason=problem.message[:200])
 
     async def _artifact(self, result: RunResult) -> Fact:
-        said = _read(result, results.ArtifactSaid)
-        given = result.data.get("run_id")
-        if given and str(given).replace("-", "") != self._session.scene.run_id.hex:
+        artifact = _read(result, results.ArtifactSaid)
+        run_id = result.data.get("run_id")
+        if run_id and str(run_id).replace("-", "") != self._session.scene.run_id.hex:
             raise _broken("artifact.created names another run.")
         try:
-            made = await artifacts.store(self._session.scene, said)
+            made = await artifacts.store(self._session.scene, artifact)
         except HostRefusal as refusal:
             raise _broken(refusal.message) from None
         self._files.append(made.artifact_id)
         return made
 
-    async def _action(self, said: results.ActionSaid) -> None:
-        """Request it; what is not allowed is logged, and the run goes on."""
-        ask = parameters.RequestAction(action=said.action, target=said.target, payload=said.payload)
+    async def _action(self, data: results.ActionSaid) -> None:
+        """Request the action; if it is not allowed, log that, and the run continues."""
+        ask = parameters.RequestAction(action=data.action, target=data.target, payload=data.payload)
         try:
             await self._session.call("request_action", ask)
         except HostRefusal as refusal:
-            log.warning("action.requested refused", action=said.action[:100], reason=refusal.code)
+            log.warning("action.requested refused", action=data.action[:100], reason=refusal.code)
 
     async def _complete(self, result: RunResult) -> list[Fact]:
-        said = _read(result, results.Completed)
+        completed = _read(result, results.Completed)
         facts: list[Fact] = []
-        if said.message and self._is_new(said.message):
-            facts = await self._message(said.message)
+        if completed.message and self._is_new(completed.message):
+            facts = await self._message(completed.message)
         self.ended = True
-        self._completed = events.RunCompleted(said.finish_reason[:_LONGEST_CODE] or "stop")
+        self._completed = events.RunCompleted(completed.finish_reason[:_LONGEST_CODE] or "stop")
         return facts
 
     def _is_new(self, message: Message) -> bool:
-        """Whether the message of the end has not been said as a whole before."""
+        """Return whether the last message differs from the completed ones before it."""
         text, shown = text_in(message.content), shown_in(message.content)
         if self._text or self._shown:
             return bool(text or shown)
         return bool(text and text != self._last) or bool(shown and not self._has_shown)
 
     async def finish(self) -> list[Fact]:
-        """What is still to be said at the end, and the ending, with the run's tokens and approvals."""
-        said = await self._close() if self._text or self._files or self._shown else []
-        return [*said, *self._end()]
+        """Return the remaining facts and the ending, with the run's tokens and approvals."""
+        facts = await self._close() if self._text or self._files or self._shown else []
+        return [*facts, *self._end()]
 
     def _end(self) -> Iterator[Fact]:
         session = self._session
@@ -326,7 +325,7 @@ class ResultStream:
             ending = events.RunCompleted("tool_calls", ending.usage, metadata=ending.metadata)
         usage = ending.usage if ending.usage != Usage() else session.usage
         if session.approvals:
-            approvals = [self._as_told(approval) for approval in session.approvals]
+            approvals = [self._with_announced_id(approval) for approval in session.approvals]
             for approval in approvals:
                 yield from approval.facts
             interrupts = [approval.interrupt for approval in approvals]
@@ -334,8 +333,8 @@ class ResultStream:
             return
         yield msgspec.structs.replace(ending, usage=usage)
 
-    def _as_told(self, approval: Approval) -> Approval:
-        """The approval under the id that the runner gave the call, if it told of it (the SDK does)."""
+    def _with_announced_id(self, approval: Approval) -> Approval:
+        """Return the approval with the id of the runner's call, if the stream has it (the SDK's has)."""
         use = approval.use
         for call_id, begun in self._begun.items():
             if (begun.tool_name, begun.parameters) == (use.name, use.arguments):
@@ -351,17 +350,17 @@ def _read(result: RunResult, kind: type[T]) -> T:
         raise _broken(f"{result.type}: {problem}") from None
 
 
-def _ended(said: results.ToolEnded) -> Fact:
-    problem = events.Problem("tool_error", said.error[:_LONGEST_WORDS]) if said.error else None
+def _ended(ended: results.ToolEnded) -> Fact:
+    problem = events.Problem("tool_error", ended.error[:_LONGEST_WORDS]) if ended.error else None
     return events.ToolCallCompleted(
-        said.tool_call_id, said.tool_name, problem is None, 0, said.result, problem
+        ended.tool_call_id, ended.tool_name, problem is None, 0, ended.result, problem
     )
 
 
-def _failure(said: results.Failed) -> RunFailure:
-    words = said.error or said.message or "The runner failed."
+def _failure(failed: results.Failed) -> RunFailure:
+    words = failed.error or failed.message or "The runner failed."
     return RunFailure(
-        said.code[:_LONGEST_CODE] or "runner.error", words[:_LONGEST_WORDS], retryable=said.retryable
+        failed.code[:_LONGEST_CODE] or "runner.error", words[:_LONGEST_WORDS], retryable=failed.retryable
     )
 
 

@@ -1,4 +1,4 @@
-"""The Host of a run: it calls tools and models on the runner's behalf (DESIGN §4)."""
+"""The Host of a run: it calls tools and models for the runner (DESIGN §4)."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ _LONGEST_PAUSE_S: Final = 5.0
 
 
 class RunHost:
-    """What one run may reach.
+    """The tools and the model of one run.
 
-    `committed` waits until all that the run has said stands in the log; `tools` are those of ours
-    that the model may call; `meter` counts what its model uses.
+    `committed` waits until all events of the run are in the log; `tools` are Parley's tools that the
+    model may call; `meter` counts the use of the model.
     """
 
     def __init__(
@@ -87,49 +87,49 @@ class RunHost:
 
     @property
     def tools(self) -> tuple[ToolSpec, ...]:
-        """The tools of ours that the run's model may call."""
+        """Return Parley's tools that the run's model may call."""
         return tuple(ToolSpec(t.name, t.description, t.parameters) for t in self._granted.values())
 
     def tool_kind(self, name: str) -> ToolKind:
-        """What kind of tool a call of this name reaches."""
+        """Return the kind of the tool with this name."""
         tool = self._granted.get(name)
         return tool.kind if tool else "function"
 
     def tool_server(self, name: str) -> str:
-        """The label of the MCP server that a call of this name reaches; "" for any other tool."""
+        """Return the label of the MCP server of the tool with this name; "" for any other tool."""
         tool = self._granted.get(name)
         return tool.server_label if tool else ""
 
     async def call_granted(self, use: ToolUse, *, call_id: str) -> ToolOutcome:
-        """Call a tool for the model: one that it was not offered is refused."""
+        """Call a tool for the model; the outcome is an error if the tool was not offered."""
         tool = self._granted.get(use.name)
         if tool is None:
             return ToolOutcome(use, 0, None, _NOT_OFFERED)
         return await self._call(tool, use, call_id, _unless_approval(tool))
 
     async def may_show(self) -> bool:
-        """Whether the offline model may show cards: unless a policy forbids it."""
+        """Return whether the offline model may show cards: a policy can forbid it."""
         return await offered_tools.find(show.TOOL.name, user_id=self._user_id) is not None
 
     async def offer_reading(self) -> None:
-        """Let the model read on in artifacts: there is one in what it is told."""
+        """Let the model read artifacts; its messages refer to one."""
         tool = await offered_tools.find(large_results.READ, user_id=self._user_id)
         if tool is not None and self._route.supports_tools:
             self._granted.setdefault(tool.name, tool)
 
     def apart(self, generation: Generation) -> RunHost:
-        """The run's model for a question of our own: without tools, asked so, counted with the run."""
+        """Return a Host of the run's model for Parley's own question: without tools, but metered."""
         return RunHost(self._route, generation=generation, meter=self._meter, sleep=self._sleep)
 
     async def approval_for(self, use: ToolUse, *, call_id: str) -> Approval | None:
-        """The approval that this call of the model needs; None if it can be made or refused at once."""
+        """Return the approval that the model's call needs; None if it is called or refused at once."""
         tool = self._granted.get(use.name) or await self._demo_tool(use.name)
         if tool is None or not tool.requires_approval or not await fits(tool, use.arguments):
             return None
         return self.approval_of(tool, use, call_id=call_id)
 
     def approval_of(self, tool: Tool, use: ToolUse, *, call_id: str) -> Approval:
-        """The approval that a call of this tool waits for."""
+        """Return the approval that a call of this tool needs."""
         lives_s = tool.approval_ttl_s or settings.APPROVAL_TTL_S
         expires_at = datetime.now(UTC) + timedelta(seconds=lives_s)
         return Approval(uuid7(), call_id, use, tool.kind, tool.parameters, expires_at, tool.server_label)
@@ -137,7 +137,7 @@ class RunHost:
     async def call_approved(
         self, use: ToolUse, *, call_id: str, begin: Callable[[bool], Awaitable[bool]]
     ) -> ToolOutcome:
-        """Call a tool that somebody has approved, once `begin` (told if it is idempotent) says so."""
+        """Call an approved tool if `begin`, which gets whether the tool is idempotent, permits it."""
         tool = self._granted.get(use.name) or await self._demo_tool(use.name)
         tool = tool or await offered_tools.find_action(use.name, user_id=self._user_id)
         if tool is None:  # a hosted runner's: its binding granted it, whatever the request names
@@ -152,30 +152,32 @@ class RunHost:
         return await self._call(tool, use, call_id, permit)
 
     async def call_action(self, tool: Tool, use: ToolUse, *, call_id: str) -> ToolOutcome:
-        """Do a platform action that needs nobody's approval."""
+        """Execute a platform action that needs no approval."""
         return await self._call(tool, use, call_id, _unless_approval(tool))
 
     def for_runner(self, names: Collection[str] | None, *, of: Sequence[Tool] | None = None) -> RunHost:
-        """The same Host for a hosted runner: it may call these (None: all) of the run's tools, or `of`
-        others, whether or not the run's model can."""
+        """Return a Host for a hosted runner, with the named tools (None: all) of the run, or of `of`.
+
+        The tools do not depend on the abilities of the run's model.
+        """
         host = copy.copy(self)
         all_tools = self._all if of is None else of
         host._granted = {tool.name: tool for tool in all_tools if names is None or tool.name in names}
         return host
 
     def for_model(self, route: ModelRoute, generation: Generation) -> RunHost:
-        """The same Host asking another model; it is metered as the run's own."""
+        """Return the same Host with another model; the run is charged for it."""
         host = copy.copy(self)
         host._route, host._generation = route, generation
         return host
 
     @property
     def granted(self) -> tuple[Tool, ...]:
-        """The tools that may be called for the model or the runner."""
+        """Return the tools that may be called for the model or the runner."""
         return tuple(self._granted.values())
 
     async def _demo_tool(self, name: str) -> Tool | None:
-        """The tool that only the offline model is offered, under its policy."""
+        """Return the tool that only the offline model is offered, under its policy."""
         if name != demo_note.TOOL.name or self._route.candidates[0].dialect != "demo":
             return None
         return await offered_tools.find(name, user_id=self._user_id)
@@ -208,7 +210,7 @@ class RunHost:
             problem = Problem(failure.code, failure.message)
         except TimeoutError:
             problem = Problem("tool_timeout", "The tool took too long.")
-        except Exception:  # a tool is somebody's code: it may fail as it likes, the run goes on
+        except Exception:  # a tool is the code of others: it may fail in any way, and the run continues
             log.exception("tool failed", tool=use.name)
             problem = Problem("tool_error", "The tool failed.")
         elapsed_ms = round((time.monotonic() - begun) * 1000)
@@ -218,11 +220,11 @@ class RunHost:
 
     @property
     def sees(self) -> bool:
-        """Whether the run's model takes images."""
+        """Return whether the run's model accepts images."""
         return self._route.supports_vision
 
     async def load_image(self, image: ImagePart) -> bytes | None:
-        """The bytes of a stored image; None when it is gone or too large."""
+        """Return the bytes of a stored image; None if it is missing or too large."""
         bucket, _, path = image.stored.partition("/")
         return await attachments.read_bytes(bucket, path, limit=_LARGEST_IMAGE)
 
@@ -238,18 +240,18 @@ class RunHost:
     ) -> AsyncGenerator[ModelEvent]:
         """Stream the run's model, with retries before the first delta.
 
-        The next candidate takes over when one cannot be reached, limits our rate or is broken (5xx), and
-        not when it refuses what we ask (specs/text-run.md §4): the others would be asked the same.
+        The next candidate is tried when one cannot be reached, limits the rate or fails (5xx), but not
+        when it refuses the request (specs/text-run.md §4): the others would receive the same one.
         """
         failure = ProviderError("model_not_routed", "No endpoint serves this model any more.")
         for candidate in self._route.candidates:
             shown = await self._with_images(messages, by_url=candidate.images_by_url)
             for attempt in range(_TRIES):
-                said, call = False, ModelCall(candidate, message_id)
+                delivered, call = False, ModelCall(candidate, message_id)
                 if self._meter is not None:
                     await self._meter.admit(candidate)
                 try:
-                    asked = model_request(
+                    request = model_request(
                         candidate,
                         self._generation,
                         shown,
@@ -258,10 +260,10 @@ class RunHost:
                         must_call=must_call,
                         one_by_one=one_by_one,
                     )
-                    asked = replace(asked, counted=call.counted)
-                    async with aclosing(_client(candidate)(candidate, asked)) as events:
+                    request = replace(request, counted=call.counted)
+                    async with aclosing(_client(candidate)(candidate, request)) as events:
                         async for event in events:
-                            said = said or not isinstance(event, Opened | RawChunk)
+                            delivered = delivered or not isinstance(event, Opened | RawChunk)
                             if type(event) is Finished:
                                 call.finished = event = marked(event, candidate)
                             yield event
@@ -271,7 +273,7 @@ class RunHost:
                 finally:
                     if self._meter is not None:
                         self._meter.count(call)
-                if said or not (failure.retryable or failure.code == UNSUPPORTED):
+                if delivered or not (failure.retryable or failure.code == UNSUPPORTED):
                     raise _failure(failure)
                 if failure.code in _NOT_AGAIN:
                     break
@@ -282,7 +284,7 @@ class RunHost:
     async def _with_images(
         self, messages: tuple[ChatMessage, ...], *, by_url: bool
     ) -> tuple[ChatMessage, ...]:
-        """The messages with their images to be seen, or without them for a model that does not see."""
+        """Return the messages with visible images, or without images for a model that accepts none."""
         if not any(message.images for message in messages):
             return messages
         give = _signed if by_url else self._loaded
@@ -298,16 +300,16 @@ class RunHost:
 
 
 def _unseen(message: ChatMessage) -> ChatMessage:
-    """A message for a model that sees no images; of a tool's answer it is told what it cannot see."""
+    """Return the message for a model without vision; a tool's answer lists the omitted images."""
     if message.role != "tool":
         return replace(message, images=())
     left_out = [{"type": "image", "mime_type": image.mime_type} for image in message.images]
-    told = msgspec.json.encode({"text": message.content, "left_out": left_out}).decode()
-    return replace(message, content=told, images=(), layout=())
+    content = msgspec.json.encode({"text": message.content, "left_out": left_out}).decode()
+    return replace(message, content=content, images=(), layout=())
 
 
 async def _signed(images: tuple[ImagePart, ...]) -> tuple[ImagePart, ...]:
-    """The images where the provider can fetch them, those that are still there."""
+    """Return the images that still exist, with addresses for the provider."""
     places = [(image, *image.stored.partition("/")[::2]) for image in images]
     return tuple(
         [
@@ -319,7 +321,7 @@ async def _signed(images: tuple[ImagePart, ...]) -> tuple[ImagePart, ...]:
 
 
 def _unless_approval(tool: Tool) -> Permit:
-    """Refuse a tool whose calls somebody must approve first."""
+    """Return a permit that refuses a tool whose calls need an approval."""
 
     async def permit() -> None:
         if tool.requires_approval:
@@ -336,7 +338,7 @@ def _client(candidate: Candidate) -> Wire:
 
 
 def _pause(error: ProviderError, attempt: int) -> float:
-    """Seconds before the next try: what the provider asked for, or a jittered doubling."""
+    """Return the seconds before the next attempt: the provider's value, or a jittered doubling."""
     if error.retry_after_s is not None:
         return min(error.retry_after_s, _LONGEST_PAUSE_S)
     return random.uniform(0.125, 0.25) * (1 << attempt)

@@ -1,7 +1,8 @@
-"""What a runner is told of the message that it is run for: its text, its files, and what it can reach.
+"""The input of a run for its runner: the text, the files, and references.
 
-A runner in this process is given references and asks for what it needs (artifacts API). One of a plugin
-runtime is given the images and texts themselves, as LangBot's Host does, as far as they fit its wire.
+A runner in this process gets references, and reads the files that it needs (artifacts API). A runner of
+a plugin runtime gets the images and texts themselves, as from LangBot's Host, as far as its wire has
+room for them.
 """
 
 from __future__ import annotations
@@ -16,21 +17,21 @@ from agents.requests import Attachment, InputMessage
 from conversations import attachments
 from conversations.blocks import arranged
 
-LARGEST_INLINE: Final = 8 * 1024 * 1024  # of all files; in base64 two thirds of a wire's document
+LARGEST_INLINE: Final = 8 * 1024 * 1024  # of all files; in base64 two thirds of a document on the wire
 
 
-async def agent_input(asked: InputMessage | None, *, inlines: bool) -> AgentInput:
-    """The input of a run; with `inlines` its contents hold the files, those past the bound by URL."""
-    if asked is None:
+async def agent_input(message: InputMessage | None, *, inlines: bool) -> AgentInput:
+    """Return the input of a run; with `inlines` it contains the files, past the limit as URLs."""
+    if message is None:
         return AgentInput()
-    blocks = arranged(asked.content, asked.attachments, asked.layout)
-    refs = tuple(ref for file in asked.attachments if (ref := _ref(file)))
+    blocks = arranged(message.content, message.attachments, message.layout)
+    refs = tuple(ref for file in message.attachments if (ref := _ref(file)))
     contents = [ContentElement(type="text", text=one) for one in blocks if isinstance(one, str)]
     if inlines:
         contents = await _inlined(blocks)
     elif not contents:
         contents = [ContentElement(type="text", text="")]
-    return AgentInput(text=asked.content, contents=tuple(contents), attachments=refs)
+    return AgentInput(text=message.content, contents=tuple(contents), attachments=refs)
 
 
 def _ref(file: Attachment) -> ArtifactRef | None:
@@ -68,7 +69,7 @@ def _element(file: Attachment, data: bytes) -> ContentElement:
 
 
 def _by_url(file: Attachment) -> ContentElement:
-    """A file past the bound, where its bytes can be had for a while."""
+    """Return a file past the limit as a URL, which is valid for a while."""
     url = attachments.sign(file.bucket, file.path)
     if file.is_image:
         return ContentElement(type="image_url", image_url=ImageUrl(url))

@@ -1,7 +1,7 @@
-"""All runners there are: built-in ones, those of installed packages, and what other sources offer.
+"""All available runners: built-in ones, those of installed packages, and those of other sources.
 
-A source is asked each time and gives what is live. An entry whose manifest is wrong is left out with a
-warning, and spoils no other.
+A source is read each time, and returns the runners that are live. An entry with a wrong manifest is left
+out with a warning; the others are listed.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ _sources: list[Source] = []
 
 
 def add_source(read: Source) -> None:
-    """From now on list what `read` gives, too."""
+    """Add the source `read` to the list."""
     if read not in _sources:
         _sources.append(read)
 
 
 def hosted() -> dict[str, HostedRunner]:
-    """The hosted runners by id, as they are now."""
+    """Return the available hosted runners by id."""
     found: dict[str, HostedRunner] = {}
     for runner in (*registry.runners().values(), *_offered()):
         if (known := _checked(runner)) and known not in found:
@@ -68,17 +68,17 @@ def hosted() -> dict[str, HostedRunner]:
 
 
 def manifests() -> list[RunnerManifest]:
-    """What every runner declares, the built-in ones first."""
+    """Return the manifests of all runners, the built-in ones first."""
     return [*BUILTIN.values(), *(runner.manifest for runner in hosted().values())]
 
 
 def find(runner_id: str) -> HostedRunner | None:
-    """The hosted runner of this id, if it is there now."""
+    """Return the hosted runner with this id, if it is available."""
     return hosted().get(runner_id)
 
 
 def why_not(runner_id: str) -> str:
-    """Why there is no runner of this id now, for staff; "" if there is one, or nothing is known."""
+    """Return why no runner of this id is available, for staff; "" if it is, or if unknown."""
     home, _, name = runner_id.partition(":")
     return registry.why_not(name) if home == "python" and find(runner_id) is None else ""
 
@@ -88,13 +88,13 @@ def _offered() -> list[HostedRunner]:
     for read in _sources:
         try:
             found += read()
-        except Exception:  # one broken source takes no other down
+        except Exception:  # one broken source must not affect the others
             log.exception("runner source failed")
     return found
 
 
 def _checked(runner: HostedRunner) -> str | None:
-    """The runner's id; None, with a warning, for what is no runner's manifest."""
+    """Return the runner's id; None, with a warning, if its manifest is wrong."""
     try:
         home_of(runner.manifest.id)
         replace(runner.manifest)
@@ -105,7 +105,7 @@ def _checked(runner: HostedRunner) -> str | None:
 
 
 def _warn(runner: str, reason: str) -> None:
-    """Once: runners are listed for every run."""
+    """Log a warning only once: the runners are listed for every run."""
     if (runner, reason) not in _warned and len(_warned) < _MOST_WARNINGS:
         _warned.add((runner, reason))
         log.warning("runner left out", runner=runner, reason=reason)

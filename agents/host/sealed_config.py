@@ -1,8 +1,8 @@
 """Keys in a binding's config: sealed at rest, opened only for the run's own context (promise P12).
 
-Where a key belongs the config holds `{"$secret": NAME}`, the name of a `prompts.Secret`, so that
-`manage.py rotate_keys` seals it anew with all the others. A key is opened only for the binding and the
-item that it was entered for, and only where the manifest declares that item a secret.
+In place of a key the config has `{"$secret": NAME}`, the name of a `prompts.Secret`, so that
+`manage.py rotate_keys` seals it anew with all others. A key is opened only for the binding and the item
+that it was entered for, and only if the manifest declares that item a secret.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ REFERENCE: Final = "$secret"
 
 
 async def opened(binding: Binding, manifest: RunnerManifest) -> dict[str, Any]:
-    """The binding's config with its keys; one that is gone, or is not this item's own, is left out.
+    """Return the binding's config with its keys; missing keys and those of other items are left out.
 
-    A statement only for a config that holds keys. `SecretUnreadable` for one that no sealing key opens.
+    A statement is needed only for a config with keys. Raise `SecretUnreadable` for a key that no sealing
+    key opens.
     """
     plain = {item: value for item, value in binding.config.items() if not _is_reference(value)}
     if len(plain) == len(binding.config):
@@ -33,41 +34,41 @@ async def opened(binding: Binding, manifest: RunnerManifest) -> dict[str, Any]:
     if foreign := binding.config.keys() - plain.keys() - owners.keys():
         log.warning("foreign keys left out", binding=binding.name, items=sorted(foreign))
     names = [owner.secret_name for owner in owners.values()]
-    held = await read_sealed(names)
+    sealed = await read_sealed(names)
     keys = {
-        item: open_secret(held[owner.secret_name], owner)
+        item: open_secret(sealed[owner.secret_name], owner)
         for item, owner in owners.items()
-        if owner.secret_name in held
+        if owner.secret_name in sealed
     }
     return plain | keys
 
 
 def owner_of(binding_id: int, item: str) -> Owner:
-    """The owner of the key that was entered for this item."""
+    """Return the owner of the key that was entered for this item."""
     return Purpose.RUNNER_BINDING.of(binding_id, item)
 
 
 def reference_to(owner: Owner) -> dict[str, str]:
-    """What the config holds in the place of the owner's key."""
+    """Return the reference that stands for the owner's key in the config."""
     return {REFERENCE: owner.secret_name}
 
 
 def refers(value: Any) -> bool:
-    """Whether a value is or holds a reference to a key, at any depth."""
+    """Return whether a value is or contains a reference to a key, at any depth."""
     waiting = [value]
-    while waiting:  # no recursion: what is typed may be nested as deeply as JSON may
+    while waiting:  # no recursion: the entered value may be nested as deeply as JSON allows
         match waiting.pop():
-            case dict() as held:
-                if REFERENCE in held:
+            case dict() as value_inside:
+                if REFERENCE in value_inside:
                     return True
-                waiting += held.values()
-            case list() as held:
-                waiting += held
+                waiting += value_inside.values()
+            case list() as value_inside:
+                waiting += value_inside
     return False
 
 
 def _owners(binding: Binding, manifest: RunnerManifest) -> Iterator[tuple[str, Owner]]:
-    """The items that the manifest declares secret and whose value refers to their own key."""
+    """Yield the items that the manifest declares secret and whose value refers to their own key."""
     for item in manifest.config_schema:
         owner = owner_of(binding.id, item.name)
         if item.is_secret and binding.config.get(item.name) == reference_to(owner):

@@ -1,9 +1,9 @@
-"""A run's session with the Host: every check of every call is made here, and noted.
+"""A run's session with the Host, which checks every call and writes it to the audit.
 
-What a runner may do is frozen when the session opens; nothing that happens later widens it. The order
-of the checks: is the run live, has it time left, does it ask too often, may this runner do that at all
-(manifest), to this thing (grant). What only the doing can know (another conversation's event, a value
-too large) the handler refuses. Whatever comes of it is noted once.
+The grants are frozen when the session opens; no later change extends them. The order of the checks: the
+run is live, it has time left, its rate is within the limit, the runner may do that at all (manifest),
+and with this resource (grant). A handler refuses what only it can check (an event of another
+conversation, a value that is too large). Every result is noted once.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ MOST_APPROVALS: Final = 32
 
 
 class Scene(Struct, frozen=True, kw_only=True):
-    """Which run, whose, and what its runner was granted: the frozen half of a session.
+    """The run, its user and its runner's grants: the frozen half of a session.
 
-    `most_calls` is how many calls of tools the request allows, `input_seq` the place in the thread of
-    the message that the run is for, `unstored` what else its request says that the thread does not hold.
+    `most_calls` is the request's maximum of tool calls, `input_seq` the place in the thread of the run's
+    input message, `unstored` the request's other messages that the thread does not store.
     """
 
     run_id: UUID
@@ -64,7 +64,7 @@ class Scene(Struct, frozen=True, kw_only=True):
         return self.manifest.id
 
     def scope_key(self, scope: Scope) -> str:
-        """Whose state a scope is; "" where the run has no such thing."""
+        """Return the owner of a scope's state; "" if the run has none."""
         match scope:
             case "conversation":
                 return self.thread_id.hex if self.thread_id else ""
@@ -112,7 +112,7 @@ class Session:
         self._paces = _Pace(scene.binding.calls_per_minute)
 
     def close(self) -> None:
-        """The run is over: from now on every call is refused."""
+        """Refuse every call from now on: the run is over."""
         self._open = False
 
     @property
@@ -120,7 +120,7 @@ class Session:
         return self._open
 
     async def call(self, action: str, ask: Struct) -> Any:
-        """Do one thing for the runner. HostRefusal where it may not, or it fails."""
+        """Execute one action for the runner; raise HostRefusal if it is not allowed or fails."""
         begun, result = time.perf_counter(), "ok"
         row = ACTIONS.get(action)
         self._under_way += 1
@@ -140,7 +140,7 @@ class Session:
             self._stop_if_all_wait()
 
     async def stream(self, action: str, ask: Struct) -> AsyncGenerator[Any]:
-        """Do one thing piece by piece; the time-out is for each piece."""
+        """Execute one action with several replies; the time-out applies to each reply."""
         begun, result = time.perf_counter(), "ok"
         row = ACTIONS.get(action)
         self._under_way += 1
@@ -168,13 +168,13 @@ class Session:
             self._stop_if_all_wait()
 
     def ask_for(self, approval: Approval) -> None:
-        """The run will end with this interrupt. HostRefusal `rate_limited` for one too many."""
+        """End the run with this interrupt later; raise HostRefusal `rate_limited` for one too many."""
         if len(self.approvals) >= MOST_APPROVALS:
             raise HostRefusal("rate_limited", f"A run asks for at most {MOST_APPROVALS} approvals.")
         self.approvals.append(approval)
 
     async def wait_for(self, approval: Approval) -> NoReturn:
-        """End the run with this interrupt once none of its other calls is under way; never returns."""
+        """End the run with this interrupt when none of its other calls is under way; never return."""
         self.ask_for(approval)
         self._waiting += 1
         self._stop_if_all_wait()
@@ -186,9 +186,9 @@ class Session:
 
     @contextmanager
     def patient(self, seconds: float | None) -> Iterator[asyncio.Timeout]:
-        """How long the runner's next result is waited for: `seconds`, or until the run stops.
+        """Limit the wait for the runner's next result to `seconds`, or until the run stops.
 
-        Then for `late_s`: over a wire a call may overtake what was said before it.
+        After the stop the limit is `late_s`: on a wire a call may overtake earlier results.
         """
         self._patience = asyncio.timeout(self.late_s if self.stops else seconds)
         try:
@@ -221,39 +221,39 @@ class Session:
         return action
 
     def _check_permission(self, action: Action, ask: Any) -> None:
-        """The manifest must hold the permission, and the grants the thing itself."""
+        """Raise HostRefusal unless the manifest has the permission and the grants have the resource."""
         match action.group:
             case "models" | "tools" | "knowledge_bases" | "files":
                 self._check_grant(action, ask)
             case "history" | "events" | "artifacts":
-                held: tuple[str, ...] = getattr(self.scene.manifest.permissions, action.group)
-                if action.operation not in held:
+                permitted: tuple[str, ...] = getattr(self.scene.manifest.permissions, action.group)
+                if action.operation not in permitted:
                     kind = action.kind.capitalize()
                     raise unauthorized(f"{kind} {action.operation} access not authorized")
             case "storage":
                 area = ask.area
-                held = self.scene.manifest.permissions.storage
-                if area not in held or area not in self.scene.binding.storage:
+                permitted = self.scene.manifest.permissions.storage
+                if area not in permitted or area not in self.scene.binding.storage:
                     raise unauthorized(f"storage {area} is not authorized for this agent run")
             case "platform_api":
                 if ask.action not in self.scene.actions:
                     raise unauthorized(f"action {ask.action} is not authorized for this agent run")
 
     def _check_grant(self, action: Action, ask: Any) -> None:
-        wanted = action.resource(ask)
-        operations = self._granted[action.group].get(wanted)
+        target = action.resource(ask)
+        operations = self._granted[action.group].get(target)
         kind = action.kind
         if operations is None:
-            raise unauthorized(f"{kind} {wanted} is not authorized for this agent run")
+            raise unauthorized(f"{kind} {target} is not authorized for this agent run")
         if action.operation not in operations:
             raise unauthorized(
-                f"{kind} {wanted} is not authorized for operation {action.operation} for this agent run"
+                f"{kind} {target} is not authorized for operation {action.operation} for this agent run"
             )
 
     def _seconds(self, action: Action, ask: Any) -> float:
-        """What the action may take, what the runner gave it, and what the run has left: the least."""
-        given = getattr(ask, "timeout", None) or action.seconds
-        return max(0.001, min(given, action.seconds, self.scene.deadline_at - time.time()))
+        """Return the smallest of the action's limit, the runner's, and the run's remaining time."""
+        limit = getattr(ask, "timeout", None) or action.seconds
+        return max(0.001, min(limit, action.seconds, self.scene.deadline_at - time.time()))
 
     def _refusal(self, action: str, problem: BaseException) -> HostRefusal | None:
         match problem:
@@ -290,7 +290,7 @@ class Session:
 
 
 class _Pace:
-    """At most so many calls a minute, a tenth of them at once; 0 is no limit."""
+    """At most so many calls per minute, a tenth of them at once; 0 means no limit."""
 
     def __init__(self, per_minute: int) -> None:
         self._rate = per_minute / 60

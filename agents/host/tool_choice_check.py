@@ -1,7 +1,7 @@
-"""What a request says of its tools, held against what a hosted runner does: obeyed, or the run fails.
+"""Check a hosted runner's calls against the request's tool choice; a violation fails the run.
 
-The runner is told of it (`adapter.extra`) and calls as it likes; nobody can make it. So a run that must
-call a tool and does not has failed, and so has one that gives the client a call that it did not allow.
+The runner gets the choice (`adapter.extra`), but nobody can force it. So a run fails that must call a
+tool and does not, and so does one that sends the client a call that it did not allow.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CODE: Final = "tool_choice_not_obeyed"
 
 
 class Choice:
-    """One run's tool calls."""
+    """The tool calls of one run."""
 
     def __init__(self, request: RunRequest) -> None:
         self._choice = request.tool_choice
@@ -28,7 +28,7 @@ class Choice:
         self._of_client = 0
 
     async def take(self, fact: Fact) -> None:
-        """Count a call. RunFailure for one of the client's that it cannot take."""
+        """Count a call; raise RunFailure for a call to the client that the request does not allow."""
         if not isinstance(fact, ToolCallStarted):
             return
         self._made.add(fact.tool_name)
@@ -44,18 +44,18 @@ class Choice:
             return
         try:
             faults = await json_schemas.faults_of(msgspec.json.encode(call.parameters), tool.parameters)
-        except (json_schemas.Undecided, json_schemas.Unusable):  # a schema that nobody can hold it to
+        except (json_schemas.Undecided, json_schemas.Unusable):  # the schema cannot be used for a check
             return
         if faults:
             raise RunFailure(CODE, "tools.strict: the runner's arguments do not fit the tool's schema.")
 
     def check(self, called: set[str]) -> None:
-        """Raise RunFailure if a tool had to be called and was not; `called` are those of the Host's."""
+        """Raise RunFailure if a required call was not made; `called` are the Host's called tools."""
         choice = self._choice
         if not choice.required:
             return
         made = self._made | called
-        wanted = {choice.name, f"{choice.server}__{choice.name}"} if choice.name else made
-        if not made & wanted:
+        expected = {choice.name, f"{choice.server}__{choice.name}"} if choice.name else made
+        if not made & expected:
             name = choice.name or "a tool"
             raise RunFailure(CODE, f"tool_choice: the runner did not call {name:.100}.")

@@ -1,4 +1,4 @@
-"""The Host actions, one module per group of actions; all of them are loaded with any."""
+"""The Host actions, one module per group; an import of one module imports all."""
 
 from importlib import import_module
 from pkgutil import iter_modules

@@ -1,4 +1,4 @@
-"""Results that a runner says by a call (released runtimes: `run_append_result`), not in its stream."""
+"""Results that a runner sends by a call (released runtimes: `run_append_result`) outside its stream."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ _TYPES: Final = frozenset(
     )
 )  # fmt: skip
 _LARGEST: Final = 256 * 1024
-_MOST_WAITING: Final = 256  # they are written with the next result of the stream
+_MOST_WAITING: Final = 256  # waiting results are written with the next result of the stream
 
 
 @action("run_append_result", resource="result.type", seconds=15)
 async def append(session: Session, ask: parameters.AppendResult) -> replies.RunEventRecord:
-    """Say it as if it stood in the run's stream; what comes next there follows it.
+    """Append the result to the run's stream; later results of the stream follow it.
 
-    HostRefusal for another run's result, and for types that have an effect (state, artifacts, actions,
-    the run's end) or that nobody knows: those are said in the stream, where their order is certain.
+    Raise HostRefusal for the result of another run, for unknown types, and for types with an effect
+    (state, artifacts, actions, the run's end): those belong in the stream, which keeps their order.
     """
-    run_id, said = session.scene.run_id.hex, ask.result
-    if {ask.target_run_id.replace("-", ""), (said.run_id or run_id).replace("-", "")} != {run_id}:
+    run_id, result = session.scene.run_id.hex, ask.result
+    if {ask.target_run_id.replace("-", ""), (result.run_id or run_id).replace("-", "")} != {run_id}:
         raise unauthorized(f"Run {ask.target_run_id[:100]} is not accessible by this run")
-    if said.type not in _TYPES:
-        raise invalid(f"A result of the type {said.type[:100]} cannot be appended.")
-    if len(msgspec.json.encode(said.data)) > _LARGEST:
+    if result.type not in _TYPES:
+        raise invalid(f"A result of the type {result.type[:100]} cannot be appended.")
+    if len(msgspec.json.encode(result.data)) > _LARGEST:
         raise too_large("A result that is appended has at most 256 KiB.")
     if len(session.facts) >= _MOST_WAITING:
         raise HostRefusal("rate_limited", "Too much is appended that the stream has not followed.")
     try:
-        session.facts += await session.take(replace(said, sequence=None))
+        session.facts += await session.take(replace(result, sequence=None))
     except RunFailure as problem:
         raise HostRefusal("invalid_argument", problem.message) from None
     session.appended += 1
     return replies.RunEventRecord(
         run_id=run_id,
         sequence=session.appended,
-        type=said.type,
-        data=said.data,
+        type=result.type,
+        data=result.data,
         created_at=int(time.time()),
         source="runner",
     )

@@ -1,8 +1,7 @@
-"""Artifacts for runners: files that runs of this conversation made, and images that its user sent (seed
-§7.6).
+"""Artifacts for runners: files that runs of this conversation made, and images of its user (seed §7.6).
 
-In scope is what this run made and what stands in its conversation, of its user; anything else does
-not exist, nor does an artifact past its time. No path, bucket or address of ours is told.
+The scope is the artifacts of this run and those of its conversation, of its user; others do not exist,
+and neither do expired ones. Replies contain no path, bucket or address of the storage.
 """
 
 from __future__ import annotations
@@ -52,8 +51,8 @@ VALUES (%(id)s, %(owner_id)s, %(thread_id)s, %(run_id)s, %(runner_id)s, %(artifa
 """
 
 
-class _Held(NamedTuple):
-    """An artifact in scope, and where its bytes are: in our row, or in the store of uploads."""
+class _Found(NamedTuple):
+    """An artifact in scope, and the place of its bytes: our row, or the store of uploads."""
 
     metadata: replies.ArtifactMetadata
     place: tuple[str, str] | None = None
@@ -61,34 +60,34 @@ class _Held(NamedTuple):
 
 @action("artifact_metadata", "artifacts", "metadata", resource="artifact_id", seconds=15)
 async def metadata(session: Session, ask: parameters.GetArtifact) -> replies.ArtifactMetadata:
-    """What is known of an artifact; nothing of where we keep it."""
-    return (await _held(session.scene, ask.artifact_id)).metadata
+    """Return the metadata of an artifact, without its place in the storage."""
+    return (await _find(session.scene, ask.artifact_id)).metadata
 
 
 @action("artifact_read", "artifacts", "read", resource="artifact_id", seconds=60)
 async def read(session: Session, ask: parameters.ReadArtifact) -> replies.ArtifactRead:
-    """A range of its bytes, at most 10 MiB; by default the first MiB."""
+    """Return a range of the bytes, at most 10 MiB; by default the first MiB."""
     if ask.offset < 0:
         raise invalid("offset must be >= 0")
     if ask.limit is not None and ask.limit < 1:
         raise invalid("limit must be > 0")
-    held = await _held(session.scene, ask.artifact_id)
-    return await _range(held, ask.offset, min(ask.limit or _USUAL, _MOST_READ))
+    found = await _find(session.scene, ask.artifact_id)
+    return await _range(found, ask.offset, min(ask.limit or _USUAL, _MOST_READ))
 
 
 @action("artifact_stream", "artifacts", "read", resource="artifact_id", seconds=60)
 async def stream(session: Session, ask: parameters.GetArtifact) -> AsyncGenerator[replies.ArtifactRead]:
-    """All of its bytes, a piece at a time."""
-    held = await _held(session.scene, ask.artifact_id)
+    """Yield all of the bytes in pieces."""
+    found = await _find(session.scene, ask.artifact_id)
     offset, more = 0, True
     while more:
-        piece = await _range(held, offset, _PIECE * 16)
+        piece = await _range(found, offset, _PIECE * 16)
         yield piece
         offset, more = offset + (piece.length or 0), piece.has_more
 
 
 async def store(scene: Scene, said: ArtifactSaid) -> ArtifactCreated:
-    """Keep a file that the runner made; its type is what its bytes show, whatever was said of it."""
+    """Store a file that the runner made; its type comes from its bytes before the runner's metadata."""
     content = said.content or b""
     if len(content) > LARGEST:
         raise too_large(f"Artifact content is {len(content)} bytes; at most {LARGEST} are taken inline")
@@ -124,7 +123,7 @@ async def store(scene: Scene, said: ArtifactSaid) -> ArtifactCreated:
 
 
 async def find_own(artifact_id: UUID, owner_id: UUID) -> Artifact | None:
-    """A runner's file for its owner, with its bytes (at most 1 MiB) in a `data:` URL."""
+    """Return a runner's file for its owner, with its bytes (at most 1 MiB) in a `data:` URL."""
     row = await sql.one(_OWN, (artifact_id, owner_id))
     if row is None:
         return None
@@ -137,15 +136,15 @@ def _expiry() -> datetime | None:
     return datetime.now(UTC) + timedelta(days=days) if days else None
 
 
-async def _held(scene: Scene, artifact_id: str) -> _Held:
-    """The artifact in scope; refused alike are one that is out of it and one that nobody has (P10)."""
+async def _find(scene: Scene, artifact_id: str) -> _Found:
+    """Return the artifact; raise the same HostRefusal if it is out of scope or does not exist (P10)."""
     found = await (_sent if artifact_id.startswith(_FILE) else _made)(scene, artifact_id)
     if found is None:
         raise not_found(f"Artifact {artifact_id} not found")
     return found
 
 
-async def _made(scene: Scene, artifact_id: str) -> _Held | None:
+async def _made(scene: Scene, artifact_id: str) -> _Found | None:
     ours = _uuid(artifact_id)
     row = await sql.one(_OURS, (ours,)) if ours else None
     if row is None:
@@ -154,7 +153,7 @@ async def _made(scene: Scene, artifact_id: str) -> _Held | None:
     same = thread_id is not None and thread_id == scene.thread_id
     if owner_id != scene.user_id or not (run_id == scene.run_id or same):
         return None
-    told = replies.ArtifactMetadata(
+    metadata = replies.ArtifactMetadata(
         artifact_id=artifact_id,
         artifact_type=kind,
         mime_type=mime,
@@ -169,11 +168,11 @@ async def _made(scene: Scene, artifact_id: str) -> _Held | None:
         expires_at=_seconds(ends) if ends else None,
         metadata=more,
     )
-    return _Held(told)
+    return _Found(metadata)
 
 
-async def _sent(scene: Scene, artifact_id: str) -> _Held | None:
-    """A file that the user has sent, if a message of this conversation names it."""
+async def _sent(scene: Scene, artifact_id: str) -> _Found | None:
+    """Return an uploaded file of the user, if a message of this conversation refers to it."""
     file_id = _uuid(artifact_id.removeprefix(_FILE))
     if file_id is None or scene.thread_id is None:
         return None
@@ -182,7 +181,7 @@ async def _sent(scene: Scene, artifact_id: str) -> _Held | None:
         return None
     bucket, path, made = sent
     mime_type = attachments.mime_type_of(attachments.StoredObject(bucket, path))
-    told = replies.ArtifactMetadata(
+    metadata = replies.ArtifactMetadata(
         artifact_id=artifact_id,
         artifact_type="image" if mime_type.startswith("image/") else "file",
         mime_type=mime_type or None,
@@ -191,17 +190,17 @@ async def _sent(scene: Scene, artifact_id: str) -> _Held | None:
         conversation_id=scene.thread_id.hex,
         created_at=_seconds(made),
     )
-    return _Held(told, (bucket, path))
+    return _Found(metadata, (bucket, path))
 
 
-async def _range(held: _Held, offset: int, length: int) -> replies.ArtifactRead:
-    about = held.metadata
-    if held.place is None:
+async def _range(found: _Found, offset: int, length: int) -> replies.ArtifactRead:
+    about = found.metadata
+    if found.place is None:
         artifact_id = UUID(about.artifact_id)
         row = await sql.one(_BYTES, (offset + 1, length, artifact_id)) if offset < 2**31 - 1 else None
         piece, size = bytes(row[0]) if row else b"", about.size_bytes or 0
     else:
-        whole = await attachments.read_bytes(*held.place, limit=_MOST_READ) or b""
+        whole = await attachments.read_bytes(*found.place, limit=_MOST_READ) or b""
         piece, size = whole[offset : offset + length], len(whole)
     return replies.ArtifactRead(
         artifact_id=about.artifact_id,
@@ -226,25 +225,25 @@ _MAGIC: Final = (
 _ZIPPED: Final = ("application/vnd.", "application/epub", "application/java", "application/zip")
 
 
-def _mime(content: bytes, said: str | None) -> str:
-    """The type: what the bytes show, else what was said if they may be that, else bytes."""
+def _mime(content: bytes, claimed: str | None) -> str:
+    """Return the type of the bytes; else the claimed type if possible, or else that of any bytes."""
     shown = next((mime for magic, mime in _MAGIC if content.startswith(magic)), "")
-    given = (said or "").strip().lower()[:127]
-    if shown == "application/zip" and given.startswith(_ZIPPED):
-        return given
+    mime_type = (claimed or "").strip().lower()[:127]
+    if shown == "application/zip" and mime_type.startswith(_ZIPPED):
+        return mime_type
     if shown:
         return shown
-    if given.startswith("image/") and given != "image/svg+xml" and given != "image/webp":
+    if mime_type.startswith("image/") and mime_type != "image/svg+xml" and mime_type != "image/webp":
         return "application/octet-stream"
-    return given if given.isascii() and "/" in given else "application/octet-stream"
+    return mime_type if mime_type.isascii() and "/" in mime_type else "application/octet-stream"
 
 
 def _seconds(at: datetime) -> int:
     return int(at.timestamp())
 
 
-def _uuid(given: str) -> UUID | None:
+def _uuid(text: str) -> UUID | None:
     try:
-        return UUID(given)
+        return UUID(text)
     except ValueError:
         return None

@@ -1,6 +1,6 @@
-"""Vectors for runners: of the models that they are granted (`agents.knowledge.embeddings` asks them).
+"""Vectors for runners, of the models that they are granted (`agents.knowledge.embeddings` calls them).
 
-What a model counts of it is not metered: chat models are, whose calls cost.
+The tokens are not metered: only calls of chat models are.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MOST_CHARACTERS: Final = 1024 * 1024
 
 @action("invoke_embedding", "models", "invoke", resource="embedding_model_uuid", seconds=60)
 async def embed(session: Session, ask: parameters.Embed) -> replies.Embedded:
-    """A vector for each text, in order. HostRefusal `runtime_error` where the model gives none."""
+    """Return a vector per text, in order; raise HostRefusal `runtime_error` if there is none."""
     if len(ask.texts) > _MOST_TEXTS or sum(map(len, ask.texts)) > _MOST_CHARACTERS:
         raise too_large(
             f"At most {_MOST_TEXTS} texts, of {_MOST_CHARACTERS} characters together, are embedded."

@@ -1,4 +1,4 @@
-"""Small calls: a file that a binding names, the system prompt, the version whose API we speak."""
+"""Small calls: a file that a binding names, the system prompt, the version of LangBot's API."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SELECT content FROM agents_hostblob WHERE area = 'workspace' AND holder = %s AND
 
 @action("get_config_file", "files", "config", resource="file_key", seconds=15)
 async def get(session: Session, ask: parameters.GetFile) -> replies.FileContent:
-    """A file that staff stored under this key (Runner storage, workspace, holder `files`)."""
+    """Return the file that staff stored under this key (Runner storage, workspace, holder `files`)."""
     found = await sql.one(_FILE, (HOLDER, ask.file_key.replace("\x00", "")))
     if found is None:
         raise not_found(f"File {ask.file_key} not found")
@@ -28,12 +28,12 @@ async def get(session: Session, ask: parameters.GetFile) -> replies.FileContent:
 
 @action("get_prompt", seconds=15)
 async def prompt(session: Session, ask: parameters.GetPrompt) -> replies.PromptTold:
-    """What a model of this run would be told first."""
+    """Return the system prompt of this run's model."""
     system = session.scene.system
     return replies.PromptTold([{"role": "system", "content": system}] if system else [])
 
 
 @action("get_langbot_version", seconds=15)
 async def version(session: Session, ask: parameters.GetVersion) -> replies.Version:
-    """Not Parley's own: plugins ask it to know which API they may use."""
+    """Return the version by which plugins know the API that they may use; it is not Parley's own."""
     return replies.Version(LANGBOT_VERSION)

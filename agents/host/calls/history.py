@@ -1,9 +1,9 @@
-"""History for runners: what was said in the run's own conversation before its input (seed §7.4).
+"""History for runners: the messages of the run's conversation before its input (seed §7.4).
 
-It is the transcript, not what platforms sent: texts are cut at 4,000 characters. What a client sends
-beside the run's input was said before, too. A cursor is a place in the conversation, `{run}.{message}`,
-by the runs' order and not by that of their rows, as models see it too. Of a
-conversation with branches it is the run's own.
+It is the transcript, not the platforms' messages: texts are cut at 4,000 characters. Messages that a
+client sends beside the run's input are part of it. A cursor is a place in the conversation,
+`{run}.{message}`; the order is that of the runs, as models read it, and not that of their rows. In a
+conversation with branches the history is that of the run's branch.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LAST: Final = 999_999_999
 
 @action("history_page", "history", "page", resource=lambda ask: ask.conversation_id or "")
 async def page(session: Session, ask: parameters.PageHistory) -> replies.HistoryPage:
-    """A page of the conversation: backward the newest first, forward the oldest first."""
+    """Return a page of the conversation: backward newest first, forward oldest first."""
     scene = session.scene
     _check_conversation(scene, ask.conversation_id, "History page")
     if ask.limit < 1:
@@ -57,7 +57,7 @@ async def page(session: Session, ask: parameters.PageHistory) -> replies.History
 
 
 async def _backward(scene: Scene, first: Place, last: Place, limit: int) -> list[Row]:
-    """The newest rows between these places, the newest first."""
+    """Return the newest rows between these places, newest first."""
     own = [row for row in reversed(_own(scene)) if first < row.place < last][:limit]
     if len(own) == limit:
         return own
@@ -67,7 +67,7 @@ async def _backward(scene: Scene, first: Place, last: Place, limit: int) -> list
 
 
 async def _forward(scene: Scene, first: Place, last: Place, limit: int) -> list[Row]:
-    """The oldest rows between these places, the oldest first."""
+    """Return the oldest rows between these places, oldest first."""
     found = await before_input.forward(_before(scene), first, last, roles=list(_ROLES), limit=limit)
     own = [row for row in _own(scene) if first < row.place < last]
     return found + own[: limit - len(found)]
@@ -75,7 +75,7 @@ async def _forward(scene: Scene, first: Place, last: Place, limit: int) -> list[
 
 @action("history_search", "history", "search")
 async def search(session: Session, ask: parameters.SearchHistory) -> replies.HistoryFound:
-    """What of the conversation holds the query's text, the newest first; case does not count."""
+    """Return the messages that contain the query's text, newest first; case is ignored."""
     scene, filters = session.scene, ask.filters or {}
     _check_conversation(scene, filters.get("conversation_id"), "History search")
     query = ask.query.strip()
@@ -100,7 +100,7 @@ def _holds(row: Row, query: str) -> bool:
 
 
 async def count_before(scene: Scene, most: int) -> int:
-    """How many messages of words user and agent said before the run's input, counted up to `most`."""
+    """Return how many messages of user and agent before the input have a text; at most `most`."""
     if scene.thread_id is None:
         return 0
     found = await before_input.count(_before(scene), roles=list(_ROLES[:2]), most=most)
@@ -109,12 +109,12 @@ async def count_before(scene: Scene, most: int) -> int:
 
 
 def latest_cursor(scene: Scene) -> str | None:
-    """The cursor before which stands all that a page may show: that of the run itself."""
+    """Return the cursor of the run itself: a page may show all that is before it."""
     return f"{scene.thread_seq}.{_LAST}" if scene.thread_id else None
 
 
 def check_conversation(scene: Scene, given: object, api: str) -> UUID:
-    """The run's conversation. HostRefusal for another one, and for a run that has none."""
+    """Return the run's conversation; raise HostRefusal for another one, or if the run has none."""
     return _check_conversation(scene, given, api)
 
 
@@ -127,8 +127,8 @@ def _check_conversation(scene: Scene, given: object, api: str) -> UUID:
 
 
 def _own(scene: Scene) -> list[Row]:
-    """What the request says beside its input, of a run that is not stored."""
-    return [own_row(said, scene.run_id, scene.thread_seq) for said in scene.unstored]
+    """Return the messages of the request beside its input, for a run that is not stored."""
+    return [own_row(message, scene.run_id, scene.thread_seq) for message in scene.unstored]
 
 
 def _items(scene: Scene, found: Sequence[Row], *, files: bool) -> tuple[replies.TranscriptItem, ...]:

@@ -1,4 +1,4 @@
-"""Knowledge for runners: the bases that a binding grants, searched by `agents.knowledge.retrieval`."""
+"""Knowledge for runners: searches in granted bases, by `agents.knowledge.retrieval`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BASES: Final = "SELECT id, name, embedding_model FROM agents_knowledgebase WHER
 
 @action("retrieve_knowledge_base", "knowledge_bases", "retrieve", resource="kb_id")
 async def retrieve(session: Session, ask: parameters.Retrieve) -> replies.Retrieved:
-    """The chunks that fit best. `filters`: `document_name`, one or a list."""
+    """Return the chunks that fit best. `filters`: `document_name`, one or a list."""
     if not 0 < len(ask.query_text.strip()) <= _LONGEST or "\x00" in ask.query_text:
         raise invalid(f"query_text must have 1 to {_LONGEST} characters")
     if ask.top_k < 1:
@@ -39,8 +39,8 @@ async def retrieve(session: Session, ask: parameters.Retrieve) -> replies.Retrie
 
 
 def _documents(filters: dict[str, Any]) -> frozenset[str]:
-    given = filters.get("document_name")
-    return frozenset(given if isinstance(given, list) else [given] if isinstance(given, str) else ())
+    names = filters.get("document_name")
+    return frozenset(names if isinstance(names, list) else [names] if isinstance(names, str) else ())
 
 
 async def _read() -> list[Base]:
@@ -51,10 +51,10 @@ _bases: Final = CachedValue(_read, seconds=0.5)
 
 
 async def bases() -> list[Base]:
-    """The knowledge bases that are in use; at most half a second old."""
+    """Return the knowledge bases that are in use; at most half a second old."""
     return await _bases.get()
 
 
 def forget() -> None:
-    """Let this process read the bases again at once."""
+    """Invalidate the cache in this process."""
     _bases.forget()

@@ -1,4 +1,4 @@
-"""Models for runners: the run's own and those that its binding grants, over the Host's own clients."""
+"""Models for runners: the run's own and those that its binding grants, by the Host's own clients."""
 
 from __future__ import annotations
 
@@ -50,26 +50,27 @@ _WORD: Final = re.compile(r"[0-9A-Za-z]+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a
 
 @action("invoke_llm", "models", "invoke", resource="llm_model_uuid", seconds=120)
 async def invoke(session: Session, ask: parameters.InvokeModel) -> replies.Invoked:
-    """The model's whole answer."""
-    said: list[str] = []
+    """Return the model's whole answer."""
+    pieces: list[str] = []
     finished = Finished("stop", Usage())
     async with aclosing(_events(session, ask)) as stream:
         async for event in stream:
             match event:
                 case TextDelta(text):
-                    said.append(text)
+                    pieces.append(text)
                 case Finished():
                     finished = event
-    whole = Message(role="assistant", content="".join(said), tool_calls=_told_calls(finished.tool_calls))
-    return replies.Invoked(message=whole, usage=_told_usage(finished.usage))
+    calls = _reply_calls(finished.tool_calls)
+    whole = Message(role="assistant", content="".join(pieces), tool_calls=calls)
+    return replies.Invoked(message=whole, usage=_reply_usage(finished.usage))
 
 
 @action("invoke_llm_stream", "models", "stream", resource="llm_model_uuid", seconds=120)
 async def stream(session: Session, ask: parameters.InvokeModel) -> AsyncGenerator[replies.StreamedChunk]:
-    """The model's answer in true increments; the last chunk is final and holds the tool calls."""
+    """Yield the model's answer in true increments; the last chunk is final and has the tool calls."""
     place = 0
-    async with aclosing(_events(session, ask)) as said:
-        async for event in said:
+    async with aclosing(_events(session, ask)) as model_events:
+        async for event in model_events:
             place += 1
             match event:
                 case TextDelta(text):
@@ -79,21 +80,21 @@ async def stream(session: Session, ask: parameters.InvokeModel) -> AsyncGenerato
                     chunk = MessageChunk(
                         role="assistant",
                         content="",
-                        tool_calls=_told_calls(calls),
+                        tool_calls=_reply_calls(calls),
                         is_final=True,
                         msg_sequence=place,
                     )
-                    yield replies.StreamedChunk(chunk=chunk, usage=_told_usage(usage))
+                    yield replies.StreamedChunk(chunk=chunk, usage=_reply_usage(usage))
 
 
 async def _events(session: Session, ask: parameters.InvokeModel) -> AsyncGenerator[ModelEvent]:
-    """The model's events; its tokens count as the run's, and who answered stands in the run's log."""
+    """Yield the model's events; the run is charged for the tokens, and its log names the endpoint."""
     messages = _messages(ask.messages)
     tools = tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in ask.funcs)
     generation = _generation(ask.extra_args)
     host = session.host.for_model(await _route(ask.llm_model_uuid), generation)
-    async with aclosing(host.stream_model(messages, tools)) as said:
-        async for event in said:
+    async with aclosing(host.stream_model(messages, tools)) as model_events:
+        async for event in model_events:
             match event:
                 case Opened(endpoint_id, provider, model, upstream_request_id):
                     routed = events.ModelRouted(provider, model, endpoint_id, upstream_request_id)
@@ -110,27 +111,27 @@ async def _route(name: str) -> routing.ModelRoute:
         raise not_found(f"LLM model with llm_model_uuid {name} not found") from None
 
 
-def _messages(given: Sequence[Message]) -> tuple[ChatMessage, ...]:
-    if len(given) > _MOST_MESSAGES:
+def _messages(raw: Sequence[Message]) -> tuple[ChatMessage, ...]:
+    if len(raw) > _MOST_MESSAGES:
         raise too_large(f"A model is asked with at most {_MOST_MESSAGES} messages.")
-    messages = tuple(_message(one) for one in given)
+    messages = tuple(_message(one) for one in raw)
     if sum(len(one.content) for one in messages) > _MOST_CHARACTERS:
         raise too_large(f"A model is asked with at most {_MOST_CHARACTERS} characters.")
     return messages
 
 
-def _message(given: Message) -> ChatMessage:
-    role: Any = given.role if given.role in ("system", "user", "assistant", "tool") else "user"
+def _message(message: Message) -> ChatMessage:
+    role: Any = message.role if message.role in ("system", "user", "assistant", "tool") else "user"
     calls = tuple(
         providers.ToolCall(call.id, call.function.name, call.function.arguments)
-        for call in given.tool_calls or ()
+        for call in message.tool_calls or ()
     )
     return ChatMessage(
         role,
-        text_in(given.content),
-        images=_images(given.content),
+        text_in(message.content),
+        images=_images(message.content),
         tool_calls=calls,
-        tool_call_id=given.tool_call_id or "",
+        tool_call_id=message.tool_call_id or "",
     )
 
 
@@ -140,16 +141,16 @@ def _images(content: Content) -> tuple[ImagePart, ...]:
 
 
 def _image(part: ContentElement) -> ImagePart | None:
-    """An image that a runner gives by its bytes; other people's addresses are not fetched for it."""
-    given = part.image_base64 or (part.image_url.url if part.image_url else "")
-    found = _DATA_URL.match(given)
+    """Return an image that a runner sends as bytes; addresses of others are not fetched."""
+    source = part.image_base64 or (part.image_url.url if part.image_url else "")
+    found = _DATA_URL.match(source)
     if found:
-        return ImagePart(found.group(1), given[found.end() :])
-    return ImagePart("image/png", given) if part.image_base64 else None
+        return ImagePart(found.group(1), source[found.end() :])
+    return ImagePart("image/png", source) if part.image_base64 else None
 
 
 def _generation(extra: dict[str, Any]) -> Generation:
-    """The sampling that the runner asks for. HostRefusal for what we have no word for."""
+    """Return the runner's sampling parameters; raise HostRefusal for unknown ones."""
     known = {name: value for name, value in extra.items() if value is not None}
     if unknown := [name for name in known if name not in Generation.__struct_fields__]:
         words = ", ".join(Generation.__struct_fields__)
@@ -162,12 +163,12 @@ def _generation(extra: dict[str, Any]) -> Generation:
         raise HostRefusal("invalid_argument", f"extra_args: {problem}") from None
 
 
-def _told_calls(calls: Sequence[providers.ToolCall]) -> list[ToolCall] | None:
-    told = [ToolCall(id=call.id, function=FunctionCall(call.name, call.arguments)) for call in calls]
-    return told or None
+def _reply_calls(calls: Sequence[providers.ToolCall]) -> list[ToolCall] | None:
+    replied = [ToolCall(id=call.id, function=FunctionCall(call.name, call.arguments)) for call in calls]
+    return replied or None
 
 
-def _told_usage(usage: Usage) -> TokenUsage:
+def _reply_usage(usage: Usage) -> TokenUsage:
     total = usage.input_tokens + usage.output_tokens
     return TokenUsage(usage.input_tokens, usage.output_tokens, total)
 
@@ -181,18 +182,18 @@ class _Verdict(Struct):
 
 @action("invoke_rerank", "models", "rerank", resource="rerank_model_uuid")
 async def rerank(session: Session, ask: parameters.Rerank) -> replies.Reranked:
-    """Which documents answer the query, the best first: the granted model is asked to score them.
+    """Return the documents in order of relevance to the query, by the granted model's scores.
 
-    No provider wire of ours has a rerank call, so a chat model judges; its scores are 0 to 1.
+    No provider's wire here has a rerank call, so a chat model judges; its scores are 0 to 1.
     """
     documents = ask.documents[:_MOST_DOCUMENTS]
     if not documents:
         return replies.Reranked(())
-    said = Message(role="user", content=_judgement(ask.query, documents))
-    asked = parameters.InvokeModel(
-        llm_model_uuid=ask.rerank_model_uuid, messages=[said], extra_args={"temperature": 0.0}
+    question = Message(role="user", content=_judgement(ask.query, documents))
+    request = parameters.InvokeModel(
+        llm_model_uuid=ask.rerank_model_uuid, messages=[question], extra_args={"temperature": 0.0}
     )
-    answer = await invoke(session, asked)
+    answer = await invoke(session, request)
     scores = _scores(text_in(answer.message.content), len(documents))
     ranked = sorted(
         (replies.Ranked(place, score) for place, score in enumerate(scores)),
@@ -210,10 +211,10 @@ def _judgement(query: str, documents: Sequence[str]) -> str:
     )
 
 
-def _scores(said: str, count: int) -> list[float]:
-    begin, end = said.find("{"), said.rfind("}")
+def _scores(text: str, count: int) -> list[float]:
+    begin, end = text.find("{"), text.rfind("}")
     try:
-        verdict = msgspec.json.decode(said[begin : end + 1].encode(), type=_Verdict)
+        verdict = msgspec.json.decode(text[begin : end + 1].encode(), type=_Verdict)
     except msgspec.MsgspecError:
         verdict = _Verdict([])
     if len(verdict.scores) != count:
@@ -223,7 +224,7 @@ def _scores(said: str, count: int) -> list[float]:
 
 @action("count_tokens", "models", "count_tokens", resource="llm_model_uuid")
 async def count_tokens(session: Session, ask: parameters.CountTokens) -> replies.Counted:
-    """About how many tokens the messages are: words and CJK characters, with room for the frame."""
+    """Return about the number of the messages' tokens: words and CJK characters, plus the framing."""
     texts = [text_in(one.content) for one in ask.messages]
     offered = [_tool_text(tool) for tool in ask.funcs]
     words = sum(_tokens_of(text) for text in (*texts, *offered))

@@ -1,5 +1,7 @@
-"""Platform actions for runners: done at once, or once somebody has approved (seed §7.8,
-`agents.intake.approvals`)."""
+"""Platform actions for runners, executed at once or after an approval.
+
+See seed §7.8 and `agents.intake.approvals`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from conversations import events
 
 @action("request_action", "platform_api", resource="action")
 async def request(session: Session, ask: parameters.RequestAction) -> replies.ActionTaken:
-    """Do a platform action, or have it wait: then the run ends with an interrupt."""
+    """Execute a platform action, or end the run with an interrupt for its approval."""
     name = ask.action if ask.action.startswith(PREFIX) else PREFIX + ask.action
     tool = await offered_tools.find_action(name, user_id=session.scene.user_id)
     if tool is None:

@@ -1,9 +1,8 @@
-"""Events for runners: the log of the conversation's runs, as stable envelopes without large parts (seed
-§7.5).
+"""Events for runners: the log of the conversation's runs, as stable envelopes without large parts.
 
-An event's id is `{run}-{seq}`. What started a run is its first event, `message.received`. The pieces
-of a message are not events here: its whole text is, as `message.completed`, and only its beginning is
-told.
+See seed §7.5. An event's id is `{run}-{seq}`. The first event of a run is its cause,
+`message.received`. Pieces of a message are no events here; the whole message is, as
+`message.completed`, with only the beginning of its text.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _RUNS_AT_ONCE: Final = 10
 
 @action("event_get", "events", "get", resource="event_id", seconds=15)
 async def get(session: Session, ask: parameters.GetEvent) -> replies.EventRecord:
-    """One event of the run's conversation; another conversation's does not exist (promise P10)."""
+    """Return one event of the run's conversation; events of others do not exist (promise P10)."""
     scene = session.scene
     run_id, seq = _parts(ask.event_id)
     is_ours = _is_in(scene, await thread_events.place_of(run_id))
@@ -45,17 +44,17 @@ async def get(session: Session, ask: parameters.GetEvent) -> replies.EventRecord
 
 @action("event_page", "events", "page", resource=lambda ask: ask.conversation_id or "")
 async def page(session: Session, ask: parameters.PageEvents) -> replies.EventPage:
-    """The newest events first, from this run back through the conversation."""
+    """Return the newest events first, from this run back through the conversation."""
     scene = session.scene
     check_conversation(scene, ask.conversation_id, "Event page")
     if ask.limit < 1:
         raise invalid("limit must be > 0")
-    limit, wanted = min(ask.limit, MOST), frozenset(ask.event_types or ())
+    limit, types = min(ask.limit, MOST), frozenset(ask.event_types or ())
     run_id, before = _parts(ask.before_cursor) if ask.before_cursor else (scene.run_id, 2**31 - 1)
     found: list[tuple[UUID, RunEvent]] = []
     runs = await _runs_from(scene, run_id)
     for one, received in runs[:_RUNS_AT_ONCE]:
-        found += [(one, event) for event in await _shown(one, before, wanted, received)]
+        found += [(one, event) for event in await _shown(one, before, types, received)]
         before = 2**31 - 1
         if len(found) > limit:
             break
@@ -66,8 +65,10 @@ async def page(session: Session, ask: parameters.PageEvents) -> replies.EventPag
 
 
 async def _runs_from(scene: Scene, run_id: UUID) -> list[tuple[UUID, str]]:
-    """The conversation's runs from this one back, one more than are looked through, and what each was
-    run for."""
+    """Return the conversation's runs from this one back, with the type of the event that caused each.
+
+    One run more than the page reads is returned.
+    """
     place = await thread_events.place_of(run_id)
     if place is None or not _is_in(scene, place):
         raise invalid("A cursor must be one that this API gave.")
@@ -80,12 +81,12 @@ def _is_in(scene: Scene, place: RunPlace | None) -> bool:
     return place is not None and place[:2] == (scene.thread_id, scene.user_id)
 
 
-async def _shown(run_id: UUID, before: int, wanted: frozenset[str], received: str) -> list[RunEvent]:
-    """A run's events before that place, the newest first, without the pieces of messages."""
+async def _shown(run_id: UUID, before: int, types: frozenset[str], received: str) -> list[RunEvent]:
+    """Return a run's events before that place, newest first, without the pieces of messages."""
     return [
         event
         for event in await thread_events.events_before(run_id, before)
-        if not isinstance(event.fact, _PIECES) and (not wanted or _type(event, received) in wanted)
+        if not isinstance(event.fact, _PIECES) and (not types or _type(event, received) in types)
     ]
 
 
@@ -107,9 +108,9 @@ async def _record(scene: Scene, run_id: UUID, event: RunEvent) -> replies.EventR
     conversation = scene.thread_id.hex if scene.thread_id else None
     event_id = f"{run_id.hex}-{event.seq}"
     if isinstance(event.fact, events.RunQueued):
-        told = await _received(scene, run_id)
+        about_event = await _received(scene, run_id)
     else:
-        told = {
+        about_event = {
             "event_type": event.type,
             "source": "runner",
             "actor_type": "agent",
@@ -118,7 +119,7 @@ async def _record(scene: Scene, run_id: UUID, event: RunEvent) -> replies.EventR
             "input_summary": _summary(event.fact),
         }
     return replies.EventRecord(
-        **{"event_time": event.at // 1000, **told},
+        **{"event_time": event.at // 1000, **about_event},
         event_id=event_id,
         conversation_id=conversation,
         thread_id=conversation,
@@ -130,30 +131,30 @@ async def _record(scene: Scene, run_id: UUID, event: RunEvent) -> replies.EventR
 
 
 async def _received(scene: Scene, run_id: UUID) -> dict[str, Any]:
-    """What started a run: a message of its user, or an event as its caller told it."""
-    given, summary = await thread_events.started_by(run_id)
-    told: dict[str, Any] = {"event_type": RECEIVED, "source": "api", "input_summary": summary}
+    """Return the cause of a run: a message of its user, or an event of its caller."""
+    event, summary = await thread_events.started_by(run_id)
+    fields: dict[str, Any] = {"event_type": RECEIVED, "source": "api", "input_summary": summary}
     by = {"actor_type": "user", "actor_id": scene.user_id.hex}
     about = {"subject_type": "message", "subject_id": run_id.hex}
-    if not given:
-        return told | by | about
-    happened = msgspec.convert(given, Happened)
-    told |= {"event_type": happened.event_type, "source": happened.source}
+    if not event:
+        return fields | by | about
+    happened = msgspec.convert(event, Happened)
+    fields |= {"event_type": happened.event_type, "source": happened.source}
     if happened.event_time is not None:
-        told["event_time"] = happened.event_time
+        fields["event_time"] = happened.event_time
     if happened.event_type == RECEIVED:
-        return told | by | about
+        return fields | by | about
     actor, subject = happened.actor, happened.subject
     if actor is not None:
-        told |= {"actor_type": actor.actor_type, "actor_id": actor.actor_id}
-        told["actor_name"] = actor.actor_name
+        fields |= {"actor_type": actor.actor_type, "actor_id": actor.actor_id}
+        fields["actor_name"] = actor.actor_name
     if subject is not None:
-        told |= {"subject_type": subject.subject_type, "subject_id": subject.subject_id}
-    return told
+        fields |= {"subject_type": subject.subject_type, "subject_id": subject.subject_id}
+    return fields
 
 
 def _summary(fact: Any) -> str | None:
-    """A few words of what happened; never a tool's arguments or a state's value."""
+    """Return a short summary of the event; never a tool's arguments or a state's value."""
     match fact:
         case events.MessageCompleted(body):
             return body.content[:SUMMARY]

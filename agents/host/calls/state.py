@@ -1,4 +1,4 @@
-"""State for runners: small JSON values by scope and key, apart for each runner and binding."""
+"""State for runners: small JSON values by scope and key, separate for each runner and binding."""
 
 from __future__ import annotations
 
@@ -60,64 +60,64 @@ def _place(ask: Any) -> str:
 
 @action("state_get", "state", resource=_place, seconds=15)
 async def get(session: Session, ask: parameters.GetState) -> replies.StateValue:
-    """The value, or null where there is none."""
+    """Return the value, or null if there is none."""
     found = await sql.one(_GET, _of(session.scene, ask.scope) | {"key": _key(ask.key)})
     return replies.StateValue(found[0] if found else None)
 
 
 @action("state_set", "state", resource=_place, seconds=15)
 async def put(session: Session, ask: parameters.SetState) -> replies.Done:
-    """Keep the value in place of the present one."""
+    """Store the value in place of the present one."""
     scene = session.scene
-    asked = _of(scene, ask.scope) | {
+    values = _of(scene, ask.scope) | {
         "key": _key(ask.key),
         "value": Jsonb(storable(ask.value)),
         "owner_id": scene.user_id if ask.scope in ("conversation", "actor", "subject") else None,
         "thread_id": scene.thread_id if ask.scope == "conversation" else None,
         "most": MOST_KEYS,
     }
-    if not await sql.change(_SET, asked):
+    if not await sql.change(_SET, values):
         raise too_large(f"A scope holds at most {MOST_KEYS} keys.")
     return replies.Done()
 
 
 @action("state_delete", "state", resource=_place, seconds=15)
 async def delete(session: Session, ask: parameters.DeleteState) -> replies.Done:
-    """Whether there was such a key."""
-    asked = _of(session.scene, ask.scope) | {"key": _key(ask.key)}
-    return replies.Done(await sql.change(_DELETE, asked) > 0)
+    """Delete the key; return whether it existed."""
+    values = _of(session.scene, ask.scope) | {"key": _key(ask.key)}
+    return replies.Done(await sql.change(_DELETE, values) > 0)
 
 
 @action("state_list", "state", resource=_place, seconds=15)
 async def keys(session: Session, ask: parameters.ListState) -> replies.StateKeys:
-    """The keys in order, at most 100."""
+    """Return the keys in order, at most 100."""
     if ask.limit < 1:
         raise invalid("limit must be > 0")
     limit = min(ask.limit, _MOST_LISTED)
-    asked = _of(session.scene, ask.scope) | {
+    values = _of(session.scene, ask.scope) | {
         "prefix": checked_key(ask.prefix or "", LONGEST_KEY, name="prefix"),
         "limit": limit + 1,
     }
-    found = [key for (key,) in await sql.every(_LIST, asked)]
+    found = [key for (key,) in await sql.every(_LIST, values)]
     return replies.StateKeys(tuple(found[:limit]), len(found) > limit)
 
 
 async def snapshot(scene: Scene) -> RunState:
-    """What the run begins with, of the scopes that it may use: the newest values, as far as they fit."""
-    held = [(scope, key) for scope in INLINED if (key := _scope_key(scene, scope))]
-    if not held:
+    """Return the run's initial state in its scopes: the newest values, as many as fit."""
+    scope_keys = [(scope, key) for scope in INLINED if (key := _scope_key(scene, scope))]
+    if not scope_keys:
         return RunState()
-    asked: dict[str, Any] = {
+    values: dict[str, Any] = {
         "runner_id": scene.runner_id,
         "binding_id": scene.binding.id,
-        "scopes": [scope for scope, _ in held],
-        "keys": [key for _, key in held],
+        "scopes": [scope for scope, _ in scope_keys],
+        "keys": [key for _, key in scope_keys],
         "limit": _INLINED,
         "bytes": _INLINED_BYTES // 4,
     }
     found: dict[str, dict[str, Any]] = {scope: {} for scope in INLINED}
     room = _INLINED_BYTES
-    for scope, key, value in await sql.every(_SNAPSHOT, asked):
+    for scope, key, value in await sql.every(_SNAPSHOT, values):
         room -= len(msgspec.json.encode(value))
         if room >= 0:
             found[scope][key] = value
@@ -125,7 +125,7 @@ async def snapshot(scene: Scene) -> RunState:
 
 
 def _of(scene: Scene, scope: str) -> dict[str, Any]:
-    """Whose state it is. HostRefusal where the binding's policy or the run has no such scope."""
+    """Return the state's owner; raise HostRefusal for a scope that the policy or the run excludes."""
     if scope not in SCOPES:
         raise invalid(f"scope must be one of {', '.join(SCOPES)}.")
     if not scene.binding.state_enabled:
@@ -147,15 +147,15 @@ def _scope_key(scene: Scene, scope: Scope) -> str:
     return scene.scope_key(scope) if scope in scene.binding.scopes else ""
 
 
-def _key(given: str) -> str:
-    """The key as it is stored; the seed's own runners know one by an older name."""
-    if not given:
+def _key(key: str) -> str:
+    """Return the stored form of the key; the seed's own runners use an older name of one key."""
+    if not key:
         raise invalid("key is empty")
-    return _ALIASES.get(given, checked_key(given, LONGEST_KEY))
+    return _ALIASES.get(key, checked_key(key, LONGEST_KEY))
 
 
 def checked_key(given: str, longest: int, *, name: str = "key") -> str:
-    """A key that the database can hold. HostRefusal for one that is too long, or that no text is."""
+    """Return the key; raise HostRefusal if it is too long, or no text that the database can store."""
     if len(given) > longest:
         raise invalid(f"{name} has {len(given)} characters; at most {longest} are kept", limit=longest)
     if "\x00" in given or clean_text(given) != given:
@@ -164,7 +164,7 @@ def checked_key(given: str, longest: int, *, name: str = "key") -> str:
 
 
 def storable(value: Any) -> Any:
-    """The value as JSON can hold it. HostRefusal for what is none, or is too large."""
+    """Return the value as JSON; raise HostRefusal if it cannot be JSON, or is too large."""
     try:
         cleaned = clean_value(value)
         size = len(json.dumps(cleaned, ensure_ascii=False, allow_nan=False).encode())

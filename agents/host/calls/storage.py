@@ -33,7 +33,7 @@ ORDER BY key LIMIT %(most)s
 
 @action("get_binary_storage", "storage", resource="key", seconds=15)
 async def get(session: Session, ask: parameters.GetStored) -> replies.StoredValue:
-    """The bytes under a key."""
+    """Return the bytes under a key."""
     found = await sql.one(_GET, _of(session.scene, ask.area) | {"key": _key(ask.key)})
     if found is None:
         raise not_found(f"Storage with key {ask.key} not found")
@@ -42,39 +42,39 @@ async def get(session: Session, ask: parameters.GetStored) -> replies.StoredValu
 
 @action("set_binary_storage", "storage", resource="key", seconds=15)
 async def put(session: Session, ask: parameters.SetStored) -> replies.Nothing:
-    """Keep the bytes in place of the present ones; at most 10 MiB."""
+    """Store the bytes in place of the present ones; at most 10 MiB."""
     if len(ask.value) > LARGEST:
         raise too_large(f"Binary storage value exceeds limit ({len(ask.value)} > {LARGEST} bytes)")
-    asked = _of(session.scene, ask.area) | {
+    values = _of(session.scene, ask.area) | {
         "key": _key(ask.key),
         "content": ask.value,
         "size": len(ask.value),
         "most": MOST_KEYS,
     }
-    if not await sql.change(_SET, asked):
+    if not await sql.change(_SET, values):
         raise too_large(f"A storage area holds at most {MOST_KEYS} keys.")
     return replies.Nothing()
 
 
 @action("delete_binary_storage", "storage", resource="key", seconds=15)
 async def delete(session: Session, ask: parameters.DeleteStored) -> replies.Nothing:
-    """Forget the bytes; a key that there is not is none too many."""
+    """Delete the bytes; a key without any is no error."""
     await sql.change(_DELETE, _of(session.scene, ask.area) | {"key": _key(ask.key)})
     return replies.Nothing()
 
 
 @action("get_binary_storage_keys", "storage", seconds=15)
 async def keys(session: Session, ask: parameters.ListStored) -> replies.StorageKeys:
-    """The keys in order."""
-    asked = _of(session.scene, ask.area) | {
+    """Return the keys in order."""
+    values = _of(session.scene, ask.area) | {
         "prefix": checked_key(ask.prefix or "", LONGEST_KEY, name="prefix"),
         "most": MOST_KEYS,
     }
-    return replies.StorageKeys(tuple(key for (key,) in await sql.every(_LIST, asked)))
+    return replies.StorageKeys(tuple(key for (key,) in await sql.every(_LIST, values)))
 
 
 def _of(scene: Scene, area: str) -> dict[str, Any]:
-    """The holder comes from the run, never from what the caller says of itself."""
+    """Return the area and its holder; the holder comes from the run, never from the caller."""
     match area:
         case "plugin":
             return {"area": area, "holder": scene.identity}
@@ -85,7 +85,7 @@ def _of(scene: Scene, area: str) -> dict[str, Any]:
     raise invalid("The storage area must be plugin, workspace or, for a bound run, binding.")
 
 
-def _key(given: str) -> str:
-    if not given:
+def _key(key: str) -> str:
+    if not key:
         raise invalid("key is empty")
-    return checked_key(given, LONGEST_KEY)
+    return checked_key(key, LONGEST_KEY)

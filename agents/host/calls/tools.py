@@ -25,12 +25,12 @@ _CODES: Final[dict[str, Code]] = {
 
 @action("get_tool_detail", "tools", "detail", resource="tool_name")
 async def detail(session: Session, ask: parameters.DescribeTool) -> replies.ToolDescribed:
-    """A tool's name, words and schema."""
+    """Return a tool's name, description and schema."""
     found = next((tool for tool in session.host.tools if tool.name == ask.tool_name), None)
     if found is None:
         raise not_found(f"Tool {ask.tool_name} not found")
     spec = {"name": found.name, "description": found.description, "parameters": found.parameters}
-    told = replies.ToolDetail(
+    tool_detail = replies.ToolDetail(
         name=found.name,
         label=found.name,
         human_desc=found.description,
@@ -38,15 +38,15 @@ async def detail(session: Session, ask: parameters.DescribeTool) -> replies.Tool
         parameters=found.parameters,
         spec=spec,
     )
-    return replies.ToolDescribed(told)
+    return replies.ToolDescribed(tool_detail)
 
 
 @action("call_tool", "tools", "call", resource="tool_name", seconds=180)
 async def call(session: Session, ask: parameters.CallTool) -> replies.ToolCalled:
-    """The tool's result. HostRefusal with the tool's own code in `details.reason` where it has none.
+    """Return the tool's result; raise HostRefusal with the tool's own code in `details.reason`.
 
-    A call that somebody must approve stops the run with an interrupt; the run that goes on makes it and
-    is told of it (`context_builder`). With `may_wait` false it is refused.
+    A call that needs an approval stops the run with an interrupt; the next run makes the call, and its
+    context has the outcome (`context_builder`). With `may_wait` false such a call is refused.
     """
     if len(msgspec.json.encode(ask.parameters)) > _LARGEST:
         raise too_large("The parameters of a tool call are at most 1 MiB.")
@@ -66,7 +66,7 @@ async def call(session: Session, ask: parameters.CallTool) -> replies.ToolCalled
 
 
 def _count(session: Session) -> None:
-    """HostRefusal `rate_limited` for a call more than the request allows."""
+    """Count a call; raise HostRefusal `rate_limited` if the request allows no more calls."""
     most = session.scene.most_calls
     if most is not None and session.calls >= most:
         raise HostRefusal("rate_limited", f"max_tool_calls: the request allows {most} calls of tools.")

@@ -1,8 +1,8 @@
 """Messages as items of a runner's history (`TranscriptItem`), in the order in which a model reads them.
 
-A tool of ours and its answer stand in one row: they are two items, the assistant's call and the answer,
-because a model's provider refuses an answer without its call. `content_json` is the message itself
-wherever text alone would not be it.
+A call of one of Parley's tools and its answer are one row, but two items, the assistant's call and the
+answer, because a provider refuses an answer without its call. `content_json` is the message itself if
+it is more than its text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KINDS: Final = {"user": "message", "assistant": "message", "tool": "tool_result"
 
 
 def own_row(said: OwnMessage, run_id: UUID, run_seq: int) -> Row:
-    """A message of a request that is not stored."""
+    """Return the row of a request's message that is not stored."""
     message = said.message
     return Row(
         run_id,
@@ -43,7 +43,7 @@ def own_row(said: OwnMessage, run_id: UUID, run_seq: int) -> Row:
 
 
 def whole_turns(rows: Sequence[Row]) -> list[Row]:
-    """A page of rows, the newest first, without answers at its end: their calls begin the next page."""
+    """Return a page, newest first, without the answers at its end: their calls begin the next page."""
     made = {call for row in rows for call in row.made}
     end = len(rows)
     while end and _is_lone(rows[end - 1], made):
@@ -52,14 +52,14 @@ def whole_turns(rows: Sequence[Row]) -> list[Row]:
 
 
 def answered(rows: Sequence[Row]) -> list[Row]:
-    """The newest rows, without the calls that nobody has answered."""
+    """Return the newest rows without calls that have no answer."""
     answers = {row.call_id for row in rows if _is_answer(row)}
     kept = [_with_calls(row, answers) for row in rows]
     return [row for row in kept if row.content or row.attached or row.made or row.role != "assistant"]
 
 
 def called(rows: Sequence[Row], *, forward: bool) -> list[Row]:
-    """The oldest rows, without the answers that nobody has called for."""
+    """Return the oldest rows without answers that have no call."""
     made: set[str] = set()
     kept: list[Row] = []
     for row in rows if forward else reversed(rows):
@@ -86,7 +86,7 @@ def _with_calls(row: Row, answers: set[str | None]) -> Row:
 def items(
     rows: Iterable[Row], conversation: str | None, *, files: bool
 ) -> tuple[replies.TranscriptItem, ...]:
-    """The rows as a runner is told of them."""
+    """Return the rows as items for a runner."""
     return tuple(_item(row, conversation, files=files) for row in rows)
 
 
@@ -116,12 +116,12 @@ def _id(row: Row, place: str) -> str:
 
 
 def cursor(row: Row) -> str:
-    """`{run}.{message}`, and `.0` for the call that an answer's row holds."""
+    """Return the cursor: `{run}.{message}`, with `.0` for the call in an answer's row."""
     return f"{row.run_seq}.{row.seq}" if row.part == SAID else f"{row.run_seq}.{row.seq}.{row.part}"
 
 
 def _message(row: Row) -> Message | None:
-    """The message where it is more than its text."""
+    """Return the message if it is more than its text."""
     if row.part == CALL:
         arguments = msgspec.json.encode(row.arguments or {}).decode()
         return Message(
@@ -153,7 +153,7 @@ def _refs(attached: Any) -> list[dict[str, Any]]:
 
 
 def file_id(path: str) -> str:
-    """The artifact id of an uploaded file: its name, which is the id of its row."""
+    """Return the artifact id of an uploaded file: its name, which is the id of its row."""
     name = path.rpartition("/")[2].partition(".")[0]
     try:
         return f"file-{UUID(name).hex}"
