@@ -1,4 +1,4 @@
-"""The runners that are not installed packages: of plugin runtimes, and the command-line agent."""
+"""The sources of runners outside installed packages: plugin runtimes, and the command-line agent."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def _harness() -> tuple[HostedRunner, ...]:
 
 
 def add_sources() -> None:
-    """Let this process list and run them; more than once is no more."""
+    """Let this process list and run them; a repeated call has no effect."""
     runner_catalogue.add_source(offered)
     runner_catalogue.add_source(runner_listing.known)
     runner_catalogue.add_source(_harness)
 
 
 async def refresh() -> None:
-    """Know what runtimes offer to other processes, before the runners are listed."""
+    """Read the runners that runtimes offer to other processes, before all runners are listed."""
     await runner_listing.refresh()

@@ -1,6 +1,6 @@
-"""Command-line agents as a runner: each run is one program, started, heard, and ended with the run.
+"""Command-line agents as a runner: each run starts one program, reads its output, and ends it.
 
-`options` says what a binding's config asks for, `program` starts and ends it, `output_lines` and
-`printed_answer` read what it prints, `mcp_server` is the one through which it reaches the run's Host
-calls, `runner` puts them together, `folder_cleanup` removes the folders of conversations that are gone.
+`options` reads a binding's config, `program` starts and ends the program, `output_lines` and
+`printed_answer` read its output, `mcp_server` gives it the run's Host calls, `runner` combines these,
+and `folder_cleanup` removes the folders of deleted conversations.
 """

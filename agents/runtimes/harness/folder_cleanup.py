@@ -1,4 +1,4 @@
-"""Folders of conversations that are gone, and of runs without one: they go too, within ten minutes."""
+"""Remove the folders of deleted conversations, and of runs without one, within ten minutes."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ _YOUNG_S: Final = 86_400.0
 
 
 def folder_of(conversation: UUID) -> Path:
-    """Where a conversation's program works, unless its binding says otherwise."""
+    """Return the folder of a conversation's program, unless the binding names another."""
     return Path(settings.VAR_DIR).resolve() / "harness" / conversation.hex
 
 
 async def tidy_for_ever() -> None:
-    """Tidy now and every ten minutes; what fails is tried again then."""
+    """Remove folders now and every ten minutes; an attempt that fails is repeated then."""
     while True:
         try:
             await tidy()
-        except Exception as error:  # the database is away, or the disk
+        except Exception as error:  # the database or the disk is not available
             log.warning("tidying harness folders failed", error=type(error).__name__)
         await asyncio.sleep(_EVERY_S)
 
 
 async def tidy() -> int:
-    """Remove the folders of conversations that are no more; how many."""
+    """Remove the folders of deleted conversations; return their number."""
     known = await asyncio.to_thread(_folders)
     removed = 0
     for start in range(0, len(known), _AT_ONCE):
@@ -51,7 +51,7 @@ async def tidy() -> int:
 
 
 def _folders() -> dict[UUID, Path]:
-    """The folders by conversation; those of runs without one only when they are a day old."""
+    """Return the folders by conversation; remove folders of runs without one that are a day old."""
     root = folder_of(UUID(int=0)).parent
     found: dict[UUID, Path] = {}
     for folder in root.iterdir() if root.is_dir() else ():

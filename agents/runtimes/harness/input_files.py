@@ -1,4 +1,4 @@
-"""The files of a run's message, written where its program can read them; the prompt says where."""
+"""The files of a run's message, written where its program can read them; the prompt has their paths."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _SUFFIX: Final = re.compile(r"\.[A-Za-z0-9]{1,10}")
 
 
 def prompt_with_files(asked: AgentInput, folder: Path) -> str:
-    """Write the files into the folder. Return the words, and a line for each file."""
+    """Write the files into the folder; return the prompt, with a line per file."""
     if not any(part.type != "text" for part in asked.contents):
         return asked.text or ""
-    return "\n".join(_told(asked.contents, folder))
+    return "\n".join(_prompt_lines(asked.contents, folder))
 
 
-def _told(contents: tuple[ContentElement, ...], folder: Path) -> Iterator[str]:
+def _prompt_lines(contents: tuple[ContentElement, ...], folder: Path) -> Iterator[str]:
     for number, part in enumerate(contents, 1):
         named = f"[{part.file_name or 'Image'}: "
         match part:
@@ -40,7 +40,7 @@ def _told(contents: tuple[ContentElement, ...], folder: Path) -> Iterator[str]:
 
 
 def _suffix(name: str, head: str) -> str:
-    """How the file's name ends, where that is plain; else as its type does."""
+    """Return the file name's suffix if it is plain; else that of the file's type."""
     own = Path(name).suffix
     if _SUFFIX.fullmatch(own):
         return own

@@ -1,8 +1,7 @@
-"""The MCP server of one run: the run's Host calls for the program that the run started, and nobody else.
+"""The MCP server of one run: it gives the run's Host calls to the run's program, and to nobody else.
 
-It listens on this machine only, at a port of its own, for one token; both are gone when the run is.
-What it offers is what the run was granted, and every call goes through the Host with its checks and its
-audit.
+It listens on this machine only, at its own port, for one token; both end with the run. Its tools are the
+run's grants, and every call goes through the Host with its checks and its audit.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _GOODBYE_S: Final = 1
 
 
 class _Quiet(logging.Filter):
-    """Keeps to itself that a run's server comes and goes; the web server's own lines stay."""
+    """A filter of the start and stop messages of a run's server; those of the web server stay."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return record.levelno >= logging.WARNING or not _quiet.get()
@@ -46,7 +45,7 @@ logging.getLogger("uvicorn.error").addFilter(_Quiet())
 
 
 class Offer(Struct, frozen=True):
-    """One tool as the program sees it."""
+    """One tool for the program."""
 
     name: str
     description: str
@@ -55,14 +54,14 @@ class Offer(Struct, frozen=True):
 
 
 class Door(Struct, frozen=True):
-    """Where the server is, for as long as the run lasts."""
+    """The address of the server during the run."""
 
     url: str
     token: str
 
     @property
     def config(self) -> str:
-        """The server as command-line agents are told of it (`--mcp-config`)."""
+        """Return the server as a config of command-line agents (`--mcp-config`)."""
         headers = {"Authorization": f"Bearer {self.token}"}
         return json.dumps(
             {"mcpServers": {"parley": {"type": "http", "url": self.url, "headers": headers}}}
@@ -70,7 +69,7 @@ class Door(Struct, frozen=True):
 
 
 def offers(context: AgentRunContext, host: HostApi) -> tuple[Offer, ...]:
-    """What the run was granted, as tools."""
+    """Return the run's grants as tools."""
     found = [
         *_tools(context, host),
         *_knowledge(context, host),
@@ -105,7 +104,7 @@ def _knowledge(context: AgentRunContext, host: HostApi) -> list[Offer]:
     }
     if not bases:
         return []
-    told = "; ".join(f"{kb_id} is {name}" for kb_id, name in bases.items())
+    listed = "; ".join(f"{kb_id} is {name}" for kb_id, name in bases.items())
     parameters = _object(
         {
             "kb_id": {"type": "string", "enum": list(bases)},
@@ -115,11 +114,12 @@ def _knowledge(context: AgentRunContext, host: HostApi) -> list[Offer]:
         required=["kb_id", "query"],
     )
 
-    async def retrieve(asked: dict[str, Any]) -> Any:
-        kb_id, query, top_k = str(asked["kb_id"]), str(asked["query"]), asked.get("top_k") or 5
+    async def retrieve(arguments: dict[str, Any]) -> Any:
+        kb_id, query = str(arguments["kb_id"]), str(arguments["query"])
+        top_k = arguments.get("top_k") or 5
         return {"results": await host.knowledge.retrieve(kb_id, query, top_k=top_k)}
 
-    return [Offer("knowledge_retrieve", f"Search a knowledge base: {told}.", parameters, retrieve)]
+    return [Offer("knowledge_retrieve", f"Search a knowledge base: {listed}.", parameters, retrieve)]
 
 
 def _history(context: AgentRunContext, host: HostApi) -> list[Offer]:
@@ -127,13 +127,13 @@ def _history(context: AgentRunContext, host: HostApi) -> list[Offer]:
     found = []
     if apis.history_page:
         parameters = _object({"limit": {"type": "integer"}, "before_cursor": {"type": "string"}})
-        told = "Read the earlier messages of this conversation, the newest first."
-        found.append(Offer("history_page", told, parameters, lambda asked: host.history.page(**asked)))
+        description = "Read the earlier messages of this conversation, the newest first."
+        found.append(Offer("history_page", description, parameters, lambda by: host.history.page(**by)))
     if apis.history_search:
         parameters = _object({"query": {"type": "string"}}, required=["query"])
-        told = "Find earlier messages of this conversation."
+        description = "Find earlier messages of this conversation."
         found.append(
-            Offer("history_search", told, parameters, lambda asked: host.history.search(asked["query"]))
+            Offer("history_search", description, parameters, lambda by: host.history.search(by["query"]))
         )
     return found
 
@@ -145,7 +145,7 @@ def _object(properties: dict[str, Any], *, required: list[str] | None = None) ->
 
 @asynccontextmanager
 async def door(offered: tuple[Offer, ...]) -> AsyncIterator[Door]:
-    """A server of these tools, until we leave."""
+    """Serve these tools until the context ends."""
     app = await asyncio.to_thread(_app, offered)
     token = secrets.token_urlsafe(32)
     import uvicorn
@@ -164,7 +164,7 @@ async def door(offered: tuple[Offer, ...]) -> AsyncIterator[Door]:
     serving = asyncio.create_task(server.serve(sockets=[listener]), context=quietly)
     try:
         async with asyncio.timeout(_STARTS_S):
-            while not server.started and not serving.done():  # noqa: ASYNC110 (it tells no other way)
+            while not server.started and not serving.done():  # noqa: ASYNC110 (there is no event for it)
                 await asyncio.sleep(0.002)
         yield Door(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp", token)
     finally:
@@ -172,7 +172,7 @@ async def door(offered: tuple[Offer, ...]) -> AsyncIterator[Door]:
 
 
 async def _ended(server: uvicorn.Server, serving: asyncio.Task[None], listener: socket.socket) -> None:
-    """Stop the server; its socket is closed last, for the loop watches it until then."""
+    """Stop the server; close its socket last, because the loop watches it until then."""
     server.should_exit = True
     await asyncio.wait([serving], timeout=2 * _GOODBYE_S)
     serving.cancel()
@@ -183,7 +183,7 @@ async def _ended(server: uvicorn.Server, serving: asyncio.Task[None], listener: 
 
 
 def _app(offered: tuple[Offer, ...]) -> Any:
-    """The server as an ASGI application; the SDK takes a second to import, so this is for a thread."""
+    """Return the server as an ASGI application; run this in an OS thread: the import takes a second."""
     from mcp.server.lowlevel import Server
     from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool
 
@@ -196,16 +196,16 @@ def _app(offered: tuple[Offer, ...]) -> Any:
     async def list_tools(*_: Any) -> ListToolsResult:
         return ListToolsResult(tools=listed)
 
-    async def call_tool(_: Any, asked: Any) -> CallToolResult:
-        text, failed = await _called(by_name.get(asked.name), asked.arguments or {})
+    async def call_tool(_: Any, request: Any) -> CallToolResult:
+        text, failed = await _call(by_name.get(request.name), request.arguments or {})
         return CallToolResult(content=[TextContent(type="text", text=text)], is_error=failed)
 
     server: Server[Any] = Server("parley", on_list_tools=list_tools, on_call_tool=call_tool)
     return server.streamable_http_app(json_response=True, stateless_http=True)
 
 
-async def _called(offer: Offer | None, arguments: dict[str, Any]) -> tuple[str, bool]:
-    """What a call gives as text, and whether it failed; a refusal is told with its code."""
+async def _call(offer: Offer | None, arguments: dict[str, Any]) -> tuple[str, bool]:
+    """Return the call's result as text, and whether it failed; a refusal's text has its code."""
     if offer is None:
         return "There is no tool of this name. (code: not_found)", True
     try:
@@ -218,13 +218,13 @@ async def _called(offer: Offer | None, arguments: dict[str, Any]) -> tuple[str, 
 
 
 def _guarded(app: Any, token: str) -> Any:
-    """The application for whoever has the token; 401 for anybody else."""
+    """Return the application for requests with the token; others get 401."""
     expected = f"Bearer {token}".encode()
 
     async def guard(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
-            given = dict(scope["headers"]).get(b"authorization", b"")
-            if not hmac.compare_digest(given, expected):
+            authorization = dict(scope["headers"]).get(b"authorization", b"")
+            if not hmac.compare_digest(authorization, expected):
                 await send({"type": "http.response.start", "status": 401, "headers": []})
                 await send({"type": "http.response.body", "body": b""})
                 return

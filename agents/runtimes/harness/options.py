@@ -1,4 +1,4 @@
-"""What a binding asks of a harness: the program, its arguments, where it works, what it may see."""
+"""The options of a harness in a binding: program, arguments, working directory and variables."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Output = Literal["jsonl", "text"]
 RUNNER_ID: Final = "builtin:harness"
 
 
-def _item(kind: str, name: str, label: str, told: str, **more: Any) -> FormItem:
-    return FormItem(type=kind, name=name, label={"en_US": label}, description={"en_US": told}, **more)
+def _item(kind: str, name: str, label: str, about: str, **more: Any) -> FormItem:
+    return FormItem(type=kind, name=name, label={"en_US": label}, description={"en_US": about}, **more)
 
 
 MANIFEST: Final = RunnerManifest(
@@ -69,7 +69,7 @@ MANIFEST: Final = RunnerManifest(
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """One binding's harness, checked."""
+    """The checked options of one binding's harness."""
 
     command: str
     arguments: tuple[str, ...]
@@ -80,11 +80,11 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
 
 def read_wanted(config: Mapping[str, Any]) -> Wanted:
-    """The config as a value. RunFailure `harness.config_invalid` names what is wrong."""
+    """Return the config as a value; raise RunFailure `harness.config_invalid` with the error."""
     command = _text(config, "command")
     if not command:
         raise _invalid("The binding names no command.")
-    wanted = Wanted(
+    options = Wanted(
         command=command,
         arguments=_words(config, "arguments"),
         resume_arguments=_words(config, "resume_arguments"),
@@ -92,14 +92,14 @@ def read_wanted(config: Mapping[str, Any]) -> Wanted:
         environment=tuple(_text(config, "environment").replace(",", " ").split()),
         output="text" if config.get("output") == "text" else "jsonl",
     )
-    for arguments in {wanted.arguments, wanted.resume_arguments or wanted.arguments}:
+    for arguments in {options.arguments, options.resume_arguments or options.arguments}:
         if not is_allowed([command, *arguments], settings.RUNNER_COMMANDS):
             raise _invalid("RUNNER_COMMANDS does not allow the binding's command line.")
-    if unknown := sorted(set(wanted.environment) - set(settings.RUNNER_ENV)):
+    if unknown := sorted(set(options.environment) - set(settings.RUNNER_ENV)):
         raise _invalid(f"RUNNER_ENV does not name {', '.join(unknown)[:200]}.")
-    if wanted.working_directory and not Path(wanted.working_directory).is_absolute():
+    if options.working_directory and not Path(options.working_directory).is_absolute():
         raise _invalid("The working directory must be an absolute path.")
-    return wanted
+    return options
 
 
 def _invalid(message: str) -> RunFailure:

@@ -1,7 +1,7 @@
-"""What command-line agents print, line by line, as what was meant. Pure.
+"""Parse the output of command-line agents, line by line. Pure functions.
 
-The three dialects in use tell themselves apart: Claude Code's `stream-json`, Codex's `exec --json` and
-Gemini's `stream-json`. A line of none of them, or of no JSON at all, says nothing.
+The three dialects in use can be recognized: Claude Code's `stream-json`, Codex's `exec --json` and
+Gemini's `stream-json`. A line of another form, or without JSON, is ignored.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec import Struct
 
 
 class Session(Struct, frozen=True):
-    """The id by which the conversation can be resumed."""
+    """The id by which the program can resume the conversation."""
 
     id: str
 
@@ -26,7 +26,7 @@ class More(Struct, frozen=True):
 
 
 class Whole(Struct, frozen=True):
-    """A text in full, also if its pieces came before."""
+    """A complete text, which may follow its pieces."""
 
     text: str
 
@@ -44,7 +44,7 @@ class ToolEnded(Struct, frozen=True):
 
 
 class Done(Struct, frozen=True):
-    """The end; `text` is the whole answer where it is told again."""
+    """The end; `text` is the whole answer if the program prints it again."""
 
     text: str = ""
     input_tokens: int = 0
@@ -52,7 +52,7 @@ class Done(Struct, frozen=True):
 
 
 class Broke(Struct, frozen=True):
-    """The program says that it failed."""
+    """The program's report of its failure."""
 
     message: str
 
@@ -61,7 +61,7 @@ Heard = Session | More | Whole | ToolBegun | ToolEnded | Done | Broke
 
 
 def heard(line: bytes) -> Iterator[Heard]:
-    """What a line says."""
+    """Yield the content of a line."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
@@ -73,7 +73,7 @@ def heard(line: bytes) -> Iterator[Heard]:
         yield Session(session[:200])
     try:
         yield from _meant(value)
-    except (AttributeError, TypeError, KeyError, ValueError):  # of a shape that nobody prints
+    except (AttributeError, TypeError, KeyError, ValueError):  # a form that no known program prints
         return
 
 
@@ -129,8 +129,8 @@ def _item(kind: str, item: dict[str, Any]) -> Iterator[Heard]:
             return
     if kind == "item.completed" and item.get("type") != "agent_message":
         failed = item.get("status") == "failed" or item.get("exit_code") not in (None, 0)
-        told = item.get("result") or item.get("aggregated_output") or item.get("error")
-        yield ToolEnded(call, not failed, _text(told))
+        outcome = item.get("result") or item.get("aggregated_output") or item.get("error")
+        yield ToolEnded(call, not failed, _text(outcome))
 
 
 def _done(usage: Any, text: str = "") -> Done:
@@ -147,7 +147,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    """A text, however it is wrapped."""
+    """Return the text of any of the forms that contain one."""
     match value:
         case str():
             return value

@@ -1,4 +1,4 @@
-"""One answer of a command-line agent, put together from what it prints."""
+"""One answer of a command-line agent, composed of its output."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _GAP: Final = "\n\n"
 
 
 class Answer:
-    """Turns what was heard into facts, and says at the end what became of it."""
+    """The conversion of a program's output into facts, with one ending."""
 
     def __init__(self, message_id: str) -> None:
         self.session = ""
@@ -41,7 +41,7 @@ class Answer:
         self._code = 0
 
     def hear(self, line: bytes, *, as_text: bool) -> Iterator[Fact]:
-        """The facts of one printed line."""
+        """Yield the facts of one printed line."""
         if as_text:
             yield from self._say(line.decode(errors="replace"))
             return
@@ -49,16 +49,19 @@ class Answer:
             yield from self._facts(meant)
 
     def ended(self, code: int) -> None:
-        """The program has ended."""
+        """Record the exit code of the program."""
         self._code = code
 
     @property
     def is_lost(self) -> bool:
-        """Whether it failed before it said anything."""
+        """Return whether the program failed before any output."""
         return self._length == 0 and not self._tools and bool(self._code or self._broke is not None)
 
     def ending(self) -> Iterator[Fact]:
-        """What is left to say, the last fact. RunFailure `harness.failed` or `harness.empty_answer`."""
+        """Yield the rest and the last fact; raise RunFailure.
+
+        The codes are `harness.failed` and `harness.empty_answer`.
+        """
         if self._broke is not None or (self._code and self._done is None):
             raise RunFailure("harness.failed", self._failure())
         done = self._done or Done()
@@ -70,7 +73,7 @@ class Answer:
         yield events.RunCompleted("stop", usage)
 
     def _failure(self) -> str:
-        """Our words: what a program prints of its failure may hold anything."""
+        """Return a message without the program's own words, which may contain anything."""
         return f"The harness failed with code {self._code}." if self._code else "The harness failed."
 
     def _facts(self, meant: Heard) -> Iterator[Fact]:
@@ -99,8 +102,8 @@ class Answer:
         name, begun = self._tools[call]
         elapsed_ms = round((time.monotonic() - begun) * 1000)
         problem = None if ok else Problem("tool_error", "The harness's tool failed.")
-        said = {"text": result} if ok else None
-        return events.ToolCallCompleted(call, name, ok, elapsed_ms, said, problem)
+        shown = {"text": result} if ok else None
+        return events.ToolCallCompleted(call, name, ok, elapsed_ms, shown, problem)
 
     def _say(self, text: str) -> Iterator[Fact]:
         text = text[: _LONGEST - self._length]

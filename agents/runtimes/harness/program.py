@@ -1,4 +1,4 @@
-"""One program of one run: in a group of its own, heard within bounds, ended with all it started."""
+"""One program of one run: in its own process group, with limited output, ended with its children."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GRACE_S: Final = 1.0
 
 
 class Program:
-    """A program that runs. Its lines are read once; afterwards `code` says how it ended."""
+    """A running program; its lines are read once, and then `code` is its exit code."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -26,7 +26,7 @@ class Program:
         self.code = 0
 
     async def lines(self) -> AsyncIterator[bytes]:
-        """What it prints, to its end. RunFailure `harness.output_too_large` beyond 32 MiB."""
+        """Yield the output's lines; raise RunFailure `harness.output_too_large` beyond 32 MiB."""
         assert self._process.stdout is not None
         size = 0
         while True:
@@ -43,7 +43,7 @@ class Program:
         self.code = await self._process.wait()
 
     async def tell(self, text: str) -> None:
-        """Write to its input and close that; a program that does not read it is left alone."""
+        """Write to the program's input and close it; ignore a program that does not read it."""
         stdin = self._process.stdin
         if stdin is None:
             return
@@ -53,14 +53,14 @@ class Program:
         stdin.close()
 
     async def listen_to_errors(self) -> None:
-        """Keep the end of what it prints as errors; the rest is let go."""
+        """Keep the end of the error output, and drop the rest."""
         assert self._process.stderr is not None
         while some := await self._process.stderr.read(8192):
             self._tail = (self._tail + some)[-_TAIL:]
 
     @property
     def complaint(self) -> str:
-        """The end of what it printed as errors."""
+        """Return the end of the error output."""
         return self._tail.decode(errors="replace").strip()
 
 
@@ -68,9 +68,9 @@ class Program:
 async def started(
     line: Sequence[str], *, directory: str, environment: Mapping[str, str], told: str
 ) -> AsyncIterator[Program]:
-    """The program, told this at its input; ended at the latest a second after we leave.
+    """Start the program with `told` as its input; end it at the latest a second after the context.
 
-    RunFailure `harness.command_not_found` or `harness.working_directory_not_found`.
+    Raise RunFailure `harness.command_not_found` or `harness.working_directory_not_found`.
     """
     try:
         process = await asyncio.create_subprocess_exec(
@@ -91,7 +91,7 @@ async def started(
         raise RunFailure(
             "harness.command_not_found", "The harness's command cannot be started."
         ) from None
-    except OSError:  # the line is longer than the system takes, or it is out of something
+    except OSError:  # the line is too long for the system, or the system lacks resources
         raise RunFailure("harness.failed", "The harness's command cannot be started.") from None
     program = Program(process)
     chores = [asyncio.create_task(program.tell(told)), asyncio.create_task(program.listen_to_errors())]

@@ -1,8 +1,8 @@
 """The runner that drives a command-line agent (specs/runner-host.md, External harness runner).
 
-Its session and working directory stay in the conversation's state, so the next run resumes; a session
-that the program no longer knows is begun anew, once. Whatever happens, the program and all that it
-started are gone when the run is.
+Its session and working directory are stored in the conversation's state, so the next run resumes; a
+session that the program does not know any more is begun anew, once. In every case the program and its
+children end with the run.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _seats: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]] =
 
 
 class _Room(Struct, frozen=True):
-    """Where one run of the program happens."""
+    """The directory, files, prompt and server of one run of the program."""
 
     directory: str
     files: Path
@@ -57,7 +57,7 @@ class _Room(Struct, frozen=True):
 
 
 class HarnessRunner:
-    """Runs a binding's command-line agent for each run."""
+    """A runner that starts a binding's command-line agent for each run."""
 
     inlines = True  # the files of a message are written where the program can read them
 
@@ -66,18 +66,18 @@ class HarnessRunner:
         return MANIFEST
 
     async def run(self, context: AgentRunContext, host: HostApi) -> AsyncGenerator[Fact]:
-        """What the program says, as facts. RunFailure `harness.…` where it cannot, or breaks."""
-        wanted = read_wanted(context.config)
-        async with _seat(), _room(context, host, wanted) as room:
+        """Yield the program's output as facts; raise RunFailure `harness.…` for options and failures."""
+        options = read_wanted(context.config)
+        async with _seat(), _room(context, host, options) as room:
             session = await _session(host, room.directory)
             answer = Answer(_message_id(context.run_id))
-            async with aclosing(_turn(context, wanted, room, answer, session)) as facts:
+            async with aclosing(_turn(context, options, room, answer, session)) as facts:
                 async for fact in facts:
                     yield fact
             if session and answer.is_lost:
                 log.info("harness session is lost; begun anew", run_id=context.run_id)
                 answer = Answer(_message_id(context.run_id))
-                async with aclosing(_turn(context, wanted, room, answer, "")) as facts:
+                async with aclosing(_turn(context, options, room, answer, "")) as facts:
                     async for fact in facts:
                         yield fact
             await _remember(host, answer.session, room.directory)
@@ -86,50 +86,50 @@ class HarnessRunner:
 
 
 def _seat() -> asyncio.Semaphore:
-    """Room for one program: so many run at once in a process, the others wait for their turn."""
+    """Return the limit of programs that run at once in a process; others wait for their turn."""
     return _seats.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_AT_ONCE))
 
 
 async def _turn(
-    context: AgentRunContext, wanted: Wanted, room: _Room, answer: Answer, session: str
+    context: AgentRunContext, options: Wanted, room: _Room, answer: Answer, session: str
 ) -> AsyncGenerator[Fact]:
-    """One run of the program; what it meant goes into `answer` too."""
-    line, in_line = _line(wanted, room, session)
+    """Run the program once and yield its facts; `answer` records them too."""
+    line, in_line = _line(options, room, session)
     secrets = {"PARLEY_MCP_URL": room.door.url, "PARLEY_MCP_TOKEN": room.door.token}
     more = secrets | {
         "PARLEY_RUN_ID": context.run_id,
         "PARLEY_CONTEXT": str(room.files / "context.json"),
     }
-    variables = subprocesses.build_environment(wanted.environment, more)
+    variables = subprocesses.build_environment(options.environment, more)
     async with started(
         line, directory=room.directory, environment=variables, told="" if in_line else room.prompt
     ) as program:
         async for printed in program.lines():
-            for fact in answer.hear(printed, as_text=wanted.output == "text"):
+            for fact in answer.hear(printed, as_text=options.output == "text"):
                 yield fact
         answer.ended(program.code)
         if program.code:
             _complain(context, program, variables)
 
 
-def _line(wanted: Wanted, room: _Room, session: str) -> tuple[list[str], bool]:
-    """The command line, and whether the prompt stands in it."""
-    template, prompt = wanted.arguments, room.prompt
+def _line(options: Wanted, room: _Room, session: str) -> tuple[list[str], bool]:
+    """Return the command line, and whether it contains the prompt."""
+    template, prompt = options.arguments, room.prompt
     if session:
-        template = wanted.resume_arguments or wanted.arguments
+        template = options.resume_arguments or options.arguments
     fills = {
-        "{prompt}": f" {prompt}" if prompt.startswith("-") else prompt,  # it must not be an option
+        "{prompt}": f" {prompt}" if prompt.startswith("-") else prompt,  # not an option
         "{session_id}": session,
         "{mcp_config}": str(room.files / "mcp.json"),
         "{mcp_url}": room.door.url,
         "{context}": str(room.files / "context.json"),
     }
     in_line = any("{prompt}" in word for word in template)
-    return [wanted.command, *(_filled(word, fills) for word in template)], in_line
+    return [options.command, *(_filled(word, fills) for word in template)], in_line
 
 
 def _filled(word: str, fills: Mapping[str, str]) -> str:
-    """The word with what it names filled in; what is filled in is not looked at again."""
+    """Return the word with its placeholders filled in; the filled-in values are not read again."""
     parts, rest = [], word
     while rest:
         found = [(rest.index(name), name) for name in fills if name in rest]
@@ -142,9 +142,9 @@ def _filled(word: str, fills: Mapping[str, str]) -> str:
 
 
 @asynccontextmanager
-async def _room(context: AgentRunContext, host: HostApi, wanted: Wanted) -> AsyncIterator[_Room]:
-    """A directory to work in, files that only this run's program may read, and the run's MCP server."""
-    directory = wanted.working_directory or await asyncio.to_thread(_own_directory, context)
+async def _room(context: AgentRunContext, host: HostApi, options: Wanted) -> AsyncIterator[_Room]:
+    """Open the working directory, files that only this run's program may read, and the MCP server."""
+    directory = options.working_directory or await asyncio.to_thread(_own_directory, context)
     async with door(offers(context, host)) as opened:
         files, prompt = await asyncio.to_thread(_write_files, context, opened)
         try:
@@ -154,7 +154,7 @@ async def _room(context: AgentRunContext, host: HostApi, wanted: Wanted) -> Asyn
 
 
 def _own_directory(context: AgentRunContext) -> str:
-    """The conversation's own folder under VAR_DIR; of a run without conversation the run's."""
+    """Return the conversation's own folder under VAR_DIR, or the run's if it has no conversation."""
     conversation = context.conversation.conversation_id if context.conversation else None
     found = folder_of(UUID(conversation or context.run_id))
     if conversation is None:
@@ -164,24 +164,24 @@ def _own_directory(context: AgentRunContext) -> str:
 
 
 def _write_files(context: AgentRunContext, opened: Door) -> tuple[Path, str]:
-    """What the program may read, and its prompt, which names the files of the message."""
+    """Write the files for the program; return their folder, and the prompt, which names them."""
     files = Path(tempfile.mkdtemp(prefix="parley-harness-"))
     (files / "mcp.json").write_text(opened.config)
     prompt = prompt_with_files(context.input, files)
     words = tuple(part for part in context.input.contents if part.type == "text")
-    told = replace(context, input=replace(context.input, contents=words))
-    (files / "context.json").write_text(json.dumps(msgspec.to_builtins(told), ensure_ascii=False))
+    in_words = replace(context, input=replace(context.input, contents=words))
+    (files / "context.json").write_text(json.dumps(msgspec.to_builtins(in_words), ensure_ascii=False))
     return files, prompt
 
 
 async def _session(host: HostApi, directory: str) -> str:
-    """The session to resume: the conversation's, if it was held in this directory."""
+    """Return the session to resume: the conversation's, if it began in this directory; else ""."""
     try:
         session = await host.state.get("conversation", SESSION)
-        held_in = await host.state.get("conversation", DIRECTORY)
-    except HostRefusal:  # the binding keeps no state: every run is the first
+        began_in = await host.state.get("conversation", DIRECTORY)
+    except HostRefusal:  # the binding has no state: every run is the first
         return ""
-    usable = isinstance(session, str) and bool(_SESSION.fullmatch(session)) and held_in == directory
+    usable = isinstance(session, str) and bool(_SESSION.fullmatch(session)) and began_in == directory
     return str(session) if usable else ""
 
 
@@ -196,12 +196,12 @@ async def _remember(host: HostApi, session: str, directory: str) -> None:
 
 
 def _complain(context: AgentRunContext, program: Program, variables: Mapping[str, str]) -> None:
-    """Log the end of what a failed program printed, without what it was given."""
-    told = program.complaint
+    """Log the end of a failed program's error output, without the values of its variables."""
+    complaint = program.complaint
     for value in sorted(variables.values(), key=len, reverse=True):
         if len(value) >= 6:
-            told = told.replace(value, "***")
-    log.warning("harness failed", run_id=context.run_id, code=program.code, printed=told[-500:])
+            complaint = complaint.replace(value, "***")
+    log.warning("harness failed", run_id=context.run_id, code=program.code, printed=complaint[-500:])
 
 
 def _message_id(run_id: str) -> str:

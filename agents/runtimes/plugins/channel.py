@@ -1,7 +1,7 @@
-"""Many questions at once over one pipe, both ways, and no answer that waits for another.
+"""Many requests at once over one pipe, in both directions; no reply waits for another.
 
-One task reads; it never waits for anybody. What a run does not take in time waits in its own box, and a
-box that grows too large fails its own run only (specs/runner-host.md, Envelope).
+One task reads, and never waits for a consumer. Parts that a run does not take in time wait in the run's
+own box, and a box that grows too large fails only its run (specs/runner-host.md, Envelope).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _AT_ONCE: Final = 16
 
 
 class Refused(Exception):
-    """The other side answers that it will not, or cannot; the text is its own."""
+    """The other side refuses or fails a request; the message is its own."""
 
     def __init__(self, message: str, payload: dict[str, Any]) -> None:
         super().__init__(message)
@@ -43,11 +43,11 @@ class Refused(Exception):
 
 
 class Overrun(Exception):
-    """A stream came faster than it was taken, or out of order."""
+    """A stream arrived faster than it was taken, or out of order."""
 
 
 class Channel:
-    """One connection. `run` reads until it breaks; then every question fails with PipeClosed."""
+    """One connection; `run` reads until it breaks, and then every request fails with PipeClosed."""
 
     def __init__(
         self, pipe: Pipe, answer: Callable[[Request], Awaitable[dict[str, Any]] | AsyncGenerator[Any]]
@@ -63,7 +63,7 @@ class Channel:
         self._telling: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Read until the connection ends. Raises PipeClosed, which every question under way gets too."""
+        """Read until the connection ends; raise PipeClosed, also in every request under way."""
         closed = PipeClosed("The connection to the plugin runtime broke.")
         try:
             closed = await self._read()
@@ -77,9 +77,10 @@ class Channel:
         raise closed
 
     async def _read(self) -> PipeClosed:
-        """Why the connection ended; an error made here holds on to nothing that was read.
+        """Return why the connection ended.
 
-        The loop turns after every few messages: what has come already is taken without a pause.
+        An error made here keeps no reference to data that was read. The loop yields control after every
+        few messages, because messages that have arrived are read without a pause.
         """
         rubbish = taken = 0
         try:
@@ -110,7 +111,7 @@ class Channel:
         context: dict[str, Any] | None = None,
         timeout_s: float = 15.0,
     ) -> dict[str, Any]:
-        """Ask once. Refused, TimeoutError, PipeClosed or TooLarge."""
+        """Return the reply to a request; raise Refused, TimeoutError, PipeClosed or TooLarge."""
         number, box = self._open()
         try:
             async with asyncio.timeout(timeout_s):
@@ -129,10 +130,11 @@ class Channel:
         heavy: bool = False,
         name: str = "",
     ) -> AsyncGenerator[dict[str, Any]]:
-        """Ask, and give the parts of the answer as they come; left early, a side that cancels is told.
+        """Yield the parts of the reply to a request; cancel it if the caller stops early.
 
-        `name` is what `caught_up` knows it by.
-        Refused, TimeoutError after `idle_s` without a part, PipeClosed, Overrun or TooLarge.
+        The cancellation is sent to a side that supports it. `name` identifies the stream for
+        `caught_up`. Raise Refused, TimeoutError after `idle_s` without a part, PipeClosed, Overrun or
+        TooLarge.
         """
         number, box = self._open()
         self._named[name] = box
@@ -163,24 +165,24 @@ class Channel:
                 self.tell("__cancel_action", {"seq_id": number}, context)
 
     async def caught_up(self, name: str) -> None:
-        """Wait until what came of this stream by now is taken and done with, or the stream is over."""
+        """Wait until the parts that this stream has received are processed, or until it is over."""
         if box := self._named.get(name):
             await box.caught_up()
 
     def drop(self, run_id: str) -> None:
-        """Leave unanswered what is still asked for a run: it is over."""
+        """Cancel the replies to the requests of a run that is over."""
         self._serving.drop(run_id)
 
     def tell(self, action: str, payload: dict[str, Any], context: dict[str, Any] | None = None) -> None:
-        """Say something that needs no answer, without waiting."""
+        """Send a request that needs no reply, without waiting."""
         if self._closed is not None:
             return
         self._last += 1
-        task = asyncio.create_task(self._told(self._last, action, payload, context))
+        task = asyncio.create_task(self._send_soon(self._last, action, payload, context))
         self._telling.add(task)
         task.add_done_callback(self._telling.discard)
 
-    async def _told(self, number: int, action: str, payload: dict[str, Any], context: Any) -> None:
+    async def _send_soon(self, number: int, action: str, payload: dict[str, Any], context: Any) -> None:
         with suppress(PipeClosed):
             await self._send(_request(number, action, payload, context))
 
@@ -201,22 +203,22 @@ class Channel:
         paced: bool = False,
         heavy: bool = False,
     ) -> None:
-        asked = _request(number, action, payload, context)
+        request = _request(number, action, payload, context)
         if paced:
-            asked["stream_flow_control"] = 1
-        await self._send(asked, heavy=heavy)
+            request["stream_flow_control"] = 1
+        await self._send(request, heavy=heavy)
 
     async def _send(self, document: dict[str, Any], *, heavy: bool = False) -> None:
         await self._pipe.send(await write_soon(document, heavy=heavy))
 
     def _take(self, reply: Reply) -> None:
         box = self._boxes.get(reply.number)
-        if box is not None:  # else nobody waits for it any more
+        if box is not None:  # otherwise no caller waits for the reply any more
             box.put(reply if reply.ok else Refused(reply.message, reply.payload), reply.size)
 
 
 class _Box:
-    """What has come for one question and is not taken yet."""
+    """The received parts of one reply that are not taken yet."""
 
     def __init__(self) -> None:
         self._queue: asyncio.Queue[tuple[Reply | Exception, int]] = asyncio.Queue()
@@ -260,8 +262,8 @@ class _Box:
 def _request(
     number: int, action: str, payload: dict[str, Any], context: dict[str, Any] | None
 ) -> dict[str, Any]:
-    asked: dict[str, Any] = {"seq_id": number, "action": action, "data": payload}
-    return asked | {"context": context} if context else asked
+    request: dict[str, Any] = {"seq_id": number, "action": action, "data": payload}
+    return request | {"context": context} if context else request
 
 
 __all__ = ["Channel", "Overrun", "Refused", "TooLarge"]

@@ -1,7 +1,7 @@
-"""One runtime's connection for as long as its row stays as it is: connect, greet, list, serve, again.
+"""One runtime's connection, as long as its row is unchanged: connect, greet, list, serve, and repeat.
 
-A connection that breaks fails the runs that are on it and no others; the next try comes by itself,
-later each time. What staff see in admin is written when it changes and every `PLUGIN_REFRESH_S`.
+A connection that breaks fails only its own runs; the next attempt is automatic, after a growing pause.
+The status for staff in admin is written when it changes and every `PLUGIN_REFRESH_S`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PING_S: Final = 20.0
 
 
 class RuntimeLink(Link):
-    """A runtime's connection. `runners` is empty while it is down."""
+    """A runtime's connection; `runners` is empty while it is down."""
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
@@ -47,11 +47,11 @@ class RuntimeLink(Link):
         self._busy_until = 0.0
         self._look = asyncio.Event()
         self._passed_over: list[str] = []
-        self._told: tuple[str, str, list[str], list[str]] | None = None
+        self._status: tuple[str, str, list[str], list[str]] | None = None
 
     @property
     def is_lenient(self) -> bool:
-        """Whether results that its generation's Host drops are dropped, and do not end their run."""
+        """Return whether results that the generation's Host drops do not fail their run here."""
         return self._speech is not None and self._speech.lenient
 
     async def serve(self) -> None:
@@ -83,7 +83,7 @@ class RuntimeLink(Link):
             await asyncio.gather(watching, return_exceptions=True)
 
     async def _watch(self, channel: Channel, speech: Speech) -> None:
-        """List the runners again: often while plugins start, else every PLUGIN_REFRESH_S; and ping."""
+        """List the runners again, often while plugins start, else every PLUGIN_REFRESH_S; send pings."""
         last_ping = asyncio.get_running_loop().time()
         while True:
             self._look.clear()
@@ -105,7 +105,7 @@ class RuntimeLink(Link):
         self._look.set()
 
     def _answer(self, request: Request) -> Any:
-        """Answer what the runtime or one of its plugins asks."""
+        """Return the reply to a request of the runtime or of one of its plugins."""
         if request.action in host_requests.STARTING:
             self._expect_news()
             return host_requests.greeted(request, self._speech)
@@ -118,7 +118,7 @@ class RuntimeLink(Link):
     async def run(
         self, runner_id: Any, run_id: str, context: Any, *, idle_s: float
     ) -> AsyncGenerator[dict[str, Any]]:
-        """A run's results as they come. PipeClosed, Refused, Overrun, TimeoutError or TooLarge."""
+        """Yield a run's results; raise PipeClosed, Refused, Overrun, TimeoutError or TooLarge."""
         channel, speech = self._channel, self._speech
         if channel is None or speech is None:
             raise PipeClosed("The plugin runtime is not connected.")
@@ -155,12 +155,12 @@ class RuntimeLink(Link):
         await self._tell("failed", explain(error, self.runtime))
 
     async def _tell(self, status: str, problem: str) -> None:
-        """Write the status for staff and log what changed; the database may be away."""
-        told = (status, problem, sorted(self.runners), self._passed_over)
-        if told != self._told:
+        """Write the status for staff and log changes; the database may not be available."""
+        status_now = (status, problem, sorted(self.runners), self._passed_over)
+        if status_now != self._status:
             say = log.warning if status == "failed" else log.info
-            say("plugin runtime", name=self.runtime.name, status=status, why=problem, has=told[2])
-        changed, self._told = told != self._told, told
+            say("plugin runtime", name=self.runtime.name, status=status, why=problem, has=status_now[2])
+        changed, self._status = status_now != self._status, status_now
         if not changed and asyncio.get_running_loop().time() < self._busy_until:
             return
         is_up = status == "connected"
@@ -180,7 +180,7 @@ class RuntimeLink(Link):
 
 
 async def met(runtime: Runtime, channel: Channel) -> Speech:
-    """The generation that the runtime speaks: what its row says, or found out by asking (Framing)."""
+    """Return the runtime's generation, from its row or by a request to it (Framing)."""
     if runtime.profile == "released":
         return Released(runtime.identity)
     if runtime.profile == "v1":

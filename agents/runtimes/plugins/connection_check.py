@@ -1,6 +1,6 @@
-"""The admin's test button: connect once, say hello, list the runners, and leave.
+"""The admin's test button: connect once, greet, list the runners, and disconnect.
 
-A runtime that a worker is connected to is not asked: it would obey us and drop the worker.
+A runtime with a worker's connection is not contacted: it would drop the worker for the new connection.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LOOK_S: Final = 0.2
 
 
 class Look(Struct, frozen=True):
-    """What a test found; `live` if a worker is connected and was asked instead."""
+    """The result of a test; `live` if it is the status of a connected worker."""
 
     spoken: str
     runners: list[dict[str, Any]]
@@ -38,7 +38,7 @@ class Look(Struct, frozen=True):
 
 
 def as_runtime(row: PluginRuntime) -> Runtime:
-    """The row as its connection sees it."""
+    """Return the row as a value for its connection."""
     return Runtime(
         id=row.pk,
         name=row.name,
@@ -54,7 +54,7 @@ def as_runtime(row: PluginRuntime) -> Runtime:
 
 
 def is_live(row: PluginRuntime) -> bool:
-    """Whether a worker said lately that it is connected."""
+    """Return whether a worker has recently reported its connection."""
     if not row.is_active or row.status != PluginStatus.CONNECTED or row.seen_at is None:
         return False
     lately = timedelta(seconds=2 * settings.PLUGIN_REFRESH_S + 15)
@@ -62,7 +62,7 @@ def is_live(row: PluginRuntime) -> bool:
 
 
 async def look_once(row: PluginRuntime) -> Look | str:
-    """What a test finds, or in words for staff why it fails."""
+    """Return the result of a test, or the reason of its failure in words for staff."""
     if is_live(row):
         return Look(row.spoken, row.runners, row.passed_over, live=True)
     runtime = as_runtime(row)
@@ -86,7 +86,7 @@ async def look_once(row: PluginRuntime) -> Look | str:
 
 
 async def _listed(speech: Speech, channel: Channel) -> tuple[dict[str, RunnerManifest], list[str]]:
-    """The runners, once there are some, and those passed over; plugins take a moment to start."""
+    """Return the runners, as soon as there are any, and those passed over; plugins start slowly."""
     until = asyncio.get_running_loop().time() + _FOR_PLUGINS_S
     while True:
         listed = await channel.ask(speech.list_action, {}, context=speech.context)

@@ -1,7 +1,7 @@
 """The documents of a plugin runtime's wire: requests and replies (specs/runner-host.md, Envelope).
 
-Each side numbers its own requests; a document with `action` is a request, one with `code` a reply.
-What is neither is rubbish: it reads as None, and whoever reads it goes on with the next document.
+Each side numbers its own requests; a document with `action` is a request, one with `code` a reply. Any
+other document is rubbish: it is read as None, and the reader continues with the next document.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from config.http import json_size
 
 LARGEST: Final = 16 * 1024 * 1024
 _OFF_THE_LOOP: Final = 128 * 1024
-_MOST_VALUES: Final = 200_000  # decoded in one call into C, which nothing interrupts
+_MOST_VALUES: Final = 200_000  # they are decoded in one call into C, which nothing interrupts
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
 
 
 class TooLarge(Exception):
-    """A document is beyond the 16 MiB that every runtime accepts."""
+    """A document exceeds the 16 MiB that every runtime accepts."""
 
 
 class TooManyValues(Exception):
-    """A document would take many times its size in memory, and hold the process while it is decoded."""
+    """A document would need many times its size in memory, and block the process while it is decoded."""
 
 
 class Request(Struct, frozen=True):
-    """What the other side asks for; `paced` if it acknowledges what is streamed to it."""
+    """A request of the other side; `paced` if it acknowledges the parts of a stream."""
 
     number: int
     action: str
@@ -41,7 +41,7 @@ class Request(Struct, frozen=True):
 
 
 class Reply(Struct, frozen=True):
-    """An answer, or one part of a streamed one."""
+    """A reply, or one part of a streamed reply."""
 
     number: int
     ok: bool
@@ -53,7 +53,7 @@ class Reply(Struct, frozen=True):
 
 
 def read(document: str | bytes) -> Request | Reply | None:
-    """What a whole document says; None of anything else."""
+    """Return the content of a whole document; None for rubbish."""
     match parsed(document):
         case {"seq_id": int(number), "code": int(code), **rest}:
             index = rest.get("stream_index")
@@ -73,7 +73,10 @@ def read(document: str | bytes) -> Request | Reply | None:
 
 
 async def read_soon(document: str | bytes) -> Request | Reply | None:
-    """The same; a large document is read in a thread, so that the loop is never held. TooManyValues."""
+    """Return the same; a large document is read in an OS thread, so that it does not block the loop.
+
+    Raise TooManyValues.
+    """
     if len(document) < _OFF_THE_LOOP:
         return read(document)
     return await asyncio.to_thread(_read_large, document)
@@ -87,7 +90,7 @@ def _read_large(document: str | bytes) -> Request | Reply | None:
 
 
 def write(document: dict[str, Any]) -> str:
-    """A document as text. TooLarge beyond 16 MiB; TypeError of what JSON cannot say."""
+    """Return a document as text; raise TooLarge beyond 16 MiB, TypeError for other than JSON."""
     encoded = _encode(document)
     if len(encoded) > LARGEST:
         raise TooLarge
@@ -95,14 +98,14 @@ def write(document: dict[str, Any]) -> str:
 
 
 async def write_soon(document: dict[str, Any], *, heavy: bool) -> str:
-    """The same, in a thread if it is known to be large."""
+    """Return the same, in an operating-system thread if the document is known to be large."""
     return await asyncio.to_thread(write, document) if heavy else write(document)
 
 
 def parsed(document: str | bytes) -> Any:
-    """The document's value, None if it has none.
+    """Return the document's value, or None if it is not JSON.
 
-    Python's own parser also takes half a surrogate pair, which `storable_text` mends later.
+    Python's own parser also accepts half a surrogate pair, which `storable_text` repairs later.
     """
     try:
         return _decode(document)

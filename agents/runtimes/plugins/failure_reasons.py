@@ -1,4 +1,4 @@
-"""Why a plugin runtime cannot be reached, in words that staff can act on and without any secret."""
+"""Why a plugin runtime cannot be reached, in words on which staff can act, without secrets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from prompts.endpoints.secrets import SecretUnreadable
 
 
 def explain(error: BaseException, runtime: Runtime) -> str:
-    """One sentence on a connection's failure."""
+    """Return one sentence about a connection's failure."""
     status = getattr(getattr(error, "response", None), "status_code", None)
     match error:
         case egress.AddressRefused():

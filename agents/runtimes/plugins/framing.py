@@ -1,8 +1,7 @@
-"""How a document is cut for its way: pieces or lines (specs/runner-host.md, Framing).
+"""The division of documents into pieces or lines for their transport (specs/runner-host.md, Framing).
 
-The older runtimes cut large documents over WebSocket and mark nothing, so their reader puts messages
-together until they are a document. Over stdio every generation marks them: chunk_start, chunk_data,
-chunk_end.
+The older runtimes divide large documents over WebSocket without marks, so their reader joins messages
+until they are a document. Over stdio every generation uses marks: chunk_start, chunk_data, chunk_end.
 """
 
 from __future__ import annotations
@@ -24,24 +23,24 @@ _BEYOND_ASCII: Final = re.compile("[^\x00-\x7f]+")
 
 
 class Broken(Exception):
-    """The other side does not keep to the framing: the connection cannot go on."""
+    """The other side violates the framing: the connection cannot continue."""
 
 
 def in_ascii(document: str) -> str:
-    """JSON text with every character beyond ASCII escaped: cut anywhere, it stays text."""
+    """Return JSON text with escapes for characters beyond ASCII, so that it can be cut anywhere."""
     if document.isascii():
         return document
     return _BEYOND_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], document)
 
 
 def pieces(document: str) -> Iterator[str]:
-    """The document in messages as the older runtimes expect it."""
+    """Return the messages of a document for the older runtimes."""
     document = in_ascii(document)
     return (document[start : start + PIECE] for start in range(0, len(document), PIECE))
 
 
 def lines(document: str) -> Iterator[bytes]:
-    """The document in lines: one, or a marked run of them."""
+    """Yield the lines of a document: one, or several between marks."""
     encoded = document.encode()
     if len(encoded) <= LINE:
         yield encoded + b"\n"
@@ -55,39 +54,39 @@ def lines(document: str) -> Iterator[bytes]:
 
 
 class Together:
-    """Puts the pieces of WebSocket messages together.
+    """A reader that joins the pieces of WebSocket messages.
 
-    Only the whole of what has begun is ever read as a document: a plugin that gets a piece of its
-    own to look like one does not thereby speak for the runtime. What is whole is seen by its brackets,
-    each piece once: whoever parsed to find out would do so again for every piece.
+    Only the whole of the begun text is read as a document: a plugin that makes a piece look like a
+    document cannot pretend to be the runtime. The end is found by the brackets, which are counted once
+    per piece; an attempt to parse would be repeated for every piece.
     """
 
     def __init__(self) -> None:
         self._begin()
 
     def _begin(self) -> None:
-        self._held = StringIO()
+        self._begun = StringIO()
         self._brackets = _Brackets()
 
     def feed(self, message: str) -> str | None:
-        """The document that this message completes, if it does. Broken beyond 16 MiB."""
-        if not self._held.tell() and not message.lstrip().startswith("{"):
+        """Return the document that this message completes, or None; raise Broken beyond 16 MiB."""
+        if not self._begun.tell() and not message.lstrip().startswith("{"):
             return None
-        self._held.write(message)
-        if self._held.tell() > LARGEST:
+        self._begun.write(message)
+        if self._begun.tell() > LARGEST:
             self._begin()
             raise Broken("a document is larger than 16 MiB")
         for start in range(0, len(message), PIECE):
             self._brackets.add(message[start : start + PIECE])
         if self._brackets.are_open:
             return None
-        whole = self._held.getvalue()
+        whole = self._begun.getvalue()
         self._begin()
         return whole
 
 
 class _Brackets:
-    """Whether those of a JSON text in pieces are closed; what is in its strings does not count."""
+    """The brackets of a JSON text in pieces; those in its strings are not counted."""
 
     def __init__(self) -> None:
         self.are_open = True
@@ -96,7 +95,7 @@ class _Brackets:
         self._escape = ""
 
     def add(self, piece: str) -> None:
-        """Go on with a piece, in time that grows with its length alone."""
+        """Count the brackets of a piece, in time proportional to its length."""
         text = (self._escape + piece).replace("\\\\", "").replace('\\"', "")
         self._escape = "\\" if text.endswith("\\") else ""
         parts = text.removesuffix("\\").split('"')
@@ -107,31 +106,31 @@ class _Brackets:
 
 
 class Lines:
-    """Puts the lines of stdio together; what a plugin prints in between is passed over."""
+    """A reader that joins the lines of stdio, and ignores what a plugin prints between them."""
 
     def __init__(self) -> None:
-        self._held: list[str] | None = None
+        self._begun: list[str] | None = None
         self._size = 0
 
     def feed(self, line: bytes) -> bytes | None:
-        """The document that this line completes, if it does. Broken beyond 16 MiB."""
+        """Return the document that this line completes, or None; raise Broken beyond 16 MiB."""
         if not line.startswith(b"{"):
             return None
-        if b'"chunk_' not in line[:64] and self._held is None:
+        if b'"chunk_' not in line[:64] and self._begun is None:
             return line
         return self._chunk(line)
 
     def _chunk(self, line: bytes) -> bytes | None:
         match parsed(line):
             case {"type": "chunk_start"}:
-                self._held, self._size = [], 0
-            case {"type": "chunk_data", "data": str(part)} if self._held is not None:
-                self._held.append(part)
+                self._begun, self._size = [], 0
+            case {"type": "chunk_data", "data": str(part)} if self._begun is not None:
+                self._begun.append(part)
                 self._size += len(part)
                 if self._size > LARGEST:
                     raise Broken("a document is larger than 16 MiB")
-            case {"type": "chunk_end"} if self._held is not None:
-                whole, self._held = "".join(self._held), None
+            case {"type": "chunk_end"} if self._begun is not None:
+                whole, self._begun = "".join(self._begun), None
                 return whole.encode(errors="replace")
             case {"seq_id": int()}:
                 return line

@@ -1,7 +1,7 @@
-"""What a plugin asks of the Host: who asks, for which run, and the answer in its generation's words.
+"""A plugin's requests to the Host: the caller, the run, and the reply in its generation's form.
 
-All checks are made behind `agents.host.gateway`. Two things only the wire knows, and they are said
-here: which plugin the runtime vouches for, and which runs are on this connection.
+All checks are made behind `agents.host.gateway`. Two facts only the wire knows, and they come from here:
+the plugin for which the runtime vouches, and the runs of this connection.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _UNNAMED: Final = "an unnamed plugin"
 def answer(
     request: Request, speech: Speech | None, runs: Mapping[str, str], caught_up: CaughtUp
 ) -> Awaitable[dict[str, Any]] | AsyncGenerator[dict[str, Any]]:
-    """The answer to a plugin's request, whole or in parts; HostRefusal when it is taken.
+    """Return the reply to a plugin's request, whole or in parts; awaiting it raises HostRefusal.
 
-    What reads state or artifacts waits until the results that the run has said before are done
-    (`caught_up`), so that a runner reads what it wrote.
+    Requests for state or artifacts wait until the run's earlier results are processed (`caught_up`), so
+    that a runner reads what it wrote.
     """
     action = ACTIONS.get(request.action)
     if action is not None and action.streams:
@@ -57,23 +57,23 @@ async def _stream(
 
 
 def _who(request: Request, speech: Speech | None, runs: Mapping[str, str]) -> tuple[str | None, str]:
-    """The run, and who asks for it: a name that no runner has where that is not to be believed.
+    """Return the run, and the caller; a name that no runner has if the caller is not credible.
 
-    The desk then refuses, and notes the try.
+    The gateway then refuses the call, and notes the attempt.
     """
     run_id = request.payload.get("run_id")
     identity = (speech.caller(request) if speech else None) or _UNNAMED
     if not isinstance(run_id, str) or not run_id:
         return None, identity
-    if run_id not in runs:  # of another runtime, ended, or made up
+    if run_id not in runs:  # of another runtime, ended, or invented
         return run_id, f"{identity} of another runtime"
     if identity == _UNNAMED and request.action == "invoke_rerank" and not request.context:
-        return run_id, runs[run_id]  # the first generation does not say who asks for a rerank
+        return run_id, runs[run_id]  # the first generation does not name the caller of a rerank
     return run_id, identity
 
 
 async def greeted(request: Request, speech: Speech | None) -> dict[str, Any]:
-    """The answer to what a plugin asks while it starts; it has no run yet."""
+    """Return the reply to a request of a plugin that starts; it has no run yet."""
     match request.action:
         case "get_plugin_settings" if speech is not None:
             return speech.settings(request.payload)

@@ -1,8 +1,8 @@
-"""Who can serve a run of a plugin's runner: this process, another worker, or soon one of them.
+"""The process that can serve a run of a plugin's runner: this one, another worker, or soon one of them.
 
-Of the worker processes one holds the connection to a runtime over WebSocket. A run that another one
-claimed is handed to it before anything is said. While the runtime is on its way (its worker died and the
-hold lapses, it is being restarted, a program starts) the run waits, PLUGIN_WAIT_S at most.
+One of the worker processes holds the connection to a runtime over WebSocket. A run that another worker
+has claimed is handed to that process before any output. While the runtime is not available (its worker
+died and the hold expires, it is restarted, a program starts) the run waits, at most PLUGIN_WAIT_S.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Elsewhere(Exception):
 
 
 async def reach(runner_id: str, *, worker: str) -> None:
-    """Return when this process can run the runner, or when nobody offers it, which the run then says.
+    """Return when this process can run the runner, or when no runtime offers it; the run then fails.
 
-    Elsewhere where another worker can. RunFailure `runner.unavailable` after PLUGIN_WAIT_S.
+    Raise Elsewhere if another worker can run it, RunFailure `runner.unavailable` after PLUGIN_WAIT_S.
     """
     until = time.monotonic() + settings.PLUGIN_WAIT_S
     while runner_id.startswith("plugin:") and not _is_here(runner_id):
@@ -69,11 +69,11 @@ def _is_here(runner_id: str) -> bool:
 
 
 async def _offer(runner_id: str, worker: str) -> _Offer | None:
-    """Which other worker holds its runtime, "" if none does now; None of a runner that nobody offers."""
-    asked: dict[str, Any] = {
+    """Return the worker that holds the runner's runtime, or ""; None if no runtime offers it."""
+    parameters: dict[str, Any] = {
         "worker": worker,
         "lately_s": 2 * settings.PLUGIN_REFRESH_S + LATELY_S,
         "runner": msgspec.json.encode([{"id": runner_id}]).decode(),
     }
-    row = await sql.one(_OFFERS, asked)
+    row = await sql.one(_OFFERS, parameters)
     return _Offer(row[0] or "") if row else None

@@ -16,22 +16,22 @@ _pool: Final[Pool[Runtime, RuntimeLink]] = Pool(
 
 
 def links() -> tuple[RuntimeLink, ...]:
-    """The links of this loop by name or, in a thread without one, of this process; never waits."""
+    """Return this loop's links by name, or this process's in an OS thread without a loop; never wait."""
     return tuple(sorted(_pool.links(), key=lambda link: link.runtime.name))
 
 
 async def connect_for_ever(worker: str) -> None:
-    """Keep a connection to each runtime that is this worker's, for ever."""
-    held: list[int] = []
+    """Keep a connection to each of this worker's runtimes, until cancelled."""
+    connected: list[int] = []
 
     async def read() -> dict[int, Runtime]:
         found = await to_connect(worker)
-        held[:] = found
+        connected[:] = found
         return found
 
     try:
         await _pool.keep(read)
     finally:
-        if held:
+        if connected:
             with suppress(Exception):
-                await release(held, worker)
+                await release(connected, worker)

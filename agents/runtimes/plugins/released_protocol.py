@@ -1,8 +1,8 @@
 """The released generation: an identity and a workspace in every request, paced streams, cancelling.
 
-A runtime pins the first identity that it is told for as long as it lives, so ours is made of the
-row's and never changes. Each plugin is given an installation id of its own: it comes back with all
-that the plugin asks, from the runtime itself, so it says who asks better than any field of the request.
+A runtime keeps the first identity that it receives for its whole life, so Parley's is derived from the
+row's and never changes. Each plugin has its own installation id: the runtime itself adds it to all
+requests of the plugin, so it identifies the caller better than any field of the request.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SCOPES: Final = ("instance_uuid", "workspace_uuid")
 
 
 class Released:
-    """Speaks with langbot-plugin 0.7 and its like."""
+    """The protocol of langbot-plugin 0.7 and similar versions."""
 
     name = "released"
     paced = True
@@ -71,33 +71,33 @@ class Released:
         await channel.ask("set_runtime_config", introduction)
 
     def manifest(self, entry: Mapping[str, Any]) -> RunnerManifest:
-        told = entry.get("manifest") or {}
+        raw = entry.get("manifest") or {}
         self._installation(f"{entry['plugin_author']}/{entry['plugin_name']}")
         return read_manifest(
             entry,
-            label=told.get("label"),
-            description=told.get("description"),
-            capabilities=told.get("capabilities"),
-            permissions=told.get("permissions"),
-            config_schema=told.get("config_schema"),
+            label=raw.get("label"),
+            description=raw.get("description"),
+            capabilities=raw.get("capabilities"),
+            permissions=raw.get("permissions"),
+            config_schema=raw.get("config_schema"),
         )
 
     def run_context(self, context: AgentRunContext) -> dict[str, Any]:
-        told: dict[str, Any] = msgspec.to_builtins(context)
-        if told["trigger"]["source"] == "pipeline_adapter":
-            told["trigger"]["source"] = "host_adapter"
-        told["input"]["attachments"] = [
-            {"ref": ref["artifact_id"], **attachment(ref)} for ref in told["input"]["attachments"]
+        entity: dict[str, Any] = msgspec.to_builtins(context)
+        if entity["trigger"]["source"] == "pipeline_adapter":
+            entity["trigger"]["source"] = "host_adapter"
+        entity["input"]["attachments"] = [
+            {"ref": ref["artifact_id"], **attachment(ref)} for ref in entity["input"]["attachments"]
         ]
-        told["event"]["raw_ref"] = raw_ref(told["event"]["raw_ref"])
-        return told
+        entity["event"]["raw_ref"] = raw_ref(entity["event"]["raw_ref"])
+        return entity
 
     def settings(self, payload: Mapping[str, Any]) -> dict[str, Any]:
         plugin = f"{payload.get('plugin_author')}/{payload.get('plugin_name')}"
         return plugin_settings() | {"installation_uuid": self._installation(plugin)}
 
     def _installation(self, plugin: str) -> str:
-        """The plugin's installation id: the same in every process, for as long as the row is there."""
+        """Return the plugin's installation id: the same in every process, as long as the row exists."""
         installation = str(uuid5(self._identity, f"plugin:{plugin}"))
         self._plugins[installation] = plugin
         return installation

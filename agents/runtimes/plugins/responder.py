@@ -1,6 +1,6 @@
-"""Answer what a runtime asks: a task for each question, streams at the asker's pace.
+"""Answer a runtime's requests: one task per request, streams at the pace of the caller.
 
-One answer that fails, hangs or grows too large is that answer's affair: the others go on.
+A reply that fails, hangs or grows too large does not affect the others.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 class Serving:
-    """The questions under way on one connection."""
+    """The requests under way on one connection."""
 
     def __init__(self, send: Send, answer: Answer) -> None:
         self._send = send
@@ -39,7 +39,7 @@ class Serving:
         self._paces: dict[int, _Pace] = {}
 
     def take(self, request: Request) -> None:
-        """Begin to answer; never waits. Who asks on without reading answers is no longer heard."""
+        """Begin a reply, without waiting; ignore requests of a caller that does not read its replies."""
         if len(self._tasks) >= _UNHEARD:
             return
         match request.action:
@@ -57,12 +57,12 @@ class Serving:
                 self._begin(request, self._serve(request), kept=True)
 
     def drop(self, run_id: str) -> None:
-        """Leave unanswered what is asked for this run."""
-        for key in [key for key, asked_for in self._runs.items() if asked_for == run_id]:
+        """Cancel the replies to requests of this run."""
+        for key in [key for key, run_of_key in self._runs.items() if run_of_key == run_id]:
             self._tasks[key].cancel()
 
     async def end(self) -> None:
-        """Drop all that is under way; nobody hears an answer any more."""
+        """Cancel all replies; no caller receives them any more."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
@@ -103,7 +103,7 @@ class Serving:
             await self._no(request, refusal)
         except TooLarge:
             await self._no(request, too_large("The answer is larger than 16 MiB."))
-        except Exception:  # an answer is ours, but one bug must not end the connection
+        except Exception:  # a bug in one reply must not end the connection
             log.exception("plugin call failed", action=request.action)
             await self._no(request, HostRefusal("runtime_error", "The Host failed."))
 
@@ -125,15 +125,15 @@ class Serving:
             await self._send(_reply(request, payload))
 
     async def _no(self, request: Request, refusal: HostRefusal) -> None:
-        """Refuse; the sentence holds the code, for runtimes pass on the sentence only."""
-        told = f"{refusal.message} (code: {refusal.code})"
+        """Refuse; the message contains the code, because runtimes forward only the message."""
+        message = f"{refusal.message} (code: {refusal.code})"
         data = msgspec.to_builtins(refusal.wire())
         with suppress(PipeClosed):
-            await self._send(_reply(request, data) | {"code": 1, "message": told})
+            await self._send(_reply(request, data) | {"code": 1, "message": message})
 
 
 class _Pace:
-    """How far a stream may run ahead of what was acknowledged."""
+    """The distance by which a stream may be ahead of its acknowledgements."""
 
     def __init__(self) -> None:
         self._sent = self._seen = 0
@@ -144,7 +144,7 @@ class _Pace:
         self._moved.set()
 
     async def next(self) -> int:
-        """The number of the next part, when it may be sent. TimeoutError if that takes a minute."""
+        """Return the number of the next part when it may be sent; raise TimeoutError after a minute."""
         while self._sent - self._seen >= _WINDOW:
             self._moved.clear()
             async with asyncio.timeout(_PATIENCE_S):

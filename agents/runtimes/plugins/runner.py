@@ -1,4 +1,4 @@
-"""A runner that lives in a plugin runtime, as the Host sees it."""
+"""A runner of a plugin runtime, for the Host."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _MOST_INVALID: Final = 100
 
 
 class PluginRunner:
-    """One discovered runner, on the connection where it was found."""
+    """One discovered runner, on the connection that lists it."""
 
-    snapshots = True  # LangBot's Host puts each delta in the place of the one before
-    inlines = True  # and gives a plugin the files of a message, which its API cannot fetch
-    late_s = 1.0  # the released runtime writes documents in threads, which change places
+    snapshots = True  # LangBot's Host replaces each delta by the next
+    inlines = True  # and sends a plugin the files of a message, which its API cannot fetch
+    late_s = 1.0  # the released runtime writes documents in OS threads, which may swap their order
 
     def __init__(self, manifest: RunnerManifest, link: RuntimeLink) -> None:
         self._manifest = manifest
@@ -44,9 +44,9 @@ class PluginRunner:
         return self._manifest
 
     async def run(self, context: AgentRunContext, host: HostApi) -> AsyncGenerator[RunResult]:
-        """The run's results. RunFailure `runner.unavailable`, `runner.refused`, … when the wire fails.
+        """Yield the run's results; raise RunFailure `runner.unavailable`, `runner.refused`, ….
 
-        What the plugin asks meanwhile reaches the Host by the run's id, not through `host`.
+        The plugin's own requests reach the Host by the run's id, not through `host`.
         """
         runner_id = plugin_runner_id(self._manifest.id)
         deadline_at = context.runtime.deadline_at
@@ -54,8 +54,8 @@ class PluginRunner:
         invalid = 0
         try:
             results = self._link.run(runner_id, context.run_id, context, idle_s=idle_s)
-            async with aclosing(results) as said:
-                async for one in said:
+            async with aclosing(results) as parts:
+                async for one in parts:
                     result = _result(one, context.run_id, lenient=self._link.is_lenient)
                     if result is not None:
                         yield result
@@ -68,7 +68,7 @@ class PluginRunner:
 
 
 def offered() -> tuple[PluginRunner, ...]:
-    """The runners that this process can reach now; of two with the same id the first by name."""
+    """Return the runners that this process can reach; of several with one id, the first by name."""
     found: dict[str, PluginRunner] = {}
     for link in links():
         for manifest in link.runners.values():
@@ -77,7 +77,7 @@ def offered() -> tuple[PluginRunner, ...]:
 
 
 def failure(error: Exception) -> RunFailure:
-    """What a client hears of a connection that failed a run."""
+    """Return the failure, for clients, of a run whose connection failed."""
     match error:
         case PipeClosed():
             return RunFailure(
@@ -93,14 +93,14 @@ def failure(error: Exception) -> RunFailure:
     return RunFailure("runner.refused", "The plugin runtime refused the run.", retryable=True)
 
 
-def _result(said: dict[str, Any], run_id: str, *, lenient: bool) -> RunResult | None:
-    """A result of this run; None, with a warning, of anything else (H16).
+def _result(raw: dict[str, Any], run_id: str, *, lenient: bool) -> RunResult | None:
+    """Return a result of this run; None, with a warning, for anything else (H16).
 
-    The first generation's Host ends a run whose `state.updated` names no scope or key; the released one
-    drops it (H20).
+    The first generation's Host ends a run whose `state.updated` has no scope or key; the released one
+    drops that result (H20).
     """
     try:
-        result = msgspec.convert(said, RunResult)
+        result = msgspec.convert(raw, RunResult)
     except msgspec.ValidationError as error:
         log.warning("plugin result passed over", run_id=run_id, why=str(error)[:200])
         return None
@@ -113,6 +113,6 @@ def _result(said: dict[str, Any], run_id: str, *, lenient: bool) -> RunResult | 
     return result
 
 
-def _names_state(said: dict[str, Any]) -> bool:
-    scope, key = said.get("scope"), said.get("key")
+def _names_state(data: dict[str, Any]) -> bool:
+    scope, key = data.get("scope"), data.get("key")
     return isinstance(scope, str) and isinstance(key, str) and bool(scope and key)

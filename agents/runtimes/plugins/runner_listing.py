@@ -39,7 +39,7 @@ class ListedRunner:
         return self._manifest
 
     async def run(self, context: AgentRunContext, host: HostApi) -> AsyncGenerator[RunResult]:
-        """RunFailure `runner.unavailable`: the connection is another process's."""
+        """Raise RunFailure `runner.unavailable`, because another process has the connection."""
         yield _elsewhere()
 
 
@@ -49,18 +49,18 @@ def _elsewhere() -> RunResult:
 
 
 def known() -> tuple[ListedRunner, ...]:
-    """The runners as `refresh` last read them; never waits."""
+    """Return the runners of the last `refresh`; never wait."""
     return _known
 
 
 async def refresh() -> None:
-    """Read them again if that is half a second ago."""
+    """Read the runners again if the last time is half a second ago."""
     global _known
     _known = await _remembered.get()
 
 
 def shown(manifest: RunnerManifest) -> dict[str, Any]:
-    """A runner as its runtime's row holds it."""
+    """Return a runner in the form of its runtime's row."""
     return {"id": manifest.id, "title": manifest.title, "manifest": msgspec.to_builtins(manifest)}
 
 

@@ -1,7 +1,7 @@
-"""What a worker knows of a plugin runtime: its row as a frozen value, its token still sealed.
+"""A plugin runtime for a worker: its row as a frozen value, with its token still sealed.
 
-A runtime obeys one Host connection, the newest; so of all workers one holds the connection to a
-runtime over WebSocket, for as long as it renews its hold. Of a stdio runtime each worker starts its own.
+A runtime obeys only the newest Host connection; so only one worker holds the connection to a runtime
+over WebSocket, as long as it renews its hold. Each worker starts its own process of a stdio runtime.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from prompts.endpoints.secrets import Purpose, SealedSecret, join_sql, open_secr
 
 
 class Runtime(Struct, frozen=True, kw_only=True):
-    """One active runtime. Two are equal when nothing that matters to a connection differs."""
+    """One active runtime; two are equal if no value differs that affects a connection."""
 
     id: int
     name: str
@@ -35,7 +35,7 @@ class Runtime(Struct, frozen=True, kw_only=True):
         return f"Runtime({self.name!r})"
 
     def token(self) -> str:
-        """The token, open; "" of none. Raises `SecretUnreadable`."""
+        """Return the opened token, or "" for none; raise `SecretUnreadable`."""
         return open_secret(self.sealed_token, Purpose.PLUGIN_RUNTIME.of(self.id))
 
 
@@ -71,19 +71,19 @@ WHERE id = %s
 
 
 async def to_connect(worker: str) -> dict[int, Runtime]:
-    """The active runtimes that this worker is to be connected to, by id; holds are taken and renewed."""
-    async with connection() as held:
-        found = await (await held.execute(_ACTIVE, {"worker": worker, "early": HOLD_S / 2})).fetchall()
+    """Return this worker's active runtimes by id, after it has taken and renewed its holds."""
+    async with connection() as db:
+        found = await (await db.execute(_ACTIVE, {"worker": worker, "early": HOLD_S / 2})).fetchall()
         ours = {row[0] for row in found if row[3] == "stdio" or row[-2]}
-        wanted = [row[0] for row in found if row[-1] and row[0] not in ours]
-        if wanted:
-            asked = {"worker": worker, "hold": HOLD_S, "ids": wanted}
-            ours |= {row[0] for row in await (await held.execute(_HOLD, asked)).fetchall()}
+        free = [row[0] for row in found if row[-1] and row[0] not in ours]
+        if free:
+            parameters = {"worker": worker, "hold": HOLD_S, "ids": free}
+            ours |= {row[0] for row in await (await db.execute(_HOLD, parameters)).fetchall()}
     return {row[0]: _runtime(row) for row in found if row[0] in ours}
 
 
 async def release(ids: list[int], worker: str) -> None:
-    """Let other workers have these at once."""
+    """Release these runtimes for other workers at once."""
     await sql.change(_RELEASE, (ids, worker))
 
 
@@ -97,10 +97,10 @@ async def tell_status(
     passed_over: list[str],
     seen: Any,
 ) -> None:
-    """Write what staff see of a connection; without `runners` those that it had last stay."""
-    told = None if runners is None else _json(runners)
+    """Write a connection's status for staff; without `runners` the last ones stay."""
+    listed = None if runners is None else _json(runners)
     left_out = None if runners is None else _json(passed_over)
-    await sql.change(_STATUS, (status, problem[:500], spoken, told, left_out, seen, runtime_id))
+    await sql.change(_STATUS, (status, problem[:500], spoken, listed, left_out, seen, runtime_id))
 
 
 def _json(value: Any) -> str:

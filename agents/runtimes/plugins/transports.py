@@ -1,9 +1,9 @@
-"""The ways to a plugin runtime: a WebSocket that we open, or a program that we start.
+"""The transports to a plugin runtime: a WebSocket that Parley opens, or a program that it starts.
 
-A pipe carries whole documents. `cut` says that the other side is of the older kind, which takes and
-sends large documents in pieces; while that is not known (None) what comes is put together, and we say
-little. A document that is cut is sent to its end even if whoever sent it is cancelled: half of one would
-spoil all that follow.
+A pipe carries whole documents. `cut` is whether the other side is of the older kind, which takes and
+sends large documents in pieces; while that is unknown (None), received messages are joined, and only
+little is sent. A divided document is sent to its end even if its sender is cancelled: half a document
+would spoil all that follow.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ TOKEN_HEADER: Final = "X-LangBot-Plugin-Runtime-Token"
 _LONGEST_LINE: Final = LARGEST + 64 * 1024
 _HEAVY: Final = 128 * 1024
 _GOODBYE_S: Final = 3.0
-_MOST_WAITING: Final = 4  # messages that came and are not read yet, of at most 16 MiB each
+_MOST_WAITING: Final = 4  # received messages that are not read yet, of at most 16 MiB each
 
 
 class PipeClosed(Exception):
-    """The other side is gone; the text says how, without any secret."""
+    """The other side is gone; the message has the reason, without secrets."""
 
 
 class ProgramRefused(Exception):
-    """The installation does not allow this program; the text says what would."""
+    """The installation does not allow this program; the message has the fix."""
 
 
 class Pipe(Protocol):
-    """Whole documents, in order, both ways."""
+    """A pipe for whole documents, in order, in both directions."""
 
     cut: bool | None
 
     async def send(self, document: str) -> None:
-        """Send a document. PipeClosed when the other side is gone."""
+        """Send a document; raise PipeClosed if the other side is gone."""
         ...
 
     async def receive(self) -> str | bytes:
-        """The next document. PipeClosed at the end, Broken when the framing is."""
+        """Return the next document; raise PipeClosed at the end, Broken for a wrong framing."""
         ...
 
 
@@ -93,14 +93,14 @@ class WebSocketPipe:
                 return whole
 
     async def _put(self, message: str) -> str | None:
-        """What the message completes; a large one is looked at in a thread."""
+        """Return the document that the message completes, or None; parse a large one in an OS thread."""
         if len(message) < _HEAVY:
             return self._together.feed(message)
         return await asyncio.to_thread(self._together.feed, message)
 
 
 class StdioPipe:
-    """A program's stdin and stdout."""
+    """A pipe of a program's stdin and stdout."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdin is not None
@@ -145,7 +145,7 @@ class StdioPipe:
 
 @asynccontextmanager
 async def opened(runtime: Runtime) -> AsyncIterator[Pipe]:
-    """A pipe to the runtime; whatever it started is ended with it. ProgramRefused, OSError, …"""
+    """Open a pipe to the runtime, and end its program with it; raise ProgramRefused, OSError, …."""
     if runtime.transport == "stdio":
         async with _program(runtime) as pipe:
             yield pipe
@@ -162,12 +162,12 @@ async def _socket(runtime: Runtime) -> AsyncIterator[Pipe]:
     finally:
         try:
             await opened_socket.close()
-        finally:  # the goodbye may be cut short; one that was said leaves nothing to abort
+        finally:  # closing may be interrupted; after a complete one there is nothing to abort
             opened_socket.transport.abort()
 
 
 async def _connected(runtime: Runtime) -> Any:
-    """The WebSocket, open. A redirect is not followed: it would carry the token elsewhere."""
+    """Return the open WebSocket; do not follow redirects, which would send the token elsewhere."""
     from websockets.asyncio.client import connect
     from websockets.uri import parse_uri
 
@@ -215,14 +215,14 @@ async def _program(runtime: Runtime) -> AsyncIterator[Pipe]:
 
 
 def free_port() -> int:
-    """A TCP port that nobody listens on, for a program that insists on one."""
+    """Return a free TCP port, for a program that requires one."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
 
 
 async def _in_parts(document: str, cut: Any) -> list[Any]:
-    """The parts of a document; a large one is cut in a thread."""
+    """Return the parts of a document; divide a large one in an operating-system thread."""
     if len(document) < _HEAVY:
         return list(cut(document))
     return await asyncio.to_thread(lambda: list(cut(document)))

@@ -1,7 +1,7 @@
 """The first generation: `list_agent_runners`, `run_agent`, large documents in pieces, no cancelling.
 
-Its SDK of June 2026 is spoken to as the same, but lists typed manifests, has no artifacts and calls
-their references in history and input attachments; its entities refuse any other key.
+Its SDK of June 2026 is treated alike, but lists typed manifests, has no artifacts, and has other names
+for their references in history and input attachments; its entities refuse any other key.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _OLDER_MODELS: Final = frozenset(("invoke", "stream", "rerank"))
 
 
 class V1:
-    """Speaks with seed-generation runtimes."""
+    """The protocol of seed-generation runtimes."""
 
     name = "v1"
     paced = False
@@ -41,11 +41,11 @@ class V1:
     def manifest(self, entry: Mapping[str, Any]) -> RunnerManifest:
         raw = entry.get("manifest") or {}
         is_of_june = "id" in raw
-        told = raw if is_of_june else raw.get("metadata") or {}
+        described = raw if is_of_june else raw.get("metadata") or {}
         found = read_manifest(
             entry,
-            label=told.get("label"),
-            description=entry.get("runner_description") or told.get("description"),
+            label=described.get("label"),
+            description=entry.get("runner_description") or described.get("description"),
             context=(raw.get("spec") or {}).get("context"),
             capabilities=entry.get("capabilities"),
             permissions=entry.get("permissions"),
@@ -55,21 +55,21 @@ class V1:
         return found
 
     def run_context(self, context: AgentRunContext) -> dict[str, Any]:
-        told: dict[str, Any] = msgspec.to_builtins(context)
-        if told["trigger"]["source"] == "host_adapter":
-            told["trigger"]["source"] = "pipeline_adapter"
-        models = told["resources"]["models"]
-        told["resources"]["models"] = [_older(model) for model in models if _usable(model)]
+        entity: dict[str, Any] = msgspec.to_builtins(context)
+        if entity["trigger"]["source"] == "host_adapter":
+            entity["trigger"]["source"] = "pipeline_adapter"
+        models = entity["resources"]["models"]
+        entity["resources"]["models"] = [_older(model) for model in models if _usable(model)]
         if self._is_of_june:
-            told["input"]["attachments"] = [attachment(ref) for ref in told["input"]["attachments"]]
-            told["event"]["raw_ref"] = raw_ref(told["event"]["raw_ref"])
-        return told
+            entity["input"]["attachments"] = [attachment(ref) for ref in entity["input"]["attachments"]]
+            entity["event"]["raw_ref"] = raw_ref(entity["event"]["raw_ref"])
+        return entity
 
     def settings(self, payload: Mapping[str, Any]) -> dict[str, Any]:
         return plugin_settings()
 
     def caller(self, request: Request) -> str | None:
-        """Runtimes of this generation name the plugin themselves, but not where it asks for a rerank."""
+        """Return the caller; runtimes of this generation name it, except in a rerank."""
         found = request.payload.get("caller_plugin_identity")
         return found if isinstance(found, str) and found else None
 
@@ -78,20 +78,20 @@ class V1:
 
 
 def attachment(ref: dict[str, Any]) -> dict[str, Any]:
-    """A file of the input as later entities have it, which allow no other keys."""
+    """Return a file of the input in the form of later entities, which allow no other keys."""
     kept = {key: ref.get(key) for key in ("mime_type", "size", "name", "source", "url", "content", "id")}
     return {"type": ref.get("artifact_type"), **kept}
 
 
 def raw_ref(ref: dict[str, Any] | None) -> dict[str, Any] | None:
-    """A reference to a raw event as later entities have it."""
+    """Return a reference to a raw event in the form of later entities."""
     if not ref:
         return None
     return {"ref_id": ref.get("artifact_id") or ref.get("ref_id"), "storage_key": ref.get("storage_key")}
 
 
 def with_attachment_refs(action: str, payload: dict[str, Any]) -> dict[str, Any]:
-    """The items of a history answer as later entities have them."""
+    """Return the items of a history reply in the form of later entities."""
     if action not in ("history_page", "history_search"):
         return payload
     return payload | {"items": [_later_item(item) for item in payload.get("items") or ()]}
@@ -108,13 +108,13 @@ def _usable(model: dict[str, Any]) -> bool:
 
 
 def _older(model: dict[str, Any]) -> dict[str, Any]:
-    """A model without `count_tokens`, which makes older SDKs refuse the whole context."""
+    """Return a model without `count_tokens`, for which older SDKs refuse the whole context."""
     kept = [name for name in model.get("operations") or () if name in _OLDER_MODELS]
     return model | {"operations": kept}
 
 
 def plugin_settings() -> dict[str, Any]:
-    """What every plugin is told of itself: it is on, and its runners are configured by bindings."""
+    """Return the settings of every plugin: it is enabled, and bindings configure its runners."""
     return {
         "enabled": True,
         "priority": 0,
@@ -125,8 +125,11 @@ def plugin_settings() -> dict[str, Any]:
 
 
 def _without_nulls(value: Any, depth: int = 4) -> Any:
-    """The value without its nulls: an SDK writes all that a plugin leaves out as null, as in a text
-    `{"en_US": "Agent", "zh_Hant": null}` of a config form's field."""
+    """Return the value without its nulls.
+
+    An SDK writes a null for every omitted value, as in a text `{"en_US": "Agent", "zh_Hant": null}` of a
+    config form's field.
+    """
     match value:
         case dict() if depth:
             kept = {key: one for key, one in value.items() if one is not None}
@@ -137,12 +140,12 @@ def _without_nulls(value: Any, depth: int = 4) -> Any:
 
 
 def read_manifest(entry: Mapping[str, Any], **told: Any) -> RunnerManifest:
-    """A manifest of a listed runner; its id is made of where it lives, whatever it calls itself."""
+    """Return the manifest of a listed runner; its id comes from its place, not from its own name."""
     parts = (str(entry[key]) for key in ("plugin_author", "plugin_name", "runner_name"))
     runner_id = plugin_runner_id(str(PluginRunnerId(*parts)))
-    given = _without_nulls(told)
-    if isinstance(may := given.get("permissions"), dict):
-        given["permissions"] = known_permissions(may)
+    known = _without_nulls(told)
+    if isinstance(may := known.get("permissions"), dict):
+        known["permissions"] = known_permissions(may)
     metadata = {"plugin_version": entry["plugin_version"]} if entry.get("plugin_version") else {}
     return msgspec.convert(
         {
@@ -150,7 +153,7 @@ def read_manifest(entry: Mapping[str, Any], **told: Any) -> RunnerManifest:
             "name": runner_id.runner,
             "label": {"en_US": runner_id.runner},
             "metadata": metadata,
-            **given,
+            **known,
         },
         RunnerManifest,
         strict=False,

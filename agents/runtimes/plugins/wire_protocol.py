@@ -1,7 +1,7 @@
-"""What differs between the generations of the plugin SDK, as one interface (specs/runner-host.md).
+"""The differences between the generations of the plugin SDK, as one interface (specs/runner-host.md).
 
-Everything a generation says otherwise is in its module: `released_protocol` and `v1_protocol`. The rest
-of this package does not know which one it speaks with.
+Each generation has a module: `released_protocol` and `v1_protocol`. The other modules of this package do
+not depend on the generation.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MOST_RUNNERS: Final = 256
 
 
 class Speech(Protocol):
-    """One generation's words, for one connection."""
+    """One generation's protocol, for one connection."""
 
     name: str
     paced: bool
@@ -29,37 +29,37 @@ class Speech(Protocol):
     list_action: str
 
     async def greet(self, channel: Channel) -> None:
-        """Introduce ourselves; plugins start after that. Refused if the runtime will not have us."""
+        """Introduce Parley, after which plugins start; raise Refused if the runtime refuses it."""
         ...
 
     @property
     def context(self) -> dict[str, Any] | None:
-        """What goes with each of our requests."""
+        """Return the context of each of Parley's requests."""
         ...
 
     def manifest(self, entry: Mapping[str, Any]) -> RunnerManifest:
-        """A listed runner. ValueError (also msgspec's), TypeError or KeyError of an invalid one."""
+        """Return a listed runner; raise ValueError (also msgspec's), TypeError or KeyError."""
         ...
 
     def run_context(self, context: AgentRunContext) -> dict[str, Any]:
-        """The run as this generation's entities have it."""
+        """Return the run in the form of this generation's entities."""
         ...
 
     def settings(self, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to `get_plugin_settings`: without it a plugin does not start."""
+        """Return the reply to `get_plugin_settings`, without which a plugin does not start."""
         ...
 
     def caller(self, request: Request) -> str | None:
-        """The plugin that asks, `author/name`, as far as the runtime vouches for it."""
+        """Return the calling plugin, `author/name`, as far as the runtime vouches for it."""
         ...
 
     def answer(self, action: str, payload: dict[str, Any]) -> dict[str, Any]:
-        """A Host answer as this generation's entities have it."""
+        """Return a Host reply in the form of this generation's entities."""
         ...
 
 
 def read_runners(speech: Speech, listed: Any) -> tuple[dict[str, RunnerManifest], list[str]]:
-    """Return the valid runners of a list by id, and those passed over, named with the reason (H01)."""
+    """Return the valid runners of a list by id, and the invalid ones with their reasons (H01)."""
     found: dict[str, RunnerManifest] = {}
     passed_over = []
     for entry in (listed if isinstance(listed, list) else [])[:MOST_RUNNERS]:
@@ -73,7 +73,7 @@ def read_runners(speech: Speech, listed: Any) -> tuple[dict[str, RunnerManifest]
 
 
 def _name(entry: Any) -> str:
-    """What a listed runner calls itself, valid or not."""
+    """Return the own name of a listed runner, valid or not."""
     if not isinstance(entry, Mapping):
         return "an entry that is no object"
     parts = ("plugin_author", "plugin_name", "runner_name")
