@@ -1,1 +1,1 @@
-"""What a runner may call: exercise search, web search and whatever else the registry lists."""
+"""The tools of runners: exercise search, web search, and the other tools of the registry."""

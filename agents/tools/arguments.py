@@ -1,4 +1,4 @@
-"""Check a call's arguments against its tool's JSON Schema, in words that a model can act on."""
+"""Check a call's arguments against its tool's JSON Schema; the errors help a model to correct them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from agents import json_schemas
 from agents.tools.base import Tool, ToolFailure
 
-_PATIENCE_S: Final = 7.0  # less than a transaction may be idle: edited arguments are checked in one
+_PATIENCE_S: Final = 7.0  # less than the idle limit of the transaction that checks edited ones
 
 
 async def check_arguments(tool: Tool, arguments: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What every tool is: a named coroutine with a schema, and one way to fail."""
+"""The type of all tools: a named coroutine with a schema, and one exception for failures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conversations.events import ToolKind
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """For whom a tool is called; a tool that needs to know asks `tool_context()`."""
+    """The run and the user of a tool's call; a tool can read it by `tool_context()`."""
 
     run_id: UUID
     thread_id: UUID
@@ -25,17 +25,17 @@ _context: ContextVar[ToolContext] = ContextVar("tool_context")
 
 
 def tool_context() -> ToolContext:
-    """The call that is being made. LookupError outside one."""
+    """Return the context of the current call; raise LookupError outside a call."""
     return _context.get()
 
 
 def in_context(context: ToolContext) -> None:
-    """Say for whom this task calls a tool."""
+    """Set the context of this task's calls."""
     _context.set(context)
 
 
 class ToolFailure(Exception):
-    """A tool call that gave no result; `code` and `message` are our words and may reach a client."""
+    """A tool call without a result; `code` and `message` are Parley's own and may reach a client."""
 
     def __init__(self, code: str, message: str) -> None:
         self.code = code
@@ -45,12 +45,12 @@ class ToolFailure(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One thing a runner may call.
+    """A tool that a runner may call.
 
     `call` takes the arguments described by `parameters` (a JSON Schema) and returns a JSON object or
     raises ToolFailure. An `idempotent` tool may be called again after a crash (promise P8). A call of
-    one that `requires_approval` waits for it, `approval_ttl_s` seconds (None: APPROVAL_TTL_S).
-    `annotations` are an MCP server's own hints about it.
+    a tool with `requires_approval` waits for its approval, `approval_ttl_s` seconds (None:
+    APPROVAL_TTL_S). `annotations` are an MCP server's own hints about the tool.
     """
 
     name: str

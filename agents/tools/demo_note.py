@@ -1,6 +1,6 @@
-"""A harmless tool that waits for approval, so that the way there and back can be tried without a key.
+"""A harmless tool that waits for an approval, so that approvals can be tried without a key.
 
-Only the offline model calls it; no other model is offered it.
+Only the offline model calls it; it is not offered to other models.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from agents.tools.base import Tool
 
 
 async def note(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Nothing happens; the note is given back."""
+    """Return the note, without any other effect."""
     return {"noted": arguments["text"]}
 
 

@@ -1,4 +1,4 @@
-"""What Exa answered, in our words: short plain texts, and only addresses that a browser may open."""
+"""Exa's results as short plain texts, with only those addresses that a browser may open."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _LONGEST_NAME: Final = 200
 
 
 class NoResults(Exception):
-    """The body is not what Exa answers with."""
+    """The body is not a reply of Exa."""
 
 
 def results(body: bytes, *, top_k: int) -> list[dict[str, Any]]:
-    """The first `top_k` results (specs/text-run.md §3); raises NoResults."""
+    """Return the first `top_k` results (specs/text-run.md §3); raise NoResults."""
     try:
         document = json.loads(body.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
@@ -54,19 +54,19 @@ def _is_web_address(url: object) -> bool:
     return parts.scheme in {"http", "https"} and bool(parts.netloc)
 
 
-def _text(given: object, longest: int) -> str:
-    """One line of at most so many characters that any row and any client can hold."""
-    if not isinstance(given, str):
+def _text(value: object, longest: int) -> str:
+    """Return one line of at most so many characters, which any row and any client can store."""
+    if not isinstance(value, str):
         return ""
-    whole = given[: longest * 20].replace("\x00", " ").encode("utf-16", "surrogatepass")
+    whole = value[: longest * 20].replace("\x00", " ").encode("utf-16", "surrogatepass")
     line = " ".join(whole.decode("utf-16", "replace").split())
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
-def _number(given: object) -> float | None:
-    if isinstance(given, bool) or not isinstance(given, int | float):
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
-        return float(given) if math.isfinite(given) else None
+        return float(value) if math.isfinite(value) else None
     except OverflowError:
         return None

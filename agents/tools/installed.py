@@ -1,6 +1,6 @@
-"""Tools that installed packages bring by an entry point group; each entry is a `Tool`.
+"""Tools of installed packages, by an entry point group; each entry is a `Tool`.
 
-One that cannot be loaded, or takes a name that is taken, is left out and logged: it must not stop the
+An entry that cannot be loaded, or whose name is taken, is left out and logged: it must not prevent the
 start.
 """
 
@@ -19,12 +19,12 @@ log = structlog.get_logger(__name__)
 def with_installed(
     ours: Iterable[Tool], group: str, *, allows: Callable[[str], bool]
 ) -> dict[str, Tool]:
-    """Return our tools and those of the group whose names are allowed, by name."""
+    """Return Parley's tools, and those of the group whose names are allowed, by name."""
     found = {tool.name: tool for tool in ours}
     for entry in entry_points(group=group):
         try:
             tool = entry.load()
-        except Exception:  # somebody else's package
+        except Exception:  # the code of another package
             log.exception("tool not loaded", group=group, entry=entry.name)
             continue
         if isinstance(tool, Tool) and tool.name not in found and allows(tool.name):

@@ -1,4 +1,4 @@
-"""Results that are too large for a model go to a file: it gets the head, and a tool to read on with."""
+"""Store results that are too large for a model as files; it gets the head, and a tool to read on."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _encode: Final = msgspec.json.Encoder().encode
 async def fitted(
     tool: Tool, result: dict[str, Any], caller: ToolContext | None
 ) -> tuple[dict[str, Any], ArtifactCreated | None]:
-    """The result as a model is told it, and the artifact that holds all of a large one.
+    """Return the result for a model, and the artifact with the whole of a large one.
 
-    Above 48,000 characters of JSON only its head stays, with a note; above 16 MiB nothing is kept.
+    Above 48,000 characters of JSON only the head stays, with a note; above 16 MiB nothing is stored.
     """
     encoded = _encode(result)
     if len(encoded) <= LONGEST_RESULT or tool.name == READ:
@@ -40,13 +40,13 @@ async def fitted(
     head = {"head": text[:LONGEST_HEAD], "note": _note(len(text), artifact)}
     if artifact is None:
         return head, None
-    told = {
+    reference = {
         "artifact_id": artifact.artifact_id,
         "name": artifact.name,
         "mime_type": artifact.mime_type,
         "size_bytes": artifact.size_bytes,
     }
-    return head | {"artifact": told}, artifact
+    return head | {"artifact": reference}, artifact
 
 
 async def _kept(tool: Tool, data: bytes, caller: ToolContext | None) -> ArtifactCreated | None:
@@ -72,7 +72,7 @@ def _note(length: int, artifact: ArtifactCreated | None) -> str:
 
 
 async def read(arguments: dict[str, Any]) -> dict[str, Any]:
-    """A piece of an artifact of the conversation; ToolFailure `artifact_not_found`."""
+    """Return a piece of an artifact of the conversation; raise ToolFailure `artifact_not_found`."""
     context, offset = tool_context(), int(arguments.get("offset", 0))
     artifact_id = uuid_of(arguments["artifact_id"])
     stored = artifact_id and await attachments.find_artifact(
@@ -84,7 +84,7 @@ async def read(arguments: dict[str, Any]) -> dict[str, Any]:
     text = data.decode("utf-8", "replace")
     length = int(arguments.get("length", LONGEST_HEAD))
     piece = text[offset : offset + length]
-    while len(_encode(piece)) > _LONGEST_PIECE:  # quotes cost more as a text inside JSON
+    while len(_encode(piece)) > _LONGEST_PIECE:  # quotes are longer in a text inside JSON
         piece = piece[: len(piece) * 3 // 4]
     end = offset + len(piece)
     following = {"next_offset": end} if end < len(text) else {}

@@ -1,6 +1,6 @@
-"""Which tools of ours a run may call: what staff switched on for its user, and it asks for.
+"""The tools that a run may call: those that staff enabled for its user and that the request allows.
 
-Three are reserved: no model is offered them without cause, and no package can take their names.
+Three are reserved: they are offered to a model only for a reason, and no package can take their names.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Policy(Struct, frozen=True):
 
 
 async def granted(names: tuple[str, ...] | None, *, user_id: UUID | None) -> tuple[Tool, ...]:
-    """The tools for a request that names some, none (`()`) or leaves it to us (None)."""
+    """Return the tools for a request that names some, none (`()`), or makes no choice (None)."""
     if names == ():
         return ()
     searches = await app_settings.aget("web_search_enabled") is True
@@ -54,7 +54,7 @@ async def granted(names: tuple[str, ...] | None, *, user_id: UUID | None) -> tup
 
 
 async def for_request(request: RunRequest, *, user_id: UUID) -> tuple[Tool, ...]:
-    """The tools for a request, with what it says of servers: which are offered, which need approval."""
+    """Return the tools for a request, by its entries for servers: those offered, some with approval."""
     tools = await granted(request.server_tools, user_id=user_id)
     if request.search == "kept":
         tools = tuple(map(_of_kept_pages, tools))
@@ -80,7 +80,7 @@ def _label(tool: Tool) -> str:
 
 
 def _holds(names: Sequence[str] | None, tool: Tool) -> bool:
-    """Whether the names are of this tool among others; an MCP server's may be its own name for it."""
+    """Return whether the names include this tool's; a tool of MCP may have the server's own name."""
     if names is None or tool.name in names:
         return True
     return any(mcp.model_name(tool.server_label, name) == tool.name for name in names)
@@ -93,7 +93,7 @@ def _with_approval(tool: Tool, entries: Sequence[ServerTools]) -> Tool:
 
 
 async def check_named(servers: Sequence[ServerTools], needs: Sequence[str], *, user_id: UUID) -> None:
-    """InvalidRequest `tool_not_supported` for a server that is none of ours, or a tool that is off."""
+    """Raise InvalidRequest `tool_not_supported` for an unknown server, or a disabled tool."""
     labels = {one.label for one in servers} - {OWN_LABEL}
     if labels and labels - await mcp.served(labels):
         raise InvalidRequest(
@@ -108,26 +108,26 @@ async def check_named(servers: Sequence[ServerTools], needs: Sequence[str], *, u
 
 
 async def _can_search(user_id: UUID) -> bool:
-    """Whether staff have switched the web search on, for this user too, and it has a key."""
+    """Return whether staff have enabled the web search for this user, and it has a key."""
     if await app_settings.aget("web_search_enabled") is not True:
         return False
     return await find(web_search.NAME, user_id=user_id) is not None and await web_search.has_key()
 
 
 async def find(name: str, *, user_id: UUID | None) -> Tool | None:
-    """The tool of that name as this user's runs may call it; None if there is none."""
+    """Return the tool with that name for this user's runs, or None."""
     tool = _RESERVED.get(name) or registry.find(name)
     return tool and await _under((await _policies.get()).get(name), tool, user_id)
 
 
 async def find_action(name: str, *, user_id: UUID | None) -> Tool | None:
-    """The platform action of that name as this user's runs may ask for it; None if there is none."""
+    """Return the platform action with that name for this user's runs, or None."""
     tool = platform.find(name)
     return tool and await _under((await _policies.get()).get(name), tool, user_id)
 
 
 async def _under(policy: Policy | None, tool: Tool, user_id: UUID | None) -> Tool | None:
-    """The tool as its policy makes it for this user."""
+    """Return the tool with its policy's settings, or None if the policy forbids it to this user."""
     if policy is None:
         return tool
     if not policy.enabled or not await _allows(policy, user_id):
@@ -166,7 +166,7 @@ async def _read() -> dict[str, Policy]:
 
 
 def forget() -> None:
-    """Let this process read the policies again at once."""
+    """Invalidate the cache in this process."""
     _policies.forget()
 
 

@@ -1,8 +1,8 @@
-"""Platform actions: what a hosted runner may ask the platform to do for its run's user (seed §7.8).
+"""Platform actions: a hosted runner requests them for its run's user (seed §7.8).
 
-They are tools that no model is offered. Each is done only where the runner's manifest, its binding and
-the tool's policy allow it, and by default waits for somebody's approval. Installed packages add more
-by the entry point group `parley.actions`; their names begin with `platform.`.
+They are tools that are not offered to models. Each is executed only if the runner's manifest, its
+binding and the tool's policy allow it, and by default it waits for an approval. Installed packages add
+more by the entry point group `parley.actions`; their names begin with `platform.`.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _OURS: Final = (
 
 
 def find(name: str) -> Tool | None:
-    """The action of that name, with its prefix; None if there is none."""
+    """Return the action with that name, which includes the prefix, or None."""
     return _by_name().get(name)
 
 

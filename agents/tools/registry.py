@@ -1,4 +1,4 @@
-"""The tools of this installation: ours, and those that installed packages bring.
+"""The tools of this installation: Parley's own, and those of installed packages.
 
 A package adds one by the entry point group `parley.tools`.
 """
@@ -13,7 +13,7 @@ from agents.tools.exercises import search_tool
 from agents.tools.installed import with_installed
 
 GROUP = "parley.tools"
-RESERVED = ("parley.", "demo.")  # how the names begin of tools that only we make
+RESERVED = ("parley.", "demo.")  # prefixes of names that only Parley's own tools may have
 _OURS = (
     Tool(
         name=search_tool.NAME,
@@ -35,12 +35,12 @@ _OURS = (
 
 
 def find(name: str) -> Tool | None:
-    """The tool of that name, or None."""
+    """Return the tool with that name, or None."""
     return _by_name().get(name)
 
 
 def all_tools() -> tuple[Tool, ...]:
-    """Every tool, in the order it is offered to a model."""
+    """Return all tools, in the order in which they are offered to a model."""
     return tuple(_by_name().values())
 
 
@@ -50,5 +50,5 @@ def _by_name() -> dict[str, Tool]:
 
 
 def forget() -> None:
-    """Look at the installed packages again."""
+    """Read the installed packages again."""
     _by_name.cache_clear()

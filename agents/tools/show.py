@@ -1,7 +1,7 @@
 """`parley.show`: the reserved tool by which a model shows a card (specs/run-agent-input.md §5).
 
-The model-driven runner never calls it: it makes the arguments the `ui_hints` of the message that the
-model is saying. A model has it where a tool policy enables it, or a request or binding names it.
+The model-driven runner never calls it: the arguments become the `ui_hints` of the message that the model
+is writing. A model has the tool if a tool policy enables it, or if a request or binding names it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from conversations.cards.ui_hints import UiHints
 
 
 async def show(hints: dict[str, Any]) -> dict[str, Any]:
-    """What another runner is answered."""
+    """Return the reply for other runners."""
     if fault := fault_of(hints):
         raise ToolFailure("invalid_arguments", fault)
     return {"shown": True}

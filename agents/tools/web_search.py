@@ -1,7 +1,7 @@
-"""The web search tool, `web_search.exa` (specs/text-run.md §3): one POST to Exa, its answers kept 300 s.
+"""The web search tool, `web_search.exa` (specs/text-run.md §3): one POST to Exa, cached for 300 s.
 
-Nothing that Exa says in a refusal, and no part of the key, reaches a client, a log or a row: a failure
-is a code of ours and a sentence of ours.
+No part of Exa's refusals or of the key reaches a client, a log or a row: a failure has a code and a
+sentence of Parley.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class _Arguments(Struct, frozen=True, forbid_unknown_fields=True):
     top_k: Annotated[int, Meta(ge=1, le=10)] = 5
 
 
-class _Asked(Struct, frozen=True):
-    """What Exa is asked; `kept` has it fetch no page for the purpose."""
+class _Request(Struct, frozen=True):
+    """A request to Exa; with `kept`, Exa fetches no page for it."""
 
     query: str
     top_k: int
@@ -79,41 +79,41 @@ class _Asked(Struct, frozen=True):
 
 
 async def search_web(arguments: dict[str, Any]) -> dict[str, Any]:
-    """`{query, top_k}` to `{provider, total, results}`.
+    """Return `{provider, total, results}` for `{query, top_k}`.
 
-    Raises ToolFailure with `invalid_arguments` or a code of `_FAILURES`.
+    Raise ToolFailure with `invalid_arguments` or a code of `_FAILURES`.
     """
-    return await _found(_asked(arguments, kept=False))
+    return await _found(_parse(arguments, kept=False))
 
 
 async def search_kept(arguments: dict[str, Any]) -> dict[str, Any]:
-    """The same, of the pages as Exa keeps them: none is fetched for the purpose."""
-    return await _found(_asked(arguments, kept=True))
+    """Return the same from pages that Exa has stored: none is fetched for the search."""
+    return await _found(_parse(arguments, kept=True))
 
 
-async def _found(asked: _Asked) -> dict[str, Any]:
+async def _found(request: _Request) -> dict[str, Any]:
     key = await _key()
-    place = _place(asked)
+    place = _place(request)
     found = await _remembered(place)
     if found is None:
-        found = {"provider": "exa"} | await _search(asked, key)
+        found = {"provider": "exa"} | await _search(request, key)
         await _remember(place, found)
     return found
 
 
-def _asked(arguments: dict[str, Any], *, kept: bool) -> _Asked:
+def _parse(arguments: dict[str, Any], *, kept: bool) -> _Request:
     try:
-        given = msgspec.convert(arguments, _Arguments)
+        parsed = msgspec.convert(arguments, _Arguments)
     except msgspec.ValidationError as problem:
         raise ToolFailure("invalid_arguments", f"The arguments are not valid: {problem}.") from None
-    query = " ".join(given.query[:LONGEST_QUERY].split())
+    query = " ".join(parsed.query[:LONGEST_QUERY].split())
     if not query:
         raise _failure("query_required")
-    return _Asked(query, given.top_k, kept)
+    return _Request(query, parsed.top_k, kept)
 
 
 async def has_key() -> bool:
-    """Whether there is a key to search with."""
+    """Return whether there is a key for the search."""
     try:
         return bool(await _key())
     except ToolFailure:
@@ -133,10 +133,10 @@ async def _key() -> str:
     return key
 
 
-async def _search(asked: _Asked, key: str) -> dict[str, Any]:
+async def _search(request: _Request, key: str) -> dict[str, Any]:
     try:
         async with asyncio.timeout(TIMEOUT_S):
-            status, body = await _post(asked, key)
+            status, body = await _post(request, key)
     except (aiohttp.ClientError, OSError, TimeoutError, ValueError):  # ValueError: no address
         raise _failure("network_error") from None
     if status != 200:
@@ -146,19 +146,19 @@ async def _search(asked: _Asked, key: str) -> dict[str, Any]:
     if len(body) > _LARGEST_BODY:
         raise _failure("upstream_error")
     try:
-        found = await asyncio.to_thread(results, without_key(body, key), top_k=asked.top_k)
+        found = await asyncio.to_thread(results, without_key(body, key), top_k=request.top_k)
     except NoResults:
         raise _failure("upstream_invalid_json") from None
     return {"total": len(found), "results": found}
 
 
-async def _post(asked: _Asked, key: str) -> tuple[int, bytes]:
-    """Status and body; no redirect is followed, which would carry the key elsewhere."""
-    contents: dict[str, Any] = {"text": True} | ({"maxAgeHours": -1} if asked.kept else {})
-    wanted = {"numResults": asked.top_k, "type": "auto", "contents": contents}
+async def _post(request: _Request, key: str) -> tuple[int, bytes]:
+    """Return status and body; follow no redirect, which would send the key elsewhere."""
+    contents: dict[str, Any] = {"text": True} | ({"maxAgeHours": -1} if request.kept else {})
+    options = {"numResults": request.top_k, "type": "auto", "contents": contents}
     async with http.client().post(
         f"{settings.EXA_BASE_URL.rstrip('/')}/search",
-        data=msgspec.json.encode({"query": asked.query} | wanted),
+        data=msgspec.json.encode({"query": request.query} | options),
         headers={"x-api-key": key, "Content-Type": "application/json"},
         allow_redirects=False,
     ) as response:
@@ -181,18 +181,18 @@ def _failure(code: str) -> ToolFailure:
     return ToolFailure(code, _FAILURES[code])
 
 
-def _place(asked: _Asked) -> str:
-    """Where an answer is kept: by top_k and the lower-cased query, in a form that any cache takes."""
-    digest = hashlib.sha256(asked.query.lower().encode("utf-8", "replace")).hexdigest()
-    return f"{NAME}:{'kept:' if asked.kept else ''}{asked.top_k}:{digest}"
+def _place(request: _Request) -> str:
+    """Return the cache key: top_k and a hash of the lower-cased query, which any cache accepts."""
+    digest = hashlib.sha256(request.query.lower().encode("utf-8", "replace")).hexdigest()
+    return f"{NAME}:{'kept:' if request.kept else ''}{request.top_k}:{digest}"
 
 
 async def _remembered(place: str) -> dict[str, Any] | None:
-    """What the cache holds; a cache that is away or slow holds nothing."""
+    """Return the cached value; None also if the cache is not available or slow."""
     try:
         async with asyncio.timeout(_PATIENCE_WITH_CACHE_S):
             found = await cache.aget(place)
-    except Exception as error:  # each cache backend has errors of its own
+    except Exception as error:  # each cache backend has its own errors
         log.warning("web search goes on without the cache", error=type(error).__name__)
         return None
     return found if isinstance(found, dict) else None

@@ -1,1 +1,1 @@
-"""The exercise library: search, import, and publishing it to apps."""
+"""The exercise library: search, import, and publication to apps."""

@@ -1,4 +1,4 @@
-"""What an exercise file becomes before it meets the database: checked items, or a refusal in words."""
+"""Items of an exercise file, checked before they reach the database; errors name item and field."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class BadExercises(Exception):
 
 
 class UnusableItem(Exception):
-    """One item has no place in the library; the message names the field."""
+    """An item cannot be stored in the library; the message names the field."""
 
 
 class Item(Struct, frozen=True):
-    """One exercise of a file: model fields by name, only those the file gives."""
+    """One exercise of a file, with only the model fields that the file has, by name."""
 
     id: str
     name: str
@@ -30,7 +30,7 @@ class Item(Struct, frozen=True):
 
 
 class Media(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
-    """Pictures and a film of an exercise."""
+    """The pictures and the video of an exercise."""
 
     thumbnail_url: Url
     video_url: Url | None = None
@@ -40,7 +40,7 @@ class Media(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unkn
 
 
 def read_media(raw: Any) -> dict[str, Any]:
-    """The pictures of one exercise, checked; `{}` is none. Raises BadExercises."""
+    """Return the checked pictures of one exercise, `{}` for none; raise BadExercises."""
     try:
         refuse_nul(raw)
         return plain(msgspec.convert(raw, Media)) if raw else {}
@@ -49,13 +49,13 @@ def read_media(raw: Any) -> dict[str, Any]:
 
 
 def plain(value: Any) -> dict[str, Any]:
-    """Lists and plain strings, as the columns hold them."""
+    """Return lists and plain strings, as the columns store them."""
     found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
     return found
 
 
 def refuse_nul(value: Any, field: str = "") -> None:
-    """PostgreSQL text cannot hold the NUL character."""
+    """Raise UnusableItem for the NUL character, which PostgreSQL text cannot contain."""
     match value:
         case str() if "\x00" in value:
             raise UnusableItem(f"{field or 'the item'}: contains the NUL character")
@@ -68,7 +68,7 @@ def refuse_nul(value: Any, field: str = "") -> None:
 
 
 def in_words(problem: Exception) -> str:
-    """The field first: "equipment[0]: Invalid enum value 'ROPE'"."""
+    """Return the error with the field first: "equipment[0]: Invalid enum value 'ROPE'"."""
     what, _, where = str(problem).partition(" - at `$")
     field = where.strip("`.")
     return f"{field}: {what}" if field else what

@@ -1,6 +1,6 @@
-"""Exercises of free-exercise-db (github.com/yuhonas/free-exercise-db), in our words.
+"""Convert exercises of free-exercise-db (github.com/yuhonas/free-exercise-db) into items.
 
-Its `force` is left out: there a squat is a push and a chest fly a pull, which no training split means.
+Its `force` is left out: it calls a squat a push and a chest fly a pull, which no training split does.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ _PARTS: Final = {
 
 
 def read_free_item(raw: Any) -> Item:
-    """One raw item; raises msgspec.ValidationError or UnusableItem."""
+    """Return the item of one raw item; raise msgspec.ValidationError or UnusableItem."""
     read = msgspec.convert(raw, _FreeItem)
     name = read.name.strip()
     targets = _each(_MUSCLES, read.primary_muscles, "primaryMuscles")
@@ -104,7 +104,7 @@ def read_free_item(raw: Any) -> Item:
 
 
 def _sentence(read: _FreeItem) -> str:
-    """A description, which that format lacks: "Beginner strength exercise for the chest (barbell)."."""
+    """Return a description, which the format lacks: "Beginner … exercise for the chest (barbell)."."""
     muscles = " and ".join(read.primary_muscles) or "body"
     equipment = read.equipment or "body only"
     return f"{read.level.capitalize()} {read.category} exercise for the {muscles} ({equipment})."

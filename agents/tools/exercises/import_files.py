@@ -1,7 +1,7 @@
-"""Exercise files to items: our starter set and the two public formats (specs/text-run.md §3).
+"""Read items from exercise files: the starter set and the two public formats (specs/text-run.md §3).
 
-Pure: no database. An item holds only what its file says, so that importing a file without aliases
-leaves the aliases of an exercise we already have alone.
+Pure functions, without a database. An item has only the fields of its file, so that the import of a file
+without aliases does not change the aliases of an existing exercise.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from agents.tools.exercises.free_db import read_free_item
 
 
 class _LibraryItem(Struct, frozen=True, rename="camel"):
-    """An exercise in the words of an ExerciseDto, which the starter set adds a few to."""
+    """An exercise with the names of an ExerciseDto, and some more names of the starter set."""
 
     name: Name
     muscle_group: MuscleGroup
@@ -62,7 +62,7 @@ _LIBRARY_FIELDS: Final = {
 
 
 def read_items(content: bytes) -> tuple[Item, ...]:
-    """The exercises of a file in any of the three formats; raises BadExercises."""
+    """Return the exercises of a file in any of the three formats; raise BadExercises."""
     try:
         document = msgspec.json.decode(content.removeprefix(b"\xef\xbb\xbf"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
@@ -76,14 +76,14 @@ def read_items(content: bytes) -> tuple[Item, ...]:
 
 
 def read_library_items(raw: list[Any]) -> tuple[Item, ...]:
-    """Exercises in the words of an ExerciseDto, from a body instead of a file; raises BadExercises."""
+    """Return the exercises of a body, with the names of an ExerciseDto; raise BadExercises."""
     items = tuple(_numbered(raw, _library_item))
     _refuse_twins(items)
     return items
 
 
 def _format(document: Any) -> tuple[list[Any], Callable[[Any], Item]]:
-    """The raw items and how to read one, by the structure of the file."""
+    """Return the raw items and the function that reads one, by the structure of the file."""
     match document:
         case {"entity": "EXERCISE", "payload": list(payload)}:
             return payload, _library_item
@@ -104,15 +104,15 @@ def _numbered(raw: list[Any], read_item: Callable[[Any], Item]) -> Iterator[Item
             refuse_nul(item)
             yield read_item(item)
         except (msgspec.ValidationError, UnusableItem, RecursionError) as problem:
-            raise BadExercises(f"Item {number}{_called(item)}: {in_words(problem)}.") from None
+            raise BadExercises(f"Item {number}{_name_of(item)}: {in_words(problem)}.") from None
 
 
 def _library_item(raw: Any) -> Item:
-    given = (
+    present = (
         {key: value for key, value in raw.items() if value is not None} if isinstance(raw, dict) else raw
     )
-    read = msgspec.convert(given, _LibraryItem)
-    fields = {name: getattr(read, name) for key, name in _LIBRARY_FIELDS.items() if key in given}
+    read = msgspec.convert(present, _LibraryItem)
+    fields = {name: getattr(read, name) for key, name in _LIBRARY_FIELDS.items() if key in present}
     name = read.name.strip()
     return Item(id=read.id or official_id(name), name=name, fields=plain(fields))
 
@@ -126,6 +126,6 @@ def _refuse_twins(items: tuple[Item, ...]) -> None:
             seen[key] = number
 
 
-def _called(item: Any) -> str:
+def _name_of(item: Any) -> str:
     name = item.get("name") if isinstance(item, dict) else None
     return f" ({name[:80]!r})" if isinstance(name, str) else ""

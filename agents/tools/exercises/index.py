@@ -1,10 +1,10 @@
-"""The searchable library: frozen exercises and an inverted index over their words.
+"""The searchable library: frozen exercises and an inverted index of their words.
 
 A library never changes; a new state of the table is a new library. The ranking is specs/text-run.md §3:
-each word of the query gives +10 where it stands in a name, +6 in an alias, tag or trained muscle, +3 in
-the description (with equipment, difficulty and assisting muscles); nothing scores zero; ties go by name.
-Three things a coach knows are added: a staple leads its muscle group, a stretch is no first answer to a
-muscle's name, and circumstances (at home, for beginners) never outweigh what is to be trained.
+each word of the query adds 10 if it is in a name, 6 in an alias, tag or trained muscle, 3 in the
+description (with equipment, difficulty and assisting muscles); nothing scores zero; ties are sorted by
+name. Three rules of coaches are added: a staple leads its muscle group, a stretch is not the first
+answer to a muscle's name, and circumstances (at home, for beginners) count less than muscles.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ NAME_WEIGHT: Final = 10
 ALIAS_WEIGHT: Final = 6
 DESCRIPTION_WEIGHT: Final = 3
 
-STAPLE: Final = "首选"  # the tag of what a coach names first for a muscle group
+STAPLE: Final = "首选"  # the tag of the exercises that coaches name first for a muscle group
 
-_MUSCLE_WORDS: Final = frozenset(word for said in MUSCLES.values() for word in words(said))
+_MUSCLE_WORDS: Final = frozenset(word for names in MUSCLES.values() for word in words(names))
 _CIRCUMSTANCES: Final = frozenset(words("居家 在家 家里 home")).union(*map(words, DIFFICULTIES.values()))
 _DAY_TAGS: Final[Mapping[str, Day]] = {
     "推": "push",
@@ -54,7 +54,7 @@ _DAY_GROUPS: Final[Mapping[str, Day]] = {
 
 
 class Exercise(Struct, frozen=True, kw_only=True):
-    """One exercise as the library knows it; times are epoch milliseconds."""
+    """One exercise of the library; times are epoch milliseconds."""
 
     id: str
     name: str
@@ -82,7 +82,7 @@ class Exercise(Struct, frozen=True, kw_only=True):
 
 
 class Library:
-    """Every exercise, in order of name, ready to be searched."""
+    """All exercises by name, with the index for the search."""
 
     __slots__ = ("_days", "_postings", "_spellings", "exercises")
 
@@ -105,30 +105,30 @@ class Library:
         return cls(exercises, {word: tuple(found) for word, found in postings.items()})
 
     def search(self, query: str, top_k: int) -> tuple[Exercise, ...]:
-        """The best `top_k` of the exercises that match."""
-        asked = read_query(query)
+        """Return the best `top_k` of the exercises that match."""
+        parsed = read_query(query)
         scores: defaultdict[int, int] = defaultdict(int)
-        for word in self._known(asked.words):
+        for word in self._known(parsed.words):
             for position, weight in self._postings[word]:
                 scores[position] += weight
         ranked: Iterable[int] = (at for _, at in sorted((-score, at) for at, score in scores.items()))
-        best = islice(self._dealt(ranked) if asked.wants_split else ranked, top_k)
+        best = islice(self._dealt(ranked) if parsed.wants_split else ranked, top_k)
         return tuple(self.exercises[at] for at in best)
 
-    def _known(self, asked: Iterable[str]) -> tuple[str, ...]:
-        """The asked words that occur, and of the others what was meant, as far as can be told."""
+    def _known(self, query_words: Iterable[str]) -> tuple[str, ...]:
+        """Return the query's words that occur, and the corrections of others, if there are any."""
         known: dict[str, None] = {}
-        for word in asked:
+        for word in query_words:
             parts = (word,) if word in self._postings else self._meant(word)
             known.update((part, None) for part in parts if part in self._postings)
         return tuple(known)
 
     def _meant(self, unknown: str) -> Iterable[str]:
-        """The characters of a pair such as 胸背, or the word that was mistyped."""
+        """Return the characters of a pair such as 胸背, or the correction of a misspelled word."""
         return unknown if is_chinese_pair(unknown) else self._spellings.nearest(unknown)
 
     def _dealt(self, ranked: Iterable[int]) -> Iterator[int]:
-        """One exercise of each training day in turn, best first; what belongs to no day comes last."""
+        """Yield exercises of each training day in turn, best first; those without a day come last."""
         days: dict[Day | None, list[int]] = {}
         for at in ranked:
             days.setdefault(self._days[at], []).append(at)
@@ -139,7 +139,7 @@ class Library:
 
 
 def dto(exercise: Exercise) -> dict[str, Any]:
-    """The ExerciseDto of specs/text-run.md §3; what an exercise does not have is left out."""
+    """Return the ExerciseDto of specs/text-run.md §3, without the values that the exercise lacks."""
     optional = {
         "targetMuscles": list(exercise.target_muscles),
         "secondaryMuscles": list(exercise.secondary_muscles),
@@ -167,7 +167,7 @@ def dto(exercise: Exercise) -> dict[str, Any]:
 
 
 def day_of(exercise: Exercise) -> Day | None:
-    """The day of a push, pull and legs split an exercise belongs to: by its tags, else its muscles."""
+    """Return the exercise's day in a push, pull and legs split: by its tags, else by its muscles."""
     for tag in exercise.tags:
         if tag in _DAY_TAGS:
             return _DAY_TAGS[tag]
@@ -178,7 +178,7 @@ def day_of(exercise: Exercise) -> Day | None:
 
 
 def _description(exercise: Exercise) -> str:
-    """Both languages in one text, since the DTO has one name and one description."""
+    """Return both languages in one text, because the DTO has one name and one description."""
     if not exercise.description_en:
         return exercise.description
     english = (
@@ -188,17 +188,17 @@ def _description(exercise: Exercise) -> str:
 
 
 def _weights(exercise: Exercise) -> dict[str, int]:
-    """What each word of an exercise is worth."""
+    """Return the weight of each word of an exercise."""
     weights: defaultdict[str, int] = defaultdict(int)
     aliases = (*exercise.aliases, *exercise.tags)
-    for weight, texts, said in (
+    for weight, texts, phrases in (
         (NAME_WEIGHT, _names(exercise), ()),
         (1, _stretched(exercise), ()),
         (ALIAS_WEIGHT, aliases, _trained(exercise)),
         (DESCRIPTION_WEIGHT, (exercise.description, exercise.description_en), _about(exercise)),
     ):
         found = {word for text in texts for word in words(text)}
-        for word in found.union(*map(_vocabulary_words, said)):
+        for word in found.union(*map(_vocabulary_words, phrases)):
             weights[word] += weight
     staple = STAPLE in exercise.tags
     for word in _CIRCUMSTANCES.intersection(weights):
@@ -207,7 +207,7 @@ def _weights(exercise: Exercise) -> dict[str, int]:
 
 
 def _names(exercise: Exercise) -> tuple[str, ...]:
-    """What is searched as its name: a stretch is no first answer to the name of a muscle."""
+    """Return the searched names; those of a stretch are without the words of muscles."""
     names = (exercise.name, exercise.name_en)
     if exercise.category != "FLEXIBILITY":
         return names
@@ -215,24 +215,24 @@ def _names(exercise: Exercise) -> tuple[str, ...]:
 
 
 def _stretched(exercise: Exercise) -> tuple[str, ...]:
-    """The name of a stretch once more, so that of two stretches the one named after the muscle leads."""
+    """Return the names of a stretch again, so that the stretch that is named after the muscle leads."""
     return (exercise.name, exercise.name_en) if exercise.category == "FLEXIBILITY" else ()
 
 
 @cache
-def _vocabulary_words(said: str) -> tuple[str, ...]:
-    return words(said)
+def _vocabulary_words(phrase: str) -> tuple[str, ...]:
+    return words(phrase)
 
 
 def _trained(exercise: Exercise) -> Iterator[str]:
-    """The words of its muscle group and of targets within it: a bench press is no answer to 练肩."""
+    """Yield words of its muscle group and of targets within it: a bench press is no answer to 练肩."""
     for muscle in (exercise.muscle_group, *exercise.target_muscles):
         if _within(muscle, exercise):
             yield MUSCLES.get(muscle, "")
 
 
 def _about(exercise: Exercise) -> Iterator[str]:
-    """What people say for its equipment, assisting muscles, part of a programme, difficulty and day."""
+    """Yield common words for equipment, assisting muscles, part of a programme, difficulty and day."""
     yield from (EQUIPMENT.get(item, "") for item in exercise.equipment)
     yield from (MUSCLES.get(muscle, "") for muscle in _assisting(exercise))
     yield CATEGORIES.get(exercise.category, "")
@@ -243,7 +243,7 @@ def _about(exercise: Exercise) -> Iterator[str]:
 
 
 def _assisting(exercise: Exercise) -> Iterator[str]:
-    """Muscles that also work; a staple counts its own once more, so that it leads its group."""
+    """Yield muscles that also work; a staple repeats its own, so that it leads its group."""
     for muscle in (*exercise.target_muscles, *exercise.secondary_muscles):
         if not _within(muscle, exercise):
             yield muscle

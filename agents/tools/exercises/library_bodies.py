@@ -1,4 +1,4 @@
-"""What staff send to publish the library: a whole seed, or changes to the newest version."""
+"""The bodies by which staff publish the library: a whole seed, or changes to the newest version."""
 
 from __future__ import annotations
 
@@ -50,21 +50,21 @@ class PatchBody(Struct, frozen=True, forbid_unknown_fields=True, rename="camel")
 
 
 def read_publish(raw: Any) -> SeedBody | TableBody:
-    """Which of the two a body is; InvalidRequest for neither."""
+    """Return the body as one of the two; raise InvalidRequest if it is neither."""
     if isinstance(raw, dict) and "payload" in raw:
         return _read(raw, SeedBody)
     return _read(raw, TableBody)
 
 
 def read_patch(raw: Any) -> PatchBody:
-    """The changes; InvalidRequest when they are none."""
+    """Return the changes; raise InvalidRequest if the body is none."""
     return _read(raw, PatchBody)
 
 
 def _read(raw: Any, kind: type[T]) -> T:
     try:
         msgspec.json.encode(raw)
-    except UnicodeEncodeError:  # JSON can express it, and no text that is stored or hashed can hold it
+    except UnicodeEncodeError:  # JSON allows it, but no text that is stored or hashed can contain it
         raise InvalidRequest(
             "The body holds half of a surrogate pair.", code="invalid_characters"
         ) from None

@@ -1,6 +1,6 @@
-"""What apps read of the published library: its newest version, a whole one, or the way between two.
+"""Reads of the published library by apps: the newest version, a whole one, or the changes between two.
 
-A version never changes, so its bytes are kept in the process and sent as they are stored, gzipped.
+A version never changes, so its bytes are cached in the process and sent as they are stored, gzipped.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Version(Struct, frozen=True):
 
     @property
     def etag(self) -> str:
-        """Weak, since the same version is sent gzipped and plain."""
+        """Return the ETag; it is weak, because the same version is sent gzipped and plain."""
         return f'W/"{self.number}-{self.checksum[7:39]}"'
 
     def as_meta(self) -> dict[str, Any]:
-        """The ExerciseLibraryMeta of specs/text-run.md §3."""
+        """Return the ExerciseLibraryMeta of specs/text-run.md §3."""
         return {
             "version": self.number,
             "totalCount": self.total,
@@ -52,7 +52,7 @@ class Version(Struct, frozen=True):
 
 
 async def version(number: int | None = None) -> Version:
-    """That version, or the newest; NotFound `version_not_found`."""
+    """Return that version, or the newest; raise NotFound `version_not_found`."""
     row = await sql.one(_META, {"number": number})
     if row is None:
         raise NotFound("This version of the library was never published.", code="version_not_found")
@@ -60,7 +60,7 @@ async def version(number: int | None = None) -> Version:
 
 
 async def content(found: Version) -> bytes:
-    """The gzipped JSON list of the version's ExerciseDtos."""
+    """Return the gzipped JSON list of the version's ExerciseDtos."""
     key = (found.number, found.checksum)
     kept = _contents.get(key)
     if kept is None:
@@ -73,13 +73,13 @@ async def content(found: Version) -> bytes:
 
 
 async def updates(start: int, end: int | None) -> dict[str, Any]:
-    """The ExerciseLibraryUpdates that make version `start` (0: nothing) version `end` (None: newest)."""
+    """Return the ExerciseLibraryUpdates from version `start` (0: nothing) to `end` (None: newest)."""
     last = await version(end)
     if start > last.number:
         raise InvalidRequest("from must not be above to.", code="invalid_versions", field="from")
     after = await content(last)
     before = await content(await version(start)) if start else None
-    # Two thousand exercises take 20 ms: not on the loop that serves streams.
+    # Two thousand exercises take 20 ms, which would block the loop that serves streams.
     changes = await asyncio.to_thread(
         lambda: changes_between(decoded(before) if before else [], decoded(after))
     )
@@ -94,7 +94,7 @@ async def updates(start: int, end: int | None) -> dict[str, Any]:
 
 
 def version_number(name: str, given: str | None) -> int | None:
-    """A version in a query string; InvalidRequest `invalid_versions` when it is no whole number."""
+    """Return a version of a query string; raise InvalidRequest `invalid_versions` for other text."""
     if given is None or given == "":
         return None
     if not (given.isascii() and given.isdigit() and len(given) <= 10 and int(given) <= _LARGEST):

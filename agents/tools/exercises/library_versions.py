@@ -1,7 +1,7 @@
-"""Publish the exercise library: what apps keep a copy of (specs/text-run.md §3).
+"""Publish the exercise library, of which apps keep a copy (specs/text-run.md §3).
 
-Staff edit the table and the search follows at once; apps see only what was published, a numbered state
-that never changes. Publishing a state that is published already makes no new version.
+Staff edit the table and the search follows at once; apps see only published versions, which are numbered
+states that never change. A state that is already published makes no new version.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ log = structlog.get_logger(__name__)
 def publish(
     *, by: User | None, note: str = "", base: int | None = None, at: datetime | None = None
 ) -> LibraryVersion:
-    """Publish the table as it stands; the newest version is returned instead when it says the same.
+    """Publish the state of the table; return the newest version instead if it has the same content.
 
-    With `base`, Conflict `version_conflict` unless that is the newest version.
+    With `base`, raise Conflict `version_conflict` unless that is the newest version.
     """
     lock_library()
     newest = _newest(base)
@@ -64,7 +64,7 @@ def publish(
 
 @transaction.atomic
 def publish_seed(body: SeedBody, *, by: User) -> LibraryVersion:
-    """Make the library exactly what the seed holds (custom exercises stay), and publish it."""
+    """Replace the library by the seed's content (custom exercises stay), and publish it."""
     lock_library()
     _newest(body.base_version)
     items = _items(body.payload)
@@ -78,9 +78,9 @@ def publish_seed(body: SeedBody, *, by: User) -> LibraryVersion:
 
 @transaction.atomic
 def publish_patch(body: PatchBody, *, by: User) -> LibraryVersion:
-    """Apply the changes to the library and publish it; all of them or nothing.
+    """Apply all changes or none to the library, and publish it.
 
-    Conflict `version_conflict` unless `baseVersion` is the newest version.
+    Raise Conflict `version_conflict` unless `baseVersion` is the newest version.
     """
     lock_library()
     _newest(body.base_version)
@@ -91,7 +91,7 @@ def publish_patch(body: PatchBody, *, by: User) -> LibraryVersion:
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """What lies between two states: exercises as ExerciseDtos, and the ids of those that are gone."""
+    """The changes between two states: exercises as ExerciseDtos, and the ids of deleted ones."""
 
     added: tuple[dict[str, Any], ...]
     updated: tuple[dict[str, Any], ...]
@@ -99,7 +99,7 @@ class Changes(msgspec.Struct, frozen=True):
 
 
 def changes_between(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> Changes:
-    """The changes that make `after` of `before`."""
+    """Return the changes from `before` to `after`."""
     known = {exercise["id"]: exercise for exercise in before}
     kept = {exercise["id"] for exercise in after}
     return Changes(
@@ -110,18 +110,18 @@ def changes_between(before: list[dict[str, Any]], after: list[dict[str, Any]]) -
 
 
 def contents(version: LibraryVersion) -> list[dict[str, Any]]:
-    """The exercises of a version."""
+    """Return the exercises of a version."""
     return decoded(bytes(version.content))
 
 
 def decoded(content: bytes) -> list[dict[str, Any]]:
-    """The exercises of a version's `content`."""
+    """Return the exercises of a version's `content`."""
     found: list[dict[str, Any]] = msgspec.json.decode(gzip.decompress(content))
     return found
 
 
 def milliseconds(moment: datetime) -> int:
-    """Since the epoch, rounded down, as PostgreSQL's `floor` does."""
+    """Return the milliseconds since the epoch, rounded down, like PostgreSQL's `floor`."""
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
@@ -155,20 +155,20 @@ def _update(changes: tuple[dict[str, Any], ...]) -> None:
 
 
 def _change(row: Row, change: dict[str, Any]) -> None:
-    """Overwrite what the change gives; a description from outside is that of both languages."""
+    """Overwrite the changed fields; a description from outside replaces both languages."""
     (item,) = _items([dto(_frozen(row)) | change])
-    given = _items_fields(item, change)
-    if "description" in given and "description_en" not in given:
-        given["description_en"] = ""
+    fields = _items_fields(item, change)
+    if "description" in fields and "description_en" not in fields:
+        fields["description_en"] = ""
     if item.name != row.name and Row.objects.filter(name=item.name).exists():
         raise InvalidRequest(f"There is an exercise {item.name!r} already.", field="updated")
-    for field, value in (given | {"name": item.name}).items():
+    for field, value in (fields | {"name": item.name}).items():
         setattr(row, field, value)
     row.save()
 
 
 def _items_fields(item: Item, change: dict[str, Any]) -> dict[str, Any]:
-    """Only what the change itself says."""
+    """Return only the fields of the change itself."""
     return {field: value for field, value in item.fields.items() if _wire_name(field) in change}
 
 
@@ -199,7 +199,7 @@ def _refuse_unknown(field: str, ids: set[str]) -> None:
 
 
 def _frozen(row: Row) -> Exercise:
-    """The row as the searchable library knows it."""
+    """Return the row as an exercise of the searchable library."""
     fields = {name: getattr(row, name) for name in Exercise.__struct_fields__}
     times = {name: milliseconds(fields[name]) for name in ("created_at", "updated_at")}
     return msgspec.convert(fields | times, Exercise)

@@ -1,7 +1,7 @@
 """The exercise search tool, `gymbro.exercise.search` (specs/text-run.md §3).
 
-The library is read with one statement and kept in the process; a cheap look at the table, at most one
-in two seconds, tells whether it changed, so most searches ask the database nothing.
+The library is read by one statement and cached in the process. A cheap check, at most one per two
+seconds, finds changes of the table, so most searches need no statement.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ SCHEMA: Final[dict[str, Any]] = {
 }
 RECHECK_S: Final = 2.0
 
-# xmin, the transaction that wrote a row, sees every change: also one that left updated_at alone,
-# and one that committed after a newer one.
+# xmin, the transaction that wrote a row, changes with every write: also with one that left updated_at
+# as it was, and with one that committed after a newer one.
 _STATE = """
     SELECT count(*), coalesce(max(updated_at), 'epoch'), coalesce(sum(xmin::text::bigint), 0)
       FROM agents_exercise
@@ -70,7 +70,7 @@ class _Arguments(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LibraryCache:
-    """The newest library this process has seen."""
+    """The newest library that this process has read."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -79,18 +79,18 @@ class LibraryCache:
         self._library: Library | None = None
 
     async def current(self) -> Library:
-        """The library, at most two seconds behind the table."""
+        """Return the library, at most two seconds behind the table."""
         if self._library is not None and self._clock() < self._check_at:
             return self._library
-        # Before the first await: whoever asks meanwhile is served the library at hand.
+        # This is set before the first await, so that other callers meanwhile get the library at hand.
         self._check_at = self._clock() + RECHECK_S
         async with database.connection() as connection:
             state = await _state(connection)
             if self._library is None or state != self._state:
                 rows = await _exercises(connection)
-                # A thousand exercises take 0.1 s: not on the loop that serves streams.
+                # A thousand exercises take 0.1 s, which would block the loop that serves streams.
                 self._library = await asyncio.to_thread(Library.build, rows)
-                # Read before the rows: if they changed in between, the next look finds out.
+                # The state was read before the rows: the next check finds changes in between.
                 self._state = state
         return self._library
 
@@ -99,17 +99,17 @@ _cache = LibraryCache()
 
 
 async def current_library() -> Library:
-    """This process's library, at most two seconds behind the table."""
+    """Return this process's library, at most two seconds behind the table."""
     return await _cache.current()
 
 
 async def search_exercises(arguments: dict[str, Any]) -> dict[str, Any]:
-    """`{query, top_k}` to `{total, results}`: ExerciseDtos, and their number (seed 002).
+    """Return `{total, results}` for `{query, top_k}`: ExerciseDtos, and their number (seed 002).
 
-    Raises ToolFailure with `invalid_arguments` or `exercise_search_failed`.
+    Raise ToolFailure with `invalid_arguments` or `exercise_search_failed`.
     """
     try:
-        asked = msgspec.convert(arguments, _Arguments)
+        parsed = msgspec.convert(arguments, _Arguments)
     except msgspec.ValidationError as problem:
         raise ToolFailure("invalid_arguments", f"The arguments are not valid: {problem}.") from None
     try:
@@ -118,7 +118,7 @@ async def search_exercises(arguments: dict[str, Any]) -> dict[str, Any]:
         raise ToolFailure(
             "exercise_search_failed", "The exercise library cannot be read now."
         ) from problem
-    found = library.search(asked.query, asked.top_k)
+    found = library.search(parsed.query, parsed.top_k)
     return {"total": len(found), "results": [dto(exercise) for exercise in found]}
 
 

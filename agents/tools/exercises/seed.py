@@ -1,4 +1,4 @@
-"""The starter library: written for Parley, loaded once, then the staff's own."""
+"""The starter library, written for Parley; it is loaded once and then belongs to the staff."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ STARTER_FILE: Final = Path(__file__).with_name("starter_exercises.json")
 
 
 def starter_items() -> tuple[Item, ...]:
-    """The exercises Parley brings along."""
+    """Return the exercises that come with Parley."""
     return read_items(STARTER_FILE.read_bytes())
 
 
 def seed_exercises() -> int:
-    """Load the starter library into an empty table, and publish it; how many exercises were added.
+    """Load the starter library into an empty table, publish it, and return the number of new exercises.
 
-    A table with anything in it is the staff's and stays as it is; it is published where nothing was yet.
+    A table with any content belongs to the staff and stays as it is; it is published if nothing was yet.
     """
     added = 0
     if not Exercise.objects.exists():

@@ -1,7 +1,7 @@
-"""Items into the table: an import changes what its file says of an exercise, and nothing else.
+"""Write items into the table: an import changes only the fields that its file has.
 
-An item meets the exercise of its name, else the one with its id (a rename). All or nothing; a row that
-already says the same is not written, so that importing a file twice changes nothing.
+An item changes the exercise with its name, else the one with its id (a rename). All items are written,
+or none; an unchanged row is not written, so that a repeated import changes nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BATCH: Final = 200
 
 
 class Stored(Struct, frozen=True):
-    """What an import did."""
+    """The effect of an import."""
 
     created: int
     updated: int
@@ -28,14 +28,14 @@ class Stored(Struct, frozen=True):
 
 
 def store(items: tuple[Item, ...], progress: Callable[[int], None] = lambda written: None) -> Stored:
-    """Write the items in one transaction; `progress` hears how many rows are written so far."""
+    """Write the items in one transaction; `progress` receives the number of rows written so far."""
     with transaction.atomic():
         lock_library()
         return _store(items, progress)
 
 
 def lock_library() -> None:
-    """Keep other writers out until the transaction ends; readers go on."""
+    """Keep other writers out until the transaction ends; readers continue."""
     with connection.cursor() as cursor:
         cursor.execute("LOCK TABLE agents_exercise IN SHARE ROW EXCLUSIVE MODE")
 
@@ -63,7 +63,7 @@ def _store(items: tuple[Item, ...], progress: Callable[[int], None]) -> Stored:
 
 
 class _Known:
-    """The rows that the items of a file may mean."""
+    """The rows that the items of a file may refer to."""
 
     def __init__(self, items: tuple[Item, ...]) -> None:
         named = Exercise.objects.filter(name__in=[item.name for item in items])
@@ -77,14 +77,14 @@ class _Known:
         return None if item.id in self._named_ids else self._by_id.get(item.id)
 
     def free_id(self, item: Item) -> str:
-        """The item's id, unless an exercise renamed in admin still holds it."""
+        """Return the item's id, unless an exercise that was renamed in admin still has it."""
         return official_id(item.name, digits=32) if item.id in self._by_id else item.id
 
 
 def _change(row: Exercise, item: Item) -> bool:
-    """Bring the row in line with the item; whether anything was different."""
-    wanted: dict[str, Any] = {"name": item.name, **item.fields}
-    different = {field: value for field, value in wanted.items() if getattr(row, field) != value}
+    """Apply the item to the row; return whether anything was different."""
+    fields: dict[str, Any] = {"name": item.name, **item.fields}
+    different = {field: value for field, value in fields.items() if getattr(row, field) != value}
     for field, value in different.items():
         setattr(row, field, value)
     if different:

@@ -1,7 +1,7 @@
-"""What a mistyped English word was meant to be: one letter too many, too few, wrong or misplaced.
+"""Correct misspelled English words: one letter too many, too few, wrong or misplaced.
 
-Two words are one error apart when they become the same by leaving out at most one letter of each, so an
-index of all such shorter forms answers without comparing words.
+Two words are one error apart if they become equal when at most one letter of each is left out. So an
+index of all such shorter forms finds the correction without a comparison of words.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-SHORTEST: Final = 5  # of four letters too many words are one error apart: code and core
+SHORTEST: Final = 5  # too many words of four letters are one error apart, such as code and core
 LONGEST: Final = 24
 
 
 class Spellings:
-    """Known words, to be found by what people type."""
+    """An index of known words, by their misspellings."""
 
     __slots__ = ("_by_form",)
 
@@ -27,7 +27,7 @@ class Spellings:
                     self._by_form[form].append(word)
 
     def nearest(self, typed: str) -> tuple[str, ...]:
-        """The known word one error away that begins alike, the first of several; none: empty."""
+        """Return the known word one error away with the same first letter (of several, one)."""
         if not _is_correctable(typed):
             return ()
         near = {word for form in _forms(typed) for word in self._by_form.get(form, ())}
@@ -45,7 +45,7 @@ def _forms(word: str) -> Iterator[str]:
 
 
 def _one_error(typed: str, word: str) -> bool:
-    """Of equally long words one letter differs or two neighbours are swapped; a form says less."""
+    """Return whether one letter differs, or two neighbours are swapped, in words of equal length."""
     if len(typed) != len(word):
         return True
     wrong = [at for at, (one, other) in enumerate(zip(typed, word, strict=True)) if one != other]

@@ -1,7 +1,7 @@
-"""What people say for the library's enum words, in Chinese and English.
+"""Common words for the library's enum values, in Chinese and English.
 
-Each entry becomes search words of every exercise that carries the enum word, so that 练背 finds an
-exercise imported in English. Add a colloquial word here; add a name of one exercise to its aliases.
+Each entry becomes search words of every exercise with the enum value, so that 练背 finds an exercise
+that was imported in English. Add a colloquial word here; add a name of one exercise to its aliases.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Text to search words: lower-cased Unicode words, and pairs of characters for Chinese.
+"""Convert text to search words: lower-cased Unicode words, and pairs of characters for Chinese.
 
-Questions are sentences, so what any sentence about training contains (帮我, 推荐, "good exercises
-for") is dropped, and spellings of one thing are made one (push-ups and push up, 臥推 and 卧推). Texts
-and queries pass through the same function, so both sides agree on what a word is.
+Questions are sentences, so words of any sentence about training (帮我, 推荐, "good exercises for") are
+dropped, and spellings of one thing become one (push-ups and push up, 臥推 and 卧推). Texts and queries
+go through the same function, so both have the same words.
 """
 
 from __future__ import annotations
@@ -104,19 +104,19 @@ _WEEKDAY = re.compile(
 
 
 class Query(Struct, frozen=True):
-    """What a question asks for; `wants_split` is a question about several training days."""
+    """The search words of a question; `wants_split` is whether it is about several training days."""
 
     words: tuple[str, ...]
     wants_split: bool
 
 
 def words(text: str) -> tuple[str, ...]:
-    """The distinct search words of a text, in order of appearance."""
+    """Return the distinct search words of a text, in order of appearance."""
     return tuple(dict.fromkeys(_each_word(_plain(text))))
 
 
 def read_query(query: str) -> Query:
-    """The search words of a question; one that asks for no more than a plan asks for a split."""
+    """Return the search words of a question; a question for just a plan is one for a split."""
     plain = _plain(query[:LONGEST_QUERY])[:LONGEST_QUERY]
     days = len(_WEEKDAY.findall(plain))
     wants_plan = bool(_PLAN.search(plain))
@@ -129,7 +129,7 @@ def read_query(query: str) -> Query:
 
 
 def is_chinese_pair(word: str) -> bool:
-    """Whether a search word is two characters of Chinese."""
+    """Return whether a search word is two Chinese characters."""
     return len(word) == 2 and bool(_IS_CJK.match(word))
 
 
@@ -154,7 +154,7 @@ def _pairs(run: str) -> Iterator[str]:
 
 
 def _stem(word: str) -> str:
-    """The singular, lightly: presses → press, lunges → lunge, flies → fly."""
+    """Return the approximate singular: presses → press, lunges → lunge, flies → fly."""
     if word in _IRREGULAR:
         return _IRREGULAR[word]
     if len(word) > 4 and word.endswith("ies"):

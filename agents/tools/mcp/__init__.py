@@ -1,7 +1,7 @@
 """The tools of MCP servers, through the official SDK.
 
-Each server that staff entered has one connection in each worker process, in a task of its own that
-opens, watches and closes it. A server that is down offers nothing, and no run ever waits for one.
+Each server that staff entered has one connection per worker process, in a task of its own that opens,
+watches and closes it. A server that is down offers no tools, and no run waits for one.
 """
 
 from agents.tools.mcp.pool import connect_for_ever, offered

@@ -1,4 +1,4 @@
-"""What a call gave, as a JSON object for the event log and the model."""
+"""The result of a call as a JSON object for the event log and the model."""
 
 from __future__ import annotations
 
@@ -11,47 +11,47 @@ from pydantic import model_validator
 if TYPE_CHECKING:
     from mcp.types import CallToolResult
 
-LONGEST: Final = 8_000_000  # what is beyond a model goes to an artifact
+LONGEST: Final = 8_000_000  # what is too large for a model goes to an artifact
 MOST_PARTS: Final = 1_000
 
 
 @cache
 def result_type() -> type[CallToolResult]:
-    """The SDK's type of a result, of at most MOST_PARTS parts: a hundred thousand take it a second."""
+    """Return the SDK's result type, limited to MOST_PARTS parts: a hundred thousand take a second."""
     from mcp.types import CallToolResult
 
     class Bounded(CallToolResult):
         @model_validator(mode="before")
         @classmethod
-        def has_few_parts(cls, said: Any) -> Any:
-            parts = said.get("content") if isinstance(said, dict) else None
+        def has_few_parts(cls, raw: Any) -> Any:
+            parts = raw.get("content") if isinstance(raw, dict) else None
             if isinstance(parts, list) and len(parts) > MOST_PARTS:
                 raise ValueError(f"more than {MOST_PARTS:,} parts")
-            return said
+            return raw
 
     return Bounded
 
 
 def as_json(result: CallToolResult) -> dict[str, Any]:
-    """`text` and `structured` where there are any; what is no text is told of under `left_out`."""
+    """Return `text` and `structured` if there are any, and other contents under `left_out`."""
     texts: list[str] = []
     left_out: list[dict[str, Any]] = []
     for block in result.content:
         _take(block.model_dump(mode="json", by_alias=True, exclude_none=True), texts, left_out)
     text = "\n".join(texts)
-    said: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     if result.structured_content is not None:
         structured = result.structured_content
         if len(msgspec.json.encode(structured)) <= LONGEST:
-            said["structured"] = structured
+            found["structured"] = structured
             text = "" if _same(text, structured) else text
         else:
             left_out.append({"type": "structured", "note": f"larger than {LONGEST:,} bytes"})
-    if text or not said:
-        said["text"] = _cut(text)
+    if text or not found:
+        found["text"] = _cut(text)
     if left_out:
-        said["left_out"] = left_out[:50]
-    return said
+        found["left_out"] = left_out[:50]
+    return found
 
 
 def _take(block: dict[str, Any], texts: list[str], left_out: list[dict[str, Any]]) -> None:
@@ -70,14 +70,14 @@ def _take(block: dict[str, Any], texts: list[str], left_out: list[dict[str, Any]
 
 
 def _same(text: str, structured: Any) -> bool:
-    """Whether the text only says the structured content once more, as the protocol advises."""
+    """Return whether the text only repeats the structured content, as the protocol recommends."""
     if structured == {"result": text}:
         return True
     try:
-        said = msgspec.json.decode(text)
+        decoded = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         return False
-    return bool(said == structured or structured == {"result": said})
+    return bool(decoded == structured or structured == {"result": decoded})
 
 
 def _cut(text: str) -> str:

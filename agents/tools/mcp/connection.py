@@ -1,7 +1,7 @@
-"""One server's connection for as long as its row stays as it is.
+"""One server's connection, as long as its row is unchanged.
 
-Everything is opened and closed in the one task that runs `keep`: the SDK's cancel scopes must be
-left by the task that entered them. Calls come from the tasks of runs and only use the open client.
+Everything is opened and closed in the one task that runs `keep`: the SDK's cancel scopes must be exited
+by the task that entered them. Calls come from the tasks of runs and only use the open client.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _GONE: Final = frozenset((-32000, -32001, -32600, -32603))  # closed, too late, 
 
 
 class ServerLink(Link):
-    """A server's connection. `tools` is empty while it is down."""
+    """A server's connection; `tools` is empty while it is down."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -42,7 +42,7 @@ class ServerLink(Link):
         self._client: Client | None = None
         self._trail = Trail()
         self._look = asyncio.Event()
-        self._told = ""
+        self._reported = ""
 
     async def serve(self) -> None:
         self._trail = Trail()
@@ -62,30 +62,30 @@ class ServerLink(Link):
             self._trail.status = 0
             self.tools = self._offered(await list_tools(client))
             if self._client is None:
-                self._client, self._told = client, ""
+                self._client, self._reported = client, ""
                 log.info("mcp server connected", server=self.server.label, tools=len(self.tools))
             with suppress(TimeoutError):
                 async with asyncio.timeout(settings.MCP_REFRESH_S):
                     await self._look.wait()
 
     def _offered(self, listed: list[McpTool]) -> tuple[Tool, ...]:
-        """The allowed ones that a model can be shown; the first of a name counts."""
+        """Return the allowed tools that a model can use; of several with one name, the first."""
         found: dict[str, Tool] = {}
-        for said in listed:
-            if self.server.allows(said.name) and (tool := self._tool(said)) is not None:
+        for definition in listed:
+            if self.server.allows(definition.name) and (tool := self._tool(definition)) is not None:
                 found.setdefault(tool.name, tool)
         return tuple(found.values())
 
-    def _tool(self, said: McpTool) -> Tool | None:
-        schema = usable_schema(self._trail.hide_in(said.input_schema))
+    def _tool(self, definition: McpTool) -> Tool | None:
+        schema = usable_schema(self._trail.hide_in(definition.input_schema))
         if schema is None:
             return None
-        hints, name = said.annotations, self._trail.hide(said.name)
+        hints, name = definition.annotations, self._trail.hide(definition.name)
         return Tool(
             name=model_name(self.server.label, name),
-            description=described(self._trail.hide(said.description or ""), name),
+            description=described(self._trail.hide(definition.description or ""), name),
             parameters=schema,
-            call=partial(self._call, said.name),
+            call=partial(self._call, definition.name),
             idempotent=bool(hints and (hints.read_only_hint or hints.idempotent_hint)),
             timeout_s=float(self.server.timeout_s),
             kind="mcp",
@@ -95,24 +95,27 @@ class ServerLink(Link):
         )
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Call a tool on the server. ToolFailure `mcp_unreachable`, `mcp_error` or `mcp_tool_error`."""
+        """Call a tool on the server; raise ToolFailure.
+
+        The codes are `mcp_unreachable`, `mcp_error` and `mcp_tool_error`.
+        """
         client = self._client
         if client is None:
             raise _unreachable()
         result = await self._ask(client, name, arguments)
-        said: dict[str, Any] = self._trail.hide_in(as_json(result))
+        answer: dict[str, Any] = self._trail.hide_in(as_json(result))
         if result.is_error:
-            raise ToolFailure("mcp_tool_error", _message(said) or "The tool failed.")
-        return said
+            raise ToolFailure("mcp_tool_error", _message(answer) or "The tool failed.")
+        return answer
 
     async def _ask(self, client: Client, name: str, arguments: dict[str, Any]) -> CallToolResult:
-        """Ask without the SDK's check of the answer's schema: the server's patterns run nowhere here."""
+        """Call without the SDK's check of the result's schema, which would run the server's patterns."""
         from mcp import MCPError
         from mcp.types import CallToolRequest, CallToolRequestParams
 
-        asked = CallToolRequest(params=CallToolRequestParams(name=name, arguments=arguments))
+        request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=arguments))
         try:
-            return await client.session.send_request(asked, result_type())
+            return await client.session.send_request(request, result_type())
         except MCPError as error:
             self._look.set()
             if error.code in _GONE:
@@ -125,24 +128,24 @@ class ServerLink(Link):
             raise ToolFailure("mcp_error", "The server's answer could not be understood.") from None
 
     async def report(self, error: Exception) -> None:
-        """Log a problem once, not at every try."""
+        """Log a problem once, not at every attempt."""
         problem = explain(error, self._trail)
-        if problem != self._told:
+        if problem != self._reported:
             log.warning("mcp server is down", server=self.server.label, why=problem)
-            self._told = problem
+            self._reported = problem
 
 
 def _annotations(hints: ToolAnnotations | None) -> dict[str, Any]:
-    """The server's hints as MCP writes them, if they are of a size to be shown."""
-    said = hints.model_dump(mode="json", by_alias=True, exclude_none=True) if hints else {}
-    return said if len(msgspec.json.encode(said)) <= _LONGEST_MESSAGE else {}
+    """Return the server's hints in MCP's form, if they are not too large."""
+    annotations = hints.model_dump(mode="json", by_alias=True, exclude_none=True) if hints else {}
+    return annotations if len(msgspec.json.encode(annotations)) <= _LONGEST_MESSAGE else {}
 
 
 def _unreachable() -> ToolFailure:
     return ToolFailure("mcp_unreachable", "The tool's server cannot be reached, or broke the call off.")
 
 
-def _message(said: dict[str, Any]) -> str:
-    if "text" in said:
-        return str(said["text"])[:_LONGEST_MESSAGE]
-    return msgspec.json.encode(said).decode()[:_LONGEST_MESSAGE]
+def _message(answer: dict[str, Any]) -> str:
+    if "text" in answer:
+        return str(answer["text"])[:_LONGEST_MESSAGE]
+    return msgspec.json.encode(answer).decode()[:_LONGEST_MESSAGE]

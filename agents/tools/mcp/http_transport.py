@@ -1,7 +1,7 @@
-"""The HTTP of MCP connections: bounded bodies, no proxies of the environment, no redirects elsewhere,
-no refused address.
+"""The HTTP of MCP connections: limited bodies, checked addresses, no proxies, no redirects elsewhere.
 
-Imported with the SDK only, whose HTTP client this is.
+Proxies of the environment are ignored. The module is imported only with the SDK, whose HTTP client it
+uses.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ENDS_OF_EVENTS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 
 
 class BodyTooLarge(httpx2.TransportError):
-    """An answer was larger than is taken, or packed so that its size cannot be known."""
+    """A response was too large, or compressed so that its size is unknown."""
 
 
 def make_client(
@@ -36,7 +36,7 @@ def make_client(
     largest: int,
     saw: Callable[[int], None],
 ) -> httpx2.AsyncClient:
-    """A client that sends these headers and tells `saw` each error status."""
+    """Return a client that sends these headers and calls `saw` with each error status."""
 
     async def note(response: httpx2.Response) -> None:
         if response.status_code >= 400 and response.status_code != 405:
@@ -52,7 +52,7 @@ def make_client(
 
 
 class _Bounded(httpx2.AsyncHTTPTransport):
-    """Breaks off a body past so many bytes or values; the SDK bounds an event stream's events."""
+    """A transport that stops a body after so many bytes or values; the SDK limits an event stream."""
 
     def __init__(self, largest: int) -> None:
         super().__init__(trust_env=False)
@@ -72,7 +72,7 @@ class _Bounded(httpx2.AsyncHTTPTransport):
 
 
 class _Network(httpcore2.AnyIOBackend):
-    """Opens connections where that is allowed, each to an address that was looked at."""
+    """A network that opens connections only to allowed addresses, which were checked."""
 
     async def connect_tcp(self, host: str, *options: Any, **more: Any) -> httpcore2.AsyncNetworkStream:
         try:
@@ -86,7 +86,7 @@ class _Network(httpcore2.AnyIOBackend):
 
 
 class _Paced(httpx2.AsyncByteStream):
-    """Takes many events no faster than they are dealt with: the SDK starts a task for each."""
+    """A stream that limits the rate of events, because the SDK starts a task for each."""
 
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self._stream = stream

@@ -1,4 +1,4 @@
-"""The connections of this process: one a server, made and ended as staff change its row."""
+"""The connections of this process: one per server, opened and closed when staff change its row."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _pool: Final[Pool[Server, ServerLink]] = Pool(ServerLink, rows="mcp servers", go
 
 
 def offered() -> tuple[Tool, ...]:
-    """The tools of the servers that this loop is connected to now; never waits."""
+    """Return the tools of the servers that this loop is connected to; never wait."""
     links = sorted(_pool.links(), key=lambda link: link.server.label)
     return tuple(tool for link in links for tool in link.tools)
 
 
 async def connect_for_ever() -> None:
-    """Keep a connection to each active server, for ever; while the database is away, to those known."""
+    """Keep a connection to each active server, until cancelled; without the database, to known ones."""
     await _pool.keep(active_servers)

@@ -1,4 +1,4 @@
-"""What staff enter of a server's secrets: `Name: value` a line, sealed, shown only masked."""
+"""A server's secrets as staff enter them: one `Name: value` per line, sealed, shown only masked."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OURS: Final = frozenset(
 
 
 def read_pairs(kind: Kind, text: str) -> dict[str, str]:
-    """The lines as pairs; InvalidRequest names the line that is wrong and never repeats it."""
+    """Return the lines as pairs; raise InvalidRequest with the number of a wrong line, not its text."""
     pairs: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
@@ -59,16 +59,16 @@ def _wrong(kind: Kind, number: int) -> InvalidRequest:
 
 @transaction.atomic
 def store_pairs(server: McpServer, kind: Kind, pairs: dict[str, str], *, by: User | None) -> None:
-    """Seal these in place of the present ones; none removes them."""
-    held: Secret | None = getattr(server, kind)
+    """Seal these in place of the present ones; an empty dict removes them."""
+    present: Secret | None = getattr(server, kind)
     before = "; ".join(masked(server, kind))
     if pairs:
         sealed = {"sealed": seal_pairs(pairs), "mask": ", ".join(pairs)[:64]}
         name = secrets.Purpose.MCP_SERVER.of(server.pk, kind).secret_name
         setattr(server, kind, Secret.objects.update_or_create(name=name, defaults=sealed)[0])
         server.save(update_fields=[kind, "updated_at"])
-    elif held is not None:
-        held.delete()
+    elif present is not None:
+        present.delete()
         setattr(server, kind, None)
     after = "; ".join(masked(server, kind))
     record(f"key changed: {kind}", server, by=by, before={kind: before}, after={kind: after})
@@ -77,7 +77,7 @@ def store_pairs(server: McpServer, kind: Kind, pairs: dict[str, str], *, by: Use
 
 @transaction.atomic
 def delete_server(server: McpServer, *, by: User | None) -> None:
-    """Delete the server and what is sealed for it."""
+    """Delete the server and its secrets."""
     for secret in (server.headers, server.env):
         if secret is not None:
             secret.delete()
@@ -86,7 +86,7 @@ def delete_server(server: McpServer, *, by: User | None) -> None:
 
 
 def masked(server: McpServer, kind: Kind) -> list[str]:
-    """The names with their values masked, a line each."""
+    """Return the names with masked values, one per line."""
     try:
         pairs = open_pairs(secrets.get_sealed(getattr(server, kind)), server.pk, kind)
     except secrets.SecretUnreadable:
@@ -95,7 +95,7 @@ def masked(server: McpServer, kind: Kind) -> list[str]:
 
 
 def _mask(value: str) -> str:
-    """A value masked, the scheme of an Authorization header left readable."""
+    """Return the value masked; the scheme of an Authorization header stays readable."""
     scheme, space, token = value.partition(" ")
     return (
         f"{scheme} {secrets.mask(token)}"
@@ -105,7 +105,7 @@ def _mask(value: str) -> str:
 
 
 def as_server(row: McpServer) -> Server:
-    """The row as its connection sees it."""
+    """Return the row as a value for its connection."""
     return Server(
         id=row.pk,
         label=row.label,

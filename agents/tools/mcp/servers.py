@@ -1,4 +1,4 @@
-"""What a worker knows of a server: its row as a frozen value, its secrets still sealed."""
+"""An MCP server for a worker: its row as a frozen value, with its secrets still sealed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _decode: Final = msgspec.json.Decoder(dict[str, str]).decode
 
 
 class StdioRefused(Exception):
-    """The installation does not allow this program; the text says what would."""
+    """The installation does not allow this program; the message has the fix."""
 
 
 class Server(Struct, frozen=True, kw_only=True):
-    """One active server. Two are equal when nothing that matters to a connection differs."""
+    """One active server; two are equal if no value differs that affects a connection."""
 
     id: int
     label: str
@@ -42,34 +42,34 @@ class Server(Struct, frozen=True, kw_only=True):
         return f"Server({self.label!r})"
 
     def allows(self, tool: str) -> bool:
-        """Whether staff let models call this tool of the server."""
+        """Return whether staff let models call this tool of the server."""
         return self.all_tools or tool in self.allowed_tools
 
     def headers(self) -> dict[str, str]:
-        """The headers, open. Raises `SecretUnreadable`."""
+        """Return the opened headers; raise `SecretUnreadable`."""
         return open_pairs(self.sealed_headers, self.id, "headers")
 
     def env(self) -> dict[str, str]:
-        """The variables, open. Raises `SecretUnreadable`."""
+        """Return the opened variables; raise `SecretUnreadable`."""
         return open_pairs(self.sealed_env, self.id, "env")
 
 
 def seal_pairs(pairs: Mapping[str, str]) -> str:
-    """Names and values, sealed together."""
+    """Return names and values, sealed together."""
     return secrets.seal(msgspec.json.encode(dict(pairs)).decode())
 
 
 def open_pairs(sealed: SealedSecret | None, server_id: int, kind: Kind) -> dict[str, str]:
-    """Names and values again; {} of nothing. Raises `SecretUnreadable`."""
+    """Return the opened names and values, {} for none; raise `SecretUnreadable`."""
     text = secrets.open_secret(sealed, Purpose.MCP_SERVER.of(server_id, kind))
     return _decode(text) if text else {}
 
 
 def check_stdio(command: str, args: tuple[str, ...], env: Mapping[str, str]) -> None:
-    """StdioRefused unless MCP_STDIO_COMMANDS and MCP_STDIO_ENV allow this program and its variables.
+    """Raise StdioRefused unless MCP_STDIO_COMMANDS and MCP_STDIO_ENV allow program and variables.
 
-    Who may edit admin may not thereby run programs here: an entry is a whole command line, and only
-    one that ends in ` *` lets staff add arguments.
+    The right to edit admin is no right to run programs: an entry is a whole command line, and only an
+    entry that ends in ` *` lets staff add arguments.
     """
     line = [command, *args]
     if not is_allowed(line, settings.MCP_STDIO_COMMANDS):
@@ -97,7 +97,7 @@ _SERVED: Final = "SELECT label FROM agents_mcpserver WHERE is_active AND label =
 
 
 async def is_served(name: str) -> bool:
-    """Whether a tool of this name belongs to a server that is switched on; a worker knows more."""
+    """Return whether a name is that of an enabled server's tool; a worker knows whether it exists."""
     label, apart, _ = name.partition("__")
     if not apart:
         return False
@@ -105,13 +105,13 @@ async def is_served(name: str) -> bool:
 
 
 async def served(labels: Collection[str]) -> set[str]:
-    """Those of the labels that belong to servers that are switched on."""
+    """Return those of the labels that belong to enabled servers."""
     rows = await sql.every(_SERVED, (list(labels),))
     return {label for (label,) in rows}
 
 
 async def active_servers() -> dict[int, Server]:
-    """The servers that staff switched on, by id."""
+    """Return the enabled servers by id."""
     rows = await sql.every(_ACTIVE)
     return {
         row[0]: Server(

@@ -1,7 +1,7 @@
-"""Open a connection to a server, list its tools, and say in plain words why either failed.
+"""Open a connection to a server, list its tools, and explain failures in plain words.
 
-The SDK is imported when the first server is there, in a thread: it takes a second, and an
-installation without MCP servers never pays for it.
+The SDK is imported for the first server, in an operating-system thread: the import takes a second, and
+an installation without MCP servers avoids it.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ OnChange = Callable[[], None]
 
 @dataclass
 class Trail:
-    """What was seen on the way, to explain a failure: the last HTTP status that was an error."""
+    """The observations that explain a failure: the last HTTP status that was an error."""
 
     status: int = 0
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def hide(self, text: str) -> str:
-        """The text without any value of the server's headers and variables."""
+        """Return the text without any value of the server's headers and variables."""
         for secret in self.secrets:
             text = text.replace(secret, "***")
         return text
 
     def hide_in(self, value: Any) -> Any:
-        """`hide` of every text in a JSON value, names included."""
-        said = msgspec.json.encode(value)
-        repeated = any(msgspec.json.encode(secret)[1:-1] in said for secret in self.secrets)
+        """Return a JSON value with `hide` applied to every text, names included."""
+        encoded = msgspec.json.encode(value)
+        repeated = any(msgspec.json.encode(secret)[1:-1] in encoded for secret in self.secrets)
         return self._without(value) if repeated else value
 
     def _without(self, value: Any) -> Any:
@@ -64,14 +64,14 @@ class Trail:
 
 
 async def load_sdk() -> None:
-    """Import the SDK without holding the loop."""
+    """Import the SDK without blocking the loop."""
     await asyncio.to_thread(import_module, "mcp.client.sse")
     await asyncio.to_thread(import_module, "agents.tools.mcp.http_transport")
 
 
 @asynccontextmanager
 async def opened(server: Server, trail: Trail, on_change: OnChange) -> AsyncIterator[Client]:
-    """A connected client, closed by the same task; `on_change` when the server's tools changed."""
+    """Open a client, which the same task closes; call `on_change` when the server's tools change."""
     await load_sdk()
     from mcp import Client
     from mcp.types import Implementation, ToolListChangedNotification
@@ -103,8 +103,8 @@ async def _transport(server: Server, trail: Trail, stack: AsyncExitStack) -> Any
 
         check_stdio(server.command, server.args, env)
         unheard = stack.enter_context(Path(os.devnull).open("w"))  # noqa: ASYNC230, SIM115 (a device)
-        asked = StdioServerParameters(command=server.command, args=list(server.args), env=env)
-        return stdio_client(asked, errlog=unheard)
+        parameters = StdioServerParameters(command=server.command, args=list(server.args), env=env)
+        return stdio_client(parameters, errlog=unheard)
     from agents.tools.mcp.http_transport import make_client
 
     def saw(status: int) -> None:
@@ -129,13 +129,13 @@ async def _transport(server: Server, trail: Trail, stack: AsyncExitStack) -> Any
 
 
 def _hidden(values: tuple[str, ...]) -> tuple[str, ...]:
-    """What must not leave: whole values, and the token behind `Bearer`; the longest first."""
+    """Return the values to hide: whole ones, and tokens behind `Bearer`; the longest first."""
     tokens = {token for value in values for token in (value, value.rpartition(" ")[2])}
     return tuple(sorted((token for token in tokens if len(token) >= 6), key=len, reverse=True))
 
 
 async def list_tools(client: Client) -> list[McpTool]:
-    """The server's tools, at most MOST_TOOLS; TimeoutError after MCP_CONNECT_S."""
+    """Return the server's tools, at most MOST_TOOLS; raise TimeoutError after MCP_CONNECT_S."""
     found: list[McpTool] = []
     cursor: str | None = None
     async with asyncio.timeout(settings.MCP_CONNECT_S):
@@ -149,9 +149,9 @@ async def list_tools(client: Client) -> list[McpTool]:
 
 
 async def look_once(server: Server, trail: Trail) -> list[McpTool] | str:
-    """Connect, list and leave: the tools as the server describes them, or why that failed.
+    """Connect, list the server's tools, and disconnect; return the tools, or why that failed.
 
-    Whoever shows the tools hides in them what the `trail` then holds.
+    A caller that shows the tools must hide the `trail`'s secrets in them.
     """
     try:
         async with opened(server, trail, lambda: None) as client:
@@ -161,7 +161,7 @@ async def look_once(server: Server, trail: Trail) -> list[McpTool] | str:
 
 
 def explain(error: BaseException, trail: Trail) -> str:
-    """Why a connection failed, in words that staff can act on and without any secret."""
+    """Return why a connection failed, in words on which staff can act, without secrets."""
     match _cause(error):
         case cause if egress.was_refused(cause):
             return REFUSED
@@ -192,7 +192,7 @@ def _cause(error: BaseException) -> BaseException:
 
 
 async def watch_changes(client: Client, on_change: OnChange) -> None:
-    """Say when the tools changed, where the protocol's newer way of telling is spoken."""
+    """Call `on_change` when the tools change, if the server supports the newer protocol for it."""
     with suppress(Exception):  # an older server notifies by itself; else the next refresh finds out
         async with client.listen(tools_list_changed=True) as changes:
             async for _ in changes:

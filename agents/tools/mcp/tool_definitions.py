@@ -1,7 +1,7 @@
-"""What a server says its tools are, made fit for a model: names, descriptions and schemas.
+"""Convert a server's definitions of tools for models: names, descriptions and schemas.
 
-Providers take names of letters, digits, _ and -, up to 64; a server may say anything. A name that
-had to change carries a piece of its digest, so that two never become one.
+Providers accept names of letters, digits, _ and -, up to 64; a server may use any. A changed name
+contains a piece of the old one's digest, so that two names never become one.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _LONGEST_NAME: Final = 64
 _LONGEST_DESCRIPTION: Final = 4_000
 _LARGEST_SCHEMA: Final = 64 * 1024
 _DEEPEST: Final = 32
-# of some milliseconds for any schema; `jsonschema_rs.meta` would fetch the `$schema` that one names
+# It takes some milliseconds for any schema; `jsonschema_rs.meta` would fetch the `$schema` of a schema.
 _METASCHEMA: Final = jsonschema_rs.Draft202012Validator(
     {"$ref": "https://json-schema.org/draft/2020-12/schema"}
 )
 
 
 def model_name(label: str, tool: str) -> str:
-    """`{label}__{tool}`, as every provider takes it."""
+    """Return `{label}__{tool}` in a form that every provider accepts."""
     name = f"{label}__{tool}"
     fit = _UNFIT.sub("_", name)
     if fit == name and len(name) <= _LONGEST_NAME:
@@ -35,13 +35,13 @@ def model_name(label: str, tool: str) -> str:
 
 
 def described(text: str | None, tool: str) -> str:
-    """The description without control characters, cut; the tool's name where there is none."""
+    """Return the description without control characters, cut; or the tool's name if there is none."""
     clean = "".join(c for c in text or "" if c.isprintable() or c in "\n\t").strip()
     return clean[:_LONGEST_DESCRIPTION] or f"The tool {model_name('', tool).strip('_')}."
 
 
 def usable_schema(schema: Any) -> dict[str, Any] | None:
-    """The schema if a model can be shown it: an object's, valid, local and of reasonable size."""
+    """Return the schema if a model can use it (an object's, valid, local, not too large), or None."""
     if not isinstance(schema, dict) or schema.get("type", "object") != "object":
         return None
     try:
@@ -55,7 +55,7 @@ def usable_schema(schema: Any) -> dict[str, Any] | None:
 
 
 def _plain(value: Any, depth: int) -> bool:
-    """Whether it is not too deep and refers to nothing outside itself."""
+    """Return whether a value is not too deep and has no references to other documents."""
     if depth == 0:
         return False
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What a run's MCP servers offer it, as the facts that some wires show (`mcp_list_tools`)."""
+"""The tools of a run's MCP servers, as the facts that some wires show (`mcp_list_tools`)."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ LARGEST: Final = 128 * 1024
 
 
 def listings(tools: Iterable[Tool]) -> Iterator[StateUpdated]:
-    """One fact a server: its tools that the run may call, as `tools/list` of MCP has them.
+    """Yield one fact per server: its tools that the run may call, in the form of MCP's `tools/list`.
 
-    A list that is too large to stand in every run's log is told without its schemas.
+    A list that is too large for every run's log is written without its schemas.
     """
     offered: dict[str, list[Tool]] = {}
     for tool in tools:
         if tool.kind == "mcp":
             offered.setdefault(tool.server_label, []).append(tool)
     for label, some in offered.items():
-        whole = [_told(tool, tool.parameters) for tool in some]
+        whole = [_definition(tool, tool.parameters) for tool in some]
         if len(msgspec.json.encode(whole)) > LARGEST:
-            whole = [_told(tool, {"type": "object"}) for tool in some]
+            whole = [_definition(tool, {"type": "object"}) for tool in some]
         yield StateUpdated(SCOPE, label, whole)
 
 
-def _told(tool: Tool, schema: dict[str, Any]) -> dict[str, Any]:
-    told = {"name": tool.name, "description": tool.description, "input_schema": schema}
-    return told | ({"annotations": tool.annotations} if tool.annotations else {})
+def _definition(tool: Tool, schema: dict[str, Any]) -> dict[str, Any]:
+    definition = {"name": tool.name, "description": tool.description, "input_schema": schema}
+    return definition | ({"annotations": tool.annotations} if tool.annotations else {})
