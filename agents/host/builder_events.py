@@ -37,8 +37,8 @@ _CALLS: Final[dict[str, events.ToolKind]] = {
 _OUTPUTS: Final = frozenset(f"{kind}_output" for kind in _CALLS)
 _CLIENTS: Final = frozenset({"function_call", "component_call"})
 _APPROVALS: Final = frozenset({"mcp_approval_request", "mcp_approval_response"})
-_TOLD: Final = "told"  # the kind of a message from the user or the system, which the runner only repeats
-_SILENT: Final = _CALLS.keys() | _OUTPUTS | _APPROVALS | {"error", "heartbeat", "mcp_list_tools", _TOLD}
+_INPUT: Final = "told"  # the kind of messages from the user or the system, which a runner only repeats
+_SILENT: Final = _CALLS.keys() | _OUTPUTS | _APPROVALS | {"error", "heartbeat", "mcp_list_tools", _INPUT}
 _WORDS: Final = frozenset({"text", "refusal"})
 _BEGUN: Final = frozenset({None, "created", "queued", "in_progress", "unknown"})
 _LARGEST_COUNT: Final = 2**31 - 1
@@ -144,8 +144,8 @@ class BuilderEvents:
     """One run's builder events on their way to the log; the end of a response sets `ending`.
 
     `clients` are the functions that the client executes; `new_id` returns the id of the run's next
-    message. With `whole` only whole messages are delivered. Raise RunFailure for a response or an error
-    message that fails the run, and with `runner.protocol_error` for objects that cannot be read.
+    message. With `whole` only whole messages are delivered. The methods raise RunFailure for a response
+    or an error message that fails the run, and `runner.protocol_error` for unreadable objects.
     """
 
     def __init__(
@@ -205,7 +205,7 @@ class BuilderEvents:
     def _draft(self, message: _Message) -> _Draft:
         """Return the draft of a message; begin one for a new message."""
         if message.id not in self._drafts:
-            kind = _TOLD if message.role in ("user", "system") else message.type
+            kind = _INPUT if message.role in ("user", "system") else message.type
             self._drafts[message.id] = _Draft(self._own_id(kind), kind)
         return self._drafts[message.id]
 

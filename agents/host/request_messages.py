@@ -12,7 +12,7 @@ from msgspec import Struct
 from agents.requests import InputMessage
 from agents.runners.base import RunContext
 
-_TOLD = ("user", "assistant", "tool")
+_ROLES = ("user", "assistant", "tool")
 
 
 class OwnMessage(Struct, frozen=True):
@@ -53,5 +53,5 @@ def unstored(context: RunContext, thread_seq: int) -> tuple[OwnMessage, ...]:
     return tuple(
         OwnMessage(thread_seq + place, message)
         for place, message in enumerate(own)
-        if place != at and message.role in _TOLD
+        if place != at and message.role in _ROLES
     )

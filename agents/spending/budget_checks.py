@@ -29,7 +29,7 @@ from prompts.allowances.budgets import Budgets, Limits
 
 Scope = Literal["account", "installation"]
 CODE: Final = "budget_exceeded"
-_TOLD: Final[dict[Scope, str]] = {
+_MESSAGES: Final[dict[Scope, str]] = {
     "account": "The budget of this account is used up.",
     "installation": "The budget of this installation is used up.",
 }
@@ -124,7 +124,7 @@ async def check(connection: AsyncConnection[Any], user_id: UUID) -> None:
     shown = level.facts if scope == "account" else {"period": level.period, "unit": level.unit}
     shown.pop("left", None)
     raise TooManyRequests(
-        _TOLD[scope], code=CODE, retry_after=seconds_left(level.period), scope=scope, **shown
+        _MESSAGES[scope], code=CODE, retry_after=seconds_left(level.period), scope=scope, **shown
     )
 
 
@@ -134,7 +134,7 @@ async def check_run(user_id: UUID, spent: Usage) -> None:
         return
     found = (await outlast(lambda: _standing_now(user_id, spent))).used_up
     if found is not None:
-        raise RunFailure(CODE, _TOLD[found[0]])
+        raise RunFailure(CODE, _MESSAGES[found[0]])
 
 
 async def standing(

@@ -1,8 +1,8 @@
 """The use and cost of a run's model calls: each call is written to the log when it ends, well or badly.
 
 A call that the provider broke off, or that the run's end cut short, counts with the use that the
-provider had reported by then. Before each call the budget is checked (`budget_checks`), less what the
-run has spent.
+provider had reported by then. Before each call the budget is checked (`budget_checks`), with the
+spending of the run so far.
 """
 
 from __future__ import annotations

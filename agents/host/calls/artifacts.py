@@ -226,7 +226,7 @@ _ZIPPED: Final = ("application/vnd.", "application/epub", "application/java", "a
 
 
 def _mime(content: bytes, claimed: str | None) -> str:
-    """Return the type of the bytes; else the claimed type if possible, or else that of any bytes."""
+    """Return the type of the bytes; else the claimed type if possible, or else that of unknown bytes."""
     shown = next((mime for magic, mime in _MAGIC if content.startswith(magic)), "")
     mime_type = (claimed or "").strip().lower()[:127]
     if shown == "application/zip" and mime_type.startswith(_ZIPPED):

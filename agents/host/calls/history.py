@@ -118,11 +118,11 @@ def check_conversation(scene: Scene, given: object, api: str) -> UUID:
     return _check_conversation(scene, given, api)
 
 
-def _check_conversation(scene: Scene, given: object, api: str) -> UUID:
+def _check_conversation(scene: Scene, conversation_id: object, api: str) -> UUID:
     if scene.thread_id is None:
         raise unauthorized(f"{api} is not available without a run conversation")
-    if given and str(given).replace("-", "").lower() != scene.thread_id.hex:
-        raise unauthorized(f"Conversation {given!s:.100} is not accessible by this run")
+    if conversation_id and str(conversation_id).replace("-", "").lower() != scene.thread_id.hex:
+        raise unauthorized(f"Conversation {conversation_id!s:.100} is not accessible by this run")
     return scene.thread_id
 
 

@@ -224,7 +224,7 @@ def _scores(text: str, count: int) -> list[float]:
 
 @action("count_tokens", "models", "count_tokens", resource="llm_model_uuid")
 async def count_tokens(session: Session, ask: parameters.CountTokens) -> replies.Counted:
-    """Return about the number of the messages' tokens: words and CJK characters, plus the framing."""
+    """Return an estimate of the messages' tokens: words and CJK characters, plus the framing."""
     texts = [text_in(one.content) for one in ask.messages]
     offered = [_tool_text(tool) for tool in ask.funcs]
     words = sum(_tokens_of(text) for text in (*texts, *offered))

@@ -67,7 +67,7 @@ async def page(session: Session, ask: parameters.PageEvents) -> replies.EventPag
 async def _runs_from(scene: Scene, run_id: UUID) -> list[tuple[UUID, str]]:
     """Return the conversation's runs from this one back, with the type of the event that caused each.
 
-    One run more than the page reads is returned.
+    The list has one run more than a page reads.
     """
     place = await thread_events.place_of(run_id)
     if place is None or not _is_in(scene, place):

@@ -97,7 +97,7 @@ _SERVED: Final = "SELECT label FROM agents_mcpserver WHERE is_active AND label =
 
 
 async def is_served(name: str) -> bool:
-    """Return whether a name is that of an enabled server's tool; a worker knows whether it exists."""
+    """Return whether a name has the label of an enabled server; only a worker knows its tools."""
     label, apart, _ = name.partition("__")
     if not apart:
         return False
