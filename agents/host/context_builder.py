@@ -198,7 +198,7 @@ async def _access(
 
 
 def _apis(scene: Scene) -> run_context.AvailableApis:
-    """Return the Host calls that the run may make and whose use its manifest declares."""
+    """Return the Host calls that are allowed to the run and that its manifest declares."""
     may, policy = scene.manifest.permissions, scene.manifest.context
     scopes = [scope for scope in run_context.SCOPES if scope in scene.binding.scopes]
     here = scene.thread_id is not None

@@ -259,7 +259,7 @@ class ResultStream:
         return self._first_id if not self._spoken else f"{self._first_id}-{self._spoken + 1}"
 
     async def _state(self, result: RunResult) -> None:
-        """Store a value; if policy or size forbid it, log that, and the run continues."""
+        """Store a value; log a refusal by policy or size, and let the run continue."""
         if not result.data.get("scope") or not result.data.get("key"):
             raise _broken("state.updated needs scope and key.")
         try:
@@ -290,7 +290,7 @@ class ResultStream:
         return made
 
     async def _action(self, data: results.ActionSaid) -> None:
-        """Request the action; if it is not allowed, log that, and the run continues."""
+        """Request the action; log a refusal, and let the run continue."""
         ask = parameters.RequestAction(action=data.action, target=data.target, payload=data.payload)
         try:
             await self._session.call("request_action", ask)

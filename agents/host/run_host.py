@@ -137,7 +137,7 @@ class RunHost:
     async def call_approved(
         self, use: ToolUse, *, call_id: str, begin: Callable[[bool], Awaitable[bool]]
     ) -> ToolOutcome:
-        """Call an approved tool if `begin`, which gets whether the tool is idempotent, permits it."""
+        """Call an approved tool if `begin(idempotent)` permits it."""
         tool = self._granted.get(use.name) or await self._demo_tool(use.name)
         tool = tool or await offered_tools.find_action(use.name, user_id=self._user_id)
         if tool is None:  # a hosted runner's: its binding granted it, whatever the request names

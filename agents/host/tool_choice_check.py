@@ -1,7 +1,7 @@
 """Check a hosted runner's calls against the request's tool choice; a violation fails the run.
 
-The runner gets the choice (`adapter.extra`), but nobody can force it. So a run fails that must call a
-tool and does not, and so does one that sends the client a call that it did not allow.
+The runner gets the choice (`adapter.extra`), but nobody can force it. So a run fails if it must
+call a tool and does not, or if it sends the client a call that is not allowed.
 """
 
 from __future__ import annotations
