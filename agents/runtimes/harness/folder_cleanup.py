@@ -1,4 +1,4 @@
-"""Remove the folders of deleted conversations, and of runs without one, within ten minutes."""
+"""Remove folders of deleted conversations within ten minutes, and of runs without one after a day."""
 
 from __future__ import annotations
 
