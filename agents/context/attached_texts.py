@@ -1,6 +1,6 @@
-"""The texts that messages carry as files, told to a model: each under its name, where it was sent.
+"""The texts that messages carry as files, for the model: each under its name, at its place.
 
-They are read when a run begins and stand in its conversation like any other words, so that budgets,
+They are read when a run begins and are part of its conversation like any other text, so that budgets,
 windows and summaries count them. History shows the files.
 """
 
@@ -23,16 +23,16 @@ _LONG_AGO: Final = "(The file was sent too long ago to be read here.)"
 
 
 async def read(said: Sequence[InputMessage], *, room: int | None = None) -> tuple[InputMessage, ...]:
-    """The messages with the texts of their documents; of the newest first, `room` bytes of them."""
+    """Return the messages with the texts of their documents; of the newest first, up to `room` bytes."""
     found = await asyncio.gather(*(_text(file) for file in _fitting(said, room)))
     texts = dict(found)
-    return tuple(_told(one, texts) if _documents(one) else one for one in said)
+    return tuple(_inline_texts(one, texts) if _documents(one) else one for one in said)
 
 
-def _fitting(said: Sequence[InputMessage], room: int | None) -> list[Attachment]:
-    """The documents that are read."""
+def _fitting(messages: Sequence[InputMessage], room: int | None) -> list[Attachment]:
+    """Return the documents that fit into `room`, from the newest back."""
     fitting: list[Attachment] = []
-    for file in (file for one in reversed(said) for file in _documents(one)):
+    for file in (file for one in reversed(messages) for file in _documents(one)):
         if room is not None:
             room -= file.size
             if room < 0:
@@ -41,8 +41,8 @@ def _fitting(said: Sequence[InputMessage], room: int | None) -> list[Attachment]
     return fitting
 
 
-def _documents(said: InputMessage) -> list[Attachment]:
-    return [file for file in said.attachments if not file.is_image]
+def _documents(message: InputMessage) -> list[Attachment]:
+    return [file for file in message.attachments if not file.is_image]
 
 
 async def _text(file: Attachment) -> tuple[str, str]:
@@ -50,20 +50,20 @@ async def _text(file: Attachment) -> tuple[str, str]:
     return file.path, _GONE if data is None else data.decode("utf-8", "replace")
 
 
-def _told(said: InputMessage, texts: dict[str, str]) -> InputMessage:
-    """The message with its documents as texts among its others, and images as they were."""
+def _inline_texts(message: InputMessage, texts: dict[str, str]) -> InputMessage:
+    """Return the message with its documents as texts among its others, and images unchanged."""
     blocks = [
-        block if isinstance(block, str) or block.is_image else _named(block, texts)
-        for block in arranged(said.content, said.attachments, said.layout)
+        block if isinstance(block, str) or block.is_image else _as_text(block, texts)
+        for block in arranged(message.content, message.attachments, message.layout)
     ]
     return replace(
-        said,
+        message,
         content="\n".join(block for block in blocks if isinstance(block, str)),
         attachments=tuple(block for block in blocks if not isinstance(block, str)),
         layout=layout_of(block if isinstance(block, str) else None for block in blocks),
     )
 
 
-def _named(file: Attachment, texts: dict[str, str]) -> str:
+def _as_text(file: Attachment, texts: dict[str, str]) -> str:
     text = texts.get(file.path, _LONG_AGO)
     return f"<file name={quoteattr(file.name)}>\n{text}\n</file>"

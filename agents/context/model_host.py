@@ -1,4 +1,4 @@
-"""The Host of a run as this package needs it: to ask the run's model a question of our own."""
+"""The Host of a run as this package needs it: for requests of our own to the run's model."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from agents.runners.base import Host
 
 
 class AskingHost(Host, Protocol):
-    """A Host that can be asked apart from the run's own conversation."""
+    """A Host that takes requests outside the run's own conversation."""
 
     async def offer_reading(self) -> None:
-        """Let the model read on in artifacts: there is one in what it is told."""
+        """Let the model read on in artifacts, because its conversation names one."""
         ...
 
     def apart(self, generation: Generation) -> Host:
-        """The run's model for a question of our own: without tools, asked so, counted with the run."""
+        """Return the run's model for a request of our own.
+
+        It has no tools, uses the parameters of `generation`, and counts its tokens with the run.
+        """
         ...

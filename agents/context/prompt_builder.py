@@ -1,4 +1,4 @@
-"""Put together what a runner is told: system message, as much of the thread as fits, and the request."""
+"""Put together what a runner reads: system message, as much of the thread as fits, and the request."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from prompts.wordings.token_estimate import estimate
 
 _STAGE: Final = "summary"
 _ARTIFACT: Final = '"artifact_id":'
-_BYTES_A_TOKEN: Final = 8  # of documents, read for a budget of tokens: rather too many than too few
-_MARGIN: Final = 0.9  # of the context: tokens are estimated
+_BYTES_A_TOKEN: Final = 8  # of documents to read per token of a budget: rather too many than too few
+_MARGIN: Final = 0.9  # of the context: token counts are estimates
 _TOO_LONG: Final = "The conversation is longer than the model takes, and must not be shortened."
 
 
 class Past:
-    """One run's past: read once, then told within the context of the run's model."""
+    """The past of one run: read once, then cut to the context of the run's model."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Past:
         self._claim, self._chosen, self._host = claim, chosen, host
         self._findings, self._say = findings, say
         self._prompts = prompts
-        self._system = self._told(request.state)
+        self._system = self._compose_system(request.state)
         clients = [ToolSpec(tool.name, tool.description, tool.parameters) for tool in request.tools]
         self._fixed = of_tools((*clients, *host.tools)) + estimate(self._system)
         self._fixed += estimate(injected_context(findings, source="agent_run"))
@@ -62,7 +62,7 @@ class Past:
         self._summaries = False
 
     async def read(self) -> SoFar:
-        """What the thread holds, as far back as the model can read, or be told in short."""
+        """Read the thread as far back as the model can read it, or read a summary of it."""
         claim = self._claim
         self._summaries = self._may_shorten and await app_settings.aget("history_summary") is True
         budget = self._budget(0)
@@ -77,33 +77,33 @@ class Past:
                 answers=bool(claim.request.answers) or not claim.request.stored,
             )
         )
-        said = await attached_texts.read(earlier.messages, room=budget * _BYTES_A_TOKEN)
-        told = tuple(
-            replace(one, message=message) for one, message in zip(earlier.said, said, strict=True)
+        messages = await attached_texts.read(earlier.messages, room=budget * _BYTES_A_TOKEN)
+        with_texts = tuple(
+            replace(one, message=message) for one, message in zip(earlier.said, messages, strict=True)
         )
-        self._earlier = replace(earlier, said=told)
+        self._earlier = replace(earlier, said=with_texts)
         return self._earlier
 
     async def context(self, answers: Sequence[InputMessage]) -> RunContext:
-        """What the runner is given; the messages of this run are always in."""
+        """Return the context for the runner; it always contains the messages of this run."""
         claim, request, earlier = self._claim, self._claim.request, self._earlier
         state = earlier.state if request.state is None else request.state
         if request.state is None and state:
             self._fixed -= estimate(self._system)
-            self._system = self._told(state)
+            self._system = self._compose_system(state)
             self._fixed += estimate(self._system)
         leads, own = led(request, earlier)
         own = await attached_texts.read(own)
         leading, new = chat_messages(leads), [*answers, *own]
-        if not request.stored:  # the thread does not hold what led to the calls: the request does
+        if not request.stored:  # the request holds the messages before the calls, the thread does not
             new = [*own, *answers]
         budget = self._budget(of_messages((*leading, *chat_messages(new))))
         summary, old = await self._older(budget)
         opening = as_message(summary)
-        said = chat_messages([*old, *new])
-        needed = max(1, len(said) - len(chat_messages(old)))
-        room = budget - of_messages(opening) + of_messages(said[-needed:])
-        kept = window(said, room, needed=needed)
+        messages = chat_messages([*old, *new])
+        needed = max(1, len(messages) - len(chat_messages(old)))
+        room = budget - of_messages(opening) + of_messages(messages[-needed:])
+        kept = window(messages, room, needed=needed)
         if not self._may_shorten and (kept.cut or earlier.cut):
             raise RunFailure("provider_context_exceeded", _TOO_LONG)
         conversation = (*leading, *opening, *kept.kept)
@@ -126,40 +126,40 @@ class Past:
 
     @property
     def _may_shorten(self) -> bool:
-        """Whether what does not fit the model may be left out, or told in short."""
+        """Whether messages that do not fit the model may be left out or summarised."""
         return self._claim.request.truncation == "auto"
 
-    def _told(self, state: Any) -> str:
-        """The system message with this state."""
-        asked = self._claim.request
-        form, instructions = form_for(asked.result_mode), asked.instructions
+    def _compose_system(self, state: Any) -> str:
+        """Return the system message with this state."""
+        request = self._claim.request
+        form, instructions = form_for(request.result_mode), request.instructions
         return system_message(
-            self._prompts, asked.tools, asked.context, state, form=form, instructions=instructions
+            self._prompts, request.tools, request.context, state, form=form, instructions=instructions
         )
 
     async def _older(self, budget: int) -> tuple[Summary | None, tuple[InputMessage, ...]]:
-        """The summary if there is one, and the messages after it."""
+        """Return the summary, if there is one, and the messages after it."""
         if not self._summaries:
             return None, self._earlier.messages
         begun = time.monotonic()
         made = Summarised(self._claim.thread_id, self._host, budget)
-        summary, said = await made.of(self._earlier)
+        summary, rest = await made.of(self._earlier)
         if made.made_of:
             self._say(events.StageStarted(_STAGE))
             elapsed_ms = round((time.monotonic() - begun) * 1000)
             self._say(events.StageCompleted(_STAGE, elapsed_ms, f"{made.made_of} messages"))
-        return summary, tuple(one.message for one in said)
+        return summary, tuple(one.message for one in rest)
 
     def _budget(self, new: int) -> int:
-        """Tokens for what was said before this run."""
+        """Return how many tokens are left for the messages before this run."""
         size = int((self._chosen.context_tokens or settings.CONTEXT_TOKENS) * _MARGIN)
         limits = [self._claim.request.generation.max_tokens, self._chosen.candidates[0].max_tokens]
         answer = min((limit for limit in limits if limit is not None), default=None)
         return history_budget(size, answer=answer, fixed=self._fixed + new)
 
 
-def _names_artifact(said: ChatMessage) -> bool:
-    """Whether a tool's answer is the head of an artifact, or a call has read on in one."""
-    if said.role == "tool":
-        return _ARTIFACT in said.content
-    return any(call.name == READ for call in said.tool_calls)
+def _names_artifact(message: ChatMessage) -> bool:
+    """Return whether the message is a tool's answer with an artifact, or a call that read on in one."""
+    if message.role == "tool":
+        return _ARTIFACT in message.content
+    return any(call.name == READ for call in message.tool_calls)

@@ -1,8 +1,8 @@
-"""The part of a thread that no longer fits the model's context, told in short by the model itself.
+"""The part of a thread that no longer fits the model's context, summarised by the model itself.
 
-It is asked once for what was cut and kept with the thread: the next runs read it. Half of the context
-is left free each time, so that it is not asked again at every turn. Where it cannot be asked, what does
-not fit is left out as without it.
+The model is asked once for the messages that were cut, and the thread keeps the summary for the next
+runs. A new summary leaves half of the context free, so that not every turn needs another. If the model
+gives none, messages that do not fit are left out as without summaries.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from agents.runners.window import window
 log = structlog.get_logger(__name__)
 
 LONGEST: Final = 1_024
-_READ_BACK: Final = 3  # times the budget: what is read to be summarised
-_ASKED: Final = Generation(max_tokens=LONGEST)
+_READ_BACK: Final = 3  # times the budget: how much is read in order to be summarised
+_PARAMETERS: Final = Generation(max_tokens=LONGEST)
 _LONGEST_MESSAGE: Final = 8_000
 _PROMPT: Final = (
     "Summarise the conversation below for yourself: you will go on with it and no longer see it. Keep "
@@ -37,7 +37,7 @@ _PROMPT: Final = (
 
 
 def reach(budget: int) -> int:
-    """How many tokens of a thread to read where what does not fit is summarised."""
+    """Return how many tokens of a thread to read if messages that do not fit are summarised."""
     return budget * _READ_BACK
 
 
@@ -46,17 +46,17 @@ class Summarised:
 
     def __init__(self, thread_id: UUID, host: AskingHost, budget: int) -> None:
         self._thread_id = thread_id
-        self._host = host.apart(_ASKED)
+        self._host = host.apart(_PARAMETERS)
         self._budget = budget
         self.made_of = 0
 
     async def of(self, earlier: SoFar) -> tuple[Summary | None, tuple[Said, ...]]:
-        """The summary and the messages after it; a new one if these do not fit the budget."""
+        """Return the summary and the messages after it; make a new one if they exceed the budget."""
         whole = of_messages(chat_messages(earlier.messages))
         known = earlier.summary
         if whole + _cost(known) <= self._budget:
             return known, earlier.said
-        old, new = _parted(earlier.said, self._budget // 2)
+        old, new = _split(earlier.said, self._budget // 2)
         if not old:
             return known, earlier.said
         text = await self._made(known, old)
@@ -68,30 +68,30 @@ class Summarised:
         return summary, new
 
     async def _made(self, known: Summary | None, old: Sequence[Said]) -> str:
-        """The model's summary; "" if it cannot give one."""
+        """Return the model's summary, or "" if it gives none."""
         messages = window(chat_messages([one.message for one in old]), self._budget).kept
-        told = [f"Before: {known.text}"] if known else []
-        told += [f"{said.role}: {_words(said)}" for said in messages]
-        asked = (ChatMessage("system", _PROMPT), ChatMessage("user", "\n\n".join(told)))
-        said: list[str] = []
+        paragraphs = [f"Before: {known.text}"] if known else []
+        paragraphs += [f"{message.role}: {_words(message)}" for message in messages]
+        request = (ChatMessage("system", _PROMPT), ChatMessage("user", "\n\n".join(paragraphs)))
+        pieces: list[str] = []
         try:
-            async with aclosing(self._host.stream_model(asked)) as events:
+            async with aclosing(self._host.stream_model(request)) as events:
                 async for event in events:
                     if isinstance(event, TextDelta):
-                        said.append(event.text)
+                        pieces.append(event.text)
         except RunFailure as failure:
             log.warning("no summary", code=failure.code, thread_id=str(self._thread_id))
             return ""
-        return "".join(said).strip()
+        return "".join(pieces).strip()
 
 
 def as_message(summary: Summary | None) -> tuple[ChatMessage, ...]:
-    """The summary as the model reads it; what users said stays a user's words."""
+    """Return the summary as a message for the model; as a user's, because it repeats words of users."""
     return () if summary is None else (ChatMessage("user", words_of(summary.text)),)
 
 
 def words_of(text: str) -> str:
-    """The summary as it stands in the conversation."""
+    """Return the summary in the form that it has in the conversation."""
     return f"<conversation_summary>\n{text}\n</conversation_summary>"
 
 
@@ -99,17 +99,17 @@ def _cost(summary: Summary | None) -> int:
     return of_messages(as_message(summary))
 
 
-def _parted(said: Sequence[Said], budget: int) -> tuple[Sequence[Said], tuple[Said, ...]]:
-    """What goes into the summary and what stays: from a user's message on, the newest that fit."""
-    turns = [place for place, one in enumerate(said) if one.message.role == "user"]
+def _split(messages: Sequence[Said], budget: int) -> tuple[Sequence[Said], tuple[Said, ...]]:
+    """Split off the newest messages that fit, beginning with a user's; the others are summarised."""
+    turns = [place for place, one in enumerate(messages) if one.message.role == "user"]
     for place in turns:
-        new = said[place:]
+        new = messages[place:]
         if of_messages(chat_messages([one.message for one in new])) <= budget:
-            return said[:place], tuple(new)
-    return said, ()
+            return messages[:place], tuple(new)
+    return messages, ()
 
 
-def _words(said: ChatMessage) -> str:
-    calls = [f"[{call.name} {call.arguments}]" for call in said.tool_calls]
-    whole = " ".join(filter(None, [said.content, *calls]))
+def _words(message: ChatMessage) -> str:
+    calls = [f"[{call.name} {call.arguments}]" for call in message.tool_calls]
+    whole = " ".join(filter(None, [message.content, *calls]))
     return whole if len(whole) <= _LONGEST_MESSAGE else f"{whole[:_LONGEST_MESSAGE]}…"

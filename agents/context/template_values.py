@@ -1,7 +1,7 @@
-"""What stands for the prompts' variables in one run: from its time, its account, settings and context.
+"""The values of the prompts' variables in one run: from its time, its account, settings and context.
 
-The account is read only where a wording names it. What was put in is kept on the run, so that staff can
-read the system message as its model did.
+The account is read only if a wording names it. The run keeps the values, so that staff can read the
+system message as its model did.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from prompts.wordings import template
 async def values_for(
     system: str, *, user_id: UUID, model: str, context: Sequence[ContextItem] = ()
 ) -> dict[str, str]:
-    """What is put in the place of each variable of the prompts for a run that starts now."""
+    """Return the value of each variable in the prompts, for a run that starts now."""
     names = {variable.name for variable in template.find_variables(system)}
     values = moment() | {"model": model} | of_context(context)
     if any(name.startswith("user.") for name in names):
@@ -34,13 +34,13 @@ async def values_for(
 
 
 def moment() -> dict[str, str]:
-    """Now, in TIME_ZONE."""
+    """Return the present date, time and weekday in TIME_ZONE."""
     now = timezone.localtime()
     return {"date": now.strftime("%Y-%m-%d"), "time": now.strftime("%H:%M"), "weekday": f"{now:%A}"}
 
 
 def of_context(context: Sequence[ContextItem]) -> dict[str, str]:
-    """The client's context as variables; of two items of one name the first counts."""
+    """Return the client's context as variables; of two items with the same name the first counts."""
     found: dict[str, str] = {}
     for item in context:
         if name := template.make_context_name(item.description):

@@ -1,6 +1,6 @@
-"""Read what a run goes on from: what was said in its thread, as far back as it can use, and the state.
+"""Read what a run goes on from: the messages of its thread, as far back as it can use, and the state.
 
-The thread is read backwards, a page at a time, until there is as much as the model's context takes.
+The thread is read backwards, page by page, until there is as much as the model's context takes.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ _ENDLESS: Final = 2**31 - 1
 
 
 class Summary(Struct, frozen=True):
-    """What was said up to a place (run's place, run, message's place) of a thread, in short."""
+    """A short version of a thread up to a place (run's place, run, message's place)."""
 
     text: str
     place: Place
 
 
 class Said(Struct, frozen=True):
-    """A message of an earlier run, and where in the thread it stands."""
+    """A message of an earlier run, and its place in the thread."""
 
     message: InputMessage
     place: Place
 
 
 class SoFar(Struct, frozen=True):
-    """What a thread holds when a run begins; `interrupted` if calls wait, or did, for approval.
+    """The content of a thread when a run begins; `interrupted` if calls wait, or waited, for approval.
 
     `leading` are the system messages that lead it, of which nothing else is in `said`; `cut` if there
     is more, which was not read.
@@ -71,11 +71,11 @@ async def so_far(
     summaries: bool = False,
     answers: bool = False,
 ) -> SoFar:
-    """What was said in the thread before the run, and its state.
+    """Read the messages of the thread before the run, and its state.
 
-    The newest messages that come to `budget` tokens or a little more, at most `MOST_MESSAGES`; with
-    `summaries` none that the thread's summary tells. A run that `answers` what was asked has others
-    before it though the thread holds no message of theirs (`stored`).
+    The messages are the newest that come to `budget` tokens or a little more, at most `MOST_MESSAGES`;
+    with `summaries` none that the thread's summary covers. A run that `answers` calls has messages
+    before it even if the thread holds none of them (`stored`).
     """
     if before <= 1 and not answers:
         return SoFar()
@@ -84,45 +84,45 @@ async def so_far(
         summary = msgspec.convert(stored, Summary) if summaries and stored else None
         if branched:
             state = await branches.state(connection, thread_id, run_id)
-            told = summary.place[1] if summary else None
-            own = await earlier.of_own_branch(connection, thread_id, run_id, told=told)
+            summarised_until = summary.place[1] if summary else None
+            own = await earlier.of_own_branch(connection, thread_id, run_id, told=summarised_until)
             interrupted, summary = own[0], summary if own[1] else None
         pages = partial(
             earlier.page_before, connection, thread_id, run_id, seq=before, branched=branched
         )
         since = summary.place if summary else earlier.BEGINNING
-        said, cut = await _backwards(pages, (before, run_id, _ENDLESS), since, budget)
-    leading, rest = leading_first(said, _mark, _is_system)
+        messages, cut = await _backwards(pages, (before, run_id, _ENDLESS), since, budget)
+    leading, rest = leading_first(messages, _mark, _is_system)
     shown = tuple(one.message for one in leading if one.message.content)
     return SoFar(tuple(rest), state, interrupted, summary, shown, cut)
 
 
 def led(request: RunRequest, so_far: SoFar) -> tuple[tuple[InputMessage, ...], tuple[InputMessage, ...]]:
-    """The system messages that lead the run's conversation, and what else the request says."""
+    """Return the system messages that lead the run's conversation, and the request's other messages."""
     marked, own = leading_first(request.messages, _place, lambda _: False)
     leading = tuple(one for one in marked if one.content) if marked else so_far.leading
     return request.leading or leading, tuple(own)
 
 
-def _place(said: InputMessage) -> int:
-    return leading_place(said.metadata)
+def _place(message: InputMessage) -> int:
+    return leading_place(message.metadata)
 
 
-def _mark(said: Said) -> int:
-    return _place(said.message)
+def _mark(entry: Said) -> int:
+    return _place(entry.message)
 
 
-def _is_system(said: Said) -> bool:
-    return said.message.role in ("system", "developer")
+def _is_system(entry: Said) -> bool:
+    return entry.message.role in ("system", "developer")
 
 
 async def keep_summary(thread_id: UUID, summary: Summary) -> None:
-    """Remember the summary with the thread; it goes when the thread does."""
+    """Keep the summary with the thread; it is deleted with it."""
     await earlier.keep_summary(thread_id, msgspec.json.encode(summary).decode())
 
 
 async def asked_in(run_id: UUID, *, owner_id: UUID) -> list[tuple[UUID, InputMessage]]:
-    """What the client said with this run, and the id of each message's row."""
+    """Return the client's messages of this run, each with the id of its row."""
     rows = await earlier.asked_with(run_id, owner_id=owner_id)
     return [(row_id, _message(row)) for row_id, row in rows]
 
@@ -130,7 +130,10 @@ async def asked_in(run_id: UUID, *, owner_id: UUID) -> list[tuple[UUID, InputMes
 async def named(
     ids: Sequence[UUID], names: Sequence[str], *, owner_id: UUID
 ) -> dict[str | UUID, InputMessage]:
-    """The owner's messages of these ids, and of these runs those of these names, by either."""
+    """Return the owner's messages by id and by client id.
+
+    They are those with these ids, and of these runs those with these names.
+    """
     found: dict[str | UUID, InputMessage] = {}
     for row_id, row in await earlier.named(ids, names, owner_id=owner_id):
         message = _message(row)
@@ -145,8 +148,10 @@ async def _backwards(
     since: Place,
     budget: int,
 ) -> tuple[tuple[Said, ...], bool]:
-    """Pages, each larger than the last, until the budget is reached, in the order of the thread; and
-    whether there may be more."""
+    """Read pages, each larger than the last, until the budget is reached.
+
+    Return the messages in the order of the thread, and whether there may be more.
+    """
     found: list[Said] = []
     size = _FIRST_PAGE
     while True:
@@ -159,16 +164,16 @@ async def _backwards(
         before, size = found[-1].place, min(size * _GROWTH, MOST_MESSAGES - len(found))
 
 
-def _cost(said: InputMessage) -> int:
-    calls = sum(estimate(call.arguments) for call in said.tool_calls)
-    files = sum(file.size for file in said.attachments) // _BYTES_A_TOKEN
-    return _OF_MESSAGE + estimate(said.content) + calls + files
+def _cost(message: InputMessage) -> int:
+    calls = sum(estimate(call.arguments) for call in message.tool_calls)
+    files = sum(file.size for file in message.attachments) // _BYTES_A_TOKEN
+    return _OF_MESSAGE + estimate(message.content) + calls + files
 
 
 def _message(row: EarlierMessage) -> InputMessage:
-    """A row as the client's own message of the same kind would be."""
+    """Return a row as the client's own message of the same kind would be."""
     files = [row.attachments] if isinstance(row.attachments, dict) else row.attachments or []
-    said = InputMessage(
+    message = InputMessage(
         cast("Role", row.role),
         row.content,
         row.client_id,
@@ -179,14 +184,14 @@ def _message(row: EarlierMessage) -> InputMessage:
     if row.role == "tool":
         answer = row.answer
         return replace(
-            said,
+            message,
             content=answer if isinstance(answer, str) else msgspec.json.encode(answer).decode(),
             name=row.tool_name,
             tool_call_id=row.call_id,
             tool_calls=_own_call(row.call_id, row.tool_name, row.arguments),
         )
     return replace(
-        said,
+        message,
         tool_calls=tuple(msgspec.convert(call, AskedCall) for call in row.calls or ()),
         metadata={LEADING: row.leading} if row.leading else {},
     )
@@ -195,7 +200,7 @@ def _message(row: EarlierMessage) -> InputMessage:
 def _own_call(
     call_id: str | None, tool_name: str | None, arguments: dict[str, Any] | None
 ) -> tuple[AskedCall, ...]:
-    """The call that a server tool's answer belongs to; it stands in the same row."""
+    """Return the call that a server tool's answer belongs to; both are in the same row."""
     if call_id is None or tool_name is None or arguments is None:
         return ()
     return (AskedCall(call_id, tool_name, msgspec.json.encode(arguments).decode()),)

@@ -1,7 +1,7 @@
-"""What became of a thread's interrupts, said by the run that goes on: approved calls are made first.
+"""The outcomes of a thread's interrupts, in the run that goes on: it makes the approved calls first.
 
-A tool is called at most once, unless it is idempotent: before it is, its interrupt's row says so under
-the run's fence, and who finds that row begun by an earlier attempt tells the model instead.
+A tool is called at most once, unless it is idempotent: before the call, its interrupt's row is marked
+as begun under the run's fence. A run that finds a row begun by an earlier attempt tells the model.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NOT_CALLED: Final = {
 
 
 class Approved:
-    """The interrupts that one run tells its model about."""
+    """The interrupts whose outcomes one run gives to its model."""
 
     def __init__(self, claim: Claim, host: RunHost, *, say: Callable[[Fact], None]) -> None:
         self._claim = claim
@@ -38,7 +38,7 @@ class Approved:
         self._say = say
 
     async def settle(self, taken: list[Interrupt], outlast: Outlast) -> list[InputMessage]:
-        """Make the approved calls at the same time, say each outcome; the answers for the model."""
+        """Make the approved calls concurrently, log each outcome; return the answers for the model."""
         outcomes = [self._settle(interrupt, outlast) for interrupt in taken]
         return list(await asyncio.gather(*outcomes))
 

@@ -1,4 +1,4 @@
-"""Runs that a worker takes, with their requests as values."""
+"""Claiming of runs by a worker, with their requests as values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOLDER: Final = """
 async def claim(
     *, worker: str, limit: int, lease_s: float, prompt_versions: str, split: bool = False
 ) -> list[Claim]:
-    """Take up to `limit` waiting runs as `leases.claim` does; the caller announces their start."""
+    """Claim up to `limit` waiting runs as `leases.claim` does; the caller announces their start."""
     rows = await leases.claim(
         worker=worker,
         limit=limit,

@@ -1,9 +1,9 @@
 """Execute one claimed run: context, tools, runner, log, and exactly one ending (DESIGN §7).
 
-Everything a runner says goes through `_Execution._say`, which cleans it, writes it to the log and
-feeds the transcript; so what is stored at the end is the fold of what was streamed. However a run
-ends (well, badly, cancelled, too late), `endings` closes what is open and writes the last event,
-the run's row and its messages in one statement.
+Every fact of a runner passes `Execution._say`, which cleans it, writes it to the log and feeds the
+transcript; so what is stored at the end is the fold of what was streamed. However a run ends (well,
+badly, cancelled, too late), `endings` closes what is open and writes the last event, the run's row
+and its messages in one statement.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _INTERNAL: Final = events.RunFailed("internal_error", "The run failed on our sid
 _INTENT: Final = "intent"
 _EXECUTION: Final = "execution"
 _TURN_EVENTS: Final = 256
-"""After so many events other runs have their turn, also where a runner never waits."""
+"""After this number of events, other runs get their turn, even if the runner never waits."""
 
 
 class Execution:
@@ -90,19 +90,19 @@ class Execution:
         self._task: asyncio.Task[None] | None = None
 
     def stop(self, reason: Reason) -> None:
-        """End the run for this reason as soon as the runner lets go."""
+        """End the run for this reason as soon as the runner stops."""
         self._reason = self._reason or reason
         if self._task is not None and not self._ending:
             self._task.cancel()
 
     def abandon(self) -> None:
-        """Let go of the run without writing anything more: it is somebody else's now."""
+        """Stop the run without writing anything more: another worker or the sweeper owns it now."""
         self._abandoned = True
         if self._task is not None:
             self._task.cancel()
 
     async def run(self) -> None:
-        """Execute to the end. Never raises for what happens in a run."""
+        """Execute the run to its end; never raise for a failure of the run."""
         structlog.contextvars.bind_contextvars(
             request_id=self.claim.request.request_id, run_id=self.claim.run_id.hex
         )
@@ -119,7 +119,7 @@ class Execution:
             await self._hand_over(elsewhere.worker)
 
     async def _hand_over(self, worker: str) -> None:
-        """Let the worker that can reach the runner take the run, of which nothing is said yet."""
+        """Hand the run, which has logged nothing yet, to the worker that can reach the runner."""
         claim = self.claim
         handed = await outlast(lambda: leases.hand_over(claim.run_id, fence=claim.fence, to=worker))
         if handed:
@@ -127,13 +127,18 @@ class Execution:
             notifications.notify(wakeup.WORKERS, {"wake": True})
 
     def _traced(self) -> Traced:
-        claim, asked = self.claim, self.claim.request
+        claim, request = self.claim, self.claim.request
         return Traced(
-            claim.run_id, claim.thread_id, asked.request_id, asked.model, asked.dialect, self._runner
+            claim.run_id,
+            claim.thread_id,
+            request.request_id,
+            request.model,
+            request.dialect,
+            self._runner,
         )
 
     async def _attempt(self) -> events.Terminal:
-        """Produce everything but the last event; say what the last one is to be."""
+        """Produce all events but the last; return the last one."""
         try:
             async with asyncio.timeout(max(0.0, self.claim.left_s)):
                 return await self._produce()
@@ -151,7 +156,7 @@ class Execution:
             return events.RunFailed(error.error_code, error.detail)
         except (LeaseLost, Elsewhere):
             raise
-        except Exception:  # the one broad catch: whatever broke, the run ends and the log says so
+        except Exception:  # the one broad catch: whatever broke, the run ends and the log records why
             logger.exception("run failed")
             return _INTERNAL
 
@@ -171,8 +176,8 @@ class Execution:
                 if isinstance(fact, events.TERMINAL):
                     terminal = fact
                     break
-                for said in self._delivery.take(fact):
-                    self._say(said)
+                for delivered in self._delivery.take(fact):
+                    self._say(delivered)
                 await self._log.make_room()
                 if self._log.last_seq - others_had_their_turn >= _TURN_EVENTS:
                     others_had_their_turn = self._log.last_seq
@@ -183,7 +188,7 @@ class Execution:
         return await self._judged(terminal)
 
     async def _judged(self, terminal: events.RunCompleted) -> events.Terminal:
-        """The ending, after a look whether the answer has the form that was asked for."""
+        """Return the ending, after a check of the answer against the requested form."""
         schema = self.claim.request.generation.json_schema
         if schema is None:
             return terminal
@@ -191,7 +196,7 @@ class Execution:
         return await judged(terminal, self._transcript.answer, schema, fails=fails)
 
     async def _host(self, chosen: ModelRoute) -> RunHost:
-        """What the run may reach; of MCP servers is said what they offer."""
+        """Return the Host of the run, and log which tools its MCP servers offer."""
         claim = self.claim
         tools = await for_request(claim.request, user_id=claim.user_id)
         for listing in listings(tools) if chosen.supports_tools else ():
@@ -206,7 +211,7 @@ class Execution:
         )
 
     async def _binding(self) -> Binding | None:
-        """The binding that names this run's runner; Elsewhere if another worker can reach that one."""
+        """Return the binding that names this run's runner; raise Elsewhere if another worker has it."""
         claim = self.claim
         binding = await outlast(
             lambda: bindings.binding_for(claim.request, user_id=claim.user_id, thread_id=claim.thread_id)
@@ -216,7 +221,7 @@ class Execution:
         return binding
 
     async def _intent(self) -> ModelRoute:
-        """The stage in which it is settled who answers and which tools come first; it asks no model."""
+        """Run the stage that determines the model and the tools to call first; it calls no model."""
         begun = time.monotonic()
         request = self.claim.request
         self._say(events.StageStarted(_INTENT))
@@ -238,12 +243,12 @@ class Execution:
         return await past.context(await self._answers(host) if earlier.interrupted else [])
 
     async def _prompts(self) -> str:
-        """What the active prompts say, or those that staff try with this run."""
+        """Return the text of the active prompts, or of those that staff try with this run."""
         tried = [used.version_id for used in self.claim.request.prompts]
         return await outlast(lambda: compose_versions(tried)) if tried else self._system
 
     async def _filled(self, prompts: str) -> str:
-        """The prompts with their variables filled for this run, and recorded on it; most have none."""
+        """Return the prompts with their variables filled, and store the values; most have none."""
         if not template.has_variables(prompts):
             return prompts
         claim = self.claim
@@ -256,7 +261,7 @@ class Execution:
         return template.fill(prompts, values)
 
     async def _answers(self, host: RunHost) -> list[InputMessage]:
-        """What became of the calls that earlier runs of the thread left to somebody's approval."""
+        """Return the outcomes of the calls of earlier runs of the thread that waited for an approval."""
         claim = self.claim
         taken = await outlast(lambda: interrupts.take(claim.run_id, fence=claim.fence))
         return await Approved(claim, host, say=self._say).settle(taken, outlast)
@@ -275,18 +280,18 @@ class Execution:
         if self._counted:
             self._say_counted()
         for admitted in self._in_order.admit(clean(fact)):
-            if not self._ending:  # what is still to be said then is said
+            if not self._ending:  # the closing events of a run are not limited
                 self._size.add(admitted, state=self._transcript.state)
             self._transcript.feed(self._log.append(admitted))
 
     def _say_counted(self) -> None:
-        """A model call's end goes with what is said next: the last one's with the run's ending."""
+        """Log the end of a model call just before the next fact; the last one goes with the ending."""
         for fact in self._counted:
             self._transcript.feed(self._log.append(clean(fact)))
         self._counted.clear()
 
     async def _finish(self, terminal: events.Terminal) -> None:
-        """Write the ending; a database that is away is waited for as long as the lease is ours."""
+        """Write the ending; while the database is away, retry as long as the lease is ours."""
         rest, last = self._delivery.end(terminal)
         for fact in rest:
             self._say(fact)
@@ -308,7 +313,7 @@ class Execution:
 
 
 def _sound(terminal: events.Terminal) -> events.Terminal:
-    """The ending as it can be written; a runner that ended with something else has failed."""
+    """Return the ending in writable form; a run whose runner ended with anything else has failed."""
     try:
         cleaned = clean(terminal)
     except (TypeError, ValueError, AttributeError):
@@ -318,5 +323,5 @@ def _sound(terminal: events.Terminal) -> events.Terminal:
 
 
 def runner_for(chosen: ModelRoute) -> Runner:
-    """Which runner serves a model: the offline one for `demo`, else the model-driven one."""
+    """Return the runner of a model: the offline one for `demo`, else the model-driven one."""
     return DemoRunner() if chosen.candidates[0].dialect == "demo" else ChatRunner()

@@ -1,7 +1,7 @@
 """The worker: one event loop that claims runs and executes hundreds of them at once.
 
-A wake-up says "look"; the claim then takes whatever waits longest. Because the worker also looks by
-itself every second, a lost wake-up costs a second and nothing else.
+A wake-up is only a hint to look; the claim then takes the runs that have waited longest. The worker
+also looks by itself every second, so a lost wake-up costs a second and nothing else.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ logger = structlog.get_logger(__name__)
 
 _LOOK_S: Final = 1.0
 _RENEW_S: Final = 1.0
-_HELD_FOR_S: Final = 60.0  # so long a held loop keeps its runs; then others take them over
+_HELD_FOR_S: Final = 60.0  # a blocked loop keeps its runs so long; then other workers take them over
 _AT_ONCE: Final = 64
 
 
 class Worker:
-    """Claims runs up to its capacity, keeps their leases, and lets go of them in order."""
+    """A claimer of runs up to its capacity, which renews their leases and releases them in order."""
 
     def __init__(self, capacity: int) -> None:
         self.name = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:6]}"
@@ -66,12 +66,12 @@ class Worker:
         self._running: dict[UUID, tuple[Execution, asyncio.Task[None]]] = {}
 
     def wake(self) -> None:
-        """Look for runs now; may be called from any thread."""
+        """Look for runs now; may be called from any thread of the process."""
         with suppress(RuntimeError):  # the loop is closing: another worker will look
             self._loop.call_soon_threadsafe(self._news.set)
 
     async def serve(self, stop: asyncio.Event) -> None:
-        """Work until `stop`, then drain: no new claims, and DRAIN_S for what runs."""
+        """Work until `stop`, then drain: make no new claims, and give the running ones DRAIN_S."""
         add_sources()
         chores = [
             asyncio.create_task(chore, name=getattr(chore, "__qualname__", None))
@@ -112,7 +112,7 @@ class Worker:
                         await self._news.wait()
 
     async def _claim_some(self) -> bool:
-        """Claim what there is room for; whether there may be more."""
+        """Claim as many runs as there is room for; return whether there may be more."""
         limit = min(_AT_ONCE, self._capacity - len(self._running))
         if limit <= 0:
             return False
@@ -146,14 +146,14 @@ class Worker:
             logger.error("execution broke", run_id=run_id.hex, exc_info=error)
 
     def on_held(self, seconds: float) -> None:
-        """Renew the leases from the watchdog's thread: the loop, which else does so, is held."""
-        held = _fences(execution for execution, _ in tuple(self._running.values()))
-        if held and seconds <= _HELD_FOR_S:
-            leases.renew_from_thread(held, lease_s=settings.LEASE_S)
+        """Renew the leases from the watchdog's OS thread: the loop, which else does so, is blocked."""
+        leased = _fences(execution for execution, _ in tuple(self._running.values()))
+        if leased and seconds <= _HELD_FOR_S:
+            leases.renew_from_thread(leased, lease_s=settings.LEASE_S)
             self._renewed_at = time.monotonic()
 
     def froze(self, run_id: UUID | None, seconds: float) -> None:
-        """Take note that the loop was held, by this run if one is to blame."""
+        """Record that the loop was blocked, by this run if one is to blame."""
         self._held_by = run_id
         held_by = run_id.hex if run_id else None
         logger.info("worker froze", held_by=held_by, seconds=round(seconds, 3), runs=len(self._running))
@@ -161,26 +161,26 @@ class Worker:
     async def _keep_leases(self) -> None:
         while True:
             await asyncio.sleep(_RENEW_S)
-            held = {run_id: execution for run_id, (execution, _) in self._running.items()}
-            if not held:
+            executions = {run_id: execution for run_id, (execution, _) in self._running.items()}
+            if not executions:
                 self._renewed_at = time.monotonic()
                 continue
             try:
-                renewed = await leases.renew(_fences(held.values()), lease_s=settings.LEASE_S)
-            except Exception as error:  # without the database nobody else can take them over either
+                renewed = await leases.renew(_fences(executions.values()), lease_s=settings.LEASE_S)
+            except Exception as error:  # without the database no other worker can take them over either
                 logger.warning("renewing leases failed", error=type(error).__name__)
                 continue
             late_s, self._renewed_at = time.monotonic() - self._renewed_at, time.monotonic()
             if late_s > settings.LEASE_S:
-                await self._exonerate(held.keys() - renewed.keys(), late_s)
-            for run_id, execution in held.items():
+                await self._exonerate(executions.keys() - renewed.keys(), late_s)
+            for run_id, execution in executions.items():
                 if run_id not in renewed:
                     execution.abandon()
                 elif renewed[run_id]:
                     execution.stop("cancelled")
 
     async def _exonerate(self, lost: Set[UUID], late_s: float) -> None:
-        """Blame the run that held the loop for the lost leases, if one did, and none of the others."""
+        """Blame only the run that blocked the loop, if one did, for the lost leases."""
         if lost:
             logger.warning("leases lost", runs=len(lost), renewed_after_s=round(late_s, 1))
         held_by, self._held_by = self._held_by, None
@@ -188,11 +188,11 @@ class Worker:
             return
         try:
             await leases.exonerate(lost - {held_by})
-        except Exception as error:  # leases are renewed all the same
+        except Exception as error:  # leases are renewed nevertheless
             logger.warning("exonerating runs failed", error=type(error).__name__)
 
     def _obey(self, message: notifications.Message) -> None:
-        """Do what a ring asks: look for runs, or stop one."""
+        """Act on a notification: look for runs, or stop one."""
         match message:
             case {"wake": True}:
                 self._news.set()
@@ -209,8 +209,10 @@ class Worker:
         for execution, _ in left:
             execution.abandon()
         await asyncio.gather(*(task for _, task in left), return_exceptions=True)
-        held = [execution.claim for execution, _ in left]
-        await Settler().settle_all(Due(claim.run_id, claim.fence, "worker_stopped") for claim in held)
+        abandoned = [execution.claim for execution, _ in left]
+        await Settler().settle_all(
+            Due(claim.run_id, claim.fence, "worker_stopped") for claim in abandoned
+        )
 
 
 def _fences(executions: Iterable[Execution]) -> list[tuple[UUID, int]]:
@@ -218,7 +220,7 @@ def _fences(executions: Iterable[Execution]) -> list[tuple[UUID, int]]:
 
 
 async def _prompts() -> ActivePrompts:
-    """The prompts of the runs that start now; none where staff chose to pass everything through."""
+    """Return the prompts of the runs that start now; none if the prompt mode is passthrough."""
     if await app_settings.aget("prompt_mode") == "passthrough":
         return ActivePrompts("", ())
     return await get_active_prompts()
@@ -242,7 +244,7 @@ async def serve_worker(stop: asyncio.Event) -> None:
 
 
 def ensure_worker() -> None:
-    """Start a worker on a thread of its own if this process has none (a bare `celery worker`)."""
+    """Start a worker on an OS thread of its own if this process has none (a bare `celery worker`)."""
     with _starting:
         if _current is None:
             ready = threading.Event()

@@ -1,7 +1,7 @@
-"""How much one run may write: its answer, thoughts included, its log and its thread's state.
+"""Limits on what one run may write: its answer with its thoughts, its log and its thread's state.
 
-A run that passes one fails with a code of its own and keeps what it has said. Without limits a runaway
-provider or plugin would fill the memory of whoever reads, folds or settles the run.
+A run that exceeds one fails with a code of its own and keeps what it has written. Without limits a
+runaway provider or plugin would fill the memory of whoever reads, folds or settles the run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class RunSize:
         self.log = 0
         self._answer = 0
         self._state = 0
-        # Read once: Django's settings are slow to ask for every delta.
+        # Read once: a look-up in Django's settings for every delta is slow.
         self._log_limit = settings.RUN_LOG_KB * 1024
         self._answer_limit = settings.RUN_ANSWER_KB * 1024
         self._state_limit = settings.STATE_LIMIT_KB * 1024
@@ -49,7 +49,7 @@ class RunSize:
             raise _too_large("log", self._log_limit)
 
     def _add_state(self, fact: events.StateUpdated, size: int, state: Any) -> None:
-        """Measure the whole state only where what was put into it since may have passed the limit."""
+        """Measure the whole state only if the additions since the last measurement may exceed it."""
         self._state += size
         if self._state > self._state_limit:
             self._state = len(msgspec.json.encode(put(state, fact.key, fact.value)))

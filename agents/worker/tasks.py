@@ -1,4 +1,4 @@
-"""The tasks of Celery: a wake-up from another process, and the periodic chores."""
+"""The Celery tasks: a wake-up from another process, and the periodic chores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ logger = structlog.get_logger(__name__)
 
 @app.task(name=wakeup.EXECUTE_RUN)
 def execute_run(run_id: str) -> None:
-    """Wake this process's worker. Which run it then takes is decided by the runs' rows."""
+    """Wake this process's worker. The rows of the runs decide which run it then takes."""
     if not wakeup.wake_here():
         ensure_worker()
         wakeup.wake_here()
@@ -26,7 +26,7 @@ def execute_run(run_id: str) -> None:
 
 @app.task(name="agents.upkeep")
 def keep_up() -> None:
-    """A round of upkeep, on a thread of its own because wake-ups come through this one."""
+    """Do a round of upkeep on an OS thread of its own, because wake-ups come through this one."""
     threading.Thread(target=_keep_up, daemon=True, name="upkeep").start()
 
 

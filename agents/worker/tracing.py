@@ -1,8 +1,8 @@
 """OpenTelemetry traces of runs, by the GenAI semantic conventions (opentelemetry.io, semconv 1.37).
 
-Off unless OTEL_EXPORTER_OTLP_ENDPOINT is set, and then still nothing is done while a run goes on: when
-it has ended its spans are made from the log, with the times that stand there. They hold names, counts
-and codes, and never what was said (promise P12). The SDK is an optional extra
+They are off unless OTEL_EXPORTER_OTLP_ENDPOINT is set, and cost nothing while a run goes on: after its
+end its spans are made from the log, with the times of its events. They hold names, counts and codes,
+and never the text of messages (promise P12). The SDK is an optional extra
 (requirements/analytics.txt); its own variables (OTEL_SERVICE_NAME, OTEL_EXPORTER_OTLP_HEADERS, …) hold.
 """
 
@@ -33,7 +33,7 @@ _under_way: Final[set[asyncio.Task[None]]] = set()
 
 @dataclass(frozen=True)
 class Traced:
-    """What is known of a run beside its log."""
+    """The facts of a run that its log does not hold."""
 
     run_id: UUID
     thread_id: UUID
@@ -45,7 +45,7 @@ class Traced:
 
 @dataclass(frozen=True)
 class Span:
-    """A span before it is told: times are epoch milliseconds."""
+    """A span before its export; times are epoch milliseconds."""
 
     name: str
     begin: int
@@ -56,7 +56,7 @@ class Span:
 
 
 def trace_later(run: Traced) -> None:
-    """Make the spans of an ended run, if traces are wanted; nobody waits for it."""
+    """Make the spans of an ended run in the background, if tracing is on."""
     if _tracer is None and not settings.OTEL_EXPORTER_OTLP_ENDPOINT:
         return
     task = asyncio.get_running_loop().create_task(_trace(run))
@@ -65,20 +65,20 @@ def trace_later(run: Traced) -> None:
 
 
 def use(tracer: Tracer | None) -> None:
-    """Trace with this one; None goes back to the settings."""
+    """Trace with this tracer; None goes back to the settings."""
     global _tracer
     _tracer = tracer
 
 
 async def _trace(run: Traced) -> None:
     try:
-        _tell(_made(), spans(run, await event_log.read_joined(run.run_id)))
+        _export(_made(), spans(run, await event_log.read_joined(run.run_id)))
     except Exception as error:  # a run is over, traced or not
         logger.warning("run not traced", run_id=run.run_id.hex, error=type(error).__name__)
 
 
 def _made() -> Tracer:
-    """The tracer that exports to OTEL_EXPORTER_OTLP_ENDPOINT, in batches on a thread of its own."""
+    """Return the tracer that exports to OTEL_EXPORTER_OTLP_ENDPOINT, in batches on its own OS thread."""
     if _tracer is None:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
@@ -92,7 +92,7 @@ def _made() -> Tracer:
     return _tracer
 
 
-def _tell(tracer: Tracer, made: Sequence[Span]) -> None:
+def _export(tracer: Tracer, made: Sequence[Span]) -> None:
     """Start and end the spans: the first is the run's, the others are within it."""
     whole, *parts = made
     root = _begin(tracer, whole, None)
@@ -122,7 +122,7 @@ def _end(begun: trace.Span, span: Span) -> None:
 
 
 def spans(run: Traced, logged: Sequence[RunEvent]) -> list[Span]:
-    """The spans of a run: first the whole (`invoke_agent`), then its stages, model and tool calls."""
+    """Return the spans of a run: the whole (`invoke_agent`), then stages, model calls and tool calls."""
     first, last = logged[0], logged[-1]
     error = last.fact.code if isinstance(last.fact, events.RunFailed) else ""
     attributes: dict[str, Value] = {
@@ -154,7 +154,7 @@ def _stages(logged: Sequence[RunEvent]) -> Iterator[Span]:
 
 
 def _models(run: Traced, logged: Sequence[RunEvent]) -> Iterator[Span]:
-    """A span a model call: from where its model was chosen, or what came before was done."""
+    """Yield a span per model call, from its routing or from the end of the step before it."""
     since = logged[0].at
     for event in logged:
         match event.fact:
@@ -169,8 +169,10 @@ def _models(run: Traced, logged: Sequence[RunEvent]) -> Iterator[Span]:
                     "gen_ai.response.finish_reasons": (done.finish_reason,),
                 }
                 error = "" if done.finish_reason else "broken_off"
-                told = attributes | _usage(done.usage) | _failed(error)
-                yield Span(f"chat {done.model}", since, event.at, told, error, SpanKind.CLIENT)
+                attributes_and_outcome = attributes | _usage(done.usage) | _failed(error)
+                yield Span(
+                    f"chat {done.model}", since, event.at, attributes_and_outcome, error, SpanKind.CLIENT
+                )
                 since = event.at
 
 
