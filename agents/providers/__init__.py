@@ -1,1 +1,1 @@
-"""The model providers' streams: our own clients, because they are the hot path (DESIGN §10)."""
+"""Clients of the model providers' streams: our own, because they are the hot path (DESIGN §10)."""

@@ -1,7 +1,7 @@
 """The `anthropic.messages` wire, streaming: POST {base_url}/v1/messages.
 
 Written from the provider's public API reference ("Create a Message", "Streaming Messages"). An
-answer is a row of blocks: text, thoughts (signed, to be given back as they are), tool calls.
+answer is a list of blocks: text, thoughts (signed, to be sent back unchanged), tool calls.
 """
 
 from __future__ import annotations
@@ -93,18 +93,18 @@ class _Thought(Struct, gc=False):
 
     @property
     def block(self) -> dict[str, Any]:
-        """As the provider wants it back; {} for one that it did not sign."""
+        """The block in the form that the provider wants back; {} if it did not sign it."""
         if self.data:
             return {"type": "redacted_thinking", "data": self.data}
-        told = {"thinking": "".join(self.words), "signature": "".join(self.signed)}
-        return {"type": "thinking"} | told if told["signature"] else {}
+        fields = {"thinking": "".join(self.words), "signature": "".join(self.signed)}
+        return {"type": "thinking"} | fields if fields["signature"] else {}
 
 
 _decode: Final = decoder(_Event)
 
 
 class MessagesReader:
-    """Reads the events of one message; whole only with a stop reason or `message_stop`."""
+    """The reader of one message's events; it is whole only with a stop reason or `message_stop`."""
 
     def __init__(self, names: Names) -> None:
         self.done = False
@@ -133,7 +133,7 @@ class MessagesReader:
                 self.done = True
             case "error":
                 raise reported(event.error)
-        return _NOTHING  # pings, and what may be added to the wire
+        return _NOTHING  # pings, and future additions to the wire
 
     def _more(self, place: int, delta: _Delta) -> list[ModelEvent]:
         if delta.text:
@@ -158,7 +158,7 @@ class MessagesReader:
                 self._answers.add(place)
             case "tool_use":
                 self.calls.begin(place, id=block.id, name=block.name)
-                if isinstance(block.input, dict) and block.input:  # whole, as others send it
+                if isinstance(block.input, dict) and block.input:  # whole, as other servers send it
                     self.calls.add(place, msgspec.json.encode(block.input).decode())
         return _NOTHING
 
@@ -169,10 +169,10 @@ class MessagesReader:
         return [ReasoningText(words)] if words else _NOTHING
 
     def _count(self, counts: _Usage | None) -> None:
-        """Counts are totals so far; what an event leaves out stays."""
+        """Update the counts, which are totals so far; counts that an event leaves out stay."""
         for name in _Usage.__struct_fields__:
-            if counts is not None and (given := getattr(counts, name)) is not None:
-                setattr(self._counts, name, given)
+            if counts is not None and (total := getattr(counts, name)) is not None:
+                setattr(self._counts, name, total)
 
     @property
     def usage(self) -> Usage:
@@ -190,7 +190,7 @@ class MessagesReader:
 
 
 def _usage(counts: _Usage) -> Usage:
-    """Of input this wire counts apart what it read from and wrote to its cache."""
+    """Return our counts; this wire counts input that it read from and wrote to its cache separately."""
     read, written = counts.cache_read_input_tokens, counts.cache_creation_input_tokens
     details = counts.output_tokens_details or _Details()
     return Usage(

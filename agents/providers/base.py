@@ -1,4 +1,4 @@
-"""What every provider client says, whatever its wire: a few frozen events and one error."""
+"""The events and the error of every provider client, independent of its wire."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ReasoningText(Struct, frozen=True, gc=False):
 
 
 class ToolCall(Struct, frozen=True):
-    """A call that the model asks for, put together from its pieces; arguments are JSON text."""
+    """A call that the model makes, put together from its pieces; arguments are JSON text."""
 
     id: str
     name: str
@@ -42,9 +42,9 @@ class ToolCall(Struct, frozen=True):
 
 
 class ReasoningBlock(Struct, frozen=True):
-    """Reasoning in the provider's own form (signed or encrypted), to be given back on the next step.
+    """Reasoning in the provider's own form (signed or encrypted), to be sent back with the next step.
 
-    Only the `source` (endpoint and model) that made it can read it; the Host keeps it from any other.
+    Only the `source` (endpoint and model) that made it can read it; the Host sends it to no other.
     """
 
     wire: str
@@ -64,11 +64,11 @@ ENVELOPE: Final = frozenset(
         "ping",
     }
 )
-"""The `upstream_event` of pieces that hold nothing of an answer but announce it."""
+"""The `upstream_event` of pieces that announce an answer and hold nothing of it."""
 
 
 class RawChunk(Struct, frozen=True):
-    """One piece of the provider's stream as it came; only where `ModelRequest.raw` asks for it."""
+    """One unchanged piece of the provider's stream; only if `ModelRequest.raw` asks for it."""
 
     wire: str
     raw: str
@@ -76,10 +76,10 @@ class RawChunk(Struct, frozen=True):
 
 
 class Finished(Struct, frozen=True):
-    """The provider's stream ended as it should.
+    """The regular end of the provider's stream.
 
-    `finish_reason` is one of `FinishReason` where the wire's own word has such a meaning, and
-    `upstream_reason` is that word where it differs; a word that means none of them stands itself.
+    `finish_reason` is a `FinishReason` if the wire's own word has such a meaning; `upstream_reason` is
+    that word if it differs. A word with no such meaning is the `finish_reason` itself.
     """
 
     finish_reason: FinishReason | str
@@ -105,11 +105,11 @@ class ImagePart(Struct, frozen=True):
 
 
 class ChatMessage(Struct, frozen=True):
-    """One message as a model sees it, whatever the provider's wire.
+    """One message as a model sees it, independent of the provider's wire.
 
     A `tool` message answers the call `tool_call_id`; an `assistant` message may carry the calls it
-    made and the reasoning that its provider wants back. `layout` says where the images of a `user`
-    message stand between its texts (`conversations.blocks`).
+    made and the reasoning that its provider wants back. `layout` gives the places of a `user` message's
+    images between its texts (`conversations.blocks`).
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -122,12 +122,12 @@ class ChatMessage(Struct, frozen=True):
 
     @property
     def blocks(self) -> list[str | ImagePart]:
-        """The texts that are not empty and the images, as they were sent."""
+        """The texts that are not empty and the images, in the order in which they were sent."""
         return [block for block in arranged(self.content, self.images, self.layout) if block]
 
 
 class ToolSpec(Struct, frozen=True):
-    """A tool as a model is told of it; a `strict` one holds calls to `parameters`, its JSON Schema."""
+    """A tool as a model sees it; if `strict`, its calls must match `parameters`, its JSON Schema."""
 
     name: str
     description: str
@@ -136,11 +136,11 @@ class ToolSpec(Struct, frozen=True):
 
 
 class ModelRequest(Struct, frozen=True):
-    """What to ask of which model; None means: as the provider likes.
+    """A request to a model; None leaves a parameter to the provider.
 
-    What a wire has no word for is left out (the table in the README says what that is), but for what
-    `unsaid` names: then it is not asked. `must_call` is a tool that the model must call now, "" any of
-    them. `counted` is told what the provider said of its use when the stream is over, however it ended.
+    Parameters that a wire does not have are left out (the README has a table of them), except those of
+    `unsaid`: with these no request is sent. `must_call` is a tool that the model must call now, "" any
+    of them. `counted` receives the provider's counts when the stream is over, however it ended.
     """
 
     messages: tuple[ChatMessage, ...]
@@ -164,7 +164,7 @@ class ModelRequest(Struct, frozen=True):
 
     @property
     def loosened(self) -> Self:
-        """The request without what not every server takes, and who asks sees to it by itself as well."""
+        """The request without options that not every server accepts and that callers ensure anyway."""
         if not self.one_by_one and not any(tool.strict for tool in self.tools):
             return self
         tools = tuple(replace(tool, strict=False) for tool in self.tools)
@@ -178,7 +178,7 @@ _SAID_BY: Final = {
 
 
 def unsaid(wire: str, wanted: Generation) -> str | None:
-    """What the generation asks for that a wire has no word for, and nobody else could do."""
+    """Return the first wanted parameter that the wire does not have and that nothing else can do."""
     return next(
         (
             name
@@ -190,7 +190,7 @@ def unsaid(wire: str, wanted: Generation) -> str | None:
 
 
 class Target(Protocol):
-    """Where to ask: what `prompts.endpoints.routing.Candidate` has."""
+    """The address and key of a model, as `prompts.endpoints.routing.Candidate` has them."""
 
     @property
     def endpoint_id(self) -> int: ...

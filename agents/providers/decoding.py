@@ -1,4 +1,4 @@
-"""JSON of a provider into structs that know only the fields we use; the rest is skipped unread.
+"""JSON of a provider into structs that have only the fields we use; the rest is skipped unread.
 
 They live for one event and hold no cycles, so the garbage collector need not look at them (`gc=False`).
 """
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def decoder(kind: type[T]) -> Callable[[bytes], T]:
-    """A decoder of events; ProviderError `provider_invalid_response` for what is none."""
+    """Return a decoder of events that raises ProviderError `provider_invalid_response`."""
     decode = msgspec.json.Decoder(kind).decode
 
     def decoded(data: bytes) -> T:
@@ -30,7 +30,7 @@ def decoder(kind: type[T]) -> Callable[[bytes], T]:
 
 
 def _mended(data: bytes, decode: Callable[[bytes], T]) -> T:
-    """An event with half a surrogate pair in it, as providers send that cut text by UTF-16 units."""
+    """Decode an event with half a surrogate pair, from a provider that cuts text by UTF-16 units."""
     try:
         text = json.dumps(json.loads(data), ensure_ascii=False)
         return decode(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode())
@@ -39,7 +39,7 @@ def _mended(data: bytes, decode: Callable[[bytes], T]) -> T:
 
 
 def object_of(text: str) -> dict[str, Any]:
-    """A call's arguments for a wire that takes an object; what is none stands under `arguments`."""
+    """Return a call's arguments as an object, for a wire that needs one; others become `arguments`."""
     try:
         found = msgspec.json.decode(text or "{}")
     except (msgspec.DecodeError, RecursionError):

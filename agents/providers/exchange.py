@@ -1,7 +1,7 @@
-"""Asks a provider over one wire: sends the request, reads the stream, gives its events.
+"""Exchange with a provider over one wire: send the request, read the stream, yield its events.
 
-A wire is a value: where to ask, how to write the request, and a reader of the stream's events. What
-is the same for all of them is here.
+A wire is a value: the address, the way to write the request, and a reader of the stream's events.
+This module has what is the same for all of them.
 """
 
 from __future__ import annotations
@@ -34,35 +34,35 @@ from conversations.events import Usage
 DONE: Final = b"[DONE]"
 _MOMENT_S: Final = 0.1
 _MOST_REMEMBERED: Final = 1024
-_MOST_UNSAID: Final = 16 * 1024 * 1024  # bytes of calls, seals and comments between two words
+_MOST_UNSAID: Final = 16 * 1024 * 1024  # bytes of calls, seals and comments between two pieces of text
 
 Body = dict[str, Any]
 
 
 class Reader(Protocol):
-    """Reads one answer, an SSE event at a time."""
+    """The reader of one answer, an SSE event at a time."""
 
     done: bool
-    """Nothing more is to come."""
+    """Whether the stream has no more to read."""
     kind: str | None
-    """What the wire calls the event read last."""
+    """The wire's name of the event that was read last."""
 
     @property
     def usage(self) -> Usage:
-        """What the provider has said so far of its use."""
+        """The provider's counts so far."""
 
     def read(self, data: bytes) -> Iterable[ModelEvent]:
-        """What an event says. ProviderError when it is an error, or unreadable."""
+        """Return the contents of an event. Raise ProviderError if it is an error, or unreadable."""
 
     def end(self) -> Finished:
-        """How the answer ended. ProviderError `provider_stream_interrupted` when it is not whole."""
+        """Return the answer's end; ProviderError `provider_stream_interrupted` if it is partial."""
 
 
 class Wire(Struct, frozen=True):
-    """One provider wire, ready to be asked.
+    """One provider wire, ready for requests.
 
-    `forms` are the bodies that say a request, the richest first: models of one wire take different
-    parameters and do not say which, so one that refuses a form as malformed is asked in the next.
+    `forms` are the possible bodies of a request, the richest first: models of one wire accept different
+    parameters and do not declare which, so if one refuses a form as malformed, the next form is sent.
     """
 
     name: str
@@ -72,15 +72,15 @@ class Wire(Struct, frozen=True):
     reader: Callable[[Names], Reader]
 
     def __call__(self, target: Target, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        """Stream one answer. ProviderError when the provider refuses, hangs, breaks off or rambles.
+        """Stream one answer. Raise ProviderError if the provider refuses, hangs, breaks off or rambles.
 
-        With `request.raw` each SSE event also comes as it is, after what was read from it.
+        With `request.raw` each SSE event is also yielded unchanged, after the events read from it.
         """
-        return _asked(self, target, request)
+        return _stream(self, target, request)
 
 
-async def _asked(wire: Wire, target: Target, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-    """One generator and not two: every delta would pay for the hop."""
+async def _stream(wire: Wire, target: Target, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+    """Stream one answer, in one generator and not two: every delta would pay for the hop."""
     names = Names.of(request)
     reader, cutter, heard, unsaid = wire.reader(names), Cutter(), False, 0
     redactor = Redactor(target.key)
@@ -121,7 +121,7 @@ async def _asked(wire: Wire, target: Target, request: ModelRequest) -> AsyncGene
 
 
 def _forms(wire: Wire, model: str, request: ModelRequest, names: Names) -> list[Body]:
-    """All forms of the request; last those without what not every server of the wire takes."""
+    """Return all forms of the request; last those without options that not every server accepts."""
     loosened = request.loosened
     more = () if loosened is request else wire.forms(model, loosened, names)
     return [*wire.forms(model, request, names), *more]
@@ -135,7 +135,7 @@ def _cut(cutter: Cutter, some: bytes) -> list[bytes]:
 
 
 async def _let_end(body: AsyncGenerator[bytes]) -> None:
-    """Give a body that is done a moment to end, so that its connection can serve again."""
+    """Give a body that is done a moment to end, so that its connection can be used again."""
     with suppress(ProviderError, TimeoutError):
         async with asyncio.timeout(_MOMENT_S):
             async for _ in body:
@@ -150,7 +150,7 @@ _forms_taken: dict[tuple[str | int, ...], int] = {}
 
 
 def _manner(request: ModelRequest) -> int:
-    """What decides which forms a request has: those of requests of one manner correspond."""
+    """Return what determines the forms of a request; two requests of one manner have the same forms."""
     thinks = request.reasoning is not None or request.reasoning_budget is not None
     forced = request.must_call is not None
     return thinks + 2 * (request.json_schema is not None) + 4 * bool(request.tools) + 8 * forced
@@ -159,7 +159,7 @@ def _manner(request: ModelRequest) -> int:
 async def _opened(
     wire: Wire, target: Target, forms: Sequence[Body], manner: int
 ) -> aiohttp.ClientResponse:
-    """The answer to the first form that the model takes; which one it was is remembered."""
+    """Return the answer to the first form that the model accepts, and remember which one it was."""
     url, headers = wire.url(target), wire.headers(target.key)
     about = (wire.name, target.base_url, target.model, len(forms), manner)
     for place in range(_forms_taken.get(about, 0), len(forms)):
@@ -176,7 +176,7 @@ async def _opened(
 
 
 def _distinct(forms: Sequence[Body]) -> list[Body]:
-    """Forms that come to the same are one."""
+    """Return the forms without duplicates."""
     return [form for place, form in enumerate(forms) if form not in forms[:place]]
 
 

@@ -1,4 +1,4 @@
-"""Requests as the `gemini.generate_content` wire writes them: contents made of parts."""
+"""Request bodies of the `gemini.generate_content` wire: contents made of parts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agents.providers.turns import merged
 WIRE: Final = "gemini.generate_content"
 _BUDGETS: Final[dict[Effort, int]] = {"minimal": 512, "low": 1024, "medium": 8192, "high": 24576}
 _MOST_STOPS: Final = 5
-_ASKED: Final = {
+_PARAMETERS: Final = {
     "temperature": "temperature",
     "top_p": "topP",
     "max_tokens": "maxOutputTokens",
@@ -30,9 +30,9 @@ Body = dict[str, Any]
 
 
 def forms(model: str, request: ModelRequest, names: Names) -> list[Body]:
-    """With its thoughts shown, as models 3 (a level) and 2.5 (a budget) are asked; and without.
+    """Return the bodies with thoughts shown, for models 3 (a level) and 2.5 (a budget), and one without.
 
-    The wire takes no form of the answer where a tool must be called, whose call is no answer yet.
+    The wire accepts no form of the answer if a tool must be called; its call is not the answer yet.
     """
     if request.must_call is not None:
         request = replace(request, json_schema=None)
@@ -40,22 +40,22 @@ def forms(model: str, request: ModelRequest, names: Names) -> list[Body]:
     levels = _levels(request)
     body, config = _body(request, names), _config(request)
     thinking = [config | {"thinkingConfig": shown | level} for level in levels]
-    asked = [body | ({"generationConfig": each} if each else {}) for each in (*thinking, config)]
+    bodies = [body | ({"generationConfig": each} if each else {}) for each in (*thinking, config)]
     if request.json_schema is not None and request.tools:
-        asked += _worded(body, config, request.json_schema)
-    return asked
+        bodies += _worded(body, config, request.json_schema)
+    return bodies
 
 
 def _worded(body: Body, config: Body, schema: dict[str, Any]) -> list[Body]:
-    """Older models take no form of the answer beside tools: they are told it in words."""
+    """Return the bodies for older models, which accept no form of the answer with tools: as a text."""
     plain = {name: value for name, value in config.items() if not name.startswith("response")}
     system = body.get("systemInstruction", {"parts": []})["parts"]
-    told = body | {"systemInstruction": {"parts": [*system, {"text": in_words(schema)}]}}
-    return [told | ({"generationConfig": plain} if plain else {})]
+    body_in_words = body | {"systemInstruction": {"parts": [*system, {"text": in_words(schema)}]}}
+    return [body_in_words | ({"generationConfig": plain} if plain else {})]
 
 
 def _levels(request: ModelRequest) -> list[Body]:
-    """How much to think; a budget that the request names comes before the level it comes to."""
+    """Return how much to think; a requested budget comes before the equivalent level."""
     effort, budget = request.reasoning, request.reasoning_budget
     level: list[Body] = [{"thinkingLevel": effort.upper()}] if effort else []
     if budget is not None:
@@ -64,13 +64,13 @@ def _levels(request: ModelRequest) -> list[Body]:
 
 
 def _body(request: ModelRequest, names: Names) -> Body:
-    called = {call.id: call.name for said in request.messages for call in said.tool_calls}
-    said = [
+    called = {call.id: call.name for message in request.messages for call in message.tool_calls}
+    sides = [
         (_side(each), _parts(each, names, called)) for each in request.messages if each.role != "system"
     ]
-    turns = merged(said, opening={"text": "…"})
+    turns = merged(sides, opening={"text": "…"})
     body: Body = {"contents": [_content(*turn) for turn in turns]}
-    system = [said.content for said in request.messages if said.role == "system" and said.content]
+    system = [each.content for each in request.messages if each.role == "system" and each.content]
     if system:
         body["systemInstruction"] = {"parts": [{"text": text} for text in system]}
     if request.tools:
@@ -84,43 +84,43 @@ def _body(request: ModelRequest, names: Names) -> Body:
 
 def _config(request: ModelRequest) -> Body:
     config: Body = {
-        told: value for name, told in _ASKED.items() if (value := getattr(request, name)) is not None
+        key: value for name, key in _PARAMETERS.items() if (value := getattr(request, name)) is not None
     }
     if request.stop:
         config["stopSequences"] = list(request.stop[:_MOST_STOPS])
     if request.json_schema is not None:
         config["responseMimeType"] = "application/json"
-        if not is_open(request.json_schema):  # an object of unknown members is no schema to this wire
+        if not is_open(request.json_schema):  # for this wire, an object of unknown members is no schema
             config["responseSchema"] = gemini_schema(request.json_schema)
     return config
 
 
 def _content(side: str, parts: list[Body]) -> Body:
-    """A turn; the answers to calls come first, whatever was shown with them."""
+    """Return a turn with the answers to calls first, whatever else it shows."""
     return {"role": side, "parts": sorted(parts, key=lambda part: "functionResponse" not in part)}
 
 
-def _side(said: ChatMessage) -> str:
-    return "model" if said.role == "assistant" else "user"
+def _side(message: ChatMessage) -> str:
+    return "model" if message.role == "assistant" else "user"
 
 
-def _parts(said: ChatMessage, names: Names, called: dict[str, str]) -> list[Body]:
-    match said.role:
+def _parts(message: ChatMessage, names: Names, called: dict[str, str]) -> list[Body]:
+    match message.role:
         case "tool":
-            return [_result(said, names, called), *map(_image, said.images)]
+            return [_result(message, names, called), *map(_image, message.images)]
         case "assistant":
-            return _answer(said, names)
+            return _answer(message, names)
         case _:
-            return [{"text": one} if isinstance(one, str) else _image(one) for one in said.blocks]
+            return [{"text": one} if isinstance(one, str) else _image(one) for one in message.blocks]
 
 
-def _answer(said: ChatMessage, names: Names) -> list[Body]:
-    """What the model said, each signature on the part that it came with."""
-    signed = [kept.block for kept in said.reasoning if kept.wire == WIRE]
+def _answer(message: ChatMessage, names: Names) -> list[Body]:
+    """Return the model's message, each signature on the part that it came with."""
+    signed = [kept.block for kept in message.reasoning if kept.wire == WIRE]
     of_calls = {block["call"]: _signature(block) for block in signed if "call" in block}
     of_text = next((_signature(block) for block in reversed(signed) if "call" not in block), {})
-    words = [{"text": said.content} | of_text] if said.content or of_text else []
-    return [*words, *(_call(call, names) | of_calls.get(call.id, {}) for call in said.tool_calls)]
+    words = [{"text": message.content} | of_text] if message.content or of_text else []
+    return [*words, *(_call(call, names) | of_calls.get(call.id, {}) for call in message.tool_calls)]
 
 
 def _signature(block: dict[str, Any]) -> Body:
@@ -128,22 +128,22 @@ def _signature(block: dict[str, Any]) -> Body:
 
 
 def _call(call: ToolCall, names: Names) -> Body:
-    told = {"name": names.sent(call.name), "args": object_of(call.arguments)}
-    return {"functionCall": told | _id(call.id)}
+    fields = {"name": names.sent(call.name), "args": object_of(call.arguments)}
+    return {"functionCall": fields | _id(call.id)}
 
 
-def _result(said: ChatMessage, names: Names, called: dict[str, str]) -> Body:
-    """The answer to a call; the wire knows calls by name, and the answer as an object."""
-    name = called.get(said.tool_call_id)
-    found = object_of(said.content)
-    response = {"result": said.content} if found == {"arguments": said.content} else found
-    told = {"name": names.sent(name) if name else "unknown", "response": response}
-    return {"functionResponse": told | _id(said.tool_call_id)}
+def _result(message: ChatMessage, names: Names, called: dict[str, str]) -> Body:
+    """Return the answer to a call; on the wire a call has a name, and its answer is an object."""
+    name = called.get(message.tool_call_id)
+    found = object_of(message.content)
+    response = {"result": message.content} if found == {"arguments": message.content} else found
+    fields = {"name": names.sent(name) if name else "unknown", "response": response}
+    return {"functionResponse": fields | _id(message.tool_call_id)}
 
 
-def _id(given: str) -> Body:
-    """The provider's own ids go back; it never saw those that we made."""
-    return {} if not given or given.startswith(MADE) else {"id": given}
+def _id(call_id: str) -> Body:
+    """Return the provider's own id; an id that we made is unknown to it."""
+    return {} if not call_id or call_id.startswith(MADE) else {"id": call_id}
 
 
 def _image(image: ImagePart) -> Body:
@@ -153,6 +153,6 @@ def _image(image: ImagePart) -> Body:
 
 
 def _tool(tool: ToolSpec, names: Names) -> Body:
-    told: Body = {"name": names.sent(tool.name), "description": tool.description}
+    declaration: Body = {"name": names.sent(tool.name), "description": tool.description}
     schema = gemini_schema(tool.parameters)
-    return told | ({"parameters": schema} if schema.get("properties") else {})
+    return declaration | ({"parameters": schema} if schema.get("properties") else {})

@@ -92,7 +92,7 @@ _decode: Final = decoder(_Chunk)
 
 
 class GeminiReader:
-    """Reads the chunks of one answer; whole only with a finish or a block reason."""
+    """The reader of one answer's chunks; it is whole only with a finish or a block reason."""
 
     def __init__(self, names: Names) -> None:
         self.done = False
@@ -112,27 +112,27 @@ class GeminiReader:
             self._counts = chunk.usage_metadata
         if chunk.prompt_feedback is not None:
             self._blocked = chunk.prompt_feedback.block_reason or self._blocked
-        said: list[ModelEvent] = []
+        produced: list[ModelEvent] = []
         if chunk.candidates:
             candidate = chunk.candidates[0]
             if candidate.finish_reason:
                 self._reason = candidate.finish_reason
             if candidate.content is not None:
                 for part in candidate.content.parts or ():
-                    self._take(part, said)
-        return said
+                    self._take(part, produced)
+        return produced
 
-    def _take(self, part: _Part, said: list[ModelEvent]) -> None:
+    def _take(self, part: _Part, produced: list[ModelEvent]) -> None:
         if part.function_call is not None:
             self._call(part.function_call, part.thought_signature)
             return
         if part.text:
-            said.append(ReasoningText(part.text) if part.thought else TextDelta(part.text))
+            produced.append(ReasoningText(part.text) if part.thought else TextDelta(part.text))
         if part.thought_signature and not part.thought:
             self._signatures.append({"thoughtSignature": part.thought_signature})
 
     def _call(self, call: _Call, signature: str | None) -> None:
-        """Calls come whole, and often without an id; a signature belongs to its call."""
+        """Add a call, which comes whole and often without an id; a signature belongs to its call."""
         place, self._called = self._called, self._called + 1
         self.calls.begin(place, id=call.id, name=call.name)
         arguments = bytes(call.args).decode(errors="replace")
@@ -161,7 +161,7 @@ class GeminiReader:
 
 
 def _usage(counts: _Usage) -> Usage:
-    """Of output this wire counts thoughts apart; of input the results of its own tools."""
+    """Return our counts; this wire counts thoughts and the results of its own tools separately."""
     return Usage(
         input_tokens=count(counts.prompt_token_count, counts.tool_use_prompt_token_count),
         output_tokens=count(counts.candidates_token_count, counts.thoughts_token_count),

@@ -1,6 +1,6 @@
-"""JSON Schema cut down to the part of OpenAPI 3.0 that Gemini takes (its reference, "Schema").
+"""JSON Schema cut down to the part of OpenAPI 3.0 that Gemini accepts (its reference, "Schema").
 
-The model is told less than the schema says; arguments are checked against the whole schema later.
+The model sees less than the whole schema; arguments are checked against the whole schema later.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _FORMATS: Final = frozenset(("date-time", "enum", "float", "double", "int32", "i
 
 
 def gemini_schema(schema: Schema) -> Schema:
-    """The schema without references, unions of types, closed objects and whatever else is refused."""
+    """Return the schema without references, unions of types, closed objects and all else it refuses."""
     return _Cutting(schema).cut(schema, 0)
 
 
 class _Cutting:
-    """One schema being cut; references are looked up in the whole.
+    """The cutting of one schema; references are looked up in the whole.
 
-    Schemas come from clients too, so how deep and how wide one may become by its references is
-    bounded, and a reference inside itself is any object.
+    Schemas come from clients too, so depth and width that result from references are limited, and a
+    reference inside itself is any object.
     """
 
     def __init__(self, root: Schema) -> None:
@@ -48,12 +48,12 @@ class _Cutting:
         self._left = _MOST
         self._followed: list[str] = []
 
-    def cut(self, given: object, depth: int) -> Schema:
+    def cut(self, node: object, depth: int) -> Schema:
         self._left -= 1
-        if not isinstance(given, dict) or depth > _DEEPEST or self._left < 0:
+        if not isinstance(node, dict) or depth > _DEEPEST or self._left < 0:
             return {"type": "string"}
         before = len(self._followed)
-        schema = _joined([self._resolved(given), *self._list(given, "allOf")])
+        schema = _joined([self._resolved(node), *self._list(node, "allOf")])
         made = self._cut(schema, depth)
         del self._followed[before:]
         return made
@@ -72,7 +72,7 @@ class _Cutting:
         return made | {"nullable": True} if nullable else made
 
     def _resolved(self, schema: Schema) -> Schema:
-        """The schema with what its reference points to, a few steps far."""
+        """Return the schema with its references resolved, a few steps far."""
         for _ in range(_DEEPEST):
             if not isinstance(reference := schema.get("$ref"), str):
                 break
@@ -93,7 +93,7 @@ class _Cutting:
         return [self._resolved(each) for each in members if isinstance(each, dict)]
 
     def _options(self, schema: Schema) -> list[Schema]:
-        """What the schema may be one of, where it says so by anyOf, oneOf or several types."""
+        """Return the alternatives of the schema, from its anyOf, oneOf or list of types."""
         for word in ("anyOf", "oneOf"):
             if options := self._list(schema, word):
                 return options
@@ -115,11 +115,11 @@ class _Cutting:
             case "object":
                 return made | self._members(schema, depth)
             case _:
-                return made | _told_values(schema)
+                return made | _described_values(schema)
 
     def _members(self, schema: Schema, depth: int) -> Schema:
-        given = schema.get("properties")
-        members = given if isinstance(given, dict) else {}
+        properties = schema.get("properties")
+        members = properties if isinstance(properties, dict) else {}
         made: Schema = {}
         if members:
             made["properties"] = {name: self.cut(each, depth + 1) for name, each in members.items()}
@@ -130,7 +130,7 @@ class _Cutting:
 
 
 def _joined(schemas: list[Schema]) -> Schema:
-    """Schemas that all hold, as one: their members together, of other words the first one's."""
+    """Return one schema for all: their members together, of other words the first schema's."""
     whole: Schema = {}
     for schema in schemas:
         whole = schema | whole | _joined_members(whole, schema)
@@ -151,18 +151,18 @@ def _is_null(schema: Schema) -> bool:
 
 
 def _kind(schema: Schema) -> str:
-    """The type, or what the other words of the schema let expect."""
-    given = schema.get("type")
-    if isinstance(given, str) and given in _TYPES:
-        return given
+    """Return the type, or the type that other words of the schema suggest."""
+    kind = schema.get("type")
+    if isinstance(kind, str) and kind in _TYPES:
+        return kind
     if "properties" in schema:
         return "object"
     return "array" if "items" in schema or "prefixItems" in schema else "string"
 
 
 def _values(schema: Schema) -> list[Any]:
-    given = [schema["const"]] if "const" in schema else schema.get("enum")
-    return given if isinstance(given, list) else []
+    values = [schema["const"]] if "const" in schema else schema.get("enum")
+    return values if isinstance(values, list) else []
 
 
 def _enum(schema: Schema) -> Schema:
@@ -170,8 +170,8 @@ def _enum(schema: Schema) -> Schema:
     return {"enum": values, "format": "enum"} if values else {}
 
 
-def _told_values(schema: Schema) -> Schema:
-    """Only strings may be enumerated; of other types the values are told in words."""
+def _described_values(schema: Schema) -> Schema:
+    """Return the values as a description: only strings may be enumerated."""
     values = _values(schema)
     if not values:
         return {}

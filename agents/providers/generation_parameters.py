@@ -1,4 +1,4 @@
-"""What a candidate is asked for: the request's own parameters before those of the mapping."""
+"""Parameters of a request to a candidate: the run's own before those of the mapping."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agents.requests import Effort, Generation
 from prompts.endpoints.routing import Candidate
 
 UNSUPPORTED: Final = "provider_unsupported"
-_SAID_ALONE: Final = (
+_OVERRIDABLE: Final = (
     "top_p",
     "frequency_penalty",
     "presence_penalty",
@@ -37,19 +37,19 @@ def model_request(
     must_call: str | None = None,
     one_by_one: bool = False,
 ) -> ModelRequest:
-    """The request over the mapping, but never past the mapping's limit of tokens.
+    """Return the request, with the run's parameters, but at most the mapping's limit of tokens.
 
-    ProviderError `provider_unsupported` where the candidate's wire cannot say what is asked for.
+    Raise ProviderError `provider_unsupported` if the candidate's wire lacks a wanted parameter.
     """
     if (name := unsaid(candidate.dialect, wanted)) is not None:
         raise ProviderError(UNSUPPORTED, f"This endpoint cannot be asked for {name}.")
     limits = [limit for limit in (wanted.max_tokens, candidate.max_tokens) if limit is not None]
     chosen = {
-        name: getattr(candidate, name) if (given := getattr(wanted, name)) is None else given
-        for name in _SAID_ALONE
+        name: getattr(candidate, name) if (value := getattr(wanted, name)) is None else value
+        for name in _OVERRIDABLE
     }
     effort, budget = wanted.reasoning, wanted.reasoning_budget
-    if effort is None and budget is None:  # one without the other is a whole wish too
+    if effort is None and budget is None:  # either of the two alone is a complete choice too
         effort, budget = cast("Effort | None", candidate.reasoning or None), candidate.reasoning_budget
     return ModelRequest(
         _readable(messages, source_of(candidate)),
@@ -69,12 +69,12 @@ def model_request(
 
 
 def source_of(candidate: Candidate) -> str:
-    """Who reasons: only the same endpoint and model can read its signed or encrypted reasoning."""
+    """Return the source: only the same endpoint and model can read its signed or encrypted reasoning."""
     return f"{candidate.endpoint_id}/{candidate.model}"
 
 
 def marked(finished: Finished, candidate: Candidate) -> Finished:
-    """The end of what this candidate said, its reasoning with its source."""
+    """Return the candidate's last event, its reasoning with its source."""
     if not finished.reasoning:
         return finished
     source = source_of(candidate)
@@ -84,12 +84,12 @@ def marked(finished: Finished, candidate: Candidate) -> Finished:
 
 
 def _readable(messages: tuple[ChatMessage, ...], source: str) -> tuple[ChatMessage, ...]:
-    """The messages without the reasoning of others, which a provider refuses."""
-    if not any(said.reasoning for said in messages):
+    """Return the messages without the reasoning of other sources, which a provider refuses."""
+    if not any(message.reasoning for message in messages):
         return messages
     return tuple(
-        replace(said, reasoning=tuple(kept for kept in said.reasoning if kept.source == source))
-        if said.reasoning
-        else said
-        for said in messages
+        replace(message, reasoning=tuple(kept for kept in message.reasoning if kept.source == source))
+        if message.reasoning
+        else message
+        for message in messages
     )

@@ -1,4 +1,4 @@
-"""One HTTP client a loop for all providers, and how long it waits for them.
+"""One HTTP client per event loop for all providers, with its time limits.
 
 aiohttp and not httpx: its C parser costs a third of the CPU for a body that arrives in small pieces.
 """
@@ -26,7 +26,7 @@ _PIECE: Final = 32 * 1024
 
 
 def client() -> aiohttp.ClientSession:
-    """The running loop's session; connections are kept and not limited in number."""
+    """Return the running loop's session; connections are kept and not limited in number."""
     loop = asyncio.get_running_loop()
     found = _clients.get(loop)
     if found is None:
@@ -50,9 +50,9 @@ async def close() -> None:
 
 
 async def post(url: str, *, headers: dict[str, str], body: bytes) -> aiohttp.ClientResponse:
-    """A streaming POST that was answered with 200, to be closed; ProviderError for everything else.
+    """Return the response to a POST if its status is 200, to be closed; else raise ProviderError.
 
-    Closing it before the body has ended closes the connection, which tells the provider to stop.
+    Closing it before the body has ended closes the connection, which makes the provider stop.
     """
     response = await _send(url, {"Content-Type": "application/json"} | headers, body)
     if response.status == 200:
@@ -64,13 +64,13 @@ async def post(url: str, *, headers: dict[str, str], body: bytes) -> aiohttp.Cli
 
 
 async def _explanation(response: aiohttp.ClientResponse) -> bytes:
-    """The body of a refusal as far as it comes in a moment, at most 64 KiB of it."""
-    said = bytearray()
+    """Return as much of a refusal's body as arrives in a moment, at most 64 KiB."""
+    data = bytearray()
     with suppress(aiohttp.ClientError, OSError, TimeoutError):
         async with asyncio.timeout(_MOMENT_S):
-            while len(said) < _LARGEST_REFUSAL and (some := await response.content.readany()):
-                said += some
-    return bytes(said[:_LARGEST_REFUSAL])
+            while len(data) < _LARGEST_REFUSAL and (some := await response.content.readany()):
+                data += some
+    return bytes(data[:_LARGEST_REFUSAL])
 
 
 async def _send(url: str, headers: dict[str, str], body: bytes) -> aiohttp.ClientResponse:
@@ -86,12 +86,12 @@ async def _send(url: str, headers: dict[str, str], body: bytes) -> aiohttp.Clien
         aiohttp.ClientError,
         OSError,
         ValueError,
-    ) as error:  # ValueError: an address or key that is none
+    ) as error:  # ValueError: an invalid address or key
         raise _unreachable(error, url) from None
 
 
 def _unreachable(error: Exception, url: str) -> ProviderError:
-    if egress.was_refused(error) or is_refused_url(url):  # aiohttp itself refuses odd spellings
+    if egress.was_refused(error) or is_refused_url(url):  # aiohttp itself refuses unusual spellings
         return ProviderError(
             "provider_address_refused", "The model provider's address is one that is never asked."
         )
@@ -99,11 +99,12 @@ def _unreachable(error: Exception, url: str) -> ProviderError:
 
 
 async def read(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
-    """The body as it arrives, with a limit on the first and on every later silence.
+    """Yield the body as it arrives, with a limit on the first and on every later silence.
 
-    What came at once is given in pieces, between which the loop turns: ten thousand events may be in it.
+    Data that arrived at once is yielded in pieces, between which the loop turns: it may hold ten
+    thousand events.
 
-    ProviderError `provider_timeout` for too long a silence, `provider_stream_interrupted` when the
+    Raise ProviderError `provider_timeout` after too long a silence, `provider_stream_interrupted` if the
     connection breaks before the body's end.
     """
     patience = _Patience(response)
@@ -126,7 +127,7 @@ async def read(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
 
 
 class _Patience:
-    """Closes a response that is silent for too long; one timer a stream instead of one a read."""
+    """A timer that closes a response that is silent too long; one per stream instead of one per read."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self.ended = False
@@ -137,7 +138,7 @@ class _Patience:
         self._timer = self._loop.call_later(settings.PROVIDER_FIRST_TOKEN_S, self._look)
 
     def pause(self) -> None:
-        """Something has come: from now on the limit for later silences holds."""
+        """Stop counting, because data has come; from now on the limit of later silences applies."""
         self._since = None
         if not self._heard:
             self._heard = True

@@ -1,7 +1,7 @@
 """The `openai.chat_completions` wire, streaming: POST {base_url}/chat/completions.
 
-Written from the provider's public API reference ("Create chat completion", "Streaming"); spoken by
-many others too, so nothing that only OpenAI knows is sent unasked.
+Written from the provider's public API reference ("Create chat completion", "Streaming"). Many other
+servers use it too, so parameters that only OpenAI has are sent only if requested.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ _decode_usage: Final = msgspec.json.Decoder(_Usage, strict=False).decode
 
 
 class ChatReader:
-    """Reads the chunks of one completion; whole only with a finish reason or `[DONE]`."""
+    """The reader of one completion's chunks; it is whole only with a finish reason or `[DONE]`."""
 
     def __init__(self, names: Names) -> None:
         self.done = False
@@ -124,31 +124,31 @@ class ChatReader:
         if chunk.error:
             raise reported(chunk.error)
         usage = chunk.usage or (chunk.x_groq and chunk.x_groq.usage)
-        if usage and (told := _counts(usage)):
-            self.usage = _usage(told)
-        said: list[ModelEvent] = []
+        if usage and (counts := _counts(usage)):
+            self.usage = _usage(counts)
+        produced: list[ModelEvent] = []
         for choice in chunk.choices or ():
             if choice.finish_reason:
                 self._reason = choice.finish_reason
             if choice.delta is not None:
-                self._take(choice.delta, said)
-        return said
+                self._take(choice.delta, produced)
+        return produced
 
-    def _take(self, delta: _Delta, said: list[ModelEvent]) -> None:
+    def _take(self, delta: _Delta, produced: list[ModelEvent]) -> None:
         thought = delta.reasoning_content or delta.reasoning
         if delta.reasoning_details and not thought:
             thought = _detailed(delta.reasoning_details)
         if thought:
             if delta.reasoning_content:
                 self._thoughts.append(thought)
-            said.append(ReasoningText(thought))
+            produced.append(ReasoningText(thought))
         if isinstance(delta.content, list):
-            _take_parts(delta.content, said)
+            _take_parts(delta.content, produced)
         elif delta.content:
-            said.append(TextDelta(delta.content))
+            produced.append(TextDelta(delta.content))
         if delta.refusal:
             self._refused = True
-            said.append(TextDelta(delta.refusal))
+            produced.append(TextDelta(delta.refusal))
         if delta.tool_calls:
             self._call(delta.tool_calls)
 
@@ -163,52 +163,52 @@ class ChatReader:
         if not (self.done or self._reason):
             raise interrupted()
         calls = self.calls.whole()
-        given = self._reason or "stop"
+        reason = self._reason or "stop"
         meanings = _MEANINGS
-        if given == "stop":  # some say so of calls too, and refusals end like any answer
+        if reason == "stop":  # some servers send it with calls too, and refusals end like any answer
             meanings = {"stop": "tool_calls" if calls else "refusal" if self._refused else "stop"}
-        return finished(given, meanings, self.usage, calls, self._blocks() if calls else ())
+        return finished(reason, meanings, self.usage, calls, self._blocks() if calls else ())
 
     def _blocks(self) -> tuple[ReasoningBlock, ...]:
-        """The thoughts, which some providers want back beside the calls that came of them."""
+        """Return the thoughts, which some providers want back with the calls that followed from them."""
         whole = "".join(self._thoughts)
         return (ReasoningBlock(WIRE, {"reasoning_content": whole}),) if whole else ()
 
 
 def _detailed(details: Raw) -> str:
-    """What OpenRouter tells twice, and Snowflake only here; "" for what has another form."""
+    """Return thoughts that OpenRouter sends twice and Snowflake only here; "" for any other form."""
     try:
         return "".join(one.text or one.summary or "" for one in _decode_details(details) or ())
     except msgspec.DecodeError:
         return ""
 
 
-def _take_parts(parts: list[_Part], said: list[ModelEvent]) -> None:
-    """Mistral's reasoning models speak in parts: text, and thinking that holds texts of its own."""
+def _take_parts(parts: list[_Part], produced: list[ModelEvent]) -> None:
+    """Add Mistral's parts: text, and thinking with texts of its own."""
     for part in parts:
-        said += [ReasoningText(thought.text) for thought in part.thinking or () if thought.text]
+        produced += [ReasoningText(thought.text) for thought in part.thinking or () if thought.text]
         if part.text:
-            said.append(TextDelta(part.text))
+            produced.append(TextDelta(part.text))
 
 
-def _counts(given: Raw) -> _Usage | None:
-    """What is counted, also as 12.0 or "12"; None for what is no count, which costs no answer."""
+def _counts(raw: Raw) -> _Usage | None:
+    """Decode the counts, also from 12.0 or "12"; None if they are invalid, which costs no answer."""
     try:
-        return _decode_usage(given)
+        return _decode_usage(raw)
     except msgspec.DecodeError:
         return None
 
 
 def _usage(usage: _Usage) -> Usage:
-    """DeepSeek names what it read from its cache otherwise, and xAI counts reasoning apart."""
+    """Return our counts; DeepSeek has its own name for cached input, xAI counts reasoning apart."""
     prompt = usage.prompt_tokens_details or _Details()
     completion = usage.completion_tokens_details or _Details()
-    asked, said = count(usage.prompt_tokens), count(usage.completion_tokens)
+    input_tokens, output_tokens = count(usage.prompt_tokens), count(usage.completion_tokens)
     thought = count(completion.reasoning_tokens)
-    apart = thought if count(usage.total_tokens) == asked + said + thought else 0
+    apart = thought if count(usage.total_tokens) == input_tokens + output_tokens + thought else 0
     return Usage(
-        input_tokens=asked,
-        output_tokens=count(said, apart),
+        input_tokens=input_tokens,
+        output_tokens=count(output_tokens, apart),
         cached_tokens=count(prompt.cached_tokens) or count(usage.prompt_cache_hit_tokens),
         reasoning_tokens=thought,
         cache_write_tokens=count(prompt.cache_write_tokens),

@@ -1,4 +1,4 @@
-"""Requests as the `openai.chat_completions` wire writes them."""
+"""Request bodies of the `openai.chat_completions` wire."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Body = dict[str, Any]
 
 
 def forms(model: str, request: ModelRequest, names: Names) -> list[Body]:
-    """As most servers know it, and as OpenAI's models want it that reason, which refuse the former.
+    """Return the bodies for most servers, and for OpenAI's reasoning models, which refuse the former.
 
-    A server that cannot hold an answer to a schema is asked for JSON, and told the schema in words.
+    A server without schemas for answers gets a request for JSON, with the schema as a text.
     """
     body = _body(model, request, names)
     if request.json_schema is None:
         return _sampled(body, request)
     form = {"type": "json_schema", "json_schema": named(request.json_schema)}
-    held, told = body | {"response_format": form}, _worded(body, request.json_schema)
-    return [*_sampled(held, request), *_sampled(told, request)]
+    with_schema, with_text = body | {"response_format": form}, _worded(body, request.json_schema)
+    return [*_sampled(with_schema, request), *_sampled(with_text, request)]
 
 
 def _sampled(body: Body, request: ModelRequest) -> list[Body]:
@@ -63,7 +63,7 @@ def _body(model: str, request: ModelRequest, names: Names) -> Body:
 
 
 def calling(request: ModelRequest, named: Callable[[str], Body]) -> Body:
-    """How the tools must be called: OpenAI's wires say it alike, but for how a function is named."""
+    """Return the options of calls; OpenAI's two wires differ only in how a function is named."""
     body: Body = {}
     if request.must_call is not None:
         one = request.must_call and {"type": "function"} | named(request.must_call)
@@ -74,36 +74,36 @@ def calling(request: ModelRequest, named: Callable[[str], Body]) -> Body:
 
 
 def named(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema as both of OpenAI's wires take it; `strict` only where it fits the strict subset."""
+    """Return a schema for both of OpenAI's wires; `strict` only if it fits the strict subset."""
     return {"name": "answer", "schema": schema, "strict": is_strict(schema)}
 
 
 def _messages(messages: Iterable[ChatMessage], names: Names) -> Iterator[Body]:
-    """The messages; what tools showed follows all of them, for theirs hold only text."""
+    """Yield the messages, with a tool's images after all tool messages, which hold only text."""
     shown: tuple[ImagePart, ...] = ()
-    for said in messages:
-        if said.role == "tool":
-            shown += said.images
+    for message in messages:
+        if message.role == "tool":
+            shown += message.images
         elif shown:
             yield {"role": "user", "content": _content([_SHOWN, *shown])}
             shown = ()
-        yield _message(said, names)
+        yield _message(message, names)
     if shown:
         yield {"role": "user", "content": _content([_SHOWN, *shown])}
 
 
-def _message(said: ChatMessage, names: Names) -> Body:
-    message: Body = {"role": said.role, "content": said.content}
-    if said.role == "tool":
-        return message | {"tool_call_id": said.tool_call_id}
-    if said.images:
-        message["content"] = _content(said.blocks)
-    if said.tool_calls:
-        message["content"] = said.content or None
-        message["tool_calls"] = [_tool_call(call, names) for call in said.tool_calls]
-        for kept in said.reasoning:
-            message |= kept.block if kept.wire == WIRE else {}
-    return message
+def _message(message: ChatMessage, names: Names) -> Body:
+    sent: Body = {"role": message.role, "content": message.content}
+    if message.role == "tool":
+        return sent | {"tool_call_id": message.tool_call_id}
+    if message.images:
+        sent["content"] = _content(message.blocks)
+    if message.tool_calls:
+        sent["content"] = message.content or None
+        sent["tool_calls"] = [_tool_call(call, names) for call in message.tool_calls]
+        for kept in message.reasoning:
+            sent |= kept.block if kept.wire == WIRE else {}
+    return sent
 
 
 def _content(blocks: Iterable[str | ImagePart]) -> list[Body]:
@@ -117,7 +117,7 @@ def _block(block: str | ImagePart) -> Body:
 
 
 def url_of(image: ImagePart) -> str:
-    """An image as a URL, its own or one that holds it."""
+    """Return an image's own URL, or a data URL that holds it."""
     return image.url or f"data:{image.mime_type};base64,{image.data}"
 
 
@@ -127,6 +127,6 @@ def _tool_call(call: ToolCall, names: Names) -> Body:
 
 
 def _tool(tool: ToolSpec, names: Names) -> Body:
-    told = {"name": names.sent(tool.name), "description": tool.description}
+    fields = {"name": names.sent(tool.name), "description": tool.description}
     strict = {"strict": True} if tool.strict and is_strict(tool.parameters) else {}
-    return {"type": "function", "function": told | {"parameters": tool.parameters} | strict}
+    return {"type": "function", "function": fields | {"parameters": tool.parameters} | strict}

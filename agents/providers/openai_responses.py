@@ -1,7 +1,7 @@
-"""The `openai.responses` wire, streaming and without state kept there: POST {base_url}/responses.
+"""The `openai.responses` wire, streaming, with no state at the provider: POST {base_url}/responses.
 
 Written from the provider's public API reference ("Create a model response", "Streaming events").
-What the model thought comes encrypted and goes back with the next request.
+The model's thoughts come encrypted and are sent back with the next request.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Item(Struct, gc=False):
     type: str = ""
     call_id: str | None = None
     name: str | None = None
-    arguments: Any = None  # text of a function's call; an object of some tools of OpenAI's own
+    arguments: Any = None  # text of a function's call; an object of some of OpenAI's own tools
     encrypted_content: str | None = None
 
 
@@ -85,7 +85,7 @@ _decode_block: Final = decoder(dict[str, Any])
 
 
 class ResponsesReader:
-    """Reads the events of one response; whole only with the event that says how it ended."""
+    """The reader of one response's events; it is whole only with an event of its ending."""
 
     def __init__(self, names: Names) -> None:
         self.done = False
@@ -97,7 +97,7 @@ class ResponsesReader:
         self._thoughts: list[dict[str, Any]] = []
 
     def read(self, data: bytes) -> list[ModelEvent]:
-        if data == DONE:  # OpenAI does not say so here, but others do
+        if data == DONE:  # OpenAI does not send it here, but others do
             return _NOTHING
         event = _decode(data)
         self.kind = kind = event.type
@@ -107,9 +107,9 @@ class ResponsesReader:
             if _is_text(event.delta):
                 self.calls.add(event.output_index, event.delta)
             return _NOTHING
-        return self._said(event)
+        return self._produce(event)
 
-    def _said(self, event: _Event) -> list[ModelEvent]:
+    def _produce(self, event: _Event) -> list[ModelEvent]:
         match event.type:
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
                 return [ReasoningText(event.delta)] if _is_text(event.delta) else _NOTHING
@@ -154,7 +154,7 @@ class ResponsesReader:
             self._thoughts.append({"item": kept})
 
     def _thoughts_lead_to(self, call_id: str | None) -> None:
-        """A thought goes back before what came of it, so the calls after it are noted."""
+        """Note the call after each thought; a thought is sent back before the call that followed."""
         for thought in self._thoughts:
             thought.setdefault("before", call_id or "")
 

@@ -1,4 +1,4 @@
-"""Requests as the `openai.responses` wire writes them: a list of items instead of messages."""
+"""Request bodies of the `openai.responses` wire: a list of items instead of messages."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Body = dict[str, Any]
 
 
 def forms(model: str, request: ModelRequest, names: Names) -> list[Body]:
-    """As models take it that reason, those that only sample differently last."""
+    """Return the bodies for reasoning models first, and for models that only sample last."""
     body = _body(model, request, names)
     chosen = {"temperature": request.temperature, "top_p": request.top_p}
     sampling = {name: value for name, value in chosen.items() if value is not None}
     effort = {"effort": request.reasoning} if request.reasoning else {}
     summary = {"summary": request.reasoning_summary or "auto"}
-    asked = {"reasoning": summary | effort, "include": ["reasoning.encrypted_content"]}
-    return [body | asked | sampling, body | asked, body | sampling]
+    thinking = {"reasoning": summary | effort, "include": ["reasoning.encrypted_content"]}
+    return [body | thinking | sampling, body | thinking, body | sampling]
 
 
 def _body(model: str, request: ModelRequest, names: Names) -> Body:
@@ -31,7 +31,7 @@ def _body(model: str, request: ModelRequest, names: Names) -> Body:
         "model": model,
         "stream": True,
         "store": False,
-        "input": [item for said in request.messages for item in _items(said, names)],
+        "input": [item for message in request.messages for item in _items(message, names)],
     }
     if request.tools:
         body["tools"] = [_tool(tool, names) for tool in request.tools]
@@ -50,37 +50,37 @@ def _text(request: ModelRequest) -> Body:
     return text
 
 
-def _items(said: ChatMessage, names: Names) -> Iterator[Body]:
-    match said.role:
+def _items(message: ChatMessage, names: Names) -> Iterator[Body]:
+    match message.role:
         case "tool":
-            output: object = _content(said) if said.images else said.content
-            yield {"type": "function_call_output", "call_id": said.tool_call_id, "output": output}
+            output: object = _content(message) if message.images else message.content
+            yield {"type": "function_call_output", "call_id": message.tool_call_id, "output": output}
         case "assistant":
-            yield from _answer(said, names)
+            yield from _answer(message, names)
         case role:
-            yield {"type": "message", "role": role, "content": _content(said)}
+            yield {"type": "message", "role": role, "content": _content(message)}
 
 
-def _answer(said: ChatMessage, names: Names) -> Iterator[Body]:
-    """What the model said, each of its thoughts before the call that came of it."""
-    thoughts = [kept.block for kept in said.reasoning if kept.wire == WIRE]
-    called = {call.id for call in said.tool_calls}
+def _answer(message: ChatMessage, names: Names) -> Iterator[Body]:
+    """Yield the model's message, with each of its thoughts before the call that followed."""
+    thoughts = [kept.block for kept in message.reasoning if kept.wire == WIRE]
+    called = {call.id for call in message.tool_calls}
     yield from (thought["item"] for thought in thoughts if thought.get("before") not in called)
-    if said.content:
-        words = [{"type": "output_text", "text": said.content}]
+    if message.content:
+        words = [{"type": "output_text", "text": message.content}]
         yield {"type": "message", "role": "assistant", "content": words}
-    for call in said.tool_calls:
+    for call in message.tool_calls:
         yield from (thought["item"] for thought in thoughts if thought.get("before") == call.id)
         yield _call(call, names)
 
 
 def _call(call: ToolCall, names: Names) -> Body:
-    told = {"call_id": call.id, "name": names.sent(call.name), "arguments": call.arguments or "{}"}
-    return {"type": "function_call"} | told
+    fields = {"call_id": call.id, "name": names.sent(call.name), "arguments": call.arguments or "{}"}
+    return {"type": "function_call"} | fields
 
 
-def _content(said: ChatMessage) -> list[Body]:
-    return [_block(block) for block in said.blocks or [""]]
+def _content(message: ChatMessage) -> list[Body]:
+    return [_block(block) for block in message.blocks or [""]]
 
 
 def _block(block: str | ImagePart) -> Body:
@@ -92,6 +92,6 @@ def _image(image: ImagePart) -> Body:
 
 
 def _tool(tool: ToolSpec, names: Names) -> Body:
-    told = {"name": names.sent(tool.name), "description": tool.description}
+    fields = {"name": names.sent(tool.name), "description": tool.description}
     strict = tool.strict and is_strict(tool.parameters)
-    return {"type": "function"} | told | {"parameters": tool.parameters, "strict": strict}
+    return {"type": "function"} | fields | {"parameters": tool.parameters, "strict": strict}

@@ -1,7 +1,7 @@
 """Redact the key that was sent to a provider wherever the provider repeats it.
 
-A provider, or a proxy before it, may echo the request's headers; what it sends reaches users, logs and
-the history. A streamed echo comes in pieces, so text that may be the key's beginning waits for the next
+A provider, or a proxy before it, may echo the request's headers; its data reaches users, logs and the
+history. A streamed echo comes in pieces, so text that may be the key's beginning waits for the next
 piece: at most two characters of the key are shown.
 """
 
@@ -15,7 +15,7 @@ import msgspec
 from agents.providers.base import ModelEvent, ReasoningText, TextDelta
 
 SHORTEST: Final = 6
-"""A shorter key is none that anybody issues, and may well be a word of the text."""
+"""The length below which a key is not real, and may well be a word of the text."""
 _START: Final = 3
 _MASK: Final = "***"
 _TEXTS: Final = (TextDelta, ReasoningText)
@@ -23,23 +23,23 @@ Event = TypeVar("Event", bound=ModelEvent)
 
 
 def without_key(body: bytes, key: str) -> bytes:
-    """The body with each occurrence of the key masked."""
+    """Return the body with each occurrence of the key masked."""
     return body.replace(key.encode(), _MASK.encode()) if len(key) >= SHORTEST else body
 
 
 class Redactor:
-    """Redacts the events of one answer, in their order."""
+    """The redaction of one answer's events, in their order."""
 
     def __init__(self, key: str) -> None:
         self._key = key
         self._start = key[:_START]
         self._applies = len(key) >= SHORTEST
         self._kind: type[TextDelta | ReasoningText] = TextDelta
-        self._tail = ""  # the last two characters shown, and then what is held back
+        self._tail = ""  # the last two characters shown, then the text held back
         self._held = 0
 
     def redact(self, event: ModelEvent) -> Sequence[ModelEvent]:
-        """What can be shown of this event now."""
+        """Return the part of the text so far that can be shown now."""
         if not self._applies:
             return (event,)
         if not isinstance(event, _TEXTS):
@@ -51,7 +51,7 @@ class Redactor:
         return (*before, *self._piece(event))
 
     def whole(self, event: Event) -> Event:
-        """The event without the key in any of its texts."""
+        """Return the event without the key in any of its texts."""
         if not self._applies:
             return event
         written, key = msgspec.json.encode(event), msgspec.json.encode(self._key)[1:-1]
@@ -60,10 +60,10 @@ class Redactor:
         return msgspec.json.decode(written.replace(key, _MASK.encode()), type=type(event))
 
     def rest(self) -> Sequence[ModelEvent]:
-        """What is held back still, at the end of a text; masked if it is half of the key or more."""
-        held = self._tail[len(self._tail) - self._held :]
+        """Return the text still held back, at the end of a text; masked if half of the key or more."""
+        tail = self._tail[len(self._tail) - self._held :]
         self._tail, self._held = "", 0
-        return (self._kind(_MASK if 2 * len(held) >= len(self._key) else held),) if held else ()
+        return (self._kind(_MASK if 2 * len(tail) >= len(self._key) else tail),) if tail else ()
 
     def _piece(self, event: TextDelta | ReasoningText) -> Sequence[ModelEvent]:
         text = self._tail + event.text
@@ -74,7 +74,7 @@ class Redactor:
         return (self._kind(shown),) if shown else ()
 
     def _masked(self, text: str, *, start: int) -> str:
-        """What can be shown of the text from `start` on; what is before it is shown already."""
+        """Return the text from `start` on that can be shown; text before it is shown already."""
         found = text.find(self._key)
         start = start if found < 0 else min(start, found)
         text = text.replace(self._key, _MASK)
@@ -85,6 +85,6 @@ class Redactor:
 
 
 def _overlap(text: str, key: str) -> int:
-    """How many characters at the text's end may begin the key; 0 if fewer than `_START`."""
+    """Return how many characters at the text's end may begin the key; 0 if fewer than `_START`."""
     sizes = range(min(len(key) - 1, len(text)), _START - 1, -1)
     return next((size for size in sizes if text.endswith(key[:size])), 0)

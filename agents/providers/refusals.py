@@ -1,7 +1,7 @@
-"""What a provider's refusal means: by what its error body says it is, else by its status.
+"""The meaning of a provider's refusal: by the words of its error body, or else by its status.
 
-Of a body only the closed words are looked at (`code`, `type`, `status`, `reason`), and only to be
-compared; nothing of it goes any further.
+Only the closed words of a body are read (`code`, `type`, `status`, `reason`), and only to be
+compared; nothing of it is passed on.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _STATUSES: Final = {
     429: "provider_rate_limited",
 }
 _KINDS: Final = {
-    # OpenAI, and those who speak its wires
+    # OpenAI, and other servers of its wires
     "context_length_exceeded": "provider_context_exceeded",
     "content_filter": "provider_content_filtered",
     "content_policy_violation": "provider_content_filtered",
@@ -73,11 +73,11 @@ _DELAY: Final = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)s", re.ASCII)
 
 
 def refusal(status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-    """An answer that is no stream."""
+    """Return the error for a response that is no stream."""
     error = _error_in(body)
     wait = _retry_after(headers)
     code = _kind(error) or _code(status)
-    if code == "provider_unavailable" and status < 500:  # a vague word beside an exact status
+    if code == "provider_unavailable" and status < 500:  # a vague word with an exact status
         code = _code(status)
     if status == 413 and code == "provider_bad_request":
         message = "The model provider refused the request as too large."
@@ -94,7 +94,7 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes) -> ProviderErr
 
 
 def reported(error: object) -> ProviderError:
-    """An error inside a stream that began well."""
+    """Return the error for an error event inside a stream."""
     code = _kind(error) or next(map(_code, _numbers(error)), "provider_error")
     message = _MESSAGES.get(code, "The model provider reported an error in its stream.")
     return ProviderError(code, message, retryable=code in _RETRYABLE, retry_after_s=_delay(error))
@@ -117,7 +117,7 @@ def _code(status: int) -> str:
 
 
 def _error_in(body: bytes) -> object:
-    """The error object of a body: `{"error": …}`, or that in a list, as Gemini sends it."""
+    """Return the error object of a body: `{"error": …}`, or a list with that, as Gemini sends it."""
     try:
         found = json.loads(body or b"null")
     except (ValueError, RecursionError):
@@ -127,7 +127,7 @@ def _error_in(body: bytes) -> object:
 
 
 def _kind(error: object) -> str | None:
-    """Our code for the most exact word of the error that we know."""
+    """Return our code for the most exact known word of the error."""
     return next((_KINDS[word] for word in _words(error) if word in _KINDS), None)
 
 
@@ -141,7 +141,7 @@ def _words(error: object) -> Iterator[str]:
 
 
 def _numbers(error: object) -> Iterator[int]:
-    """The HTTP status that an error would have had."""
+    """Yield the HTTP status that the error would have had."""
     if isinstance(error, dict):
         for number in (error.get("code"), error.get("status_code")):
             if isinstance(number, int):
@@ -154,13 +154,13 @@ def _details(error: object) -> list[dict[str, Any]]:
 
 
 def _delay(error: object) -> float | None:
-    """The seconds of Gemini's RetryInfo, which stands in the body."""
-    given = (_DELAY.fullmatch(str(detail.get("retryDelay", ""))) for detail in _details(error))
-    return next((float(found[1]) for found in given if found), None)
+    """Return the seconds of Gemini's RetryInfo, which is in the body."""
+    delays = (_DELAY.fullmatch(str(detail.get("retryDelay", ""))) for detail in _details(error))
+    return next((float(found[1]) for found in delays if found), None)
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds of `Retry-After`: a number, or a date by the provider's clock (RFC 9110 §10.2.3)."""
+    """Return `Retry-After` as seconds; a date is by the provider's clock (RFC 9110 §10.2.3)."""
     value = headers.get("retry-after", "")
     if value.isascii() and value.isdigit():
         return float(value[:9])

@@ -1,4 +1,4 @@
-"""What a provider says about itself, as far as a run's row can hold it."""
+"""Facts that a provider reports, limited to what a run's row can hold."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LARGEST_COUNT: Final = 2**31 - 1
 
 
 def count(*given: int | None) -> int:
-    """The sum of a provider's counts; what it did not say is 0."""
+    """Return the sum of a provider's counts; missing ones are 0."""
     return min(sum(max(some or 0, 0) for some in given), _LARGEST_COUNT)
 
 
@@ -26,7 +26,7 @@ def finished(
     calls: tuple[ToolCall, ...] = (),
     reasoning: tuple[ReasoningBlock, ...] = (),
 ) -> Finished:
-    """The end of a stream whose provider gave this reason, by what its wire's reasons mean."""
+    """Return the end of a stream, with the wire's reason translated by `meanings`."""
     word = given.replace("\x00", "")[:_LONGEST_REASON]
     reason = meanings.get(word, word or "stop")
     return Finished(reason, usage, calls, reasoning, "" if word == reason else word)

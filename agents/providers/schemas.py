@@ -1,4 +1,4 @@
-"""JSON Schemas as the wires want them that take nearly all of the standard; Gemini's are apart."""
+"""JSON Schemas for the wires that accept nearly all of the standard; Gemini's has its own module."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ _UNCHECKED: Final = {
 
 
 def is_strict(schema: Schema) -> bool:
-    """Whether every object is closed and requires all it has, as OpenAI's strict mode demands."""
+    """Return whether every object is closed and requires all members, as OpenAI's strict mode does."""
     return all(_is_strict_object(each) for each in _all(schema) if _is_object(each))
 
 
 def in_words(schema: Schema) -> str:
-    """The form of the answer as an instruction, for a model that cannot be held to it."""
-    told = msgspec.json.encode(schema).decode()
-    return f"Answer with one JSON value and nothing else. It must fit this JSON Schema:\n{told}"
+    """Return the form of the answer as an instruction, for a model without structured output."""
+    text = msgspec.json.encode(schema).decode()
+    return f"Answer with one JSON value and nothing else. It must fit this JSON Schema:\n{text}"
 
 
 def is_open(schema: Schema) -> bool:
-    """Whether the schema only says that the answer is an object, whatever is in it."""
+    """Return whether the schema only requires an object, with any content."""
     return _is_object(schema) and not schema.get("properties") and "$ref" not in schema
 
 
 def closed(schema: Schema) -> Schema:
-    """The schema with every object closed and without the limits that Anthropic refuses to check."""
+    """Return the schema with every object closed, without the limits that Anthropic refuses to check."""
     made: Schema = {}
     for word, value in schema.items():
         if word in _LISTS and isinstance(value, list):
@@ -74,7 +74,7 @@ def _is_strict_object(schema: Schema) -> bool:
 
 
 def _all(schema: Schema) -> Iterator[Schema]:
-    """The schema and every schema in it."""
+    """Yield the schema and every schema in it."""
     yield schema
     for word, value in schema.items():
         if word in _MAPS and isinstance(value, dict):

@@ -1,7 +1,7 @@
 """Cut a byte stream into the data of its server-sent events (WHATWG HTML §9.2.6), by hand and fast.
 
-Only `data:` lines matter to us; comments, ids and event names are passed over. Lines may end in
-LF, CRLF or CR, and may be split anywhere between two reads.
+Only `data:` lines matter to us; comments, ids and event names are skipped. Lines may end in LF, CRLF
+or CR, and may be split anywhere between two reads.
 """
 
 from __future__ import annotations
@@ -10,26 +10,26 @@ import re
 from typing import Final
 
 LIMIT: Final = 8 * 1024 * 1024
-_MARK: Final = "\ufeff".encode()  # a byte order mark may stand at the very beginning
-_ONE_LINE: Final = re.compile(rb"\ndata: ?(.*)\n(?=\n)")  # all the data of an event, as most have it
+_MARK: Final = "\ufeff".encode()  # a byte order mark may be at the very beginning
+_ONE_LINE: Final = re.compile(rb"\ndata: ?(.*)\n(?=\n)")  # all the data of an event, as in most streams
 
 
 class EventTooLarge(Exception):
-    """One event is larger than any provider's has a reason to be."""
+    """One event is larger than any provider has a reason to send."""
 
 
 class Cutter:
-    """Feed it bytes as they arrive; it gives each event's data as soon as the event is whole."""
+    """A cutter of bytes as they arrive; it returns each event's data as soon as the event is whole."""
 
     def __init__(self, *, limit: int = LIMIT) -> None:
         self._limit = limit
         self._rest = bytearray()  # the beginning of an event, with no blank line in it
-        self._undecided = b""  # what the next read decides: half a mark, or a CR
+        self._undecided = b""  # bytes that the next read decides: half a mark, or a CR
         self._begun = False
 
     def feed(self, some: bytes) -> list[bytes]:
-        """The data of every event that `some` completes. EventTooLarge past the limit."""
-        searched = max(0, len(self._rest) - 1)  # only what is new can end an event, however long it is
+        """Return the data of every event that `some` completes. Raise EventTooLarge past the limit."""
+        searched = max(0, len(self._rest) - 1)  # only new bytes can end an event, however long it is
         self._rest += self._decided(self._undecided + some)
         blank = self._rest.rfind(b"\n\n", searched)
         end = blank + 2 if blank >= 0 else 0
@@ -43,7 +43,7 @@ class Cutter:
         return [b"\n".join(data) for event in events.split(b"\n\n") if (data := _data(event))]
 
     def _decided(self, some: bytes) -> bytes:
-        """The bytes without the mark, each line end an LF; what the next read decides waits for it."""
+        """Return the bytes without the mark, each line end an LF, and keep undecided bytes for later."""
         self._undecided = b""
         if not self._begun:
             if len(some) < len(_MARK):
@@ -57,6 +57,6 @@ class Cutter:
 
 
 def _data(event: bytes) -> list[bytes]:
-    """The lines of data of an event, however they are written."""
+    """Return the data lines of an event, in whatever form they are written."""
     lines = [line[5:] for line in event.split(b"\n") if line.startswith(b"data:")]
     return [line.removeprefix(b" ") for line in lines]

@@ -1,4 +1,4 @@
-"""Puts tool calls together from their pieces, which may interleave."""
+"""Tool calls, put together from their pieces, which may interleave."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agents.providers.refusals import invalid_response
 from agents.providers.reported_facts import LONGEST_NAME
 from agents.providers.tool_names import Names
 
-MADE: Final = "call_made_"  # how an id of ours begins, where the provider gave none
+MADE: Final = "call_made_"  # the beginning of our own ids, for providers that send none
 _MOST_CALLS: Final = 256
 _MOST_CHARACTERS: Final = 8 * 1024 * 1024
 
@@ -26,17 +26,17 @@ class _Call(Struct):
 
 
 class Calls:
-    """The calls of one answer, by the place that the wire gives them."""
+    """The calls of one answer, by their place on the wire."""
 
     def __init__(self, names: Names) -> None:
-        self.mark = token_hex(8)  # ids that we make must differ from step to step of a run
+        self.mark = token_hex(8)  # our own ids must differ from step to step of a run
         self._names = names
         self._all: list[_Call] = []
         self._open: dict[int, _Call] = {}
         self._characters = 0
 
     def begin(self, place: int, *, id: str | None, name: str | None = None) -> None:  # noqa: A002
-        """Begin a call, unless the one open at this place has this id: some wires repeat it."""
+        """Begin a call, unless the call open at this place has this id: some wires repeat it."""
         call = self._open.get(place)
         if call is None or (id and id != call.id):
             if len(self._all) == _MOST_CALLS:
@@ -47,7 +47,7 @@ class Calls:
             call.name = self._names.ours(name[:LONGEST_NAME])
 
     def add(self, place: int, arguments: str) -> None:
-        """A piece of the arguments of the call open at this place."""
+        """Add a piece to the arguments of the call open at this place."""
         self._characters += len(arguments)
         if self._characters > _MOST_CHARACTERS:
             raise invalid_response()
@@ -55,17 +55,17 @@ class Calls:
             call.pieces.append(arguments)
 
     def settle(self, place: int, arguments: str) -> None:
-        """The arguments of the call open at this place, whole."""
+        """Set the whole arguments of the call open at this place."""
         if (call := self._open.get(place)) and arguments:
             call.pieces = []
             self.add(place, arguments)
 
     def id_at(self, place: int) -> str:
-        """The id of the call open at this place."""
+        """Return the id of the call open at this place."""
         return self._open[place].id
 
     def whole(self) -> tuple[ToolCall, ...]:
-        """All of them; one without a name is none."""
+        """Return all calls that have a name."""
         return tuple(
             ToolCall(call.id, call.name, "".join(call.pieces) or "{}") for call in self._all if call.name
         )

@@ -1,8 +1,8 @@
-"""Tool names as providers take them: letters, digits, `_` and `-`, at most 64 of them.
+"""Tool names as providers accept them: letters, digits, `_` and `-`, at most 64 of them.
 
-Ours may hold dots (`gymbro.exercise.search`). A name that fits is sent as it is, any other in a
-form made from it alone where that is free, so that the same tool has the same name in every
-request and a provider's cache of the prompt holds.
+Ours may hold dots (`gymbro.exercise.search`). A name that fits is sent unchanged, any other in a
+form made from it alone if that is free, so that the same tool has the same name in every request
+and a provider's cache of the prompt stays valid.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Final, Self
 
 from agents.providers.base import ModelRequest
 
-ANSWER: Final = "parley.answer"  # the tool by which a wire without structured output is made to give one
+ANSWER: Final = "parley.answer"  # the tool whose call is the answer, on wires without structured output
 _LONGEST: Final = 64
 _FITS: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class Names:
-    """The names of one request, both ways."""
+    """The names of one request, in both directions."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._sent: dict[str, str] = {}
@@ -34,22 +34,22 @@ class Names:
 
     @classmethod
     def of(cls, request: ModelRequest) -> Self:
-        """Of the tools it offers and of those that its messages have called."""
+        """Return the names of the tools that the request offers and that its messages called."""
         called = (call.name for message in request.messages for call in message.tool_calls)
         answer = () if request.json_schema is None else (ANSWER,)
         return cls((*(tool.name for tool in request.tools), *called, *answer))
 
     @property
     def answer(self) -> str:
-        """How the answer's tool goes to the provider; "" where no form of the answer is asked for."""
+        """The provider's name of the answer's tool; "" if the answer needs no form."""
         return self._sent.get(ANSWER, "")
 
     def sent(self, name: str) -> str:
-        """How `name` goes to the provider."""
+        """Return the provider's name for `name`."""
         return self._sent[name]
 
     def ours(self, given: str) -> str:
-        """The name behind a provider's; a name that we did not send is what it is."""
+        """Return our name for a provider's; a name that we did not send stays."""
         return self._ours.get(given, given)
 
 
@@ -63,6 +63,6 @@ def _made(name: str) -> str:
 
 
 def _marked(plain: str, name: str) -> str:
-    """With a mark of the whole name, for one whose plain form is too long, empty or taken."""
+    """Return the name with a hash of the whole, if its plain form is too long, empty or taken."""
     mark = blake2b(name.encode("utf-8", "replace"), digest_size=5).hexdigest()
     return f"{plain[: _LONGEST - len(mark) - 1]}_{mark}"

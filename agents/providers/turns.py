@@ -1,4 +1,4 @@
-"""Messages as turns of one side after the other, for the wires that take no two of the same side."""
+"""Messages as alternating turns, for the wires that accept no two in a row from the same side."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ Turn = tuple[str, list[Part]]
 
 
 def merged(said: Iterable[Turn], *, opening: Part) -> list[Turn]:
-    """Turns of (side, parts), those of the same side together and empty ones left out.
+    """Return turns of (side, parts), with those of the same side joined and empty ones left out.
 
-    The first turn is the user's: where the conversation was cut before it, `opening` is it.
+    The first turn is the user's: if the conversation was cut before it, `opening` is that turn.
     """
     turns: list[Turn] = []
     for side, parts in said:
