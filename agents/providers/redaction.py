@@ -36,7 +36,7 @@ class Redactor:
         self._applies = len(key) >= SHORTEST
         self._kind: type[TextDelta | ReasoningText] = TextDelta
         self._tail = ""  # the last two characters shown, then the text held back
-        self._held = 0
+        self._withheld = 0
 
     def redact(self, event: ModelEvent) -> Sequence[ModelEvent]:
         """Return the part of the text so far that can be shown now."""
@@ -61,8 +61,8 @@ class Redactor:
 
     def rest(self) -> Sequence[ModelEvent]:
         """Return the text still held back, at the end of a text; masked if half of the key or more."""
-        tail = self._tail[len(self._tail) - self._held :]
-        self._tail, self._held = "", 0
+        tail = self._tail[len(self._tail) - self._withheld :]
+        self._tail, self._withheld = "", 0
         return (self._kind(_MASK if 2 * len(tail) >= len(self._key) else tail),) if tail else ()
 
     def _piece(self, event: TextDelta | ReasoningText) -> Sequence[ModelEvent]:
@@ -70,7 +70,7 @@ class Redactor:
         if self._start not in text:
             self._tail = text[1 - _START :]
             return (event,)
-        shown = self._masked(text, start=len(self._tail) - self._held)
+        shown = self._masked(text, start=len(self._tail) - self._withheld)
         return (self._kind(shown),) if shown else ()
 
     def _masked(self, text: str, *, start: int) -> str:
@@ -79,7 +79,7 @@ class Redactor:
         start = start if found < 0 else min(start, found)
         text = text.replace(self._key, _MASK)
         end = max(start, len(text) - _overlap(text, self._key))
-        self._held = len(text) - end
+        self._withheld = len(text) - end
         self._tail = text[max(0, end - _START + 1) :]
         return text[start:end]
 

@@ -1,1 +1,1 @@
-"""What produces events: the model-driven runner and the offline one."""
+"""Producers of events: the model-driven runner and the offline one."""

@@ -1,4 +1,4 @@
-"""Whether an answer has the form that was asked for, said by the run's last event."""
+"""The check of an answer against the requested form, reported by the run's last event."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ _OTHERWISE: Final = frozenset(("tool_calls", "interrupt", "refusal", "content_fi
 async def judged(
     terminal: Terminal, answer: str, schema: dict[str, Any] | None, *, fails: bool
 ) -> Terminal:
-    """The ending of a run whose answer had to fit the schema.
+    """Return the ending of a run whose answer must fit the schema.
 
-    `metadata.structured_output` says "ok" or what is wrong; where a wrong answer `fails`, the run does,
-    and so it does where nobody can tell. A run that ended for something else than an answer is left as
-    it is.
+    `metadata.structured_output` is "ok" or the fault. If `fails`, an answer with a fault, or one that
+    cannot be checked, fails the run. A run that ended with anything but an answer is left unchanged.
     """
     if schema is None or not isinstance(terminal, RunCompleted) or terminal.finish_reason in _OTHERWISE:
         return terminal

@@ -1,7 +1,7 @@
-"""What a runner is given and what it gives: the contract between Host and runners.
+"""The contract between Host and runners: what a runner receives and what it produces.
 
-A runner is an async generator of facts. It may say anything in any order; the execution around it
-numbers, stores and closes. It reaches the world through its Host only.
+A runner is an async generator of facts. It may yield anything in any order; the execution around it
+numbers, stores and closes. It reaches the world only through its Host.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ CHINESE: Final = re.compile(r"[\u3400-\u9fff]")
 
 
 class ToolOutcome(Struct, frozen=True):
-    """What came of a tool call: a result or a problem, and how long it took.
+    """The outcome of a tool call: a result or a problem, and its duration.
 
-    Of a result that is too large for a model the `artifact` holds all, and the result the head.
+    If a result is too large for a model, the `artifact` holds all of it, and the result its head.
     """
 
     use: ToolUse
@@ -50,7 +50,7 @@ class Approval(Struct, frozen=True):
 
     @property
     def facts(self) -> tuple[Fact, Fact]:
-        """The call, which stays open, and that somebody is asked."""
+        """The call, which stays open, and the request for its approval."""
         use = self.use
         target = {"id": self.id.hex, "tool_call_id": self.call_id, "tool_name": use.name}
         return (
@@ -60,7 +60,7 @@ class Approval(Struct, frozen=True):
 
     @property
     def interrupt(self) -> dict[str, Any]:
-        """What the end of the run says of it, in AG-UI's shape (specs/ag-ui.md §1.1)."""
+        """The entry for it in the run's end, in AG-UI's shape (specs/ag-ui.md §1.1)."""
         answer = {
             "approved": {"type": "boolean"},
             "arguments": self.parameters,
@@ -80,7 +80,7 @@ class Approval(Struct, frozen=True):
 class RunContext(Struct, frozen=True):
     """Everything a runner may know about its run.
 
-    `summary` is what tells the older part of the conversation in short, where a message does.
+    `summary` is a short form of the older part of the conversation, if a message contains one.
     `shows_calls`: calls of `parley.show` are events too, not only the cards that they make.
     """
 
@@ -100,14 +100,14 @@ class RunContext(Struct, frozen=True):
     @property
     def question(self) -> str:
         """The text of the newest user message."""
-        said = (m.content for m in reversed(self.conversation) if m.role == "user")
-        return next(said, "")
+        texts = (m.content for m in reversed(self.conversation) if m.role == "user")
+        return next(texts, "")
 
     @property
     def images(self) -> tuple[ImagePart, ...]:
         """The images of the newest user message."""
-        said = (m for m in reversed(self.conversation) if m.role == "user")
-        newest = next(said, None)
+        questions = (m for m in reversed(self.conversation) if m.role == "user")
+        newest = next(questions, None)
         return newest.images if newest else ()
 
     @property
@@ -125,11 +125,11 @@ class Host(Protocol):
         ...
 
     def tool_kind(self, name: str) -> ToolKind:
-        """What kind of tool a call of this name reaches."""
+        """Return the kind of tool that a call of this name reaches."""
         ...
 
     def tool_server(self, name: str) -> str:
-        """The label of the MCP server that a call of this name reaches; "" for any other tool."""
+        """Return the label of the MCP server that a call of this name reaches; "" for any other tool."""
         ...
 
     async def call_tool(self, use: ToolUse, *, call_id: str = "") -> ToolOutcome:
@@ -139,16 +139,16 @@ class Host(Protocol):
     async def call_granted(self, use: ToolUse, *, call_id: str) -> ToolOutcome:
         """Call one of `tools` for the model; any other is refused (`tool_not_offered`).
 
-        One that is not idempotent begins only when its call stands in the log (promise P8).
+        If it is not idempotent, it begins only after its call is in the log (promise P8).
         """
         ...
 
     async def approval_for(self, use: ToolUse, *, call_id: str) -> Approval | None:
-        """The approval that this call of the model needs; None if `call_granted` may have it at once."""
+        """Return the approval that this call of the model needs; None if it may be made at once."""
         ...
 
     async def may_show(self) -> bool:
-        """Whether a card may be shown to the run's user."""
+        """Return whether a card may be shown to the run's user."""
         ...
 
     @property
@@ -157,7 +157,7 @@ class Host(Protocol):
         ...
 
     async def load_image(self, image: ImagePart) -> bytes | None:
-        """The bytes of a stored image; None when it is gone or too large."""
+        """Return the bytes of a stored image; None if it is gone or too large."""
         ...
 
     def stream_model(
@@ -173,27 +173,27 @@ class Host(Protocol):
         """Stream the run's model, with retries and fallbacks before the first delta.
 
         `must_call` is the tool that it must call now, "" any of them; `one_by_one`: never two in one
-        step, as far as the provider can be told so. With `raw` the provider's stream comes as it is
-        too, where its client can. Images are loaded for a model that sees and left out for any other.
-        What the call uses and costs is counted by the Host, for the message `message_id`. Raises
-        RunFailure with a `provider_…` code when no candidate answers or the stream breaks, and
-        `budget_exceeded` before a call that is not paid for.
+        step, if the provider has an option for that. With `raw` the unchanged stream of the provider is
+        yielded too, if its client can. Images are loaded for a model that sees and left out for any
+        other. The Host counts the tokens and costs of the call, for the message `message_id`. Raise
+        RunFailure with a `provider_…` code if no candidate answers or the stream breaks, and
+        `budget_exceeded` before a call that no budget covers.
         """
         ...
 
 
 class Runner(Protocol):
-    """Produces the events of a run."""
+    """A producer of the events of a run."""
 
     def run(self, context: RunContext, host: Host) -> AsyncGenerator[Fact]:
-        """The run's facts; the last is `RunCompleted` (added if missing) or RunFailure is raised."""
+        """Yield the run's facts, the last a `RunCompleted` (added if missing), or raise RunFailure."""
         ...
 
 
 def name_of(runner: Runner) -> str:
-    """What a run's row calls its runner: its `name`, else that of its class."""
-    given = getattr(runner, "name", "") or type(runner).__name__.removesuffix("Runner").lower()
-    return str(given)[:_NAME_LENGTH]
+    """Return the runner's name for a run's row: its `name`, else that of its class."""
+    name = getattr(runner, "name", "") or type(runner).__name__.removesuffix("Runner").lower()
+    return str(name)[:_NAME_LENGTH]
 
 
 class RunFailure(Exception):

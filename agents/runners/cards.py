@@ -1,6 +1,6 @@
 """Cards that a model shows by `parley.show`: each becomes the `ui_hints` of a message of its answer.
 
-The tool is never run and, unless it is to be seen, no event tells of its call.
+The tool is never run, and its call is no event unless it is to be visible.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class Cards:
     def parted(
         calls: Sequence[ToolCall], offered: Sequence[ToolSpec], clients: Container[str]
     ) -> tuple[list[ToolCall], list[ToolCall]]:
-        """The calls that show a card, and the others; a client's own tool of the name is its own."""
+        """Return the calls that show a card, and the others; a client's own tool may have its name."""
         ours = SHOW not in clients and any(tool.name == SHOW for tool in offered)
         shows = [call for call in calls if ours and call.name == SHOW]
         return shows, [call for call in calls if not ours or call.name != SHOW]
 
     def take(self, calls: Sequence[ToolCall]) -> tuple[list[Fact], list[ChatMessage]]:
-        """Take the calls' cards; what is logged of them, and what the model is answered."""
+        """Take the calls' cards; return the facts to log and the answers for the model."""
         outcomes = [(call, self._outcome(call)) for call in calls]
         facts = [fact for call, outcome in outcomes for fact in self._facts(call, outcome)]
         answers = [
@@ -43,16 +43,16 @@ class Cards:
         return facts, answers
 
     def said(self, message_id: str, text: str) -> Iterator[Fact]:
-        """The message that the model has said before it goes on, with the first card that waits.
+        """Yield the model's message before its next step, with the first card that waits.
 
-        Where it said nothing the cards wait for its next message.
+        If the message is empty, the cards wait for the next one.
         """
         if text:
             hints = self._waiting.pop(0) if self._waiting else None
             yield events.MessageCompleted(MessageBody(message_id, "assistant", text, ui_hints=hints))
 
     def last(self, message_id: str, text: str) -> Iterator[Fact]:
-        """The last message, if a card waits for it; every card more is a message of its own."""
+        """Yield the last message, if a card waits for it; each further card is a message of its own."""
         if self._waiting and text:
             yield from self.said(message_id, text)
             message_id = f"{message_id}-card"

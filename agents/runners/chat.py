@@ -1,4 +1,4 @@
-"""The model-driven runner: it asks the run's model, runs the tools it calls, and passes its words on."""
+"""The model-driven runner: it asks the run's model, runs the tools it calls, and yields its text."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from conversations.log.growing_text import GrowingText
 
 
 class ChatRunner:
-    """System message, conversation and findings go to the model; its stream becomes facts.
+    """Send system message, conversation and findings to the model; turn its stream into facts.
 
-    While the model calls tools of ours they are run and it is asked again; the run ends when it calls
-    none, or one of the client's, or one that somebody must approve.
-    RunFailure `tool_limit_exceeded` past TOOL_STEPS or TOOL_CALLS.
+    While the model calls tools of ours, run them and ask it again; the run ends when it calls none, or
+    one of the client's, or one that needs an approval.
+    Raise RunFailure `tool_limit_exceeded` past TOOL_STEPS or TOOL_CALLS.
     """
 
     async def run(self, context: RunContext, host: Host) -> AsyncGenerator[Fact]:
@@ -57,8 +57,8 @@ class ChatRunner:
                 must_call=must_call,
                 one_by_one=context.request.tool_choice.one_by_one,
             )
-            async with aclosing(stream) as said:
-                async for event in said:
+            async with aclosing(stream) as answer:
+                async for event in answer:
                     for fact in step.take(event):
                         yield fact
             usage, step.finished = usage.plus(step.finished.usage), offer.take(step.finished)
@@ -84,18 +84,18 @@ class ChatRunner:
             async with aclosing(answers.run()) as facts:
                 async for fact in facts:
                     yield step.with_thoughts(fact)
-            asked = [call for call in calls if call.name in clients]
-            unfit = await offer.unfit(asked)
+            theirs = [call for call in calls if call.name in clients]
+            unfit = await offer.unfit(theirs)
             if unfit and not approvals:
                 talk += [step.message(), *answered, *answers.messages(), *unfit]
                 continue
-            asked = [] if unfit else asked
-            for fact in chain(map(_asked, asked), *(approval.facts for approval in approvals)):
+            theirs = [] if unfit else theirs
+            for fact in chain(map(_client_call, theirs), *(approval.facts for approval in approvals)):
                 yield step.with_thoughts(fact)
-            if approvals or asked or not offered:  # who was offered nothing is not asked again
+            if approvals or theirs or not offered:  # without tools the model is not asked again
                 for fact in cards.last(message_id, ""):
                     yield fact
-                yield _stopped(approvals, asked, step, usage)
+                yield _stopped(approvals, theirs, step, usage)
                 return
             talk += [step.message(), *answered, *answers.messages()]
         raise RunFailure(
@@ -104,26 +104,26 @@ class ChatRunner:
 
 
 class _Step:
-    """What the model says in one go, as facts, and as the message that it reads again later."""
+    """One answer of the model, as facts, and as the message that it reads again later."""
 
     def __init__(self, message_id: str, opening: str = "") -> None:
         self.message_id = message_id
         self.finished = Finished("stop", Usage())
         self._opening = opening
-        self._said = GrowingText()
+        self._text = GrowingText()
         self._thoughts_told = False
 
     @property
     def text(self) -> str:
-        return str(self._said)
+        return str(self._text)
 
     @property
     def delivered(self) -> str:
-        """What of its message the user has read, our own words before the model's included."""
+        """The part of its message that the user has read, including our own text before the model's."""
         return self._opening + self.text
 
     def with_thoughts(self, fact: Fact) -> Fact:
-        """The first call with the reasoning that its provider wants back with the answer."""
+        """Return the fact; the step's first call gets the reasoning that its provider wants back."""
         thoughts = self.finished.reasoning
         if self._thoughts_told or not thoughts or not isinstance(fact, events.ToolCallStarted):
             return fact
@@ -133,7 +133,7 @@ class _Step:
     def take(self, event: ModelEvent) -> Iterable[Fact]:
         match event:
             case TextDelta(text):
-                self._said.add(text)
+                self._text.add(text)
                 yield events.MessageDelta(self.message_id, text)
             case ReasoningText(text):
                 yield events.ReasoningDelta(self.message_id, text)
@@ -153,40 +153,40 @@ class _Step:
 
 
 def blind(question: str) -> str:
-    """What a model without vision is made to say first when it was shown an image."""
+    """Return the first words of a model without vision that gets an image."""
     return _BLIND_ZH if CHINESE.search(question) else _BLIND_EN
 
 
 def _messages(context: RunContext) -> tuple[ChatMessage, ...]:
-    """System message, what was said, and the findings before the newest question."""
-    said = list(context.conversation)
+    """Return the system message and the conversation, with the findings before the newest question."""
+    messages = list(context.conversation)
     injected = injected_context(context.findings, source="agent_run")
     if injected:
-        asked = [place for place, message in enumerate(said) if message.role == "user"]
-        said.insert(asked[-1] if asked else len(said), ChatMessage("user", injected))
-    return (*([ChatMessage("system", context.system)] if context.system else []), *said)
+        questions = [place for place, message in enumerate(messages) if message.role == "user"]
+        messages.insert(questions[-1] if questions else len(messages), ChatMessage("user", injected))
+    return (*([ChatMessage("system", context.system)] if context.system else []), *messages)
 
 
-def _asked(call: ToolCall) -> Fact:
-    """A call of the client's own tool: the client executes it, its answer comes with the next run."""
+def _client_call(call: ToolCall) -> Fact:
+    """Return a call of the client's own tool: the client runs it, and answers with the next run."""
     return events.ToolCallStarted(call.id, call.name, arguments_of(call), "frontend")
 
 
 def _stopped(
-    approvals: Sequence[Approval], asked: Sequence[ToolCall], step: _Step, usage: Usage
+    approvals: Sequence[Approval], client_calls: Sequence[ToolCall], step: _Step, usage: Usage
 ) -> events.RunCompleted:
-    """The end of a run whose calls wait: for somebody's approval, or for the client."""
+    """Return the end of a run whose calls wait: for an approval, or for the client."""
     if approvals:
         interrupts = [approval.interrupt for approval in approvals]
         return events.RunCompleted("interrupt", usage, interrupts)
-    return events.RunCompleted("tool_calls" if asked else step.finished.finish_reason, usage)
+    return events.RunCompleted("tool_calls" if client_calls else step.finished.finish_reason, usage)
 
 
 async def _approvals(calls: Sequence[ToolCall], host: Host) -> list[Approval]:
-    """The approvals that must be given before these calls can be made."""
+    """Return the approvals that these calls need."""
     uses = [(call.id, ToolUse(call.name, arguments_of(call))) for call in calls]
-    asked = [await host.approval_for(use, call_id=call_id) for call_id, use in uses]
-    return [approval for approval in asked if approval is not None]
+    needed = [await host.approval_for(use, call_id=call_id) for call_id, use in uses]
+    return [approval for approval in needed if approval is not None]
 
 
 _LONGEST_RAW: Final = 16_384

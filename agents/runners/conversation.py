@@ -11,38 +11,38 @@ from msgspec.structs import replace
 from agents.providers.base import ChatMessage, ImagePart, ReasoningBlock, ToolCall
 from agents.requests import AskedCall, Attachment, InputMessage
 
-PREFETCHED: Final = "prefetch-"  # ids of calls that the request made before the model was asked
+PREFETCHED: Final = "prefetch-"  # ids of calls that the request made before the model's
 
 
 def chat_messages(said: Sequence[InputMessage]) -> tuple[ChatMessage, ...]:
-    """The messages for a model, oldest first; calls without an answer are left out.
+    """Return the messages for a model, oldest first; calls without an answer are left out.
 
-    A model's provider refuses a call without its answer, and an answer without its call. An answer that
-    brings its call along knows best with what arguments it was made.
+    A provider refuses a call without its answer, and an answer without its call. If an answer contains
+    its call, the arguments in it are those that were used.
     """
     answered = {message.tool_call_id for message in said if message.role == "tool"}
     return tuple(_together(_paired(said, answered)))
 
 
-def _together(said: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
-    """Calls that follow each other in one message: their answers come after all of them."""
-    held: ChatMessage | None = None
-    for message in said:
-        if held and held.tool_calls and message.role == "assistant" and not message.content:
-            calls = (*held.tool_calls, *message.tool_calls)
-            held = replace(held, tool_calls=calls, reasoning=(*held.reasoning, *message.reasoning))
+def _together(messages: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
+    """Join calls that follow each other into one message; their answers come after all of them."""
+    joined: ChatMessage | None = None
+    for message in messages:
+        if joined and joined.tool_calls and message.role == "assistant" and not message.content:
+            calls = (*joined.tool_calls, *message.tool_calls)
+            joined = replace(joined, tool_calls=calls, reasoning=(*joined.reasoning, *message.reasoning))
             continue
-        if held:
-            yield held
-        held = message
-    if held:
-        yield held
+        if joined:
+            yield joined
+        joined = message
+    if joined:
+        yield joined
 
 
-def _paired(said: Sequence[InputMessage], answered: set[str | None]) -> Iterator[ChatMessage]:
-    asked: set[str] = set()
-    made_with = {call.id: call for one in said if one.role == "tool" for call in one.tool_calls}
-    for message in said:
+def _paired(messages: Sequence[InputMessage], answered: set[str | None]) -> Iterator[ChatMessage]:
+    open_calls: set[str] = set()
+    made_with = {call.id: call for one in messages if one.role == "tool" for call in one.tool_calls}
+    for message in messages:
         match message.role:
             case "user" | "system":
                 images = tuple(map(_image, message.attachments))
@@ -50,27 +50,27 @@ def _paired(said: Sequence[InputMessage], answered: set[str | None]) -> Iterator
             case "developer":
                 yield ChatMessage("system", message.content)
             case "assistant":
-                calls = [call for call in message.tool_calls if call.id in answered - asked]
-                asked |= {call.id for call in calls}
+                calls = [call for call in message.tool_calls if call.id in answered - open_calls]
+                open_calls |= {call.id for call in calls}
                 if calls or message.content:
                     made = tuple(_call(made_with.get(call.id, call)) for call in calls)
                     thoughts = _thoughts(message) if calls else ()
                     yield ChatMessage("assistant", message.content, tool_calls=made, reasoning=thoughts)
             case "tool":
-                yield from _answer(message, asked)
+                yield from _answer(message, open_calls)
 
 
-def _answer(message: InputMessage, asked: set[str]) -> Iterator[ChatMessage]:
-    """A tool's answer; one of our own tools brings its call along."""
+def _answer(message: InputMessage, open_calls: set[str]) -> Iterator[ChatMessage]:
+    """Yield a tool's answer; one of our own tools contains its call."""
     call_id = message.tool_call_id or ""
     if call_id.startswith(PREFETCHED):
         return
-    if call_id not in asked:
+    if call_id not in open_calls:
         if not message.tool_calls:
             return
         made = tuple(map(_call, message.tool_calls))
         yield ChatMessage("assistant", "", tool_calls=made, reasoning=_thoughts(message))
-    asked.discard(call_id)
+    open_calls.discard(call_id)
     content = message.content if message.error is None else f"Error: {message.error}"
     images = tuple(map(_image, message.attachments))
     yield ChatMessage("tool", content, images, tool_call_id=call_id, layout=message.layout)

@@ -1,8 +1,8 @@
-"""What of a run's facts is delivered, by the result mode asked for (specs/text-run.md §1, §2, §5).
+"""Delivery of a run's facts, by the requested result mode (specs/text-run.md §1, §2, §5).
 
-It stands between runner and log, so every dialect, the history and a replay read the same. A run
-whose mode is `auto` is decided by what comes first, words or raw pieces, and nothing of either goes
-out before; therefore the log says it too: its first `message.delta` or `upstream.raw` is the decision.
+It is between runner and log, so every dialect, the history and a replay read the same. The mode of an
+`auto` run is decided by its first text or raw pieces, and neither is delivered before; therefore the
+log shows the decision too: it is the run's first `message.delta` or `upstream.raw`.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ class Delivery(Protocol):
     """One run's facts on their way to the log."""
 
     def take(self, fact: Fact) -> Iterable[Fact]:
-        """The facts to log now that the runner has said this one."""
+        """Return the facts to log now, after this fact of the runner."""
         ...
 
     def end(self, terminal: Terminal) -> tuple[Sequence[Fact], Terminal]:
-        """What is still to be logged, however the run ended, and its ending."""
+        """Return the facts still to be logged, however the run ended, and its ending."""
         ...
 
 
 def delivery_for(mode: ResultMode | None) -> Delivery:
-    """The delivery of a run that was asked for in this mode; a dialect without modes has None."""
+    """Return the delivery of a run in this mode; a dialect without modes has None."""
     match mode:
         case "xml_plaintext":
             return Mended()
@@ -47,7 +47,7 @@ def delivery_for(mode: ResultMode | None) -> Delivery:
 
 
 class AsSaid:
-    """`raw_passthrough`: everything as the runner says it."""
+    """`raw_passthrough`: every fact of the runner, unchanged."""
 
     def take(self, fact: Fact) -> Iterable[Fact]:
         return (fact,)
@@ -57,10 +57,10 @@ class AsSaid:
 
 
 class Mended:
-    """`xml_plaintext`: each message is ThinkingML, mended while it streams.
+    """`xml_plaintext`: each message is ThinkingML, repaired while it streams.
 
-    The ending of a run that completes carries `thinkingml`: "ok", or what the validator found wrong
-    with the words of the model (and the repair has mended).
+    The ending of a run that completes contains `thinkingml`: "ok", or the validator's finding in the
+    model's text (which the repair has corrected).
     """
 
     def __init__(self) -> None:
@@ -84,8 +84,8 @@ class Mended:
         last = self._close()
         if isinstance(terminal, events.RunCompleted):
             verdict = (self._verdict or "ok") if self._any else "empty_reply"
-            told = terminal.metadata | {"thinkingml": verdict}
-            terminal = msgspec.structs.replace(terminal, metadata=told)
+            metadata = terminal.metadata | {"thinkingml": verdict}
+            terminal = msgspec.structs.replace(terminal, metadata=metadata)
         return last, terminal
 
     def _say(self, message_id: str, text: str) -> Iterable[Fact]:
@@ -96,14 +96,14 @@ class Mended:
         return (*closed, *self._message.add(text))
 
     def _complete(self, body: MessageBody) -> Iterable[Fact]:
-        """A message as a whole: its words go out as deltas too if they have not."""
-        said = () if body.message_id == self._message.id else self._say(body.message_id, body.content)
+        """Return a whole message; its text is delivered as deltas too if it has not been."""
+        deltas = () if body.message_id == self._message.id else self._say(body.message_id, body.content)
         message, rest = self._message, self._close()
         whole = msgspec.structs.replace(body, content=message.delivered)
-        return (*said, *rest, events.MessageCompleted(whole))
+        return (*deltas, *rest, events.MessageCompleted(whole))
 
     def _replace(self, body: MessageBody) -> Iterable[Fact]:
-        """A message whose words stand in place of those that were streamed, mended as a whole."""
+        """Return a message that replaces the streamed one, repaired as a whole."""
         self._message = _Message(body.message_id)
         self._message.add(body.content)
         final = self._message
@@ -113,9 +113,9 @@ class Mended:
 
     def _close(self) -> Sequence[Fact]:
         message, self._message = self._message, _Message("")
-        if message.said:
+        if message.original:
             self._any = True
-            self._verdict = self._verdict or validate_thinkingml(message.said)
+            self._verdict = self._verdict or validate_thinkingml(message.original)
         return message.finish()
 
 
@@ -124,7 +124,7 @@ class _Message:
 
     def __init__(self, message_id: str) -> None:
         self.id = message_id
-        self._said = GrowingText()
+        self._original = GrowingText()
         self._repair = Repair()
         self._delivered = GrowingText()
 
@@ -133,16 +133,16 @@ class _Message:
         return str(self._delivered)
 
     @property
-    def said(self) -> str:
-        """What the runner said, before the repair."""
-        return str(self._said)
+    def original(self) -> str:
+        """The runner's text before the repair."""
+        return str(self._original)
 
     def add(self, text: str) -> Sequence[Fact]:
-        self._said.add(text)
+        self._original.add(text)
         return self._deliver(self._repair.feed(text))
 
     def finish(self) -> Sequence[Fact]:
-        return self._deliver(self._repair.finish()) if self._said else ()
+        return self._deliver(self._repair.finish()) if self._original else ()
 
     def _deliver(self, text: str) -> Sequence[Fact]:
         if not text:
@@ -152,7 +152,7 @@ class _Message:
 
 
 class Undecided:
-    """`auto`: the first words make it `xml_plaintext`, raw pieces without any `raw_passthrough`."""
+    """`auto`: the first text makes it `xml_plaintext`, raw pieces without any `raw_passthrough`."""
 
     def __init__(self) -> None:
         self._decision: Delivery | None = None
@@ -174,7 +174,7 @@ class Undecided:
                 self._raw.append(fact)
                 return self._flush() if self._is_enough() else ()
             case events.ModelRouted():
-                self._raw.clear()  # what an endpoint said that then failed
+                self._raw.clear()  # pieces of an endpoint that then failed
         return (fact,)
 
     def end(self, terminal: Terminal) -> tuple[Sequence[Fact], Terminal]:
@@ -187,7 +187,7 @@ class Undecided:
         return decision
 
     def _is_enough(self) -> bool:
-        """Announcements do not count (one wire makes four before any word), up to a limit."""
+        """Return whether there are enough raw pieces without announcements, or too many with them."""
         telling = [piece for piece in self._raw if piece.upstream_event not in ENVELOPE]
         size = sum(len(piece.raw) for piece in telling)
         return len(telling) >= RAW_FRAMES or size >= RAW_CHARACTERS or len(self._raw) >= MOST_RAW_HELD

@@ -1,4 +1,4 @@
-"""What the tools found, as the user message that goes before the question (specs/text-run.md §3)."""
+"""Results of the tools, as the user message before the question (specs/text-run.md §3)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SNIPPET: Final = 220
 
 
 def injected_context(findings: Iterable[ToolOutcome], *, source: str) -> str:
-    """`<gymbro_injected_context>` with a block a tool that found something; "" when none did."""
+    """Return `<gymbro_injected_context>` with a block per tool with results; "" if there are none."""
     blocks = [block for finding in findings if (block := _block(finding))]
     if not blocks:
         return ""
@@ -39,7 +39,7 @@ def _block(finding: ToolOutcome) -> str:
 
 
 def _line(item: dict[str, Any]) -> str:
-    """One found item in a line: its name or title, then what is known of it."""
+    """Return one found item as a line: its name or title, then its known facts."""
     if "title" in item:
         return f"- {item['title']} {item.get('url', '')}: {_cut(item.get('snippet'), _SNIPPET)}"
     facts = [item.get("muscleGroup"), item.get("difficulty"), "/".join(item.get("equipment") or ())]

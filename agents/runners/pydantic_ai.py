@@ -1,8 +1,8 @@
 """A pydantic-ai agent as a Runner: an example of adapting a framework, and usable as it is.
 
 It needs the optional extra (`requirements/pydantic-ai.txt`); nothing of Parley imports it. The agent
-brings its own model and tools; of the conversation it is told the tail that the Host inlines, and its
-words, thoughts and tool calls become the run's events as they come.
+has its own model and tools; it reads the tail of the conversation that the Host inlines, and its
+text, thoughts and tool calls become the run's events as they come.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from conversations.events import Fact, Problem, Usage
 
 
 class PydanticAiRunner:
-    """Runs the agent for each run; `name` is that of its entry in the group `parley.runners`."""
+    """A runner that calls the agent; `name` is that of its entry in the group `parley.runners`."""
 
     def __init__(self, agent: Agent[Any, Any], *, name: str) -> None:
         self._agent = agent
@@ -65,25 +65,25 @@ class PydanticAiRunner:
 
     async def run(self, context: AgentRunContext, host: HostApi) -> AsyncGenerator[Fact]:
         yield events.ModelRouted("pydantic-ai", self._agent.name or "agent")
-        said = _Said(f"execution-{context.run_id}")
+        translator = _Translator(f"execution-{context.run_id}")
         usage = RunUsage()
         before = context.bootstrap.messages if context.bootstrap else ()
-        history = [message for one in before for message in _told(one)]
+        history = [message for one in before for message in _as_history(one)]
         if system := await host.prompt():
             history.insert(0, ModelRequest([SystemPromptPart(system)]))
-        asked = await _asked(context, host)
-        stream = self._agent.run_stream_events(asked, message_history=history, usage=usage)
+        question = await _question(context, host)
+        stream = self._agent.run_stream_events(question, message_history=history, usage=usage)
         async with stream as happening:
             async for event in happening:
                 if isinstance(event, AgentRunResultEvent):
                     break
-                for fact in said.facts(event):
+                for fact in translator.facts(event):
                     yield fact
         yield events.RunCompleted("stop", Usage(usage.input_tokens, usage.output_tokens))
 
 
-async def _asked(context: AgentRunContext, host: HostApi) -> str | Sequence[UserContent]:
-    """The question, with the images that came with it."""
+async def _question(context: AgentRunContext, host: HostApi) -> str | Sequence[UserContent]:
+    """Return the question, with its images."""
     text = context.input.text or ""
     sent = [one for one in context.input.attachments if (one.mime_type or "").startswith("image/")]
     if not sent:
@@ -95,8 +95,8 @@ async def _asked(context: AgentRunContext, host: HostApi) -> str | Sequence[User
     return [text, *images] if text else images
 
 
-class _Said:
-    """The agent's events as facts."""
+class _Translator:
+    """A translator of the agent's events into facts."""
 
     def __init__(self, message_id: str) -> None:
         self._message_id = message_id
@@ -128,12 +128,12 @@ class _Said:
         return events.ToolCallCompleted(answer.tool_call_id, name, True, elapsed_ms, result)
 
 
-def _told(said: Message) -> Iterator[ModelMessage]:
-    """What was said before; the calls of other runs' tools mean nothing to this agent."""
-    text = text_in(said.content)
+def _as_history(message: Message) -> Iterator[ModelMessage]:
+    """Yield an earlier message; calls of other runs' tools mean nothing to this agent."""
+    text = text_in(message.content)
     if not text:
         return
-    match said.role:
+    match message.role:
         case "user":
             yield ModelRequest([UserPromptPart(text)])
         case "system":

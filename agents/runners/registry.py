@@ -1,8 +1,8 @@
-"""The runners that installed packages bring, by the entry point group `parley.runners`.
+"""The runners of installed packages, by the entry point group `parley.runners`.
 
 Each entry is a `HostedRunner`: an object with a `manifest` and `run(context, host)`, or a class of such
-that takes no arguments. One that cannot be loaded or is none is left out and logged with its package: it
-must not stop the start, and `why_not` tells staff.
+objects without arguments. An entry that cannot be loaded, or is no runner, is left out and logged with
+its package: it must not stop the start, and `why_not` explains it to staff.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ GROUP: Final = "parley.runners"
 
 
 class _NotARunner(Exception):
-    """The message says what is wrong with an entry."""
+    """The entry is no runner; the message names its fault."""
 
 
 def runners() -> dict[str, HostedRunner]:
-    """Every runner that could be loaded, by the name of its entry."""
+    """Return every runner that could be loaded, by the name of its entry."""
     return dict(_loaded()[0])
 
 
 def faults() -> dict[str, str]:
-    """Why the others were left out, by the name of the entry."""
+    """Return the faults of the others, by the name of the entry."""
     return dict(_loaded()[1])
 
 
 def why_not(name: str) -> str:
-    """Why there is no runner of this name, in a sentence with the fix; "" if there is one."""
+    """Return why there is no runner of this name, in a sentence with the fix; "" if there is one."""
     found, faults = _loaded()
     if name in found:
         return ""
@@ -47,7 +47,7 @@ def why_not(name: str) -> str:
 
 
 def forget() -> None:
-    """Look at the installed packages again."""
+    """Clear the cache, so that the installed packages are read again."""
     _loaded.cache_clear()
 
 
@@ -63,7 +63,7 @@ def _loaded() -> tuple[dict[str, HostedRunner], dict[str, str]]:
         except _NotARunner as error:
             faults.setdefault(entry.name, f"The runner {entry.name} ({entry.value}): {error}.")
             log.error("runner left out", entry=entry.name, value=entry.value, reason=str(error))
-        except Exception as error:  # somebody else's package
+        except Exception as error:  # the package is not ours
             reason = f"it cannot be loaded ({type(error).__name__}): look in the log, mend the package"
             faults.setdefault(entry.name, f"The runner {entry.name} ({entry.value}): {reason}.")
             log.exception("runner not loaded", entry=entry.name, value=entry.value)
@@ -87,19 +87,19 @@ def _runner(entry: EntryPoint) -> HostedRunner:
 
 
 def _check_manifest(name: str, manifest: Any) -> None:
-    """Refuse a runner that declares nothing, or another id than that of its entry."""
-    wanted = f"python:{name}"
+    """Refuse a runner without a manifest, or with another id than that of its entry."""
+    expected = f"python:{name}"
     try:
-        home_of(wanted)
+        home_of(expected)
     except ValueError:
         raise _NotARunner("its name must be letters, digits, dots, - and _: rename the entry") from None
     if not isinstance(manifest, RunnerManifest):
         raise _NotARunner(
-            f'it has no manifest: add manifest = RunnerManifest(id="{wanted}", name="{name}", '
+            f'it has no manifest: add manifest = RunnerManifest(id="{expected}", name="{name}", '
             f'label={{"en_US": "{name}"}}) to it, from agents.host_protocol.manifest '
             "(docs/write-a-runner.md)"
         )
-    if manifest.id != wanted:
+    if manifest.id != expected:
         raise _NotARunner(
-            f'the id in its manifest is "{manifest.id}": say id="{wanted}", or name the entry after it'
+            f'the id in its manifest is "{manifest.id}": say id="{expected}", or name the entry after it'
         )

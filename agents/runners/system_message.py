@@ -1,7 +1,7 @@
 """The effective system message: the active prompts, the client's instructions, tools, context and state.
 
-What clients send is data inside a prompt of ours, so none of it may close the block it stands in. Only
-instructions are no data: who sends them speaks as the developer does (OpenAI, Responses: "A system (or
+Clients' data is inside a prompt of ours, so none of it may close the block that it is in. Only
+instructions are no data: their sender has the role of the developer (OpenAI, Responses: "A system (or
 developer) message inserted into the model's context").
 """
 
@@ -36,17 +36,17 @@ def system_message(
     form: str = "",
     instructions: str = "",
 ) -> str:
-    """The system message of a run, its parts a blank line apart; "" when there is none.
+    """Return the system message of a run, its parts a blank line apart; "" if there is none.
 
-    `form` is what the model is told of the form of its reply; not where it is told no prompts of ours.
+    `form` describes the form of the reply to the model; it is left out if there are no prompts of ours.
     """
-    told = (build_tools_prompt(tools), build_context_prompt(context), build_state_prompt(state))
-    parts = (prompts, form if prompts else "", instructions, *told)
+    blocks = (build_tools_prompt(tools), build_context_prompt(context), build_state_prompt(state))
+    parts = (prompts, form if prompts else "", instructions, *blocks)
     return "\n\n".join(part for part in parts if part)
 
 
 def build_tools_prompt(tools: Sequence[ClientTool]) -> str:
-    """The client's tools as seed 000 writes them (specs/run-agent-input.md §2); "" without tools."""
+    """Return the client's tools in seed 000's form (specs/run-agent-input.md §2); "" without tools."""
     if not tools:
         return ""
     return "\n".join(
@@ -60,7 +60,7 @@ def build_tools_prompt(tools: Sequence[ClientTool]) -> str:
 
 
 def build_context_prompt(context: Sequence[ContextItem]) -> str:
-    """What the client wants the model to know, in the form of the tools block; "" without any."""
+    """Return the client's context for the model, in the form of the tools block; "" without any."""
     if not context:
         return ""
     items = (f"- {_line(item.description)}: {_inert(item.value)}" for item in context)
@@ -68,13 +68,13 @@ def build_context_prompt(context: Sequence[ContextItem]) -> str:
 
 
 def build_state_prompt(state: Any) -> str:
-    """The state that the client shares with the run, as JSON; "" without any, or with too much of it."""
+    """Return the state that the client shares with the run, as JSON; "" without any."""
     if not state:
         return ""
-    told = _inert_json(state)
-    if len(told) > LONGEST_STATE:
-        told = f"(too large to be shown here: {len(told):,} characters)"
-    return "\n".join(["<!-- STATE_START -->", told, "<!-- STATE_END -->"])
+    shown = _inert_json(state)
+    if len(shown) > LONGEST_STATE:
+        shown = f"(too large to be shown here: {len(shown):,} characters)"
+    return "\n".join(["<!-- STATE_START -->", shown, "<!-- STATE_END -->"])
 
 
 def _tool(tool: ClientTool) -> tuple[str, str]:
@@ -83,11 +83,11 @@ def _tool(tool: ClientTool) -> tuple[str, str]:
 
 
 def _inert_json(value: Any) -> str:
-    """JSON that says the same without comment marks and line ends."""
-    told = _encode(value).decode()
+    """Return equivalent JSON without comment marks and line ends."""
+    encoded = _encode(value).decode()
     for text, escaped in _INERT_JSON:
-        told = told.replace(text, escaped)
-    return told
+        encoded = encoded.replace(text, escaped)
+    return encoded
 
 
 def _line(text: str) -> str:
@@ -95,5 +95,5 @@ def _line(text: str) -> str:
 
 
 def _inert(text: str) -> str:
-    """The text without comment marks; what it says stays readable."""
+    """Return the text without comment marks; it stays readable."""
     return text.replace("<!--", "<! --").replace("-->", "-- >")

@@ -1,4 +1,4 @@
-"""About how many tokens messages and tools cost a model."""
+"""Estimates of the tokens of messages and tools."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PER_IMAGE: Final = 1_200
 
 
 def of_message(said: ChatMessage) -> int:
-    """A message with its calls and images."""
+    """Return the tokens of a message with its calls and images."""
     calls = sum(estimate(call.name) + estimate(call.arguments) for call in said.tool_calls)
     return _PER_MESSAGE + estimate(said.content) + calls + _PER_IMAGE * len(said.images)
 
@@ -25,6 +25,6 @@ def of_messages(said: Iterable[ChatMessage]) -> int:
 
 
 def of_tools(tools: Iterable[ToolSpec]) -> int:
-    """What a model is told of its tools."""
-    told = (msgspec.json.encode((tool.name, tool.description, tool.parameters)) for tool in tools)
-    return sum(estimate_bytes(each) + _PER_MESSAGE for each in told)
+    """Return the tokens of the tools' descriptions."""
+    encoded = (msgspec.json.encode((tool.name, tool.description, tool.parameters)) for tool in tools)
+    return sum(estimate_bytes(each) + _PER_MESSAGE for each in encoded)

@@ -1,7 +1,7 @@
-"""What each step of a run offers its model: the client's tools and ours, and which it must call.
+"""The tools of each step of a run: the client's and ours, and the one that the model must call.
 
-A provider is told as far as its wire has words. What it does not heed is seen to here: a call too many
-is not made, and a call of a strict tool whose arguments do not fit is given back to the model.
+A provider receives these rules as far as its wire has options for them. This module enforces the
+rest: a surplus call is not made, and an unfit call of a strict tool goes back to the model.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Offered:
         self._left = self._choice.most_calls
 
     def step(self) -> tuple[tuple[ToolSpec, ...], str | None]:
-        """What the next step offers, and the tool that it must call: None leaves that to the model.
+        """Return the tools of the next step, and the one that it must call; None: the model decides.
 
-        RunFailure `tool_not_offered` where a tool must be called that the run does not offer.
+        Raise RunFailure `tool_not_offered` if a tool must be called that the run does not offer.
         """
         ours = self._ours()
         if not self._must:
@@ -46,7 +46,7 @@ class Offered:
         return tools, self._named(tools)
 
     def take(self, finished: Finished) -> Finished:
-        """The end of a step with the calls that are to be made."""
+        """Return the end of a step with the calls to make."""
         calls = finished.tool_calls[:1] if self._choice.one_by_one else finished.tool_calls
         kept = tuple(call for call in calls if self._is_left(call))
         self._must = self._must and not kept
@@ -56,13 +56,13 @@ class Offered:
         return replace(finished, tool_calls=kept, finish_reason=reason)
 
     async def unfit(self, calls: Sequence[ToolCall]) -> list[ChatMessage]:
-        """What to answer the model if the arguments of a strict tool's call do not fit; else nothing."""
+        """Return answers to calls of strict tools if the arguments of any do not fit; else nothing."""
         faults = [await self._fault(call) for call in calls]
         if not any(faults):
             return []
         self._must = self._choice.required
-        told = zip(calls, faults, strict=True)
-        return [ChatMessage("tool", fault or _NOT_MADE, tool_call_id=call.id) for call, fault in told]
+        answers = zip(calls, faults, strict=True)
+        return [ChatMessage("tool", fault or _NOT_MADE, tool_call_id=call.id) for call, fault in answers]
 
     def _ours(self) -> tuple[ToolSpec, ...]:
         if self._left is not None and self._left <= 0:
@@ -74,16 +74,16 @@ class Offered:
 
     def _named(self, tools: Sequence[ToolSpec]) -> str:
         choice = self._choice
-        wanted = (choice.name, f"{choice.server}__{choice.name}") if choice.name else ()
-        named = [tool.name for tool in tools if tool.name in wanted]
-        if not tools or (wanted and not named):
+        names = (choice.name, f"{choice.server}__{choice.name}") if choice.name else ()
+        named = [tool.name for tool in tools if tool.name in names]
+        if not tools or (names and not named):
             raise RunFailure(
                 "tool_not_offered", "The request wants a tool called that this run does not offer."
             )
         return named[0] if named else ""
 
     def _is_left(self, call: ToolCall) -> bool:
-        """Whether the call may still be made; one of a tool of ours counts."""
+        """Return whether the call may still be made; a call of a tool of ours counts."""
         if self._left is None or call.name in self._by_name:
             return True
         self._left -= 1
@@ -96,7 +96,7 @@ class Offered:
         arguments = msgspec.json.encode(arguments_of(call))
         try:
             faults = await json_schemas.faults_of(arguments, tool.parameters)
-        except (json_schemas.Undecided, json_schemas.Unusable):  # a schema that nobody can hold it to
+        except (json_schemas.Undecided, json_schemas.Unusable):  # a schema that cannot be checked
             return ""
         return f"The arguments do not fit the tool's schema: {'; '.join(faults)}." if faults else ""
 

@@ -1,7 +1,7 @@
-"""One step of the tool loop: the calls that a model made in one breath, run at the same time.
+"""One step of the tool loop: the calls of one answer of the model, run at the same time.
 
-A client's own tools are not run here: the call is said, the run ends, and the answer comes with the
-next run. What a call gave, result or problem, is told to the model in words that it can act on.
+A client's own tools are not run here: the call is an event, the run ends, and the answer comes with the
+next run. The model receives each outcome, result or problem, in words that it can act on.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class Answers:
-    """Runs a step's calls and keeps their answers in the order in which they were made."""
+    """The runner of a step's calls; it keeps their answers in the order of the calls."""
 
     def __init__(self, calls: Sequence[ToolCall], host: Host) -> None:
         self._calls = calls
@@ -30,7 +30,7 @@ class Answers:
         self._answers: dict[str, str] = {}
 
     async def run(self) -> AsyncGenerator[Fact]:
-        """All starts first, then each outcome as it comes."""
+        """Yield all starts first, then each outcome as it comes."""
         for call in self._calls:
             kind, server = self._host.tool_kind(call.name), self._host.tool_server(call.name)
             yield events.ToolCallStarted(call.id, call.name, arguments_of(call), kind, server)
@@ -50,19 +50,19 @@ class Answers:
         return outcome_facts(call.id, outcome)
 
     def messages(self) -> Iterable[ChatMessage]:
-        """The answers for the model."""
+        """Yield the answers for the model."""
         for call in self._calls:
             yield ChatMessage("tool", self._answers[call.id], tool_call_id=call.id)
 
 
 def outcome_facts(call_id: str, outcome: ToolOutcome) -> Sequence[Fact]:
-    """An outcome, after the artifact that holds what is too large for it."""
-    said = completed(call_id, outcome)
-    return (said,) if outcome.artifact is None else (outcome.artifact, said)
+    """Return the facts of an outcome, after the artifact that holds what is too large for it."""
+    fact = completed(call_id, outcome)
+    return (fact,) if outcome.artifact is None else (outcome.artifact, fact)
 
 
 def completed(call_id: str, outcome: ToolOutcome) -> events.ToolCallCompleted:
-    """The fact of an outcome."""
+    """Return the fact of an outcome."""
     return events.ToolCallCompleted(
         call_id,
         outcome.use.name,
@@ -74,15 +74,15 @@ def completed(call_id: str, outcome: ToolOutcome) -> events.ToolCallCompleted:
 
 
 def told(outcome: ToolOutcome) -> str:
-    """An outcome in words for the model."""
+    """Return an outcome in words for the model."""
     if outcome.problem is not None:
-        said = {"error": {"code": outcome.problem.code, "message": outcome.problem.message}}
-        return _encode(said).decode()
+        error = {"error": {"code": outcome.problem.code, "message": outcome.problem.message}}
+        return _encode(error).decode()
     return _encode(outcome.result or {}).decode()
 
 
 def arguments_of(call: ToolCall) -> dict[str, Any]:
-    """The arguments as an object; what is none is kept as text under `arguments`."""
+    """Return the arguments as an object; any other value becomes text under `arguments`."""
     try:
         found = msgspec.json.decode(call.arguments or "{}")
     except (msgspec.DecodeError, RecursionError):

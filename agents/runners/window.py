@@ -1,4 +1,4 @@
-"""What of a conversation a model reads: the newest that fits its context, never half of a tool call."""
+"""The newest part of a conversation that fits a model's context, never half of a tool call."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _LEAST_ANSWER: Final = 256
 
 
 class Window(Struct, frozen=True):
-    """What is kept, in order, and how many messages before it were cut."""
+    """The messages that are kept, in order, and the number of older ones that were cut."""
 
     kept: tuple[ChatMessage, ...]
     cut: int = 0
 
 
 def window(said: Sequence[ChatMessage], budget: int, *, needed: int = 1) -> Window:
-    """The newest messages that come to at most `budget` tokens.
+    """Return the newest messages that come to at most `budget` tokens.
 
-    The last `needed` messages stay whatever they come to, and so do system messages; a call and its
-    answers stay or go together. Nothing older than the first thing that does not fit is kept.
+    The last `needed` messages stay at any cost, and so do system messages; a call and its answers stay
+    or go together. Nothing older than the first message that does not fit is kept.
     """
     whole = list(units(said))
     kept: list[Unit] = []
@@ -47,21 +47,21 @@ def window(said: Sequence[ChatMessage], budget: int, *, needed: int = 1) -> Wind
 
 
 def units(said: Sequence[ChatMessage]) -> Iterator[Unit]:
-    """The messages in the pieces that belong together: a message that calls tools, and the answers."""
-    held: list[ChatMessage] = []
+    """Yield the messages in units that belong together: a message that calls tools, and the answers."""
+    unit: list[ChatMessage] = []
     for message in said:
-        if held and message.role == "tool":
-            held.append(message)
+        if unit and message.role == "tool":
+            unit.append(message)
             continue
-        if held:
-            yield tuple(held)
-        held = [message]
-    if held:
-        yield tuple(held)
+        if unit:
+            yield tuple(unit)
+        unit = [message]
+    if unit:
+        yield tuple(unit)
 
 
 def history_budget(size: int, *, answer: int | None, fixed: int) -> int:
-    """Tokens left for what was said before, of a context that also holds `fixed` ones and the answer.
+    """Return the tokens for earlier messages, in a context that also holds `fixed` ones and the answer.
 
     A model whose answers have no limit gets a quarter of its context for one.
     """

@@ -1,8 +1,8 @@
-"""How the offline model answers in a form that is asked for: an example of it, from the question.
+"""The offline model's answers in a requested form: an example of it, made from the question.
 
-A schema may ask for more than there is room for, or refer to itself for ever. So an answer grows one
-step at a time (a value, a name, a look at an option), and stays incomplete where its steps or its
-characters are used up.
+A schema may need more than there is room for, or refer to itself for ever. So an answer grows one step
+at a time (a value, a name, a look at an option), and stays incomplete when its steps or its characters
+are used up.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _STEPS: Final = 20_000
 _CHARACTERS: Final = 256 * 1024
 _DEEPEST: Final = 32
 _LARGEST_NUMBER: Final = 1_000
-_LOOKED_AT: Final = 1_000  # characters of the question in which an option is looked for
+_LOOKED_AT: Final = 1_000  # characters of the question that are searched for an option
 Schema = dict[str, Any]
 
 
 def formed(schema: Schema, question: str) -> str:
-    """Return JSON that fits the schema as far as a simple mind can see; each text is the question."""
+    """Return JSON that fits the schema as far as a simple model can tell; each text is the question."""
     return msgspec.json.encode(_Example(schema, question).value(schema)).decode()
 
 
@@ -34,7 +34,7 @@ class _Example:
         self._steps, self._characters = _STEPS, _CHARACTERS
 
     def value(self, given: object, depth: int = 0) -> Any:
-        """Return an example of a schema; None where there is no room for one."""
+        """Return an example of a schema; None if there is no room for one."""
         if depth > _DEEPEST or not self._spend():
             return None
         schema = self._resolved(given)
@@ -48,7 +48,7 @@ class _Example:
         return self._of_kind(schema, depth)
 
     def _spend(self, characters: int = 0) -> bool:
-        """Take a step that writes or reads so much; False when the answer is as large as it may be."""
+        """Take a step that writes or reads so much; return False if the answer must not grow further."""
         self._steps -= 1
         self._characters -= characters
         return self._steps >= 0 and self._characters >= 0
@@ -68,7 +68,7 @@ class _Example:
         return self._text(schema)
 
     def _members(self, schema: Schema, depth: int) -> Schema:
-        """Every member at the top, below it only those that are required."""
+        """Return every member at the top level, below it only those that are required."""
         properties, required = schema.get("properties"), schema.get("required")
         members = properties if isinstance(properties, dict) else {}
         names: Iterable[object] = required if isinstance(required, list) else ()
@@ -94,11 +94,11 @@ class _Example:
         return text
 
     def _whole(self, value: Any) -> Any:
-        """The schema's own value, if there is room for it."""
+        """Return the schema's own value, if there is room for it."""
         return value if self._spend(len(msgspec.json.encode(value))) else None
 
     def _chosen(self, options: list[Any]) -> Any:
-        """The option that the question names, else the first."""
+        """Return the option that the question names, else the first."""
         looked_at = self._question[:_LOOKED_AT]
         for option in options:
             if not self._spend():
@@ -107,9 +107,9 @@ class _Example:
                 return option
         return options[0]
 
-    def _resolved(self, given: object) -> Schema:
-        """The schema, or what its references lead to in the whole."""
-        schema = given if isinstance(given, dict) else {}
+    def _resolved(self, node: object) -> Schema:
+        """Return the schema with its references resolved in the whole."""
+        schema = node if isinstance(node, dict) else {}
         for _ in range(_DEEPEST):
             reference = schema.get("$ref")
             if not (isinstance(reference, str) and self._spend(len(reference))):
@@ -121,11 +121,11 @@ class _Example:
         return schema
 
 
-def _number(given: object, otherwise: int) -> int:
-    """A small number: a schema may name any."""
-    if not isinstance(given, int | float):
+def _number(value: object, otherwise: int) -> int:
+    """Return a number within small limits: a schema may name any."""
+    if not isinstance(value, int | float):
         return otherwise
-    return int(max(-_LARGEST_NUMBER, min(given, _LARGEST_NUMBER)))
+    return int(max(-_LARGEST_NUMBER, min(value, _LARGEST_NUMBER)))
 
 
 def _kind(schema: Schema) -> str:

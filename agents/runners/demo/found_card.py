@@ -1,4 +1,4 @@
-"""The card that the offline model shows when it is asked to show what it has found."""
+"""The offline model's card of the exercises that it found, if the question wants one."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any, Final
 
 from agents.runners.base import CHINESE
 
-_WANTED: Final = re.compile(r"\bshow me\b|给我看|展示", re.IGNORECASE)
+_SHOW_ME: Final = re.compile(r"\bshow me\b|给我看|展示", re.IGNORECASE)
 _MOST: Final = 5
 _LONGEST: Final = 300
 
 
 def wanted(question: str, exercises: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The hints of a card with the exercises, if the question wants one and there are any."""
-    if not exercises or not _WANTED.search(question):
+    """Return the hints of a card with the exercises, if the question wants one and there are any."""
+    if not exercises or not _SHOW_ME.search(question):
         return None
     chinese = bool(CHINESE.search(question))
     return {
@@ -27,8 +27,8 @@ def wanted(question: str, exercises: list[dict[str, Any]]) -> dict[str, Any] | N
 
 def _item(exercise: dict[str, Any]) -> dict[str, Any]:
     item: dict[str, Any] = {"title": str(exercise["name"])[:200]}
-    if told := str(exercise.get("description") or "")[:_LONGEST]:
-        item["description"] = told
+    if description := str(exercise.get("description") or "")[:_LONGEST]:
+        item["description"] = description
     if group := exercise.get("muscleGroup"):
         item["badge"] = {"label": str(group)}
     return item

@@ -1,4 +1,4 @@
-"""What the offline model says of an image: its format and its size."""
+"""The offline model's sentence about an image: its format and its size."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Described(Struct, frozen=True):
 
 
 def describe(data: bytes | None) -> Described:
-    """Format, pixels and bytes of an image; it reads no further than the header."""
+    """Return format, pixels and bytes of an image, read from its header only."""
     if data is None:
         return Described("这张图片已经不在了。", "This image is no longer there.")
     try:

@@ -1,4 +1,4 @@
-"""The offline runner behind the model `demo`: deterministic, no key, really uses what tools found.
+"""The offline runner behind the model `demo`: deterministic, no key, really uses the tools' results.
 
 It answers in the language of the question (Chinese if there is a Chinese character, else English)
 and streams its answer token by token, so that every part of Parley can be tried without a provider.
@@ -28,7 +28,7 @@ _TOKEN: Final = re.compile(
 
 
 class DemoRunner:
-    """Plays a model that sees, calls tools and reads context, so that every path works without a key."""
+    """A simulated model that sees, calls tools and reads context: every path works without a key."""
 
     async def run(self, context: RunContext, host: Host) -> AsyncGenerator[Fact]:
         yield events.ModelRouted("demo", "demo-1", None)
@@ -57,7 +57,7 @@ class DemoRunner:
             exercises = _found(context)
             if not context.findings and _may_search(context):
                 outcome = await host.call_tool(_search(context))
-                for fact in _told(outcome):
+                for fact in _call_facts(outcome):
                     yield fact
                 exercises = _results(outcome)
             answers = [compose(shows.plain(context.question), exercises)]
@@ -73,7 +73,7 @@ class DemoRunner:
 
 
 def _written(answer: str, context: RunContext, exercises: list[dict[str, Any]]) -> str:
-    """The answer in the form that the run's mode asks for."""
+    """Return the answer in the form of the run's mode."""
     if not thinkingml.is_asked(context.request.result_mode):
         return answer
     chinese = bool(CHINESE.search(context.question))
@@ -83,14 +83,14 @@ def _written(answer: str, context: RunContext, exercises: list[dict[str, Any]]) 
 async def _card(
     context: RunContext, host: Host, exercises: list[dict[str, Any]]
 ) -> dict[str, Any] | None:
-    """The card that the question wants, unless no card may be shown."""
+    """Return the card that the question wants, unless no card may be shown."""
     hints = shows.hints(context.question, exercises)
     hints = hints or found_card.wanted(context.question, exercises)
     return hints if hints and await host.may_show() else None
 
 
 async def _seen(context: RunContext, host: Host) -> str:
-    """What the images of the newest question are: format, size in pixels and bytes."""
+    """Return format, pixels and bytes of the images of the newest question."""
     loaded = [await host.load_image(image) for image in context.images]
     lines = [await asyncio.to_thread(image_facts.describe, data) for data in loaded]
     chinese = bool(CHINESE.search(context.question))
@@ -98,18 +98,18 @@ async def _seen(context: RunContext, host: Host) -> str:
 
 
 def _known(context: RunContext) -> str:
-    """What the client's instructions and context say, if they say anything."""
+    """Return the client's instructions and context as text; "" without any."""
     request = context.request
     items = [f"- {request.instructions}"] if request.instructions else []
     items += [f"- {item.description}: {item.value}" for item in request.context]
     if not items:
         return ""
-    told = "我知道的背景：" if CHINESE.search(context.question) else "What I was told:"
-    return "\n".join([told, *items])
+    heading = "我知道的背景：" if CHINESE.search(context.question) else "What I was told:"
+    return "\n".join([heading, *items])
 
 
 def _may_search(context: RunContext) -> bool:
-    """Whether the request leaves it to us which tools of ours are called, and lets one be."""
+    """Return whether the request leaves the choice of our tools to us, and allows a call."""
     request = context.request
     return request.server_tools is None and request.tool_choice.most_calls != 0
 
@@ -118,8 +118,8 @@ def _search(context: RunContext) -> ToolUse:
     return ToolUse("gymbro.exercise.search", {"query": shows.plain(context.question) or "-", "top_k": 5})
 
 
-def _told(outcome: ToolOutcome) -> tuple[Fact, Fact]:
-    """A call and its outcome, as facts."""
+def _call_facts(outcome: ToolOutcome) -> tuple[Fact, Fact]:
+    """Return a call and its outcome, as facts."""
     use, ok = outcome.use, outcome.problem is None
     elapsed_ms, result = outcome.elapsed_ms, outcome.result
     return (
@@ -133,12 +133,12 @@ def _usage(context: RunContext, count: int) -> events.Usage:
 
 
 def tokens(text: str) -> list[str]:
-    """The text in pieces as a model would stream it; joined they give the text again."""
+    """Return the text in pieces as a model would stream it; joined they are the text again."""
     return _TOKEN.findall(text)
 
 
 def compose(question: str, exercises: list[dict[str, Any]]) -> str:
-    """A short, useful answer from what was found."""
+    """Return a short, useful answer from the exercises."""
     chinese = bool(CHINESE.search(question))
     if not exercises:
         return _NOTHING_ZH if chinese else _NOTHING_EN
@@ -147,7 +147,7 @@ def compose(question: str, exercises: list[dict[str, Any]]) -> str:
 
 
 def _found(context: RunContext) -> list[dict[str, Any]]:
-    """The exercises that were found; what the web search found has a title and no name."""
+    """Return the exercises found; results of the web search have a title and no name."""
     found = (item for finding in context.findings for item in _results(finding))
     return [item for item in found if "name" in item]
 
@@ -171,9 +171,9 @@ def _in_chinese(question: str, exercises: list[dict[str, Any]]) -> str:
 def _in_english(question: str, exercises: list[dict[str, Any]]) -> str:
     lines = [f"For “{_brief(question)}” the exercise library suggests:", ""]
     for number, item in enumerate(exercises, 1):
-        _, name, told = shows.both(item)
+        _, name, description = shows.both(item)
         volume = _volume(item, " ({sets} × {reps})")
-        lines.append(f"{number}. **{name}**{volume}{f': {told}' if told else ''}")
+        lines.append(f"{number}. **{name}**{volume}{f': {description}' if description else ''}")
     first = shows.both(exercises[0])[1]
     lines += [
         "",

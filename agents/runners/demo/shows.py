@@ -1,4 +1,4 @@
-"""What the offline model shows when its question says so: `demo.think` reasoning, `demo.card` a card."""
+"""Special words in the question: `demo.think` shows reasoning, `demo.card` a card."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ THINK: Final = "demo.think"
 CARD: Final = "demo.card"
 _UP_TO_CHINESE: Final = re.compile(r".*[\u3000-\u9fff]", re.DOTALL)
 _ENGLISH_NAME: Final = re.compile(r"(?<![\w-])(?P<name>[A-Z0-9][^:]*)(?P<told>: )?")
-# The spaces before a word are looked for once, from where they begin, however many they are.
+# Spaces before a word are searched once, from their first, however many they are.
 _WORDS: Final = re.compile(r"(?:(?<!\s)\s+)?\bdemo\.(?:think|card)\b[:：]?\s*", re.ASCII)
 _LONGEST: Final = 200
 
 
 def plain(question: str) -> str:
-    """The question without the words that only say how to answer."""
+    """Return the question without the words that only control the form of the answer."""
     return _WORDS.sub(" ", question).strip() or question
 
 
 def thoughts(question: str) -> str:
-    """What the model thinks before it answers; "" unless it is asked to."""
+    """Return the model's thoughts before its answer; "" unless the question wants them."""
     if THINK not in question:
         return ""
-    asked = " ".join(plain(question).split())[:_LONGEST]
-    if CHINESE.search(asked):
-        return f"用户问的是“{asked}”。先在动作库里查找，再挑最合适的几个动作，最后提醒休息和动作质量。"
+    topic = " ".join(plain(question).split())[:_LONGEST]
+    if CHINESE.search(topic):
+        return f"用户问的是“{topic}”。先在动作库里查找，再挑最合适的几个动作，最后提醒休息和动作质量。"
     return (
-        f"The question is “{asked}”. I look into the exercise library first, take what fits best, and "
+        f"The question is “{topic}”. I look into the exercise library first, take what fits best, and "
         "end with how long to rest."
     )
 
 
 def hints(question: str, exercises: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """A card of what was found, as `ui_hints`; None unless it is asked for and there is something."""
+    """Return a card of the exercises, as `ui_hints`; None if there are none or none is wanted."""
     if CARD not in question or not exercises:
         return None
     chinese = bool(CHINESE.search(question))
@@ -62,7 +62,7 @@ def hints(question: str, exercises: list[dict[str, Any]]) -> dict[str, Any] | No
 
 
 def both(item: dict[str, Any]) -> tuple[str, str, str]:
-    """(Chinese description, English name, English description) of an exercise, as far as there are any.
+    """Return (Chinese description, English name, English description) of an exercise, each maybe "".
 
     The library writes both languages into one description: 中文 English Name: English.
     """
@@ -74,7 +74,7 @@ def both(item: dict[str, Any]) -> tuple[str, str, str]:
 
 
 def _english_name(whole: str) -> re.Match[str] | None:
-    """The first name in what follows all Chinese, if a description follows the name."""
+    """Return the first name after all Chinese text, if a description follows the name."""
     chinese = _UP_TO_CHINESE.match(whole)
     names = _ENGLISH_NAME.finditer(whole, chinese.end() if chinese else 0)
     return next((name for name in names if name["told"] and name.end() < len(whole)), None)

@@ -13,9 +13,9 @@ _NEXT: Final = 3
 
 
 def reply(answer: str, question: str, exercises: Sequence[dict[str, Any]], *, chinese: bool) -> str:
-    """Return the answer with two phases before it, and with what to search for next behind it."""
-    asked = " ".join(shows.plain(question).split())[:60]
-    steps = _in_chinese(asked, len(exercises)) if chinese else _in_english(asked, len(exercises))
+    """Return the answer with two phases before it, and with the next searches after it."""
+    topic = " ".join(shows.plain(question).split())[:60]
+    steps = _in_chinese(topic, len(exercises)) if chinese else _in_english(topic, len(exercises))
     phases = (
         f'<phase id="{number}">\n<title>{title}</title>\n{escape(text)}\n</phase>\n'
         for number, (title, text) in enumerate(steps, 1)
@@ -24,15 +24,15 @@ def reply(answer: str, question: str, exercises: Sequence[dict[str, Any]], *, ch
     return f"<thinking>\n{''.join(phases)}</thinking>\n<final>\n{escape(answer)}\n{searched}\n</final>"
 
 
-def _in_chinese(asked: str, count: int) -> tuple[tuple[str, str], ...]:
+def _in_chinese(topic: str, count: int) -> tuple[tuple[str, str], ...]:
     found = f"动作库里找到 {count} 个动作，按相关程度排列。" if count else "动作库里不需要再查找。"
-    return ("理解问题", f"用户问的是“{asked}”。"), ("整理回答", found)
+    return ("理解问题", f"用户问的是“{topic}”。"), ("整理回答", found)
 
 
-def _in_english(asked: str, count: int) -> tuple[tuple[str, str], ...]:
+def _in_english(topic: str, count: int) -> tuple[tuple[str, str], ...]:
     found = f"The exercise library has {count} for it, the best first."
     found = found if count else "Nothing of the exercise library is needed."
-    return ("Understand the question", f"It is “{asked}”."), ("Put the answer together", found)
+    return ("Understand the question", f"It is “{topic}”."), ("Put the answer together", found)
 
 
 def _next(exercises: Sequence[dict[str, Any]], *, chinese: bool) -> list[str]:

@@ -1,4 +1,4 @@
-"""How the offline model uses the client's tools: it calls the one named, then tells the answer."""
+"""The offline model's use of the client's tools: it calls the named one, then repeats the answer."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ NOTE: Final = "demo.note"
 
 
 def wanted_call(context: RunContext) -> events.ToolCallStarted | None:
-    """The call of the client's tool that the newest question names, or the client requires; None once it
-    is answered, where it is not required."""
+    """Return the call of the client's tool that the newest question names, or that the client requires.
+
+    None once it is answered, unless it is required.
+    """
     choice, tools = context.request.tool_choice, context.request.tools
     if choice.name:
         tools = tuple(tool for tool in tools if tool.name == choice.name)
@@ -35,7 +37,7 @@ def wanted_call(context: RunContext) -> events.ToolCallStarted | None:
 
 
 def wanted_note(context: RunContext) -> ToolUse | None:
-    """The call of `demo.note` that the newest question wants approved; None once it is answered."""
+    """Return the call of `demo.note` that the newest question wants approved; None once answered."""
     if _answers(context) or NOTE not in context.question or not _APPROVE.search(context.question):
         return None
     rest = " ".join(_APPROVE.sub(" ", context.question.replace(NOTE, " ")).split())
@@ -43,22 +45,22 @@ def wanted_note(context: RunContext) -> ToolUse | None:
 
 
 def answered(context: RunContext) -> str:
-    """What the client's tools have answered since the question; "" if nothing."""
-    told = "工具的结果：" if CHINESE.search(context.question) else "The tool answered:"
-    lines = [f"{told} {answer[:_LONGEST]}" for answer in _answers(context)]
+    """Return the answers of the client's tools since the question; "" if there are none."""
+    heading = "工具的结果：" if CHINESE.search(context.question) else "The tool answered:"
+    lines = [f"{heading} {answer[:_LONGEST]}" for answer in _answers(context)]
     return "\n".join(lines)
 
 
 def _answers(context: RunContext) -> list[str]:
-    given = [said.content for said in context.request.messages if said.role == "tool"]
-    newest = takewhile(lambda said: said.role == "tool", reversed(context.conversation))
-    return given or [said.content for said in newest]
+    answers = [message.content for message in context.request.messages if message.role == "tool"]
+    newest = takewhile(lambda message: message.role == "tool", reversed(context.conversation))
+    return answers or [message.content for message in newest]
 
 
 def _arguments(tool: ClientTool, question: str) -> dict[str, Any]:
-    """Arguments for the tool: the JSON object in the question, or something for each field."""
-    if (given := _object(question[question.find("{") : question.rfind("}") + 1])) is not None:
-        return given
+    """Return arguments for the tool: the JSON object in the question, or a value per required field."""
+    if (literal := _object(question[question.find("{") : question.rfind("}") + 1])) is not None:
+        return literal
     properties = tool.parameters.get("properties")
     required = tool.parameters.get("required")
     if not isinstance(properties, dict) or not isinstance(required, list):
@@ -82,11 +84,11 @@ def _object(text: str) -> dict[str, Any] | None:
 
 
 def _value(schema: object, question: str, *, number: str) -> Any:
-    """Something of the schema's type, from the question where that can be."""
-    told = schema if isinstance(schema, dict) else {}
-    if isinstance(told.get("enum"), list) and told["enum"]:
-        return next((item for item in told["enum"] if str(item) in question), told["enum"][0])
-    match told.get("type"):
+    """Return a value of the schema's type, from the question if possible."""
+    fields = schema if isinstance(schema, dict) else {}
+    if isinstance(fields.get("enum"), list) and fields["enum"]:
+        return next((item for item in fields["enum"] if str(item) in question), fields["enum"][0])
+    match fields.get("type"):
         case "integer":
             return int(float(number))
         case "number":

@@ -1,7 +1,6 @@
-"""ThinkingML v4.5, the text of `xml_plaintext` (specs/text-run.md §5): a validator and a repair, and
-what a model is told of it.
+"""ThinkingML v4.5, the text of `xml_plaintext` (specs/text-run.md §5): validator, repair, instructions.
 
-Pure. What one accepts the other leaves alone, so both read tags through `tags`.
+It is pure. A text that one accepts the other leaves unchanged, so both read tags through `tags`.
 """
 
 from agents.runners.thinkingml.form import form_for, is_asked

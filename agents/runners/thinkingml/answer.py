@@ -1,8 +1,8 @@
 """From `</thinking>` to the end: the answer, the search queries that close it, and nothing after.
 
-The queries are held back until it is known that they stand last; where they do not, or are not as
-they should be, they are written anew at the end. A `<final>` that is missing is put before the
-first words; if it comes after all it is left out.
+The queries are held back until it is known that they are last; if they are not, or are not valid,
+they are written anew at the end. A missing `<final>` is added before the first words; if it comes
+later nevertheless, it is left out.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from agents.runners.thinkingml.output import Output, escape
 from agents.runners.thinkingml.part import Part, Spoken
 from agents.runners.thinkingml.tags import LONGEST_GAP, LONGEST_QUERIES, Tag
 
-_APART = "<!-- -->"  # where a block was taken out: keeps what is around it from becoming one tag
+_APART = "<!-- -->"  # in place of a removed block, so that the text around it does not become one tag
 _OURS = f"\n{queries.EMPTY}\n"
 
 
 class Interval(Spoken):
-    """Between `</thinking>` and `<final>`."""
+    """The part between `</thinking>` and `<final>`."""
 
     def text(self, text: str) -> Part:
         words = text.lstrip()
@@ -45,17 +45,17 @@ class Answer(Spoken):
         super().__init__(output)
         self._awaits_tag = False
         self._queries = ""
-        self._after: str | None = None  # the white space since the queries; None once words followed
+        self._after: str | None = None  # the white space after the queries; None once words followed
 
     @classmethod
     def opened(cls, output: Output) -> Self:
-        """An answer that begins here."""
+        """Return an answer that begins here."""
         output.say("<final>")
         return cls(output)
 
     @classmethod
     def implied(cls, output: Output) -> Self:
-        """An answer whose tag is missing so far."""
+        """Return an answer whose tag is missing so far."""
         answer = cls.opened(output)
         answer._awaits_tag = True
         return answer
@@ -94,7 +94,7 @@ class Answer(Spoken):
         return self
 
     def show(self, text: str) -> Self:
-        """Write as words what looked like queries."""
+        """Write as words a text that looked like queries."""
         self.enter()
         self.output.say(escape(text))
         return self
@@ -114,21 +114,21 @@ class Answer(Spoken):
 
 
 class _Queries:
-    """Inside `<serp_queries>`, at most `LONGEST_QUERIES` characters."""
+    """The part inside `<serp_queries>`, at most `LONGEST_QUERIES` characters."""
 
     sheds_broken = True
 
     def __init__(self, answer: Answer, opened_by: str) -> None:
         self._answer = answer
         self._opened_by = opened_by
-        self._held: list[str] = []
+        self._buffer: list[str] = []
         self._room = LONGEST_QUERIES
 
     def text(self, text: str) -> Part:
         if len(text) <= self._room:
             self._hold(text)
             return self
-        self._held.append(text[: self._room])
+        self._buffer.append(text[: self._room])
         return self._give_up().text(text[self._room :])
 
     def tag(self, tag: Tag) -> Part:
@@ -146,22 +146,22 @@ class _Queries:
         self._answer.keep(self._block("")).end()
 
     def _hold(self, text: str) -> None:
-        self._held.append(text)
+        self._buffer.append(text)
         self._room -= len(text)
 
     def _block(self, closed_by: str) -> str:
-        body = "".join(self._held)
+        body = "".join(self._buffer)
         commented = self._opened_by.startswith("<!--") and closed_by.endswith("-->")
         if commented and queries.is_clean(body):
             return self._opened_by + body + closed_by
         return queries.block(body)
 
     def _give_up(self) -> Answer:
-        return self._answer.show(self._opened_by + "".join(self._held))
+        return self._answer.show(self._opened_by + "".join(self._buffer))
 
 
 class _After(Spoken):
-    """After `</final>`: white space stays if nothing else comes."""
+    """The part after `</final>`: white space stays if nothing else comes."""
 
     def __init__(self, output: Output) -> None:
         super().__init__(output)

@@ -1,7 +1,7 @@
-"""What a model is told of ThinkingML v4.5, where its words are delivered as that (specs/text-run.md §5).
+"""The instructions for a model whose text is delivered as ThinkingML v4.5 (specs/text-run.md §5).
 
-Without it every model answers in plain Markdown, and a client of `xml_plaintext` gets the repair's wrap
-in place of a reply that streams.
+Without them every model answers in plain Markdown, and a client of `xml_plaintext` gets the repair's
+wrapper instead of a reply that streams.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 
 from agents.requests import ResultMode
 
-_MODES: Final = frozenset({"xml_plaintext", "auto"})  # `auto` that begins with words is the former
+_MODES: Final = frozenset({"xml_plaintext", "auto"})  # `auto` that begins with text is the former
 FORM: Final = """# The form of your reply
 Your reply is ThinkingML v4.5: the blocks below, in this order, and nothing but white space before, between and after them.
 
@@ -35,10 +35,10 @@ Your answer.
 
 
 def is_asked(mode: ResultMode | None) -> bool:
-    """Whether words of a run in this mode are delivered as ThinkingML."""
+    """Return whether the text of a run in this mode is delivered as ThinkingML."""
     return mode in _MODES
 
 
 def form_for(mode: ResultMode | None) -> str:
-    """Return what the model of a run in this mode is told of its form; "" where it is free."""
+    """Return the instructions on form for a run in this mode; "" if the form is free."""
     return FORM if is_asked(mode) else ""

@@ -1,4 +1,4 @@
-"""Before `<thinking>`: what is held back until it is known whether the reply has structure.
+"""The text before `<thinking>`, held back until it is known whether the reply has structure.
 
 Stray words before or between the blocks go into the block before them, or into a `<think>` of their
 own. A ``` fence right before the structure is dropped.
@@ -24,19 +24,19 @@ _FENCE: Final = re.compile(r"(?<!`)`{3,}[A-Za-z]*\s*\Z")
 
 
 class Opening:
-    """What comes before `<thinking>`."""
+    """The part before `<thinking>`."""
 
     sheds_broken = False
 
     def __init__(self, output: Output) -> None:
         self._output = output
-        self._held: list[str] = []
+        self._buffer: list[str] = []
         self._length = 0
         self._close = ""
         self._seen: set[str] = set()
 
     def text(self, text: str) -> Part:
-        self._held.append(text)
+        self._buffer.append(text)
         self._length += len(text)
         return self if self._length <= LONGEST_PREAMBLE else self._wrap()
 
@@ -54,14 +54,14 @@ class Opening:
         return self.text(tag.text)
 
     def end(self) -> None:
-        if "".join(self._held).strip():
+        if "".join(self._buffer).strip():
             self._wrap().end()
         elif self._seen:
             self._let_go()
             Thinking.opened(self._output).end()
 
     def closes(self, name: str) -> None:
-        """The block has ended; its closing tag waits, for stray words may still go into it."""
+        """Note the end of the block; its closing tag waits, because stray words may still go into it."""
         self._close = f"</{name}>"
 
     def _open(self, name: str) -> Part:
@@ -76,10 +76,10 @@ class Opening:
         return _Block(self._output, self, name)
 
     def _let_go(self) -> None:
-        """Write what was held back, now that structure follows it."""
-        held, stray = "".join(self._held), self._stray()
+        """Write the text that was held back, now that structure follows it."""
+        text, stray = "".join(self._buffer), self._stray()
         if not stray:
-            self._output.say(self._close + ("" if held.strip() else held))
+            self._output.say(self._close + ("" if text.strip() else text))
         elif self._close:
             self._output.say(escape(stray) + self._close)
         else:
@@ -88,20 +88,20 @@ class Opening:
         self._forget()
 
     def _stray(self) -> str:
-        """The words held back, without a fence; "" if there are none."""
-        words = _FENCE.sub("", "".join(self._held))
+        """Return the words held back, without a fence; "" if there are none."""
+        words = _FENCE.sub("", "".join(self._buffer))
         return words if words.strip() else ""
 
     def _forget(self) -> None:
-        self._held, self._length, self._close = [], 0, ""
+        self._buffer, self._length, self._close = [], 0, ""
 
     def _wrap(self) -> Part:
-        self._output.say(self._close + WRAP_HEAD + escape("".join(self._held)))
+        self._output.say(self._close + WRAP_HEAD + escape("".join(self._buffer)))
         return _Wrapped(self._output)
 
 
 class _Block(Spoken):
-    """Inside `<think>` or `<serp>`."""
+    """The part inside `<think>` or `<serp>`."""
 
     def __init__(self, output: Output, opening: Opening, name: str) -> None:
         super().__init__(output)

@@ -1,8 +1,8 @@
-"""What the repair has written, and the one danger in editing tags.
+"""The text that the repair has written, and the one danger in editing tags.
 
-`<a ` is plain text as long as a `<` follows. When that tag is rewritten into text without brackets,
-`<a ` and what comes later could become a tag that nobody wrote. So such *stubs* wait for what
-follows them, and are escaped before an edit; one that is too far away to become a tag goes.
+`<a ` is plain text as long as a `<` follows. If that tag is rewritten into text without brackets,
+`<a ` and later text could become a tag that nobody wrote. So such *stubs* wait for the text that
+follows them, and are escaped before an edit; a stub too far away to become a tag is written.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from agents.runners.thinkingml.tags import LONGEST_TAG, Tag
 
 
 class Output:
-    """Collects what goes out."""
+    """A collector of the text to deliver."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
@@ -19,13 +19,13 @@ class Output:
         self._waiting = 0
 
     def say(self, text: str) -> None:
-        """Write text as it is."""
+        """Write text unchanged."""
         if text:
             self._pieces.append(text)
             self._stubs = self._waiting = 0
 
     def say_stub(self, text: str) -> None:
-        """Write a stub; what follows decides what becomes of it."""
+        """Write a stub; the next text decides whether it is escaped."""
         self._pieces.append(text)
         self._stubs += 1
         self._waiting += len(text)
@@ -40,7 +40,7 @@ class Output:
         self.say(text)
 
     def take(self, *, everything: bool = False) -> str:
-        """What is certain and has not been taken yet."""
+        """Return the text that is certain and has not been taken yet."""
         certain = len(self._pieces) - (0 if everything else self._stubs)
         taken = "".join(self._pieces[:certain])
         del self._pieces[:certain]
@@ -48,12 +48,12 @@ class Output:
 
 
 def escape(text: str) -> str:
-    """The text without anything that could be a tag or an entity."""
+    """Return the text without anything that could be a tag or an entity."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def as_text(tag: Tag) -> str:
-    """What a tag becomes where it may not stand: Markdown if it has a like, else itself, escaped."""
+    """Return the text for a tag that is not allowed: Markdown with the same sense, or it, escaped."""
     match tag.name:
         case "b" | "/b":
             return "**"

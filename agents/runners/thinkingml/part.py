@@ -1,4 +1,4 @@
-"""Where in a ThinkingML text its repair is: a part takes what is said, and says who takes the rest."""
+"""The states of the repair in a ThinkingML text: a part takes text and returns the next part."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agents.runners.thinkingml.tags import Tag
 
 
 class Part(Protocol):
-    """Where in the text the repair is."""
+    """The place in the text at which the repair is."""
 
     @property
     def sheds_broken(self) -> bool:
@@ -26,12 +26,12 @@ class Part(Protocol):
         ...
 
     def end(self) -> None:
-        """Write what makes the text whole."""
+        """Write what makes the text complete."""
         ...
 
 
 class Spoken(ABC):
-    """A part whose words go out as they come, after `enter` has made a place for them."""
+    """A part whose text is delivered as it comes, after `enter` has prepared its place."""
 
     sheds_broken = True
 
@@ -39,10 +39,10 @@ class Spoken(ABC):
         self.output = output
 
     def enter(self) -> None:  # noqa: B027 (most parts need nothing)
-        """Write what must stand before words."""
+        """Write what must come before words."""
 
     def gap(self, blank: str) -> None:
-        """White space before the words."""
+        """Write white space before the words."""
         self.output.say(blank)
 
     @property
@@ -62,7 +62,7 @@ class Spoken(ABC):
         return self
 
     def quote(self, tag: Tag) -> Part:
-        """A tag that may not stand here, as text."""
+        """Write a tag that is not allowed here, as text."""
         if not self.entered:
             self.enter()
         if tag.name == "stub":

@@ -13,7 +13,7 @@ _UNREADABLE: Final = object()
 
 
 def problem(body: str) -> str | None:
-    """What is wrong with the array, as the validator's reason; None if nothing is."""
+    """Return the array's fault as the validator's reason; None if it has none."""
     queries = _read(body)
     if queries is _UNREADABLE:
         return "serp_queries_json_parse_error"
@@ -31,14 +31,14 @@ def problem(body: str) -> str | None:
 
 
 def block(body: str) -> str:
-    """The whole comment for an array as the model wrote it, with what is usable of it."""
+    """Return the whole comment for the model's array, with its usable queries."""
     queries = _read(body)
     usable = [query for query in queries if _usable(query)] if isinstance(queries, list) else []
     return _comment(list(dict.fromkeys(usable))[:MOST])
 
 
 def is_clean(body: str) -> bool:
-    """Whether the array can stay as it is written: valid, and without tags in its strings."""
+    """Return whether the array can stay unchanged: valid, and without tags in its strings."""
     return problem(body) is None and not TAG.search(body) and "<serp_queries>" not in body
 
 
@@ -58,10 +58,10 @@ def _read(body: str) -> Any:
 
 
 def _as_key(query: object) -> str:
-    """Equal for equal JSON only: 1, true and "1" are three."""
+    """Return a key that is equal for equal JSON only: 1, true and "1" are three."""
     try:
         return json.dumps(query, sort_keys=True)
-    except RecursionError:  # nested just as deep as can be read; no string, which is said next
+    except RecursionError:  # nested just as deep as can be read; no string, which the next check finds
         return f"{id(query)}"
 
 

@@ -1,9 +1,9 @@
-"""Mend ThinkingML while it streams (specs/text-run.md §5).
+"""Repair ThinkingML while it streams (specs/text-run.md §5).
 
-`feed` gives what is certain, `finish` the rest. Joined they are valid, whatever the model said and
-however it was cut; a valid text passes unchanged, and a blank one stays away. A reply is held back
-until its first tag of ours; one that has none within `LONGEST_PREAMBLE` characters, or at all, is
-wrapped whole: it goes out escaped, as the answer under a phase of ours.
+`feed` returns the text that is certain, `finish` the rest. Joined they are valid, whatever the model
+wrote and however it was cut; a valid text passes unchanged, and a blank one yields nothing. A reply is
+held back until its first tag of ours; one that has none within `LONGEST_PREAMBLE` characters, or at
+all, is wrapped whole: it is delivered escaped, as the answer under a phase of ours.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Repair:
         self._part: Part = Opening(self._output)
 
     def feed(self, piece: str) -> str:
-        """What can go out after the next piece of the model's text."""
+        """Return the text that can be delivered after the next piece of the model's text."""
         if "<" not in piece and not self._scanner.rest:
             if piece:
                 self._part = self._part.text(piece)
@@ -32,7 +32,7 @@ class Repair:
         return self._output.take()
 
     def finish(self) -> str:
-        """What is left to go out at the end: what was held back, and what closes the open."""
+        """Return the rest at the end: the text held back, and closing tags for open ones."""
         if not (self._part.sheds_broken and is_broken(self._scanner.rest)):
             self._take(self._scanner.finish())
         self._part.end()

@@ -1,8 +1,8 @@
-"""The words of ThinkingML, and a scanner that finds them whatever the pieces a text comes in.
+"""The words of ThinkingML, and a scanner that finds them in a text that comes in pieces.
 
 A tag is a name of letters (or 标题, which models write for title) in angle brackets, with or without
 attributes. Everything that could still become a tag is held back, at most `LONGEST_TAG` characters, so
-what the scanner says does not depend on the cuts.
+the scanner's tokens do not depend on the cuts.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _TOKEN: Final = re.compile(
     rf"(?P<tag>{_NAMED})"
     r"|(?P<queries>(?:<!--\s{0,64})?<serp_queries>)"
     r"|(?P<queried></serp_queries>(?:\s{0,64}-->)?)"
-    # `<name …` right before another `<`: no tag, unless what follows is rewritten into plain text
+    # `<name …` right before another `<`: no tag, unless the next text is rewritten into plain text
     rf"|(?P<stub></?{_NAME}(?:\s[^<>]{{0,90}})?/?)(?=<)"
 )
 _CANDIDATE: Final = re.compile(r"<(?:[A-Za-z/!标]|\Z)")
 
 
 def _begun(literal: str) -> str:
-    """A pattern for every beginning of a literal but "" and the whole."""
+    """Return a pattern for every beginning of a literal but "" and the whole."""
     pattern = ""
     for character in reversed(literal[1:-1]):
         pattern = f"(?:{re.escape(character)}{pattern})?"
@@ -52,10 +52,10 @@ _BROKEN: Final = re.compile(
 
 
 class Tag(NamedTuple):
-    """Something that is not plain text: `name` has a leading `/` where it closes.
+    """Something that is not plain text: `name` has a leading `/` if it closes.
 
-    Names are lower case. `queries` and `/queries` stand for what surrounds the search queries,
-    `stub` for text that an edit right after it would make a tag.
+    Names are lower case. `queries` and `/queries` are the texts around the search queries, `stub` is a
+    text that an edit right after it would make a tag.
     """
 
     name: str
@@ -66,17 +66,17 @@ Token = Tag | str
 
 
 class Scanner:
-    """Cuts a text, piece by piece, into plain texts and tags; joined they give the text again."""
+    """A cutter of a text, piece by piece, into plain texts and tags; joined they are the text again."""
 
     def __init__(self) -> None:
         self.rest = ""
 
     def feed(self, piece: str) -> list[Token]:
-        """The tokens that are certain by now."""
+        """Return the tokens that are certain by now."""
         return self._cut(self.rest + piece, ended=False)
 
     def finish(self) -> list[Token]:
-        """What is left when nothing more comes."""
+        """Return the last tokens, when nothing more comes."""
         return self._cut(self.rest, ended=True)
 
     def _cut(self, text: str, *, ended: bool) -> list[Token]:
@@ -116,5 +116,5 @@ def _tag(text: str, place: int) -> Tag | None:
 
 
 def is_broken(rest: str) -> bool:
-    """Whether a text that breaks off with `rest` broke off inside a tag of ours."""
+    """Return whether a text that ends with `rest` breaks off inside a tag of ours."""
     return len(rest) > 1 and _BROKEN.fullmatch(rest) is not None

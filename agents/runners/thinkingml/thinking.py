@@ -1,4 +1,4 @@
-"""Inside `<thinking>`: phases that count from 1, each with its title first."""
+"""The part inside `<thinking>`: phases that count from 1, each with its title first."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Thinking(Spoken):
 
     @classmethod
     def opened(cls, output: Output) -> Self:
-        """A thinking that begins here."""
+        """Return a thinking that begins here."""
         output.say("<thinking>")
         return cls(output)
 
     @classmethod
     def opened_by(cls, tag: Tag, output: Output) -> Part:
-        """A thinking that begins with this tag, its own or one that belongs into or after it."""
+        """Return a thinking that begins with this tag, its own or one that belongs into or after it."""
         thinking = cls.opened(output)
         return thinking if tag.name == "thinking" else thinking.tag(tag)
 

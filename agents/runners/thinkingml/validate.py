@@ -1,7 +1,7 @@
-"""Whether a text is ThinkingML v4.5, and if not, the first thing that is wrong with it.
+"""The validation of a text as ThinkingML v4.5, which returns its first fault.
 
-The checks run in the order of `_CHECKS`, each on a text that has passed those before it. Nothing
-may stand outside the blocks but white space.
+The checks run in the order of `_CHECKS`, each on a text that has passed those before it. Nothing but
+white space may be outside the blocks.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _QUERIES: Final = re.compile(
 
 
 def validate_thinkingml(text: str) -> str | None:
-    """None if the text is ThinkingML, else the reason (specs/text-run.md §5)."""
+    """Return None if the text is ThinkingML, else the reason (specs/text-run.md §5)."""
     reply = _Reply(text)
     return next((reason for check in _CHECKS if (reason := check(reply))), None)
 
@@ -102,13 +102,13 @@ class _Reply:
 
     @cached_property
     def phases(self) -> list[str]:
-        """What stands between the tags of each phase, in a text whose phase tags take turns."""
+        """The text between the tags of each phase, in a text whose phase tags alternate."""
         pairs = zip(self.phase_tags[::2], self.phase_tags[1::2], strict=False)
         return [self.text[begin.end : end.start] for begin, end in pairs]
 
     @cached_property
     def outside_phases(self) -> str:
-        """What of the thinking is in no phase."""
+        """The text of the thinking that is in no phase."""
         place, parts = self.place("<thinking>") + len("<thinking>"), []
         for begin, end in zip(self.phase_tags[::2], self.phase_tags[1::2], strict=False):
             parts.append(self.text[place : begin.start])
@@ -133,9 +133,9 @@ def _count(name: str, *allowed: int) -> Callable[[_Reply], str | None]:
 
 
 def _required(reply: _Reply) -> str | None:
-    """One of each, however written, are there; they must be there as the protocol writes them."""
-    wanted = ("<thinking>", "</thinking>", "<final>", "</final>")
-    return None if all(tag in reply.text for tag in wanted) else "missing_required_blocks"
+    """Require the exact tags; that each exists, in some spelling, is checked before."""
+    tags = ("<thinking>", "</thinking>", "<final>", "</final>")
+    return None if all(tag in reply.text for tag in tags) else "missing_required_blocks"
 
 
 def _thinking_order(reply: _Reply) -> str | None:
@@ -172,7 +172,7 @@ def _adjacent(reply: _Reply) -> str | None:
 
 
 def _expected(reply: _Reply) -> str | None:
-    """Phases are looked at later, because their tags have attributes."""
+    """Find an unexpected tag; phases are checked later, because their tags have attributes."""
     found = (tag.name for tag in reply.tags if tag.name != "phase" and not tag.canonical)
     return next((f"unexpected_tag:{name}" for name in found), None)
 
@@ -190,8 +190,8 @@ def _from_one(reply: _Reply) -> str | None:
 
 
 def _one_by_one(reply: _Reply) -> str | None:
-    wanted = list(range(1, len(reply.phase_ids) + 1))
-    return None if reply.phase_ids == wanted else "phase_id_not_strict_increment"
+    expected = list(range(1, len(reply.phase_ids) + 1))
+    return None if reply.phase_ids == expected else "phase_id_not_strict_increment"
 
 
 def _blocks_match(reply: _Reply) -> str | None:
@@ -209,8 +209,8 @@ def _titles(reply: _Reply) -> str | None:
         and (phase.count("<title>"), phase.count("</title>")) == (1, 1)
         for phase in reply.phases
     )
-    wanted = len(reply.phases)
-    only = (reply.counts["title", False], reply.counts["title", True]) == (wanted, wanted)
+    count = len(reply.phases)
+    only = (reply.counts["title", False], reply.counts["title", True]) == (count, count)
     return None if each and only else "invalid_title_count_in_phase"
 
 
