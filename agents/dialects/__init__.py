@@ -1,1 +1,1 @@
-"""One module a protocol: `parse` what comes in, `encoder` for what goes out. No rows, no I/O."""
+"""One module per protocol: `parse` for requests, `encoder` for events. No rows, no I/O."""

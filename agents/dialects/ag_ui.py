@@ -1,7 +1,8 @@
-"""AG-UI as its public clients speak it (specs/ag-ui.md): the whole history every turn, a stream back.
+"""AG-UI as its public clients use it (specs/ag-ui.md): the whole history every turn, a stream back.
 
-What we have said ourselves comes back with the history: it is shown, not asked. Where the run goes on is
-decided where the thread is known. A client that lost its connection sends the same run again.
+Our own messages come back with the history: they are shown, but are no request. The place where the run
+goes on is determined where the thread is known. A client that lost its connection sends the same run
+again.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}
 
 
 def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
-    """The canonical request; InvalidRequest in words that a person can read, since they are shown."""
+    """Return the canonical request; raise InvalidRequest in words for people, who see them."""
     messages, left_out = tidied(body.get("messages"))
     whole = body | {"messages": messages}
     try:
@@ -92,15 +93,18 @@ def _wire(asked: Body, left_out: list[str]) -> dict[str, Any]:
 
 
 def _is_whole(asked: Body, props: dict[str, Any]) -> bool:
-    """Whether the messages are the whole conversation: so says 1.0, and so it is with every client that
-    is made of an SDK, which leaves no member out. Who keeps no history says `history: "stored"`."""
+    """Return whether the messages are the whole conversation.
+
+    They are with protocol 1.0, and with every client made of an SDK, which leaves no member out. A
+    client that keeps no history sends `history: "stored"`.
+    """
     if props.get("history") == "stored":
         return False
     return asked.protocol_version is not None or asked.model_fields_set >= _SDK
 
 
 def _is_ours(message: Message) -> bool:
-    """Whether we have said it; users and systems speak for themselves whatever their ids."""
+    """Return whether the message is ours; users' and systems' are theirs whatever their ids are."""
     if message.role not in {"assistant", "tool", "reasoning", "activity"}:
         return False
     holds = [message_ids.call_message_id(call.id) for call in message.tool_calls or ()]
@@ -108,7 +112,7 @@ def _is_ours(message: Message) -> bool:
 
 
 def _check_newest(messages: Sequence[Message]) -> None:
-    """The limits of one question; older ones were checked when they were new."""
+    """Check the limits of the newest question; older ones were checked when they were new."""
     newest = next((message for message in reversed(messages) if message.role == "user"), None)
     if newest is None:
         return
@@ -119,7 +123,7 @@ def _check_newest(messages: Sequence[Message]) -> None:
 
 
 def _called(messages: Sequence[Message]) -> dict[str, str]:
-    """The names of the tools by the ids of their calls, ours included."""
+    """Return the names of the tools by the ids of their calls, including ours."""
     return {call.id: call.function.name for said in messages for call in said.tool_calls or ()}
 
 
@@ -160,7 +164,7 @@ def _said(message: Message) -> str:
 
 
 def _held(message: Message, where: str) -> Parts:
-    """A message's texts and files."""
+    """Return the texts and files of a message."""
     held = Parts()
     if isinstance(message.content, str):
         held.add(message.content)
@@ -205,7 +209,7 @@ def _binary(part: BinaryPart, here: str) -> Upload:
 
 
 def _tools(asked: Body) -> tuple[ClientTool, ...]:
-    """The client's tools by name, which may be any (`providers.names`)."""
+    """Return the client's tools by name, which may be any (`providers.tool_names`)."""
     tools: dict[str, ClientTool] = {}
     for tool in asked.tools or ():
         parameters = tool.parameters if isinstance(tool.parameters, dict) else {}
@@ -222,12 +226,12 @@ def _as_text(value: Any) -> str:
 
 
 def streams(body: dict[str, Any], *, accept: str) -> bool:
-    """Always, unless the client asks for JSON and nothing else."""
+    """Return true, unless the client accepts JSON and nothing else."""
     return wants_stream(accept) or not (accepts(accept, "application/json") or refuses_stream(accept))
 
 
 def accepted(head: RunHead) -> dict[str, Any]:
-    """The ids of the run, for a client that wants to follow it elsewhere."""
+    """Return the ids of the run, for a client that wants to follow it elsewhere."""
     thread_id = head.wire.get("threadId") or str(head.thread_id)
     return {
         "taskId": head.run_id.hex,
@@ -237,10 +241,10 @@ def accepted(head: RunHead) -> dict[str, Any]:
 
 
 def encoder(head: RunHead) -> AgUiEncoder:
-    """A fresh encoder for one reader."""
+    """Return a new encoder for one reader."""
     return AgUiEncoder(head)
 
 
 def returning(head: RunHead, body: dict[str, Any]) -> ReturningAgUiEncoder:
-    """An encoder for a client that comes back: what it missed it gets as snapshots."""
+    """Return an encoder for a client that comes back: it gets what it missed as snapshots."""
     return ReturningAgUiEncoder(head, body)

@@ -1,7 +1,7 @@
 """The Agent API (seed 004; specs/agent-api.md): a body with `input`, a stream of objects.
 
-People who write runners and servers of this protocol find all the names of the seed here: constants,
-objects and builders. It needs no Django and no settings.
+Authors of runners and servers of this protocol find all the names of the seed here: constants, objects
+and builders. It needs no Django and no settings.
 """
 
 from __future__ import annotations
@@ -52,22 +52,22 @@ _flag: Final = TypeAdapter(bool)
 
 
 def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
-    """The canonical request; InvalidRequest for a wrong body."""
+    """Return the canonical request; raise InvalidRequest for a wrong body."""
     return request.parse(body, dialect=NAME, request_id=request_id)
 
 
 def streams(body: dict[str, Any], *, accept: str) -> bool:
-    """Unless `stream` is false, whatever the client accepts: so does the original."""
+    """Return true unless `stream` is false, whatever the client accepts, as the original does."""
     return _flag.validate_python(body.get("stream", True))
 
 
 def waits(body: dict[str, Any]) -> bool:
-    """Always: who does not want to wait starts a task."""
+    """Return true: a client that does not want to wait starts a task."""
     return True
 
 
 def accepted(head: RunHead) -> dict[str, Any]:
-    """The answer to a background task."""
+    """Return the answer to a background task."""
     return {
         "task_id": head.run_id.hex,
         "status": "submitted",
@@ -77,5 +77,5 @@ def accepted(head: RunHead) -> dict[str, Any]:
 
 
 def encoder(head: RunHead) -> AgentApiEncoder:
-    """A fresh encoder for one reader."""
+    """Return a new encoder for one reader."""
     return AgentApiEncoder(head)

@@ -1,4 +1,4 @@
-"""What a dialect is: a pure pair of `parse` (body → RunRequest) and `encoder` (events → frames)."""
+"""The contract of a dialect: a pure pair of `parse` (body → RunRequest), `encoder` (events → frames)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conversations.events import RunEvent
 
 
 class RunHead(Struct, frozen=True):
-    """What an encoder must know of a run beside its events; `wire` is what `parse` put there."""
+    """The facts of a run that an encoder needs beside its events; `wire` is set by `parse`."""
 
     run_id: UUID
     thread_id: UUID
@@ -26,9 +26,9 @@ class RunHead(Struct, frozen=True):
 
 
 class Frame(Struct, frozen=True):
-    """One message on the wire: its name, its JSON, and the place a reader has reached with it.
+    """One message on the wire: its name, its JSON, and the place that a reader has reached with it.
 
-    A dialect without named events leaves `event` empty. `id` is what `Last-Event-ID` brings back:
+    A dialect without named events leaves `event` empty. `id` is the value of a later `Last-Event-ID`:
     the log position that the frame completes, or a number of the dialect's own for every frame.
     """
 
@@ -38,14 +38,14 @@ class Frame(Struct, frozen=True):
 
 
 class Encoder(Protocol):
-    """Turns a run's events, in order from the first, into frames."""
+    """An encoder of a run's events, in order from the first, into frames."""
 
     def feed(self, event: RunEvent) -> Sequence[Frame]:
-        """The frames of the next event; the last of them carries an `id`."""
+        """Return the frames of the next event; the last of them has an `id`."""
         ...
 
     def heartbeat(self, at_ms: int) -> Frame | None:
-        """What to send into silence, without an `id`, for it is not in the log; None: a comment."""
+        """Return a frame for a silence, without an `id`, since the log has none; None: a comment."""
         ...
 
 
@@ -54,31 +54,31 @@ class Dialect(Protocol):
 
     @property
     def OPENING(self) -> bytes:  # noqa: N802
-        """What an SSE response begins with."""
+        """The first bytes of an SSE response."""
         ...
 
     def parse(self, body: dict[str, Any], *, request_id: str) -> RunRequest:
-        """The canonical request. InvalidRequest, with the dialect's own codes, for a wrong body."""
+        """Return the canonical request. Raise InvalidRequest, with the dialect's own codes."""
         ...
 
     def streams(self, body: dict[str, Any], *, accept: str) -> bool:
-        """Whether the POST is to be answered with the run's stream itself."""
+        """Return whether the answer to the POST is the run's stream itself."""
         ...
 
     def accepted(self, head: RunHead) -> dict[str, Any]:
-        """The body of the 202."""
+        """Return the body of the 202."""
         ...
 
     def encoder(self, head: RunHead) -> Encoder:
-        """A fresh encoder for one reader of one run."""
+        """Return a new encoder for one reader of one run."""
         ...
 
 
 class AnsweringEncoder(Encoder, Protocol):
-    """An encoder that can also say the whole outcome at once."""
+    """An encoder that can also return the whole outcome at once."""
 
     def answer(self) -> bytes:
-        """The run as one JSON object, as far as the encoder has been fed."""
+        """Return the run as one JSON object, as far as the encoder has been fed."""
         ...
 
 
@@ -86,16 +86,16 @@ class AnsweringDialect(Dialect, Protocol):
     """A protocol whose POST may be answered with the run's outcome itself."""
 
     def waits(self, body: dict[str, Any]) -> bool:
-        """Whether a POST that does not stream waits for the run's end."""
+        """Return whether a POST that does not stream waits for the run's end."""
         ...
 
     def encoder(self, head: RunHead) -> AnsweringEncoder:
-        """A fresh encoder for one reader of one run."""
+        """Return a new encoder for one reader of one run."""
         ...
 
 
 class StoredRow(Protocol):
-    """What a dialect reads of a message's row."""
+    """The columns of a message's row that a dialect reads."""
 
     @property
     def id(self) -> str: ...
@@ -110,10 +110,10 @@ class StoredRow(Protocol):
 
 
 class ReturningEncoder(Encoder, Protocol):
-    """An encoder for a client that comes back: it takes in the past without a frame, then catches up."""
+    """An encoder for a client that comes back: it takes past events without frames, then catches up."""
 
     def catch_up(self, before: Iterable[StoredRow], *, state: Any, sign: Sign) -> Sequence[Frame]:
-        """Return the frames of all that was fed; `feed` gives frames from then on.
+        """Return the frames of all events fed so far; from then on `feed` returns frames.
 
         `before` are the thread's messages up to the run's own input, `state` the thread's state.
         """
@@ -124,12 +124,12 @@ class ReturningDialect(Dialect, Protocol):
     """A protocol whose client comes back to a run by starting it again."""
 
     def returning(self, head: RunHead, body: dict[str, Any]) -> ReturningEncoder:
-        """An encoder for the client that has sent this body again."""
+        """Return an encoder for the client that has sent this body again."""
         ...
 
 
 Sign = Callable[[str, str], str]
-"""Gives a fresh URL for a stored file (bucket, path)."""
+"""A function that returns a fresh URL for a stored file (bucket, path)."""
 STREAM: Final = "text/event-stream"
 MOST_TOOLS: Final = 1_000
 MOST_CONTEXT: Final = 1_000
@@ -137,17 +137,17 @@ LONGEST_DESCRIPTION: Final = 100_000
 
 
 def wants_stream(accept: str) -> bool:
-    """Whether an `Accept` header asks for server-sent events."""
+    """Return whether an `Accept` header asks for server-sent events."""
     return accepts(accept, STREAM)
 
 
 def refuses_stream(accept: str) -> bool:
-    """Whether an `Accept` header names server-sent events as what must not come (`q=0`)."""
+    """Return whether an `Accept` header excludes server-sent events (`q=0`)."""
     return STREAM in accept.lower() and not accepts(accept, STREAM)
 
 
 def accepts(accept: str, media_type: str) -> bool:
-    """Whether an `Accept` header names this type, with a weight above 0 (RFC 9110 §12.5.1)."""
+    """Return whether an `Accept` header names this type, with a weight above 0 (RFC 9110 §12.5.1)."""
     if media_type not in accept.lower():
         return False
     ranges = (part.replace(" ", "").split(";") for part in accept.lower().split(","))

@@ -1,4 +1,4 @@
-"""What clients give in their own ways: images and files by URL or inline, threads as sessions."""
+"""Inputs in the clients' own forms: images and files by URL or inline, threads as sessions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WEB: Final = ("https://", "http://")
 
 
 class Inline(NamedTuple):
-    """What a `data:` URL (RFC 2397) holds: its media type, its base64, its charset."""
+    """The contents of a `data:` URL (RFC 2397): its media type, its base64, its charset."""
 
     mime_type: str
     data: str
@@ -29,13 +29,13 @@ class Inline(NamedTuple):
 
 
 class Parts:
-    """What one message holds: its texts and its files, in the order in which they were sent."""
+    """The contents of one message: its texts and its files, in the order in which they were sent."""
 
     def __init__(self) -> None:
         self._blocks: list[str | Upload] = []
 
     def add(self, block: str | Upload) -> None:
-        """Take the next text or file. InvalidRequest for more files than a message may carry."""
+        """Add the next text or file. Raise InvalidRequest for more files than a message may carry."""
         self._blocks.append(block)
         if not isinstance(block, str):
             check_count(self.uploads)
@@ -55,7 +55,7 @@ class Parts:
 
 
 def inline(url: str) -> Inline | None:
-    """What a `data:` URL holds; None for any other text."""
+    """Return the contents of a `data:` URL; None for any other text."""
     head, comma, data = url.partition(",")
     if not comma or head[:5].lower() != "data:":
         return None
@@ -66,7 +66,7 @@ def inline(url: str) -> Inline | None:
 
 
 def image(url: str, place: str, *, mime_type: str = "") -> Upload:
-    """The image of a URL. InvalidRequest for data that is no base64 image, and for an odd address.
+    """Return the image of a URL. Raise InvalidRequest for data that is no base64 image, or a bad URL.
 
     Which addresses are fetched is decided where the caller is known.
     """
@@ -92,10 +92,10 @@ def file(
     name: str = "",
     mime_type: str = "",
 ) -> Upload:
-    """A file of any kind that is taken: by its URL, or inline, or stored here already.
+    """Return a file of any accepted kind: by its URL, or inline, or stored here already.
 
-    InvalidRequest `file_required` where none or more than one of them is given, and `unsupported_file`
-    for a kind that is never taken.
+    Raise InvalidRequest `file_required` unless exactly one of them is set, and `unsupported_file` for a
+    kind that is never accepted.
     """
     if len([given for given in (url, data, file_id) if given]) != 1:
         raise InvalidRequest(
@@ -117,21 +117,21 @@ def file(
 
 
 def check_kind(mime_type: str, place: str) -> None:
-    """InvalidRequest for what is never taken, so that it need not be fetched to be refused."""
+    """Raise InvalidRequest for a kind that is never accepted, so that it need not be fetched first."""
     if mime_type.lower().startswith(_NEVER):
         kind = mime_type.lower().partition("/")
         raise unsupported(place, "a PDF" if kind[2].startswith("pdf") else kind[0])
 
 
 def unsupported(place: str, what: str) -> InvalidRequest:
-    """A kind of file that is taken nowhere; the words say what is."""
+    """Return the error for a kind of file that is accepted nowhere; it names the accepted kinds."""
     return InvalidRequest(
         f"{place} is {what}, which is not taken here: {TAKEN}.", code="unsupported_file", param=place
     )
 
 
 def checked_url(url: str, place: str) -> str:
-    """The address. InvalidRequest `url_refused` for one that is none of http or https, or too long."""
+    """Return the address. Raise InvalidRequest `url_refused` if it is not http or https, or too long."""
     if not url.lower().startswith(_WEB) or len(url) > _LONGEST_URL:
         raise InvalidRequest(
             f"{place} must be an address of https (or http), of at most {_LONGEST_URL:,} characters.",
@@ -142,7 +142,7 @@ def checked_url(url: str, place: str) -> str:
 
 
 def check_count(uploads: tuple[Upload, ...]) -> None:
-    """InvalidRequest for more images and files in a message than we take."""
+    """Raise InvalidRequest for more images and files in a message than we accept."""
     if len(uploads) <= MOST_FILES:
         return
     if all(upload.takes == "image" for upload in uploads):
@@ -151,7 +151,7 @@ def check_count(uploads: tuple[Upload, ...]) -> None:
 
 
 def thread_of(session: str | None) -> dict[str, str]:
-    """The thread that a session means: a thread's id itself, or any other name of the caller's own."""
+    """Return the thread of a session: a thread's id itself, or any other name of the caller's own."""
     if not session:
         return {}
     return {"thread_id": session.lower()} if _UUID.fullmatch(session) else {"session": session}

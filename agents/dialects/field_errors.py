@@ -1,7 +1,7 @@
-"""What is wrong with a body, as its sender reads it: the place by the body's keys, and our words.
+"""Errors of a body, for its sender: the place by the body's keys, and our words.
 
-Pydantic tells both in its own terms: its places hold names of our classes and of the branches of a
-union, one error for each, and its sentences may hold what was sent. None of that is passed on.
+Pydantic reports both in its own terms: its places hold names of our classes and of the branches of a
+union, one error for each, and its sentences may hold values of the body. None of that is passed on.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _WORDS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
 def invalid_body(
     what: str, error: ValidationError, body: Any, *, at: Sequence[str | int] = ()
 ) -> InvalidRequest:
-    """The refusal of a body that is no valid `what`; `at` is where in the whole body it stands."""
+    """Return the refusal of a body that is no valid `what`; `at` is its place in the whole body."""
     found = field_errors(error, body, at=at)
     first = found[0]
     where = "".join(
@@ -67,7 +67,7 @@ def invalid_body(
 def field_errors(
     error: ValidationError, body: Any, *, at: Sequence[str | int] = ()
 ) -> list[dict[str, Any]]:
-    """Each wrong place of `body`, at most 20: `loc` its path from `body`, `msg` ours, `type` a code."""
+    """Return each wrong place of `body`, at most 20: `loc` its path, `msg` our words, `type` a code."""
     found: dict[_Path, dict[str, list[str]]] = {}
     branches: set[_Path] = set()
     for item in error.errors(include_url=False, include_input=False):
@@ -90,7 +90,7 @@ def field_errors(
 
 
 def _path(loc: tuple[int | str, ...], body: Any, *, missing: bool) -> tuple[_Path, bool]:
-    """The place by the body's own keys, and whether it is all that pydantic names."""
+    """Return the place by the body's own keys, and whether it is all that pydantic names."""
     path: list[str | int] = []
     node, last = body, len(loc) - 1
     for place, step in enumerate(loc):
@@ -108,14 +108,14 @@ def _path(loc: tuple[int | str, ...], body: Any, *, missing: bool) -> tuple[_Pat
 
 
 def _key(step: str, node: dict[str, Any]) -> str | None:
-    """The key of the body that is meant, which may be written in snake_case."""
+    """Return the body's key for this step, which may be written in snake_case."""
     if step in node:
         return step
     return next((key for key in node if to_camel(key) == step), None)
 
 
 def _is_within(path: _Path, found: dict[_Path, Any]) -> bool:
-    """Whether another error says more exactly what is wrong there, in the branch that was meant."""
+    """Return whether another error is more exact, in the branch that the sender meant."""
     return any(len(other) > len(path) and other[: len(path)] == path for other in found)
 
 
@@ -126,6 +126,6 @@ def _words(kind: str, told: dict[str, Any]) -> str:
 
 
 def _together(words: list[str]) -> str:
-    """One sentence of what each branch of a union wants."""
+    """Return one sentence for the demands of all branches of a union."""
     kinds = [one.removeprefix("must be ") for one in words if one.startswith("must be ")]
     return f"must be {' or '.join(kinds)}" if len(kinds) == len(words) else words[0]

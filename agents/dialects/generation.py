@@ -1,7 +1,7 @@
-"""How a request says how its answer is to be made: `generation` and `response_format`.
+"""The parameters of an answer in a request: `generation` and `response_format`.
 
-The text run has them as members, RunAgentInput in `forwardedProps` (also in camelCase). What the
-mapping says is overruled by it, except that it never gets more tokens than the mapping allows.
+The text run has them as members, RunAgentInput in `forwardedProps` (also in camelCase). They override
+the mapping, except that a request never gets more tokens than the mapping allows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from agents.requests import Effort, Generation
 
 
 def whole(given: object) -> object:
-    """JSON Schema's integers: 5.0 is one, as apps send it whose only numbers are doubles."""
+    """Return an integer by JSON Schema's rule: 5.0 is one, from apps whose only numbers are doubles."""
     return int(given) if isinstance(given, float) and given.is_integer() else given
 
 
@@ -27,7 +27,7 @@ _Penalty = Annotated[float, Field(ge=-2, le=2)]
 
 
 class GenerationBody(BaseModel):
-    """The member `generation`; what it leaves out the mapping says."""
+    """The member `generation`; the mapping supplies what it leaves out."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -49,7 +49,7 @@ class GenerationBody(BaseModel):
 
 
 def nearest_effort(effort: str | None) -> Effort | None:
-    """The nearest of our efforts; `none` is what the model does unasked."""
+    """Return the nearest of our efforts; `none` is the model's default."""
     match effort:
         case "minimal" | "low" | "medium" | "high":
             return effort
@@ -59,7 +59,7 @@ def nearest_effort(effort: str | None) -> Effort | None:
 
 
 def generation(asked: GenerationBody | None, response_format: object = None) -> Generation:
-    """What is asked for; InvalidRequest `invalid_response_format`."""
+    """Return the requested parameters; raise InvalidRequest `invalid_response_format`."""
     schema = schema_of(response_format)
     if asked is None:
         return Generation(json_schema=schema)
@@ -79,7 +79,7 @@ def generation(asked: GenerationBody | None, response_format: object = None) -> 
 
 
 def forwarded(props: dict[str, Any]) -> Generation:
-    """What `forwardedProps` ask for; InvalidRequest with field errors."""
+    """Return the parameters in `forwardedProps`; raise InvalidRequest with field errors."""
     given = props.get("generation")
     try:
         asked = None if given is None else GenerationBody.model_validate(given)
@@ -90,7 +90,7 @@ def forwarded(props: dict[str, Any]) -> Generation:
 
 
 def schema_of(response_format: object) -> dict[str, Any] | None:
-    """The schema that a `response_format` asks for, in either shape of OpenAI's; None for plain text."""
+    """Return the schema of a `response_format`, in either of OpenAI's shapes; None for plain text."""
     match response_format:
         case None | {"type": "text"}:
             return None

@@ -1,4 +1,4 @@
-"""One URL, many dialects: which one a body speaks (DESIGN §9)."""
+"""Recognition of a body's dialect: one URL, many dialects (DESIGN §9)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _KEYS: Final[dict[str, frozenset[str]]] = {
 
 
 def dialect_named(name: str) -> Dialect:
-    """The dialect of this name. InvalidRequest names the known ones."""
+    """Return the dialect of this name. Raise InvalidRequest, which names the known ones."""
     found = DIALECTS.get(name)
     if found is None:
         raise InvalidRequest(
@@ -47,11 +47,11 @@ def dialect_named(name: str) -> Dialect:
 
 
 def recognise(body: dict[str, Any]) -> Dialect:
-    """The dialect whose required keys the body has, or at least some of them if no other has any.
+    """Return the dialect whose required keys the body has, or the only one of which it has some.
 
-    Those of OpenAI's wires have addresses of their own, and `?dialect=` here. So has AG-UI, whose body
-    is a RunAgentInput that keeps other rules (DESIGN §11.4).
-    InvalidRequest, naming the dialects, when none or several fit.
+    OpenAI's wires have addresses of their own, and `?dialect=` here. So has AG-UI, whose body is a
+    RunAgentInput with other rules (DESIGN §11.4).
+    Raise InvalidRequest, naming the dialects, if none or several fit.
     """
     whole = [name for name, keys in _KEYS.items() if keys <= body.keys()]
     partly = [name for name, keys in _KEYS.items() if keys & body.keys()]
@@ -66,7 +66,7 @@ def recognise(body: dict[str, Any]) -> Dialect:
 
 
 def with_named_threads(dialect: Dialect) -> Dialect:
-    """The dialect as it is spoken at seed 001's address, where a thread has any name."""
+    """Return the dialect as used at seed 001's address, where a thread may have any name."""
     return _NAMED_THREADS if dialect is run_agent_input else dialect
 
 

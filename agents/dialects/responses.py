@@ -1,4 +1,4 @@
-"""OpenAI's Responses API, as its SDKs speak it (specs/agent-api.md, "What to build" 1)."""
+"""OpenAI's Responses API, as its SDKs use it (specs/agent-api.md, "What to build" 1)."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ OPENING: Final = b""
 
 
 def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
-    """The canonical request; InvalidRequest for a wrong body."""
+    """Return the canonical request; raise InvalidRequest for a wrong body."""
     return request.parse(body, dialect=NAME, request_id=request_id)
 
 
 def streams(body: dict[str, Any], *, accept: str) -> bool:
-    """When the body says so."""
+    """Return whether the body sets `stream`."""
     return body.get("stream") is True
 
 
 def waits(body: dict[str, Any]) -> bool:
-    """Unless the client looks for the outcome later (`background`)."""
+    """Return true unless the client looks for the outcome later (`background`)."""
     return body.get("background") is not True
 
 
 def accepted(head: RunHead) -> dict[str, Any]:
-    """The response of which nothing is known yet."""
+    """Return the response before anything is known of it."""
     return shape.response(head, "queued", [])
 
 
 def encoder(head: RunHead) -> ResponsesEncoder:
-    """A fresh encoder for one reader."""
+    """Return a new encoder for one reader."""
     return ResponsesEncoder(head)

@@ -1,7 +1,7 @@
-"""RunAgentInput by seed 000's own rules (specs/run-agent-input.md §1): one question a run.
+"""RunAgentInput by seed 000's own rules (specs/run-agent-input.md §1): one question per run.
 
-The seed's rules are checked in the order of its table, each with its exact message. What comes after
-the user message is context: a client that executed a tool sends its question again, followed by the
+The seed's rules are checked in the order of its table, each with its exact message. Messages after the
+user message are context: a client that executed a tool sends its question again, followed by the
 assistant's call and the tool's answer.
 """
 
@@ -156,7 +156,7 @@ class RunAgentInputBody(_Part):
 
 
 def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
-    """The canonical request; the seed's messages, or field errors, as InvalidRequest.
+    """Return the canonical request; raise InvalidRequest with the seed's messages, or with field errors.
 
     The size of the body (rule 1) is checked before it is read, the signed URLs (rule 11) where the
     caller is known.
@@ -168,7 +168,7 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
 
 
 def parse_named(body: dict[str, Any], *, request_id: str) -> RunRequest:
-    """The same where a thread has a name of the client's own, or a UUID (seed 001's example)."""
+    """Return the same if a thread has a name of the client's own, or a UUID (seed 001's example)."""
     thread_id = body.get("threadId")
     if isinstance(thread_id, str) and not 0 < len(thread_id) <= LONGEST_NAME:
         raise _broken(f"threadId must have 1 to {LONGEST_NAME} characters", "invalid_thread_id")
@@ -210,12 +210,12 @@ def _is_uuid(given: object) -> bool:
 
 
 def _thread(given: str) -> dict[str, Any]:
-    """The thread by its id, or by the client's own name."""
+    """Return the thread by its id, or by the client's own name."""
     return {"thread_id": str(UUID(given))} if _is_uuid(given) else {"session": given}
 
 
 def _check_frame(body: dict[str, Any]) -> None:
-    """Rules 3 and 4, before anything is read that they bound."""
+    """Check rules 3 and 4, before anything is read that they limit."""
     run_id, messages = body.get("runId"), body.get("messages")
     if isinstance(run_id, str) and len(run_id) > LONGEST_RUN_ID:
         raise _broken("runId exceeds length limit", "run_id_too_long")
@@ -224,7 +224,7 @@ def _check_frame(body: dict[str, Any]) -> None:
 
 
 def _check_messages(messages: list[Message]) -> None:
-    """Rules 5 to 10."""
+    """Check rules 5 to 10."""
     asked = [message for message in messages if isinstance(message, UserMessage)]
     if any(sum(map(len, _texts(message))) > LONGEST_TEXT for message in asked):
         raise _broken("RunAgentInput user message text exceeds limit", "user_text_too_long")
@@ -334,12 +334,12 @@ def _call(call: ToolCall) -> AskedCall:
 
 
 def streams(body: dict[str, Any], *, accept: str) -> bool:
-    """When the client accepts server-sent events."""
+    """Return whether the client accepts server-sent events."""
     return wants_stream(accept)
 
 
 def accepted(head: RunHead) -> dict[str, Any]:
-    """The `TaskAcceptedResponse`."""
+    """Return the `TaskAcceptedResponse`."""
     created = datetime.fromtimestamp(head.created_at_ms / 1000, UTC)
     return {
         "taskId": head.run_id.hex,
@@ -350,5 +350,5 @@ def accepted(head: RunHead) -> dict[str, Any]:
 
 
 def encoder(head: RunHead) -> Encoder:
-    """AG-UI events, which is what this profile's clients read."""
+    """Return an encoder of AG-UI events, which the clients of this profile read."""
     return AgUiEncoder(head)

@@ -1,8 +1,8 @@
 """The runner dialect (seed 003): an event in, the result stream out, in the seed's own envelope.
 
-A body is what a context says of the outside: `input`, and if wanted `event`, `trigger`, `conversation`,
-`metadata`. An event that is no message (a member who joins, a schedule) needs no input and says who
-did what in `actor` and `subject`; of a message those are the Host's to say.
+A body is the part of a context that comes from outside: `input`, and optionally `event`, `trigger`,
+`conversation`, `metadata`. An event that is no message (a member who joins, a schedule) needs no input
+and names its `actor` and `subject`; those of a message are set by the Host.
 
 Each frame is an AgentRunResult. A `message.delta` holds the next piece of its message (seed §6.3), and
 `message.completed` always the whole.
@@ -94,7 +94,7 @@ class RunnerBody(Struct, frozen=True):
 
 
 def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
-    """The canonical request. InvalidRequest `invalid_request`, `text_required` or `id_too_long`."""
+    """Return the request; raise InvalidRequest `invalid_request`, `text_required`, `id_too_long`."""
     try:
         asked = msgspec.convert(body, RunnerBody)
     except msgspec.ValidationError as problem:
@@ -118,7 +118,7 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
 
 
 def _text(asked: RunnerBody) -> str:
-    """The words of the event. InvalidRequest for a message without any."""
+    """Return the words of the event. Raise InvalidRequest for a message without any."""
     told = asked.input or _Input()
     text = told.text if told.text is not None else text_in(told.contents)
     if text.strip():
@@ -133,14 +133,14 @@ def _text(asked: RunnerBody) -> str:
 
 
 def _messages(text: str, asked: RunnerBody) -> tuple[InputMessage, ...]:
-    """The message, with the images and files of `input.contents`."""
+    """Return the message, with the images and files of `input.contents`."""
     uploads = tuple(_upload(part, place) for place, part in _files(asked))
     check_count(uploads)
     return (InputMessage("user", text, uploads=uploads),) if text or uploads else ()
 
 
 def _files(asked: RunnerBody) -> list[tuple[str, ContentElement]]:
-    """The contents that are no text, with their places."""
+    """Return the contents that are no text, with their places."""
     contents = asked.input.contents if asked.input else None
     parts = contents if isinstance(contents, list) else []
     told = ((f"input.contents[{at}]", part) for at, part in enumerate(parts))
@@ -148,7 +148,7 @@ def _files(asked: RunnerBody) -> list[tuple[str, ContentElement]]:
 
 
 def _upload(part: ContentElement, place: str) -> Upload:
-    """A content as seed 003's SDK has it. InvalidRequest for one of another type."""
+    """Return a content in the form of seed 003's SDK. Raise InvalidRequest for another type."""
     match part.type:
         case "image_url":
             url = part.image_url.url if part.image_url else ""
@@ -167,7 +167,7 @@ def _upload(part: ContentElement, place: str) -> Upload:
 
 
 def _happened(asked: RunnerBody) -> Happened | None:
-    """What the caller says of the event; None of a message of which nothing more is said."""
+    """Return the caller's facts of the event; None for a message without any."""
     event = asked.event
     is_message = event.event_type == MESSAGE
     said = {"data": event.data, "actor": asked.actor, "subject": asked.subject}
@@ -196,41 +196,41 @@ def _happened(asked: RunnerBody) -> Happened | None:
 
 
 def _trigger(source: str | None) -> TriggerSource:
-    """The trigger's source where only the event's is told."""
+    """Return the trigger's source if only the event's is known."""
     return source if source in get_args(TriggerSource) else "api"  # type: ignore[return-value]
 
 
 def _thread(session: str | None) -> dict[str, Any]:
-    """A conversation's id, with or without hyphens, or a name of the caller's own."""
+    """Return the thread of a conversation's id, with or without hyphens, or of any other name."""
     if session and _HEX.fullmatch(session):
         return {"thread_id": str(UUID(session))}
     return thread_of(session)
 
 
 def streams(body: dict[str, Any], *, accept: str) -> bool:
-    """Always: the answer is the result stream."""
+    """Return true: the answer is the result stream."""
     return True
 
 
 def accepted(head: RunHead) -> dict[str, Any]:
-    """For a run that was not streamed."""
+    """Return the answer to a run that was not streamed."""
     return {"run_id": head.run_id.hex, "conversation_id": head.thread_id.hex}
 
 
 def encoder(head: RunHead) -> RunnerEncoder:
-    """A fresh encoder for one reader."""
+    """Return a new encoder for one reader."""
     return RunnerEncoder(head)
 
 
 class RunnerEncoder:
-    """Events as results; `sequence` counts them from 1."""
+    """An encoder of events as results; `sequence` counts them from 1."""
 
     def __init__(self, head: RunHead) -> None:
         self._run_id = head.run_id.hex
         self._sequence = 0
 
     def feed(self, event: RunEvent) -> Sequence[Frame]:
-        """The frame of the next event, if it is one of the seed's."""
+        """Return the frame of the next event, if it is one of the seed's."""
         said = self._result(event.fact)
         if said is None:
             return ()
@@ -267,7 +267,7 @@ class RunnerEncoder:
             case events.ArtifactCreated():
                 return results.ARTIFACT_CREATED, links.described(fact), None
             case events.StateUpdated("thread", key, value):
-                # What other scopes hold (a server's list of tools) is no state of the protocol's.
+                # Other scopes (such as a server's list of tools) are no state of the protocol.
                 return _said(results.STATE_UPDATED, results.StateSaid("conversation", key, value))
             case events.ActionRequested(action, target, payload):
                 return _said(results.ACTION_REQUESTED, results.ActionSaid(action, target, payload))

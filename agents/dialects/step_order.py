@@ -1,12 +1,12 @@
-"""A run's events as steps in an order that a wire of items can say, whatever the runner did.
+"""A run's events as steps in an order that a wire of items allows, whatever the runner did.
 
 Wires such as the Agent API and OpenAI's Responses are lists of items: each is opened, filled and
-closed once, and a client refuses what comes before an item's beginning or after its end. Here an
-unknown call is begun before it is answered, what was closed stays closed, what is open is closed
-before the end, and after the end there is silence.
+closed once, and a client refuses events before an item's beginning or after its end. Here an unknown
+call is begun before it is answered, closed items stay closed, open items are closed before the end,
+and after the end there are no steps.
 
-The closing of a message is held back until it is known that the run goes on: an execution closes
-what is open just before it says that the run failed, and then the message failed too.
+The closing of a message is held back until it is known that the run goes on: an execution closes open
+items just before the run's failure, and then the message failed too.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class Orderly:
-    """Takes a run's facts, gives steps."""
+    """A converter of a run's facts into ordered steps."""
 
     def __init__(self, run: str) -> None:
         self._run = run
@@ -60,14 +60,14 @@ class Orderly:
         self._count = 0
 
     def speaking(self, message_id: str) -> Item | None:
-        """The message to which more may be added at once, without any other step."""
+        """Return the message to which text may be added at once, without any other step."""
         if self._held or self._reasoning is not None:
             return None
         item = self._said.get(message_id)
         return item if item is not None and item.open and not self._ended else None
 
     def take(self, fact: Fact) -> list[Step]:
-        """The steps of the next fact; none after the last."""
+        """Return the steps of the next fact; none after the last."""
         if self._ended:
             return []
         self._begin(fact)
@@ -163,7 +163,7 @@ class Orderly:
         self._held.append(known)
 
     def _files_of(self, body: events.MessageBody) -> tuple[events.ArtifactCreated, ...]:
-        """The files that a message names, of those that this run made; each is told of once."""
+        """Return the files of this run that a message names; each is used once."""
         for content in body.contents:
             self._files.pop(content.artifact_id, None)
         named = body.metadata.get("artifact_refs")
@@ -191,7 +191,7 @@ class Orderly:
         *,
         refused: bool,
     ) -> None:
-        """Close these; the words of a run that was refused are its last message's."""
+        """Close these items; the words of a refused run are those of its last message."""
         words = [item for item in items if not item.is_reasoning and item.role == "assistant"]
         last = words[-1] if refused and words else None
         self._steps += [Closed(item, status, problem, item is last) for item in items]
@@ -238,7 +238,7 @@ class Orderly:
         self._steps.append(Answered(call, _encode(result).decode(), problem))
 
     def _recall(self, known_as: str, completed: events.ToolCallCompleted) -> None:
-        """A call that was not said before its outcome: an earlier run made it, or nobody did."""
+        """Add a call whose outcome comes first: an earlier run made it, or its start is missing."""
         call_id = _unique(completed.tool_call_id, completed.asked_in or self._run)
         self._make(
             known_as,
@@ -254,7 +254,7 @@ class Orderly:
         )
 
     def _ask(self, given_id: str, call_id: str, name: str, arguments: str, server_label: str) -> None:
-        """Ask once for each call, though the action and the interrupt at the end both say so."""
+        """Ask once per call, though both the action and the interrupt at the end contain the request."""
         asked_id = given_id or call_id or f"approval-{len(self._asked) + 1}-{self._run}"
         if asked_id in self._asked:
             return
@@ -291,7 +291,7 @@ class Orderly:
         self._ended = True
 
     def _close_all(self, status: Status, problem: events.Problem | None, *, refused: bool) -> None:
-        """Close what is open and what was held back, in the order in which it was begun."""
+        """Close open and held items, in the order in which they were begun."""
         reasoning = [self._reasoning] if self._reasoning is not None else []
         still = [item for item in self._said.values() if item.open]
         self._close([*reasoning, *self._held, *still], status, problem, refused=refused)
@@ -308,13 +308,13 @@ class Orderly:
         return "failed" if self._started else "rejected"
 
     def _say_something(self) -> None:
-        """An empty message where there is nothing at all: some clients wait for one for ever."""
+        """Add an empty message to an empty answer: some clients wait for one for ever."""
         if not (self._said or self._count or self._calls or self._asked or self._files):
             item = Item(self._unique("execution"), "assistant")
             self._steps += [Opened(item), Closed(item, "completed")]
 
     def _unique(self, said: str) -> str:
-        """An id that does not come again in another run of the thread."""
+        """Return an id that is unique among the runs of the thread."""
         return _unique(said, self._run)
 
 
@@ -331,12 +331,12 @@ def _is_refused(fact: Fact) -> bool:
 
 
 def _approval(asked: events.ActionRequested) -> tuple[str, str, str, str, str]:
-    """(id, call, tool, arguments, server) of a request for approval."""
+    """Return (id, call, tool, arguments, server) of a request for approval."""
     return _asked_of((asked.target or {}) | (asked.payload or {}))
 
 
 def _interrupt(given: dict[str, Any]) -> tuple[str, str, str, str, str]:
-    """The same of an interrupt at a run's end."""
+    """Return the same of an interrupt at a run's end."""
     metadata = given.get("metadata")
     about = metadata if isinstance(metadata, dict) else {}
     return _asked_of(about | {"tool_call_id": given.get("toolCallId"), "id": given.get("id")})

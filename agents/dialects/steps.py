@@ -1,4 +1,4 @@
-"""What can happen on a wire of items, step by step; `step_order` puts it in an order that holds."""
+"""The possible steps on a wire of items; `step_order` puts them in a valid order."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Status = Literal["completed", "incomplete", "failed", "cancelled", "rejected"]
 class Item:
     """A message, or a stretch of reasoning; `prefix` and `place` are for the wire's own use.
 
-    `files` are those that were made for the message, `contents` what else it holds beside its text; they
-    are known when it closes.
+    `files` are those that were made for the message, `contents` its contents beside the text; they are
+    known when it closes.
     """
 
     __slots__ = (
@@ -39,7 +39,7 @@ class Item:
         self._chunks.append(text)
 
     def settle(self, whole: str) -> None:
-        """No more is said; this is the text, whatever the pieces were."""
+        """Close the item with this text, whatever its pieces were."""
         self.open = False
         self._whole = whole
 
@@ -66,7 +66,7 @@ class Said(Struct, frozen=True):
 
 
 class Closed(Struct, frozen=True):
-    """`problem` where the message failed with the run; `refused` where its words are a refusal."""
+    """`problem` if the message failed with the run; `refused` if its words are a refusal."""
 
     item: Item
     status: Status
@@ -75,15 +75,15 @@ class Closed(Struct, frozen=True):
 
 
 class FileMade(Struct, frozen=True):
-    """The run made a file that none of its messages is about."""
+    """The run made a file that belongs to none of its messages."""
 
     artifact: events.ArtifactCreated
 
 
 class Called(Struct, frozen=True):
-    """A tool is called; `arguments` is JSON. `id` is the call's on this wire once for all runs.
+    """A call of a tool; `arguments` is JSON. `id` is the call's on this wire, unique among all runs.
 
-    A call that an earlier run made and somebody approved (`approval_id`) has the `call_id` of then.
+    A call that an earlier run made and somebody approved (`approval_id`) keeps its `call_id` of then.
     """
 
     id: str
@@ -96,7 +96,7 @@ class Called(Struct, frozen=True):
 
 
 class Answered(Struct, frozen=True):
-    """A tool of ours answered; `output` is JSON, of the problem if there was one."""
+    """The answer of one of our tools; `output` is JSON, of the problem if there was one."""
 
     call: Called
     output: str
@@ -104,7 +104,7 @@ class Answered(Struct, frozen=True):
 
 
 class ApprovalAsked(Struct, frozen=True):
-    """Somebody has to allow a call before it is made."""
+    """A request for somebody's approval of a call before it is made."""
 
     id: str
     name: str
@@ -113,7 +113,7 @@ class ApprovalAsked(Struct, frozen=True):
 
 
 class ToolsListed(Struct, frozen=True):
-    """What an MCP server offers."""
+    """The tools that an MCP server offers."""
 
     id: str
     server_label: str
@@ -121,7 +121,7 @@ class ToolsListed(Struct, frozen=True):
 
 
 class Ended(Struct, frozen=True):
-    """The last step. `problem` where the run failed or was refused."""
+    """The last step. `problem` if the run failed or was refused."""
 
     status: Status
     usage: Usage

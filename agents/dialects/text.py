@@ -1,8 +1,8 @@
 """The text run (seed 002; specs/text-run.md §1–§3): `{model, text}` in, named SSE events out.
 
 `run_id == message_id` on this wire: both are the run's 32 hex digits. A delta longer than 256
-characters is cut into several frames; only the last carries the event's id, so a reader that was
-cut off between them gets the event again from its first piece.
+characters is cut into several frames; only the last has the event's id, so a reader whose connection
+broke between them gets the event again from its first piece.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class TextRunBody(BaseModel):
 
 
 def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
-    """The canonical request; `model_required`, `text_required` or field errors as InvalidRequest."""
+    """Return the request; raise InvalidRequest `model_required`, `text_required` or field errors."""
     if _blank(body.get("model")):
         raise InvalidRequest(
             "model is required: take a name from GET /api/v1/llm/models.", code="model_required"
@@ -84,7 +84,7 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
 
 
 def _mode(asked: TextRunBody) -> ResultMode | None:
-    """An answer that must be JSON is delivered as it is."""
+    """Return the mode; an answer that must be JSON is delivered unchanged."""
     if asked.response_format is None or asked.response_format == {"type": "text"}:
         return asked.result_mode
     if asked.result_mode not in (None, "raw_passthrough"):
@@ -93,7 +93,7 @@ def _mode(asked: TextRunBody) -> ResultMode | None:
 
 
 def _tools(asked: TextRunBody) -> Iterator[ToolUse]:
-    """What is called before the model; staff may have switched the web search off for everybody."""
+    """Yield the calls before the model's; staff may have switched the web search off for everybody."""
     if asked.enable_exercise_search:
         yield ToolUse(EXERCISE_SEARCH, {"query": asked.text, "top_k": asked.exercise_top_k})
     if asked.enable_web_search is not False:
@@ -105,13 +105,13 @@ def _blank(given: object) -> bool:
 
 
 def _without_nulls(body: dict[str, Any]) -> dict[str, Any]:
-    """An optional that is null is as if left out, as the seed's own example has it."""
+    """Return the body without optional members that are null, as in the seed's own example."""
     optional = TextRunBody.model_fields
     return {key: value for key, value in body.items() if value is not None or key not in optional}
 
 
 def _uuid_or_new(given: object) -> str | None:
-    """A malformed conversation id, of any JSON type, makes a new conversation, as the seed says."""
+    """Return the conversation's id; one that is malformed makes a new conversation, as in the seed."""
     try:
         return str(UUID(given)) if isinstance(given, str) else None
     except ValueError:
@@ -119,23 +119,23 @@ def _uuid_or_new(given: object) -> str | None:
 
 
 def streams(body: dict[str, Any], *, accept: str) -> bool:
-    """Only when asked for: this protocol's clients read the stream by a GET of their own."""
+    """Return whether the client asks for it; this protocol's clients read the stream by another GET."""
     return wants_stream(accept)
 
 
 def accepted(head: RunHead) -> dict[str, Any]:
-    """The body of the 202 (agent_run_create_response.schema.json)."""
+    """Return the body of the 202 (agent_run_create_response.schema.json)."""
     run_id = head.run_id.hex
     return {"run_id": run_id, "message_id": run_id, "conversation_id": str(head.thread_id)}
 
 
 def encoder(head: RunHead) -> TextEncoder:
-    """A fresh encoder for one reader."""
+    """Return a new encoder for one reader."""
     return TextEncoder(head)
 
 
 class TextEncoder:
-    """Events of one run as the frames of `agent_run_sse_frame.schema.json`."""
+    """An encoder of one run's events into the frames of `agent_run_sse_frame.schema.json`."""
 
     def __init__(self, head: RunHead) -> None:
         self._head = head
@@ -150,12 +150,12 @@ class TextEncoder:
         self._files: list[events.ArtifactCreated] = []
 
     def feed(self, event: RunEvent) -> Sequence[Frame]:
-        """The frames of the next event."""
+        """Return the frames of the next event."""
         match event.fact:
             case events.MessageDelta(_, text):
                 return self._deltas(event.seq, text)
             case events.MessageCompleted(body, replaces=True):
-                return self._deltas(event.seq, f"\n\n{body.content}")  # what was said stays said
+                return self._deltas(event.seq, f"\n\n{body.content}")  # the streamed text stays
             case events.RunQueued():
                 return self._frame(event, "status", {"state": "queued"})
             case events.RunStarted():
@@ -179,7 +179,7 @@ class TextEncoder:
         return ()
 
     def heartbeat(self, at_ms: int) -> Frame:
-        """The heartbeat event that fills silence."""
+        """Return the heartbeat event that fills silence."""
         return Frame("heartbeat", _json(self._ids | {"ts": at_ms}))
 
     def _frame(self, event: RunEvent, name: str, more: dict[str, Any]) -> tuple[Frame]:
@@ -222,7 +222,7 @@ class TextEncoder:
         }
 
     def _modes(self) -> dict[str, Any]:
-        """In `auto` what came first, words or raw pieces, is the decision; null if nothing came."""
+        """Return the modes; in `auto` the first text or raw piece decides; null if there was none."""
         asked = self._head.result_mode or "raw_passthrough"
         return {
             "result_mode": asked,
@@ -239,7 +239,7 @@ class TextEncoder:
         )
 
     def _made(self) -> dict[str, Any]:
-        """The files that the run made: this wire has no event for them, and none may be added to it."""
+        """Return the files that the run made: this wire has no event for them, and none may be added."""
         if not self._files:
             return {}
         return {"artifacts": [links.described(made) for made in self._files]}
@@ -274,7 +274,7 @@ def _summary(completed: events.RunCompleted) -> dict[str, Any]:
 
 
 def cut(text: str) -> Iterator[str]:
-    """A long text in pieces of at most 128 characters, cut after a separator where there is one."""
+    """Yield a long text in pieces of at most 128 characters, cut after a separator if there is one."""
     start = 0
     while start < len(text):
         end = min(start + _PIECE, len(text))

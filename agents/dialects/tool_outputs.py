@@ -1,7 +1,7 @@
-"""What a client's own tool has answered in blocks: its texts and images apart, and no base64 as text.
+"""Answers of a client's own tool in blocks: its texts and images apart, and no base64 as text.
 
-The blocks are those of MCP, Anthropic, AgentScope and OpenAI. What a model cannot be shown is told of
-under `left_out`, as of MCP servers' results.
+The blocks are those of MCP, Anthropic, AgentScope and OpenAI. Blocks that a model cannot see are listed
+under `left_out`, as those of MCP servers' results are.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Block = dict[str, Any]
 
 
 def take(output: Any, place: str, held: Parts) -> None:
-    """Add an answer to the parts: blocks by their kinds, a text as it is, anything else as JSON."""
+    """Add an answer to the parts: blocks by their kinds, a text unchanged, anything else as JSON."""
     if isinstance(output, str):
         held.add(output)
         return
@@ -37,7 +37,7 @@ def take(output: Any, place: str, held: Parts) -> None:
 
 
 def blocks_in(output: Any) -> list[Block] | None:
-    """The blocks of an answer that is made of some, also as the `content` of an MCP result."""
+    """Return the blocks of an answer that consists of some, also as the `content` of an MCP result."""
     if isinstance(output, dict) and output.keys() <= {"content", "isError", "is_error"}:
         output = output.get("content")
     if not isinstance(output, list) or not output:
@@ -75,7 +75,7 @@ def _inline(mime_type: Any, data: str, place: str) -> Upload:
 
 
 def _size(block: Block) -> int | None:
-    """The bytes of what a block holds in base64; None for one that holds none."""
+    """Return the bytes that a block holds in base64; None if it holds none."""
     source, resource = block.get("source"), block.get("resource")
     for holder in (block, source, resource):
         if isinstance(holder, dict):

@@ -1,9 +1,9 @@
-"""Builders of responses for people who write runners and servers of the Agent API.
+"""Builders of responses for authors of runners and servers of the Agent API.
 
-They have the methods of the reference's `agent_api_builder` and give the same lines; beyond it they
-take an index for a content, set audio, files and video, end a response badly too, may be completed
-twice, put a whole text in place of its pieces, and keep a message's contents in the order of their
-index. A builder gives out its live object: serialise it before the next step.
+They have the methods of the reference's `agent_api_builder` and produce the same lines; beyond it they
+take an index for a content, set audio, files and video, end a response also with an error, may be
+completed twice, replace pieces by a whole text, and keep a message's contents in the order of their
+index. A builder returns its live object: serialise it before the next step.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _CONTENTS: Final[dict[str, type[Content]]] = {
 
 
 class ContentBuilder:
-    """Builds one content of a message."""
+    """A builder of one content of a message."""
 
     def __init__(
         self, message_builder: MessageBuilder, content_type: str = "text", index: int = 0
@@ -59,17 +59,17 @@ class ContentBuilder:
         self.content: Any = made(type=content_type, index=index, msg_id=message_builder.message.id)
 
     def add_text_delta(self, text: str | None) -> TextContent:
-        """A piece more of the text, as the event that says so."""
+        """Add a piece of the text; return its event."""
         self._only("add_text_delta", TextContent)
         self.text_tokens.append(text or "")
         return self._delta(TextContent, text=text or "")
 
     def add_delta(self, text: str | None) -> TextContent:
-        """The same as `add_text_delta`."""
+        """Do the same as `add_text_delta`."""
         return self.add_text_delta(text)
 
     def set_text(self, text: str) -> TextContent:
-        """The whole text, in place of what was said of it before (the package says that twice)."""
+        """Set the whole text, in place of earlier pieces (the package would repeat it)."""
         content = self._set("set_text", TextContent, text=text)
         self.text_tokens.clear()
         return content
@@ -81,14 +81,14 @@ class ContentBuilder:
         return self._set("set_image_url", ImageContent, image_url=image_url)
 
     def set_audio(self, data: str, format: str | None = None) -> AudioContent:  # noqa: A002
-        """Base64 of a sound, and what it is (`wav`, `mp3`)."""
+        """Set a sound as base64, and its format (`wav`, `mp3`)."""
         return self._set("set_audio", AudioContent, data=data, format=format)
 
     def set_video_url(self, video_url: str) -> VideoContent:
         return self._set("set_video_url", VideoContent, video_url=video_url)
 
     def set_file(self, **fields: str | None) -> FileContent:
-        """Any of `file_url`, `file_id`, `filename`, `file_data`."""
+        """Set any of `file_url`, `file_id`, `filename`, `file_data`."""
         unknown = fields.keys() - FileContent.model_fields.keys()
         if unknown:
             raise ValueError(f"a file content has no {', '.join(sorted(unknown))}")
@@ -98,18 +98,18 @@ class ContentBuilder:
         return self._set("set_data", DataContent, data=data)
 
     def update_data(self, key: str, value: Any) -> DataContent:
-        """One field of the data."""
+        """Set one field of the data."""
         self._only("update_data", DataContent)
         return self._set("update_data", DataContent, data={**(self.content.data or {}), key: value})
 
     def add_data_delta(self, delta_data: dict[str, Any]) -> DataContent:
-        """More of the data, to be merged in `complete`, as the event that says so."""
+        """Add a part of the data, to be merged in `complete`; return its event."""
         self._only("add_data_delta", DataContent)
         self.data_deltas.append(delta_data)
         return self._delta(DataContent, data=delta_data)
 
     def complete(self) -> Content:
-        """The whole content, put into its message; a second time it is the same."""
+        """Return the whole content and put it into its message; a second call returns the same."""
         if self.text_tokens:
             self.content.text = "".join([self.content.text or "", *self.text_tokens])
             self.text_tokens.clear()
@@ -123,7 +123,7 @@ class ContentBuilder:
         return done
 
     def get_content_data(self) -> Content:
-        """The content as it stands."""
+        """Return the content in its present state."""
         live: Content = self.content
         return live
 
@@ -145,7 +145,7 @@ class ContentBuilder:
 
 
 class MessageBuilder:
-    """Builds one message; it stands in the response's output from the beginning."""
+    """A builder of one message, which is in the response's output from the beginning."""
 
     def __init__(self, response_builder: ResponseBuilder, role: str = "assistant") -> None:
         self.response_builder = response_builder
@@ -158,7 +158,7 @@ class MessageBuilder:
     def create_content_builder(
         self, content_type: str = "text", index: int | None = None
     ) -> ContentBuilder:
-        """A builder of the message's next content, or of the one at `index`."""
+        """Return a builder of the message's next content, or of the one at `index`."""
         place = len(self.content_builders) if index is None else index
         made = ContentBuilder(self, content_type, place)
         self.content_builders.append(made)
@@ -167,16 +167,16 @@ class MessageBuilder:
     def add_content(self, content: AnyContent) -> None:
         """Put a content into the message, in place of the one with its index."""
         others = [held for held in self.message.content or [] if held.index != content.index]
-        # what has no index comes last, as it came
+        # contents without an index come last, in their order
         self.message.content = sorted([*others, content], key=_place)
         self.response_builder.update_message(self.message)
 
     def get_message_data(self) -> Message:
-        """The message as it stands."""
+        """Return the message in its present state."""
         return self.message
 
     def complete(self) -> Message:
-        """The message, done."""
+        """Return the completed message."""
         self.message.completed()
         self.response_builder.update_message(self.message)
         return self.message
@@ -187,7 +187,7 @@ def _place(content: Content) -> float:
 
 
 class ResponseBuilder:
-    """Builds a response, message by message."""
+    """A builder of a response, message by message."""
 
     def __init__(self, session_id: str | None = None, response_id: str | None = None) -> None:
         self.session_id = session_id
@@ -206,7 +206,7 @@ class ResponseBuilder:
         self._begin(f"response_{uuid4()}")
 
     def get_response_data(self) -> AgentResponse:
-        """The response as it stands."""
+        """Return the response in its present state."""
         return self.response
 
     def created(self) -> AgentResponse:
@@ -230,7 +230,7 @@ class ResponseBuilder:
     def create_message_builder(
         self, role: str = "assistant", message_type: str = "message"
     ) -> MessageBuilder:
-        """A builder of the response's next message."""
+        """Return a builder of the response's next message."""
         made = MessageBuilder(self, role)
         made.message.type = message_type
         self.message_builders.append(made)
@@ -259,7 +259,7 @@ class ResponseBuilder:
     def generate_streaming_response(
         self, text_tokens: Iterable[str], role: str = "assistant"
     ) -> Iterator[Event]:
-        """A whole text response, event by event, under a new id."""
+        """Yield a whole text response, event by event, under a new id."""
         self.reset()
         yield self.created()
         yield self.in_progress()

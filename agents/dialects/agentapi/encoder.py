@@ -1,7 +1,7 @@
 """A run as the Agent API's stream: sequence (a) of specs/agent-api.md, numbered from 0.
 
-Every object is on the wire what `model_dump_json()` of the reference's models gives. What has been
-sent as done is kept as bytes and stands so, with its own number, in the objects that hold it.
+Every object on the wire equals `model_dump_json()` of the reference's models. Objects sent as completed
+are kept as bytes and repeated so, with their own numbers, in the objects that contain them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class AgentApiEncoder:
         self._response = b""
 
     def feed(self, event: RunEvent) -> Sequence[Frame]:
-        """The frames of the next event; none after the last."""
+        """Return the frames of the next event; none after the last."""
         fact = event.fact
         if type(fact) is MessageDelta:
             item = self._order.speaking(fact.message_id)
@@ -62,16 +62,16 @@ class AgentApiEncoder:
         return frames
 
     def heartbeat(self, at_ms: int) -> Frame | None:
-        """A message that holds nothing (seed 004 §1): clients see no comments."""
+        """Return an empty message (seed 004 §1): clients do not see comments."""
         told = _message(None, "in_progress", f"msg_heartbeat-{self._head.run_id.hex}", "heartbeat")
         return Frame("", _json(told))
 
     def answer(self) -> bytes:
-        """The response as it stands."""
+        """Return the response in its present state."""
         return self._response or self._whole(self._output, max(self._number - 1, 0))
 
     def _delta(self, item: Item, text: str) -> Frame:
-        """The hot path: put together by hand, since most of what is sent are deltas."""
+        """Return a delta, on the hot path: put together by hand, since most frames are deltas."""
         item.add(text)
         number = self._number
         self._number = number + 1
@@ -130,7 +130,7 @@ class AgentApiEncoder:
         self._say_message(item, "in_progress", None)
 
     def _close(self, item: Item, status: str, problem: events.Problem | None, *, refused: bool) -> None:
-        """The whole contents, and the message with them; a refusal stands in place of its words."""
+        """Send the whole contents and their message; a refusal is sent in place of its words."""
         shown = [*item.contents, *map(_file, item.files)]
         values = [*_words(item, refused=refused), *map(_value, shown)]
         held = [
@@ -148,7 +148,7 @@ class AgentApiEncoder:
         value: Wire,
         problem: events.Problem | None = None,
     ) -> bytes:
-        """A content from its beginning to its end; that of words has begun with its first delta."""
+        """Send a content from its beginning to its end; one of words has begun with its first delta."""
         if kind != "text":
             self._send(self._content("in_progress", kind, message_id, value, place=place))
         return self._send(self._content(status, kind, message_id, value, place=place, problem=problem))
@@ -173,7 +173,7 @@ class AgentApiEncoder:
         value: Wire,
         problem: events.Problem | None = None,
     ) -> None:
-        """A message of one content, from its beginning to its end; an error message has a `problem`."""
+        """Send a message of one content, whole; an error message has a `problem`."""
         named = (message_id, kind, role)
         self._send(_json(_message(self._number, "in_progress", *named)))
         content = self._whole_content(0, "completed", content_type, message_id, value)
@@ -262,7 +262,7 @@ def _message(
     content: list[Raw] | None = None,
     problem: events.Problem | None = None,
 ) -> Wire:
-    """A message; the problem of one that failed stands in `error` too, as the package has it."""
+    """Return a message; if it failed, its problem is also in `error`, as in the package."""
     return {
         "sequence_number": number,
         "object": "message",
@@ -280,7 +280,7 @@ def _message(
 
 
 def _words(item: Item, *, refused: bool) -> list[tuple[str, Wire]]:
-    """The type and the value of a message's words; none where it only shows something."""
+    """Return the type and the value of a message's words; none if it only shows something."""
     if refused:
         return [("refusal", {"refusal": item.text or None})]
     return (
@@ -293,7 +293,7 @@ def _file(made: events.ArtifactCreated) -> events.MessageContent:
 
 
 def _value(content: events.MessageContent) -> tuple[str, Wire]:
-    """The type and the value of what a message holds beside its words."""
+    """Return the type and the value of a content beside the words."""
     match content.type:
         case "image":
             return "image", {"image_url": content.url or None}
@@ -313,12 +313,12 @@ def _value(content: events.MessageContent) -> tuple[str, Wire]:
 
 
 def _wire_id(item: Item) -> str:
-    """Each kind of message has a beginning of its own, so that no two can have one id."""
+    """Return the wire id; its prefix per kind of message makes it unique."""
     return f"rs_{item.id}" if item.is_reasoning else f"msg_{item.id}"
 
 
 def _usage(counted: Usage) -> Wire | None:
-    """The tokens that the provider counted; None where it did not say."""
+    """Return the tokens that the provider counted; None if it counted none."""
     if not (counted.input_tokens or counted.output_tokens):
         return None
     return {

@@ -1,4 +1,4 @@
-"""The objects of the Agent API as the reference package has them (specs/agent-api.md, "Models").
+"""The objects of the Agent API as in the reference package (specs/agent-api.md, "Models").
 
 The order of the fields is the order on the wire: `model_dump_json()` of these is byte for byte that
 of `agentscope-runtime`. Inherited fields come first.
@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 
 class MessageType:
-    """What a message is (seed 004 §1, with the three that the package has beyond it)."""
+    """The types of a message (seed 004 §1, with the three that the package has beyond it)."""
 
     MESSAGE: Final = "message"
     FUNCTION_CALL: Final = "function_call"
@@ -36,7 +36,7 @@ class MessageType:
 
     @classmethod
     def all_values(cls) -> list[str]:
-        """Return every type there is."""
+        """Return all types."""
         return [
             value
             for name, value in vars(cls).items()
@@ -45,7 +45,7 @@ class MessageType:
 
 
 class ContentType:
-    """What a content of a message is."""
+    """The types of a message's content."""
 
     TEXT: Final = "text"
     DATA: Final = "data"
@@ -57,7 +57,7 @@ class ContentType:
 
 
 class Role:
-    """Who a message is from."""
+    """The possible senders of a message."""
 
     ASSISTANT: Final = "assistant"
     USER: Final = "user"
@@ -66,7 +66,7 @@ class Role:
 
 
 class RunStatus:
-    """How far an object is; Parley itself never says `unknown`."""
+    """The states of an object; Parley itself never sends `unknown`."""
 
     Created: Final = "created"
     InProgress: Final = "in_progress"
@@ -192,8 +192,8 @@ class Message(Event):
     def add_delta_content(self, new_content: C) -> C | None:
         """Begin a content (one without an index), or add a delta to the one with its index.
 
-        Return the event that says so; None for what is neither. IndexError for an index that no content
-        has. Data grow as `merged` has it, every other value as text does.
+        Return its event; None for a content that is neither. Raise IndexError for an index without a
+        content. Data grow as in `merged`, every other value as text does.
         """
         held = self.content = self.content or []
         if new_content.index is None:
@@ -216,7 +216,7 @@ class Message(Event):
         return whole.completed()
 
     def add_content(self, new_content: C) -> C | None:
-        """Add a whole content and return the event that says so; None for one that has an index."""
+        """Add a whole content and return its event; None for a content that has an index."""
         held = self.content = self.content or []
         if new_content.index is not None:
             return None
@@ -237,7 +237,7 @@ _VALUES: Final = {
 
 
 def _grow(held: Content, delta: Content) -> None:
-    """Add a delta's value to the content that it belongs to; TypeError for one of another type."""
+    """Add a delta's value to its content; raise TypeError for one of another type."""
     if held.type != delta.type:
         raise TypeError(f"A delta of {delta.type} cannot be added to a content of {held.type}.")
     name = _VALUES[held.type]
@@ -248,7 +248,7 @@ def _grow(held: Content, delta: Content) -> None:
 
 
 def merged(base: dict[Any, Any], delta: dict[Any, Any]) -> dict[Any, Any]:
-    """Data and more of it: texts and lists grow, numbers add up, objects merge, the rest is replaced."""
+    """Return data with more added: texts and lists grow, numbers are summed, objects merge."""
     result = dict(base)
     for key, more in delta.items():
         result[key] = grown(result[key], more) if key in result else more
@@ -256,7 +256,7 @@ def merged(base: dict[Any, Any], delta: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def grown(base: Any, more: Any) -> Any:
-    """A value and more of it, as `merged` has it."""
+    """Return a value with more added, as in `merged`; any other kind is replaced."""
     match base, more:
         case (bool(), _) | (_, bool()):
             return more

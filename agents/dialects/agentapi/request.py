@@ -1,4 +1,4 @@
-"""An AgentRequest as a RunRequest (specs/agent-api.md, "What to build" 4 and 6)."""
+"""Translation of an AgentRequest into a RunRequest (specs/agent-api.md, "What to build" 4 and 6)."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
-    """The canonical request; InvalidRequest with field errors for a wrong body.
+    """Return the canonical request; raise InvalidRequest with field errors for a wrong body.
 
     A request with an `id` is one run, however often it is sent; its `response_id`, which names the
-    response, is the same thing. `user_id` is read and means nothing: whose run it is, the token says.
+    response, is equivalent. `user_id` is ignored: the token determines whose run it is.
     """
     try:
         asked = AgentRequest.model_validate(body)
@@ -101,7 +101,7 @@ def _check(asked: AgentRequest) -> None:
 
 
 def _check_end(said: Sequence[Message]) -> None:
-    """There must be something to answer: a word, a tool's output or an approval comes last."""
+    """Require something to answer: words, a tool's output or an approval must come last."""
     told = [(place, message) for place, message in enumerate(said) if message.type not in _UNSAID]
     if not told:
         raise InvalidRequest("input holds no message that can be answered.", code="input_required")
@@ -129,7 +129,7 @@ def _generation(asked: AgentRequest) -> Generation:
 
 
 def _tools(tools: Sequence[Tool | dict[str, Any]]) -> Iterator[ClientTool]:
-    """The functions that the client executes itself; what is none cannot be offered, and is refused."""
+    """Yield the functions that the client runs itself; tools of other types are refused."""
     for place, tool in enumerate(tools):
         if not isinstance(tool, Tool) or tool.function is None or tool.type not in ("function", None):
             raise InvalidRequest(
@@ -179,9 +179,9 @@ def _words(message: Message, place: int) -> InputMessage:
 
 
 def _tool_words(message: Message, place: int, waiting: dict[str, None]) -> InputMessage:
-    """What the role `tool` says in words, as the output of the call that it names.
+    """Return the words of a message with the role `tool` as the output of the call that it names.
 
-    Without a name it is the output of the one call of this input that still waits for its own.
+    If it names none, it is the output of the one call of this input that still waits for one.
     """
     call_id = _call_id(message) or (next(iter(waiting)) if len(waiting) == 1 else "")
     if not call_id:
@@ -211,16 +211,16 @@ def _output(held: Parts, client_id: str | None, call_id: str, name: str | None =
 
 
 def _call_id(message: Message) -> str:
-    """The call that a message of the role `tool` names, in its data, its metadata or beside them."""
+    """Return the call that a message of the role `tool` names, in data, metadata or extra members."""
     places = (_data(message), message.metadata or {}, message.model_extra or {})
     found = (_said(place, key) for place in places for key in _CALL_ID)
     return next(filter(None, found), "")
 
 
 def _take(content: AnyContent, place: str, held: Parts, role: str) -> None:
-    """Take a content; what the assistant has shown is known, and told to no model again.
+    """Add a content; files that the assistant has shown are known, and are sent to no model again.
 
-    InvalidRequest for what no model is shown, and for a file of the system's.
+    Raise InvalidRequest for a content that no model can see, and for a file of the system's.
     """
     if text := _text(content):
         held.add(text)
@@ -240,7 +240,7 @@ def _take(content: AnyContent, place: str, held: Parts, role: str) -> None:
 
 
 def _text(content: AnyContent) -> str:
-    """What a content says in words."""
+    """Return the words of a content."""
     match content:
         case TextContent():
             return content.text or ""
@@ -252,7 +252,7 @@ def _text(content: AnyContent) -> str:
 
 
 def _file(content: FileContent, place: str) -> Upload:
-    """A file by its data, its id or its URL: our own output names a file in two of these ways."""
+    """Return a file by its data, id or URL: our own output names a file in two of these ways."""
     data = content.file_data or ""
     file_id = "" if data else content.file_id or ""
     url = "" if data or file_id else content.file_url or ""
@@ -263,7 +263,7 @@ def _file(content: FileContent, place: str) -> Upload:
 
 
 def _calls(message: Message) -> InputMessage:
-    """The calls of a message, one for each data content."""
+    """Return the calls of a message, one per data content."""
     calls = tuple(
         AskedCall(_said(told, "call_id"), _said(told, "name"), _said(told, "arguments") or "{}")
         for told in _datas(message) or [{}]
@@ -272,7 +272,7 @@ def _calls(message: Message) -> InputMessage:
 
 
 def _outputs(message: Message, place: int) -> Iterator[InputMessage]:
-    """The outputs of a message, one for each data content; its id and its files are the first one's."""
+    """Yield the outputs of a message, one per data content; its id and files belong to the first."""
     for number, told in enumerate(_datas(message) or [{}], 1):
         call_id, held = _said(told, "call_id"), Parts()
         if not call_id:
@@ -291,10 +291,10 @@ def _outputs(message: Message, place: int) -> Iterator[InputMessage]:
 
 
 def _decoded(output: Any) -> Any:
-    """An output; the package writes one of blocks as JSON text, of which they are read again."""
+    """Return an output; the package writes blocks as JSON text, which is decoded here."""
     if not isinstance(output, str) or not output.startswith(_BLOCKS):
         return output
-    if sum(map(output.count, ",[{")) > _MOST_VALUES:  # nor are its values more than a body's may be
+    if sum(map(output.count, ",[{")) > _MOST_VALUES:  # its values too are limited to a body's number
         return output
     try:
         blocks = msgspec.json.decode(output)
@@ -304,7 +304,7 @@ def _decoded(output: Any) -> Any:
 
 
 def _answers(said: Sequence[Message]) -> Iterator[InterruptAnswer]:
-    """The approvals that the client gives or refuses (McpApprovalResponse)."""
+    """Yield the approvals and refusals of the client (McpApprovalResponse)."""
     for message in said:
         if message.type == "mcp_approval_response":
             told = _data(message)
@@ -329,7 +329,7 @@ def _datas(message: Message) -> list[dict[Any, Any]]:
 
 
 def _said(told: dict[Any, Any], key: str) -> str:
-    """A member as text; what is none is written as JSON."""
+    """Return a member as text; any other value is encoded as JSON."""
     value = told.get(key)
     if value is None or isinstance(value, str):
         return value or ""
@@ -337,5 +337,5 @@ def _said(told: dict[Any, Any], key: str) -> str:
 
 
 def _client_id(message: Message) -> str | None:
-    """The id by which a message is known again, if it was given one; ours begin with `msg_`."""
+    """Return the client's id of a message, if it has one; our ids begin with `msg_`."""
     return message.id.removeprefix("msg_")[:200] if "id" in message.model_fields_set else None

@@ -1,8 +1,8 @@
 """The body of an AG-UI run as clients of both generations write it (specs/ag-ui.md §1.1, §1.5).
 
-A member that we do not know must not stop a run: `tidied` leaves such things out and says which. Of the
-newest question a file that cannot be used is refused; in older messages, whose client goes on showing
-what was refused, it is left out. Keys may be camelCase or snake_case, an optional member may be null.
+An unknown member must not stop a run: `tidied` leaves such members out and reports them. In the newest
+question an unusable file is refused; in older messages it is left out, because clients go on showing
+refused files. Keys may be camelCase or snake_case, an optional member may be null.
 """
 
 from __future__ import annotations
@@ -130,9 +130,9 @@ class Body(_Shape):
 
 
 def tidied(messages: Any) -> tuple[Any, list[str]]:
-    """The messages without roles and parts that we do not know, and what was left out.
+    """Return the messages without unknown roles and parts, and the list of those.
 
-    InvalidRequest `unsupported_file` for a file of the newest question that nobody can be shown.
+    Raise InvalidRequest `unsupported_file` for a file of the newest question that no model can see.
     """
     if not isinstance(messages, list):
         return messages, []
@@ -185,7 +185,7 @@ def _kind(part: Any) -> str:
 
 
 def _unfit(part: Any, *, shows: bool) -> str | None:
-    """What a part is that no model can be shown; "" of an unknown kind, None of one that is taken."""
+    """Return the kind of a part that no model can see; "" if it is unknown, None if it is accepted."""
     kind = part.get("type") if isinstance(part, dict) else None
     if not isinstance(kind, str) or kind == "text":
         return None
@@ -202,7 +202,7 @@ def _unfit(part: Any, *, shows: bool) -> str | None:
 
 
 def _mime_type(part: dict[str, Any]) -> str:
-    """The part's type; an image that does not say is looked at when it is stored."""
+    """Return the part's type; an image without one is examined when it is stored."""
     source = part.get("source")
     told = source if part.get("type") != "binary" and isinstance(source, dict) else part
     found = told.get("mimeType", told.get("mime_type"))

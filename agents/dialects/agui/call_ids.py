@@ -19,7 +19,7 @@ _UNANSWERED: Final = events.Problem("interrupted", "The run ended before the too
 
 
 class Calls:
-    """One run's calls: which are made, which are answered."""
+    """The calls of one run: those that were made, and those that were answered."""
 
     def __init__(self, run: str) -> None:
         self._run = run
@@ -27,7 +27,7 @@ class Calls:
         self._answered: set[tuple[str, str]] = set()
 
     def begins(self, started: events.ToolCallStarted) -> list[Wire]:
-        """The events of a call; none if it was made before."""
+        """Return the events of a call; none if it was made before."""
         if started.tool_call_id in self._made:
             return []
         self._made[started.tool_call_id] = started
@@ -42,13 +42,13 @@ class Calls:
         ]
 
     def unknown(self, completed: events.ToolCallCompleted) -> events.ToolCallStarted | None:
-        """The call that has to be made before this outcome, if nobody said so."""
+        """Return the call that must be made before this outcome, if it is unknown."""
         if completed.asked_in or completed.tool_call_id in self._made:
             return None
         return events.ToolCallStarted(completed.tool_call_id, completed.tool_name)
 
     def answers(self, completed: events.ToolCallCompleted) -> Wire | None:
-        """The event of an outcome; None for the second one, and for a tool of the client's."""
+        """Return the event of an outcome; None for a second one, and for a tool of the client's."""
         call_id, asked_in = completed.tool_call_id, completed.asked_in or ""
         if (asked_in, call_id) in self._answered:
             return None
@@ -64,7 +64,7 @@ class Calls:
         }
 
     def left_open(self) -> list[events.ToolCallCompleted]:
-        """The outcomes of our own tools that nobody has told, as failures."""
+        """Return failures for the calls of our own tools that have no outcome."""
         return [
             events.ToolCallCompleted(call.tool_call_id, call.tool_name, False, 0, None, _UNANSWERED)
             for call in self._waiting()
@@ -72,17 +72,17 @@ class Calls:
         ]
 
     def pending(self) -> list[str]:
-        """The wire ids of the calls that the client has to answer."""
+        """Return the wire ids of the calls that the client must answer."""
         return [self.wire_id(call) for call in self._waiting() if call.kind == "frontend"]
 
     def name(self, interrupt: Wire) -> None:
-        """Let an interrupt name the call that it is about as the client knows it."""
+        """Set in an interrupt the id by which the client knows its call."""
         call = self._made.get(interrupt.get("toolCallId", ""))
         if call is not None:
             interrupt["toolCallId"] = self.wire_id(call)
 
     def wire_id(self, started: events.ToolCallStarted) -> str:
-        """The id of a call of this run on the wire."""
+        """Return the id of a call of this run on the wire."""
         frontend = started.kind == "frontend"
         return message_ids.call_id(started.tool_call_id, self._run, frontend=frontend)
 

@@ -1,4 +1,4 @@
-"""What this agent can do, as `AgentCapabilities` (specs/ag-ui.md §1.3)."""
+"""The capabilities of this agent, as `AgentCapabilities` (specs/ag-ui.md §1.3)."""
 
 from __future__ import annotations
 

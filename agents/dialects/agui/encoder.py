@@ -1,11 +1,11 @@
-"""Canonical events as AG-UI's (specs/ag-ui.md §1.2), in the order that its clients insist on (§3.2).
+"""Canonical events as AG-UI's (specs/ag-ui.md §1.2), in the order that its clients require (§3.2).
 
-A client ends the whole run with an error at the first event out of order, so nothing is sent here
-that it has not been told the beginning of: an unknown call is begun before it is answered, what was
-closed stays closed, what is open is closed at the end, and after the end there is silence.
+A client ends the whole run with an error at the first event out of order, so every event here has its
+beginning sent before it: an unknown call is begun before it is answered, closed messages stay closed,
+open ones are closed at the end, and after the end nothing is sent.
 
-`feed` gives frames to a reader. An encoder made with `silent=True` first only takes in what a
-client has missed; `prelude` then gives it that as snapshots and goes on as any other.
+`feed` returns frames for a reader. An encoder with `silent=True` first only takes in the events that a
+client has missed; `prelude` then returns them as snapshots, and it goes on as any other.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TEXT_ROLES: Final = frozenset({"assistant", "user", "system"})
 
 
 class AgUiEncoder:
-    """One reader's view of one run, in the generation that its client speaks."""
+    """One reader's view of one run, in the generation of its client's protocol."""
 
     def __init__(self, head: RunHead, *, silent: bool = False) -> None:
         self._head = head
@@ -52,7 +52,7 @@ class AgUiEncoder:
         self._routed: events.ModelRouted | None = None
 
     def feed(self, event: RunEvent) -> Sequence[Frame]:
-        """The frames of the next event; none after the last."""
+        """Return the frames of the next event; none after the last."""
         fact = event.fact
         if type(fact) is events.MessageDelta:
             said = self._said.get(fact.message_id)
@@ -69,16 +69,16 @@ class AgUiEncoder:
         return self._frames()
 
     def heartbeat(self, at_ms: int) -> Frame | None:
-        """Nothing: silence on this wire is filled with comments."""
+        """Return None: silence on this wire is filled with comments."""
         return None
 
     def prelude(
         self, before: Sequence[Wire], *, known: Iterable[str] = (), state: Any = None
     ) -> list[Frame]:
-        """What a client that comes back gets first: all it may have missed, as snapshots.
+        """Return the first frames for a client that comes back: all it may have missed, as snapshots.
 
-        `before` are the thread's messages up to this run's own input, in AG-UI's shape; `known` the
-        ids of the messages that the client has, in its order; `state` what the thread's was before.
+        `before` are the thread's messages up to this run's own input, in AG-UI's shape; `known` the ids
+        of the messages that the client has, in its order; `state` the thread's state before the run.
         """
         fold, self._fold = self._fold, None
         assert fold is not None, "only a silent encoder has a prelude"
@@ -98,7 +98,7 @@ class AgUiEncoder:
         return [*self._frames(), *self._tail()]
 
     def _tail(self) -> list[Frame]:
-        """The last event, if it came while nothing was sent."""
+        """Return the frames of the last event, if it came while nothing was sent."""
         return [*self.feed(self._held)] if self._held is not None else []
 
     # what each fact means
@@ -191,7 +191,7 @@ class AgUiEncoder:
             self._out.append(self._delta(said, text, self._event)[0].data)
 
     def _delta(self, said: Said, text: str, event: RunEvent) -> Sequence[Frame]:
-        """The hot path: most of what is sent are deltas."""
+        """Return a delta, on the hot path: most frames are deltas."""
         if not text:
             return ()
         return (Frame("", said.delta(text, at=event.at, seq=event.seq), event.seq),)
@@ -269,7 +269,7 @@ class AgUiEncoder:
             self._emit(finished, stage, {"latency_ms": latency_ms})
 
     def _update(self, updated: events.StateUpdated) -> None:
-        """The thread's state is the client's; what other scopes hold is shown as it is."""
+        """Send the thread's state, which is the client's, or another scope's as a custom event."""
         if updated.scope != "thread":
             self._custom("parley.state_updated", msgspec.to_builtins(updated))
             return
@@ -285,7 +285,7 @@ class AgUiEncoder:
         self._emit({"type": "ACTIVITY_SNAPSHOT"} | activity)
 
     def _link(self, message_id: str, content: events.MessageContent) -> None:
-        """What a message shows from elsewhere; a copy of what is inline is an artifact."""
+        """Show a link of a message to another site; a copy of an inline content is an artifact."""
         shown = {"type": content.type, "url": content.url, "name": content.name}
         activity = {"messageId": message_id, "activityType": "parley.link", "content": shown}
         self._emit({"type": "ACTIVITY_SNAPSHOT"} | activity)
@@ -296,7 +296,7 @@ class AgUiEncoder:
     # the end
 
     def _end(self, terminal: events.Terminal) -> None:
-        """Close what is open, innermost first, then say how the run ended."""
+        """Close open messages and stages, innermost first, then send the run's ending."""
         self._stop_reasoning()
         pending = self._calls.pending()
         if not (isinstance(terminal, events.RunCompleted) and terminal.interrupts):

@@ -1,8 +1,8 @@
 """The messages of a run as an AG-UI client has them after the events so far.
 
-It does what `defaultApplyEvents` of `@ag-ui/client` does with the same events, so that a client
-which lost its connection can be given them as snapshots (specs/ag-ui.md, "Resume without any
-change to the client"). The tests hold it to the real client.
+It does the same as `defaultApplyEvents` of `@ag-ui/client` with the same events, so that a client
+which lost its connection can get them as snapshots (specs/ag-ui.md, "Resume without any change to
+the client"). The tests compare it with the real client.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Wire = dict[str, Any]
 
 
 class Fold:
-    """Fed the run's own wire events, one by one."""
+    """A fold of the run's own wire events, one by one."""
 
     def __init__(self) -> None:
         self._messages: list[Wire] = []
@@ -24,9 +24,9 @@ class Fold:
         self._strays: set[str] = set()
 
     def after(self, before: Iterable[Wire]) -> list[Wire]:
-        """These messages and the run's, in the client's order.
+        """Return these messages and the run's, in the client's order.
 
-        The answer to a call of an earlier run stands behind the message of then.
+        The answer to a call of an earlier run is after the message of that call.
         """
         whole = list(before)
         for message in self.messages:
@@ -38,7 +38,7 @@ class Fold:
 
     @property
     def messages(self) -> list[Wire]:
-        """The messages in the client's order; activities stand where the client has them."""
+        """The messages in the client's order; activities are where the client has them."""
         for message_id, chunks in self._chunks.items():
             message = self._by_id[message_id]
             message["content"] += "".join(chunks)
@@ -46,13 +46,13 @@ class Fold:
         return self._messages
 
     def feed(self, event: Wire) -> None:
-        """Take the next event; what does not change messages or state is ignored."""
+        """Take the next event; events that do not change messages or state are ignored."""
         apply = _APPLY.get(event["type"])
         if apply is not None:
             apply(self, event)
 
     def say(self, message_id: str, text: str) -> None:
-        """More text of a message that has been started."""
+        """Add text to a message that has been started."""
         self._chunks[message_id].append(text)
 
     def start(self, event: Wire) -> None:
@@ -82,7 +82,7 @@ class Fold:
         _merge(self._calls[event["toolCallId"]], event)
 
     def result(self, event: Wire) -> None:
-        """The answer stands behind the message that holds the call, whatever came between."""
+        """Insert the answer after the message with its call, whatever came between."""
         answer = {key: event[key] for key in ("toolCallId", "role", "content")}
         message = {"id": event["messageId"]} | answer
         _merge(message, event)
@@ -109,7 +109,7 @@ class Fold:
 
 
 def put_beside_call(messages: list[Wire], answer: Wire) -> None:
-    """Insert a tool's answer behind the message that holds its call, and the answers there already."""
+    """Insert a tool's answer after the message with its call, and after the answers there already."""
     place = next(
         (place for place, message in enumerate(messages, 1) if _holds(message, answer["toolCallId"])),
         len(messages),
@@ -124,7 +124,7 @@ def _holds(message: Wire, call_id: str) -> bool:
 
 
 def _merge(target: Wire, event: Wire) -> None:
-    """An event's metadata goes to what it builds, key by key, the last one wins."""
+    """Merge an event's metadata into its target, key by key; the last one wins."""
     if "metadata" in event:
         target["metadata"] = target.get("metadata", {}) | event["metadata"]
 

@@ -1,9 +1,9 @@
 """The ids that an AG-UI client sees, made from the log's.
 
 A client keeps one list of messages for a whole thread and finds a message or a tool call by its id
-alone, so an id must not come again in another run. What a runner says is unique within its run
-only; therefore the run stands in every id that is ours to choose. The calls of frontend tools keep
-theirs: the client's answer names it, and the model must know it again.
+alone, so an id must not come again in another run. A runner's ids are unique only within its run;
+therefore every id that we choose contains the run. The calls of frontend tools keep theirs: the
+client's answer names it, and the model must recognise it.
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ _RUN: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{12}7[0-9a-f]{3}[89ab][0-9a-f]{1
 
 
 def is_ours(wire_id: str) -> bool:
-    """Whether a message id is one of those made here: a run of ours stands in it."""
+    """Return whether a message id is one of those made here: it contains a run of ours."""
     return _RUN.search(wire_id) is not None
 
 
 def message_id(said: str, run: str) -> str:
-    """The wire id of a message that the run (32 hex digits) calls `said`."""
+    """Return the wire id of a message that has the id `said` in the run (32 hex digits)."""
     return said if run in said else f"{said}-{run}"
 
 
 def reasoning_id(said: str, run: str) -> str:
-    """The wire id of reasoning; runners use one id for it and for the answer, a client cannot."""
+    """Return the wire id of reasoning; runners use one id for it and for the answer, a client cannot."""
     return f"reasoning-{message_id(said, run)}"
 
 
 def call_id(said: str, run: str, *, frontend: bool) -> str:
-    """The wire id of a tool call."""
+    """Return the wire id of a tool call."""
     return said if frontend else message_id(said, run)
 
 
 def call_message_id(wire_call_id: str) -> str:
-    """The id of the assistant message that holds a call."""
+    """Return the id of the assistant message that holds a call."""
     return events.call_message_id(wire_call_id)
 
 
 def result_message_id(said: str, run: str, asked_in: str | None = None) -> str:
-    """The id of the tool message that answers a call, perhaps one of an earlier run."""
+    """Return the id of the tool message that answers a call, perhaps one of an earlier run."""
     return events.tool_message_id(run, said, asked_in)
 
 
 def artifact_message_id(artifact_id: str, run: str) -> str:
-    """The id of the activity message that shows an artifact."""
+    """Return the id of the activity message that shows an artifact."""
     return f"artifact-{run}-{artifact_id}"

@@ -1,7 +1,7 @@
-"""Stored messages in AG-UI's shape (specs/ag-ui.md §1.1): what a thread looks like to its client.
+"""Stored messages in AG-UI's shape (specs/ag-ui.md §1.1): a thread as its client sees it.
 
-They come out as they were streamed: same ids, same contents, a call of one of our tools beside its
-answer. What AG-UI has no member for stands under `metadata.parley`, which survives a round trip.
+They equal the streamed ones: same ids, same contents, a call of one of our tools beside its answer.
+Values for which AG-UI has no member are under `metadata.parley`, which survives a round trip.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _KEPT: Final = ("stage", "latency_ms", "run_id", "tool_name", "contents", "artif
 
 
 def messages(rows: Iterable[StoredRow], *, sign: Sign) -> list[Wire]:
-    """The messages of a thread; `sign` gives a fresh URL for a stored file (bucket, path)."""
+    """Return the messages of a thread; `sign` returns a fresh URL for a stored file (bucket, path)."""
     found: list[Wire] = []
     for row in rows:
         if _answers_earlier_run(row):
@@ -40,7 +40,7 @@ def _answers_earlier_run(row: StoredRow) -> bool:
 
 
 def with_reasoning(before: list[Wire], known: Iterable[Wire]) -> list[Wire]:
-    """The messages, and between them the reasoning that the client still has and we do not keep."""
+    """Return the messages, and between them the client's reasoning, of which we keep none."""
     rest = {message["id"]: message for message in before}
     merged: list[Wire] = []
     for message in known:
@@ -100,14 +100,14 @@ def _assistant(row: StoredRow) -> Wire:
 
 
 def _asked_id(row: StoredRow, said: str) -> str:
-    """The id of a call that waits for an answer: the client's tools keep theirs."""
+    """Return the id of a call that waits for an answer: the client's tools keep theirs."""
     if not row.metadata.get("awaits"):
         return said
     return message_ids.call_id(said, row.metadata["run_id"], frontend=False)
 
 
 def _spoken_id(row: StoredRow) -> str:
-    """The id under which we streamed it, or the client's own."""
+    """Return the id under which the message was streamed, or the client's own."""
     said, run = row.metadata.get("message_id"), row.metadata.get("run_id")
     if row.metadata.get("awaits"):
         return message_ids.call_message_id(_asked_id(row, row.metadata["tool_calls"][0]["id"]))
@@ -117,7 +117,7 @@ def _spoken_id(row: StoredRow) -> str:
 
 
 def _reasoned_id(row: StoredRow) -> str:
-    """The id under which we streamed it, or the client's own."""
+    """Return the id under which the reasoning was streamed, or the client's own."""
     said, run = row.metadata.get("message_id"), row.metadata.get("run_id")
     return message_ids.reasoning_id(said, run) if said and run else row.client_id or row.id
 
@@ -135,7 +135,7 @@ def _content(row: StoredRow, sign: Sign) -> str | list[Wire]:
 
 
 def _file(file: Wire, sign: Sign) -> Wire:
-    """An image, or a document under its name."""
+    """Return an image, or a document under its name."""
     source = {"type": "url", "value": sign(file["bucket"], file["path"]), "mimeType": file["mime_type"]}
     if file["mime_type"].startswith("image/"):
         return {"type": "image", "source": source}
@@ -144,7 +144,7 @@ def _file(file: Wire, sign: Sign) -> Wire:
 
 
 def _activity(row: StoredRow) -> list[Wire]:
-    """An activity that a client has sent; our own stages are steps, not messages."""
+    """Return an activity that a client has sent; our own stages are steps, not messages."""
     kind, content = row.metadata.get("activity_type"), row.metadata.get("activity")
     if not isinstance(kind, str) or not isinstance(content, dict):
         return []
@@ -152,7 +152,7 @@ def _activity(row: StoredRow) -> list[Wire]:
 
 
 def _tool(row: StoredRow, sign: Sign) -> list[Wire]:
-    """An answer; one of our own tools has its call in the same row."""
+    """Return an answer; one of our own tools has its call in the same row."""
     output = row.metadata.get("tool_agent_output") or {}
     said = output.get("tool_call_id") or row.metadata.get("tool_call_id")
     if not said:

@@ -1,4 +1,4 @@
-"""A message, or a stretch of reasoning, that is being said or has been; its deltas are the hot path."""
+"""A message or a stretch of reasoning while it is streamed and after; its deltas are the hot path."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _json: Final = msgspec.json.Encoder().encode
 
 
 class Said:
-    """What one encoder knows of it; what all its deltas share is made once."""
+    """An encoder's facts of one message; the bytes that all its deltas share are made once."""
 
     def __init__(self, kind: Kind, wire_id: str, *, stage: str | None, began_at: int) -> None:
         self.kind = kind
@@ -26,7 +26,7 @@ class Said:
         self._tail = b'{"stage":%b,"seq":' % _json(stage) if stage else b'{"seq":'
 
     def delta(self, text: str, *, at: int, seq: int) -> bytes:
-        """The event that says more, put together by hand."""
+        """Return the event of a delta, put together by hand."""
         self.length += len(text)
         return b'%b%b,"timestamp":%d,"metadata":{"parley":%b%d}}}' % (
             self._head,
@@ -37,7 +37,7 @@ class Said:
         )
 
     def begins(self, role: str) -> list[Wire]:
-        """The events that open it."""
+        """Return the events that open the message."""
         if self.kind == "TEXT_MESSAGE":
             return [{"type": "TEXT_MESSAGE_START", "messageId": self.id, "role": role}]
         return [

@@ -1,4 +1,4 @@
-"""How a run and its tool calls ended, in AG-UI's words (specs/ag-ui.md §1.1)."""
+"""The ends of a run and of its tool calls, in AG-UI's words (specs/ag-ui.md §1.1)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Wire = dict[str, Any]
 
 
 def answer(completed: events.ToolCallCompleted) -> str:
-    """A tool's answer as the text of its message: JSON of the result or of `{"error": …}`."""
+    """Return a tool's answer as its message's text: JSON of the result or of `{"error": …}`."""
     if completed.error is not None:
         problem = {"code": completed.error.code, "message": completed.error.message}
         return msgspec.json.encode({"error": problem}).decode()
@@ -28,7 +28,7 @@ def finished(
     *,
     modern: bool,
 ) -> Wire:
-    """The outcome and the usage of a run that was not stopped and did not fail."""
+    """Return the outcome and the usage of a run that was not stopped and did not fail."""
     found = usage(completed.usage, routed)
     return {"outcome": _outcome(completed, pending, modern=modern)} | (
         {"usage": [found]} if found else {}
@@ -49,7 +49,7 @@ _OBJECTS = ("responseSchema", "metadata")
 
 
 def interrupt(given: Wire, place: int) -> Wire:
-    """An interrupt with what a client needs of it and nothing that it refuses."""
+    """Return an interrupt with all that a client needs and nothing that it refuses."""
     made: Wire = {"id": _text(given.get("id")) or f"interrupt-{place}"}
     made["reason"] = _text(given.get("reason")) or "input_required"
     made |= {key: given[key] for key in _TEXTS if _text(given.get(key))}
@@ -61,7 +61,7 @@ def _text(value: object) -> str:
 
 
 def usage(counted: events.Usage, routed: events.ModelRouted | None) -> Wire | None:
-    """The tokens that the provider counted; None where it did not say (zero is not absent)."""
+    """Return the tokens that the provider counted; None if it counted none (zero is not absent)."""
     if not (counted.input_tokens or counted.output_tokens):
         return None
     told: Wire = {"provider": routed.provider, "model": routed.model} if routed else {}

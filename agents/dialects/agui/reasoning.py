@@ -1,4 +1,4 @@
-"""Reasoning put back among a thread's messages: it is in the log, not among what is stored as said."""
+"""Reasoning put back among a thread's messages: the log has it, the stored messages do not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Wire = dict[str, Any]
 
 
 def outline(run: str, some: Iterable[RunEvent]) -> list[Wire]:
-    """A run's reasoning in AG-UI's shape, and `{id}` of what it said and called, in order."""
+    """Return a run's reasoning in AG-UI's shape, and `{id}` of its messages and calls, in order."""
     known: dict[str, Wire] = {}
     begun: dict[str, int] = {}
     open_id = ""
@@ -53,7 +53,7 @@ def _reasoning(wire_id: str, run: str) -> Wire:
 
 
 def with_thoughts(messages: list[Wire], outlines: dict[str, list[Wire]]) -> list[Wire]:
-    """The messages, each stretch of reasoning before what came after it, else at its run's end."""
+    """Return the messages, each stretch of reasoning before the next of them, else at its run's end."""
     here = {message["id"] for message in messages}
     before: dict[str, list[Wire]] = {}
     after: dict[str, list[Wire]] = {}

@@ -1,7 +1,7 @@
 """The encoder for a client that comes back (specs/ag-ui.md §4, §7).
 
-An unmodified AG-UI client cannot say where it stopped; it sends the same run again, or opens the
-thread. Either way it gets the whole as snapshots, and from there on what happens.
+An unmodified AG-UI client cannot name the place where it stopped; it sends the same run again, or opens
+the thread. In both cases it gets everything as snapshots, and then the new events.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from agents.dialects.base import Frame, RunHead, Sign, StoredRow
 
 
 class ReturningAgUiEncoder(AgUiEncoder):
-    """Takes in what the client has missed, then brings it up to date."""
+    """An encoder that takes in the events that the client has missed, then brings it up to date."""
 
     def __init__(self, head: RunHead, body: Wire) -> None:
         super().__init__(head, silent=True)
@@ -30,7 +30,7 @@ class ReturningAgUiEncoder(AgUiEncoder):
 
 
 def _known_messages(body: Wire) -> list[Wire]:
-    """The client's messages as it has them: of reasoning all, of the others what tells them apart."""
+    """Return the client's messages: reasoning as a whole, of the others the id and the role."""
     given = body.get("messages")
     found = given if isinstance(given, list) else []
     return [kept for message in found if isinstance(message, dict) and (kept := _kept(message))]

@@ -11,17 +11,17 @@ from agents.dialects.agui.message_fold import Wire
 from agents.dialects.base import Frame
 
 _SHAPE: Final = ("activityType", "content", "metadata")
-_BLANK: Final = {"id": "reset", "role": "reasoning", "content": ""}  # reasoning yields to reasoning only
-_MOST_PLACES: Final = 8  # each costs all messages before it once more
+_BLANK: Final = {"id": "reset", "role": "reasoning", "content": ""}  # only reasoning replaces reasoning
+_MOST_PLACES: Final = 8  # each sends all messages before it once more
 
 
 def snapshots(messages: list[Wire], known: list[str]) -> Iterable[Wire]:
-    """The events that give a client exactly these messages in exactly this order.
+    """Yield the events that give a client exactly these messages in exactly this order.
 
-    A snapshot replaces what the client knows where it stands and appends the rest; so where that
-    would give another order the client is first made to forget what it knows. An activity inside a
-    snapshot would drop those of earlier runs, which only the client has: it comes as an event of its
-    own, between a snapshot of what stands before it and one of the whole.
+    A snapshot replaces known messages at their places and appends the rest; so if that would give
+    another order, the client is first made to forget its messages. An activity inside a snapshot would
+    drop those of earlier runs, which only the client has: it is sent as an event of its own, between a
+    snapshot of the messages before it and one of the whole.
     """
     spoken = [message for message in messages if message["role"] != "activity"]
     ids = [message["id"] for message in spoken]
@@ -45,9 +45,9 @@ def _any_reasoning(messages: list[Wire]) -> bool:
 
 
 def _placed(messages: list[Wire]) -> Iterator[tuple[int | None, Wire | None]]:
-    """The activities, each with how many spoken messages must be told before it; the whole at last.
+    """Yield the activities, each with the number of messages to send before it; the whole at last.
 
-    None where nothing more has to be told. Activities past the first few come after everything.
+    None if no more messages must be sent. Activities past the first few come after everything.
     """
     told, spoken, places = -1, 0, 0
     late: list[Wire] = []
@@ -68,7 +68,7 @@ def _placed(messages: list[Wire]) -> Iterator[tuple[int | None, Wire | None]]:
 
 
 def at_rest(thread_id: str, messages: list[Wire], state: Any) -> list[Frame]:
-    """A thread in which nothing happens, as a run of its own that is over at once."""
+    """Return a thread without a running run, as a run of its own that is over at once."""
     ids = {"threadId": thread_id, "runId": f"replay-{thread_id}"}
     told: list[Wire] = [
         {"type": "RUN_STARTED"} | ids,

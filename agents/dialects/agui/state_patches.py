@@ -1,4 +1,4 @@
-"""The thread's shared state as a client keeps it, and the patches that keep it so (RFC 6902)."""
+"""The thread's shared state as a client keeps it, and its patches (RFC 6902)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Shared:
         self.changed = False
 
     def update(self, updated: StateUpdated) -> dict[str, Any]:
-        """The event that brings the client's state up to date: a patch where it can apply one.
+        """Return the event that brings the client's state up to date: a patch if it can apply one.
 
-        It cannot where what should hold the value is not there, or its library refuses the name.
+        It cannot if the parent of the value is missing, or its library refuses the name.
         """
         self.value, operation = changed(self.value, updated.key, updated.value)
         self.changed = True

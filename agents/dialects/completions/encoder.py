@@ -1,7 +1,7 @@
 """A run as the chunks of OpenAI's Chat Completions stream, or as one completion.
 
-All that the assistant says is one text here, its messages a blank line apart. What the server's own
-tools did is not shown; a client's own are `tool_calls`. The last chunk of an answer is called `done`,
+All text of the assistant is one text here, its messages a blank line apart. Calls of the server's own
+tools are not shown; a client's own are `tool_calls`. The last chunk of an answer has the name `done`,
 after which OpenAI's addresses send `[DONE]`; a run that fails ends with an `error` instead.
 """
 
@@ -54,7 +54,7 @@ class CompletionEncoder:
         self._chunk = _json(shape.chunk(head))[:-1]
 
     def feed(self, event: RunEvent) -> Sequence[Frame]:
-        """The chunks of the next event; none after the last."""
+        """Return the chunks of the next event; none after the last."""
         fact = event.fact
         if type(fact) is MessageDelta:
             item = self._order.speaking(fact.message_id)
@@ -66,12 +66,12 @@ class CompletionEncoder:
         for step in taken:
             self._render(step)
         if isinstance(fact, MessageCompleted) and fact.replaces and not (taken or self.ended):
-            self._say(self._text, f"{_GAP}{fact.message.content}")  # what was said stays said
+            self._say(self._text, f"{_GAP}{fact.message.content}")  # the streamed text stays
         made, self._made = self._made, []
         return self._frames(made, event.seq)
 
     def heartbeat(self, at_ms: int) -> Frame | None:
-        """Nothing: silence on this wire is filled with comments."""
+        """Return None: silence on this wire is filled with comments."""
         return None
 
     @property
@@ -81,18 +81,18 @@ class CompletionEncoder:
 
     @property
     def failure(self) -> ParleyError | None:
-        """Why there is no answer: the run failed, or it has not ended yet."""
+        """The reason why there is no answer: the run failed, or it has not ended yet."""
         if isinstance(self._terminal, RunFailed):
             return shape.failure(self._terminal)
         return None if self.ended else Unavailable("The run has not ended yet.", retry_after=1)
 
     @property
     def may_retry(self) -> bool:
-        """Whether the same request may succeed where this run failed."""
+        """Whether the same request may succeed although this run failed."""
         return not isinstance(self._terminal, RunFailed) or self._terminal.retryable
 
     def answer(self) -> bytes:
-        """The completion, or OpenAI's error body where there is none."""
+        """Return the completion, or OpenAI's error body if there is none."""
         if self.failure is not None:
             told = errors.body(self.failure, errors.OPENAI_PATHS[0])
             return _json(told | {"request_id": self._head.request_id})
@@ -103,7 +103,7 @@ class CompletionEncoder:
         return _json(shape.completion(self._head, message, finished, self._usage))
 
     def _said(self) -> str | None:
-        """The text; where a form was asked for, the message that was checked against it: the last."""
+        """Return the text; if a form was requested, the last message, which was checked against it."""
         text = self._text.last if self._head.wire.get("form") else self._text.whole
         return text or (None if self._calls else "")
 
@@ -117,7 +117,7 @@ class CompletionEncoder:
         return shape.finish_reason(self._reason, calls=bool(self._calls))
 
     def _delta(self, item: Item, text: str, seq: int) -> Frame:
-        """The hot path: put together by hand, since most of what is sent are deltas."""
+        """Return a delta, on the hot path: put together by hand, since most frames are deltas."""
         item.add(text)
         return Frame("", self._choice(b'{"content":%b}' % _json(self._text.said(text))), seq)
 
@@ -149,7 +149,7 @@ class CompletionEncoder:
         self._put({voice.field: voice.said(text)})
 
     def _cite(self, files: Sequence[ArtifactCreated | MessageContent]) -> None:
-        """Name files at the end of what is said so far."""
+        """Name files at the end of the text so far."""
         self._begin("")
         at = len(self._said() or "")
         cited = [{"type": "url_citation", "url_citation": links.cited(one, at=at)} for one in files]
@@ -157,7 +157,7 @@ class CompletionEncoder:
         self._put({"annotations": cited})
 
     def _call(self, call: steps.Called) -> None:
-        """A call as OpenAI sends it: its name first, then its arguments."""
+        """Send a call in OpenAI's form: its name first, then its arguments."""
         self._begin(None)
         begun = {"index": len(self._calls)}
         self._calls.append(call)
@@ -167,7 +167,7 @@ class CompletionEncoder:
         self._put({"tool_calls": [begun | {"function": {"arguments": call.arguments}}]})
 
     def _begin(self, content: str | None) -> None:
-        """The first chunk says who speaks."""
+        """Send the first chunk, which names the role."""
         if not self._begun:
             self._begun = True
             self._put({"role": "assistant", "content": content, "refusal": None})
@@ -193,7 +193,7 @@ class CompletionEncoder:
         return _CHOICE % (self._chunk, delta, finished, self._no_usage)
 
     def _frames(self, made: list[bytes], seq: int) -> list[Frame]:
-        """The event's chunks; the last of them carries its place, and says if all is said."""
+        """Return the event's chunks; the last has its place, and the name of a complete answer."""
         if not made:
             return []
         answered = self.ended and self.failure is None
@@ -202,7 +202,7 @@ class CompletionEncoder:
 
 
 class _Voice:
-    """What is said in one field: the texts of several items, as one."""
+    """The text of one field: the texts of several items, as one."""
 
     def __init__(self, field: str) -> None:
         self.field = field
@@ -215,7 +215,7 @@ class _Voice:
         self._gap = _GAP if self._spoken else ""
 
     def said(self, text: str) -> str:
-        """The text as it goes out: after a blank line where a new item begins with it."""
+        """Return the text to send: after a blank line if a new item begins with it."""
         gap, self._gap, self._spoken = self._gap, "", True
         return gap + text
 

@@ -21,10 +21,10 @@ _ELSEWHERE: Final = {
 
 
 def messages(said: list[Wire]) -> Iterator[InputMessage]:
-    """The messages; InvalidRequest, naming the place, for what is none.
+    """Yield the messages; raise InvalidRequest, naming the place, for invalid ones.
 
-    Every call is answered right after it, as OpenAI demands: a model that lacked one would answer
-    wrongly.
+    Every call must be answered right after it, as OpenAI demands: without an answer a model would
+    answer wrongly.
     """
     unanswered: dict[str, str] = {}
     for place, message in enumerate(said):
@@ -95,7 +95,7 @@ def _file(part: Wire, where: str) -> Upload:
 
 
 def _assistant(message: Wire, where: str) -> Iterator[InputMessage]:
-    """What the model thought, where the client brings it back, and what it said and called."""
+    """Yield the model's thoughts, if the client sends them back, and its text with its calls."""
     for name, why in _ELSEWHERE.items():
         if message.get(name) is not None:
             raise _wrong(f"{where}.{name}", f"cannot be taken: {why}")
@@ -130,7 +130,7 @@ def _calls(made: Any, where: str) -> Iterator[AskedCall]:
 
 
 def _answer(message: Wire, where: str, unanswered: dict[str, str]) -> InputMessage:
-    """A tool's answer, which takes its call off those that wait for one."""
+    """Return a tool's answer, and remove its call from those that wait for one."""
     call_id = _needed(message, "tool_call_id", where)
     if unanswered.pop(call_id, None) is None:
         raise _wrong(f"{where}.tool_call_id", "answers no call of the assistant's message before it")

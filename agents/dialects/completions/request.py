@@ -1,8 +1,7 @@
 """A body of OpenAI's Chat Completions as a RunRequest.
 
-A field that changes the answer is obeyed or refused by its name, also one that we have never heard
-of. What only concerns OpenAI's own house (its caches, its tiers, its dashboards) is taken and means
-nothing.
+A field that changes the answer is obeyed or refused by its name, also an unknown one. Fields that only
+concern OpenAI itself (its caches, its tiers, its dashboards) are accepted and ignored.
 """
 
 from __future__ import annotations
@@ -87,7 +86,7 @@ REFUSED: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
     "web_search_options": ((), "whether the web is searched is the server's to say"),
     "moderation": ((), "nothing is moderated here"),
 }
-"""What we do not do: the values that ask for nothing, and why any other is refused."""
+"""Unsupported fields: the values that request nothing, and the reason why others are refused."""
 
 MEANS_NOTHING: Final = frozenset(
     {
@@ -104,7 +103,7 @@ _KNOWN: Final = CompletionBody.model_fields.keys() | REFUSED.keys() | MEANS_NOTH
 
 
 def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
-    """The canonical request; InvalidRequest, with field errors or the `param` at fault."""
+    """Return the canonical request; raise InvalidRequest, with field errors or the `param` at fault."""
     _check_known(body)
     try:
         asked = CompletionBody.model_validate(body)
@@ -146,14 +145,14 @@ def _check_known(body: dict[str, Any]) -> None:
 
 
 def _offered(asked: CompletionBody) -> Tools:
-    """The client's tools, and which of them must be called: Responses has the same words for it."""
+    """Return the client's tools and the choice between them, as for Responses."""
     found = choose(Tools(tuple(_tools(asked.tools or []))), _choice(asked.tool_choice))
     one_by_one = asked.parallel_tool_calls is False
     return replace(found, tool_choice=replace(found.tool_choice, one_by_one=one_by_one))
 
 
 def _choice(given: Any) -> Any:
-    """A `tool_choice` as Responses writes it, where a function's name has no member round it."""
+    """Return a `tool_choice` in the form of Responses, in which a function's name has no wrapper."""
     match given:
         case {"type": "function", "function": {"name": str(name)}}:
             return {"type": "function", "name": name}
@@ -197,7 +196,7 @@ def _generation(asked: CompletionBody) -> Generation:
 
 
 def _most(asked: CompletionBody) -> int | None:
-    """The limit of the answer, under its new name or its old one."""
+    """Return the limit of the answer, under its new name or its old one."""
     limits = {asked.max_tokens, asked.max_completion_tokens} - {None}
     if len(limits) > 1:
         raise InvalidRequest(

@@ -47,31 +47,31 @@ _ERRORS: Final[dict[str, type[ParleyError]]] = {
 
 
 def completion_id(run_id: UUID) -> str:
-    """The id under which a run is known on this wire."""
+    """Return the id of a run on this wire."""
     return f"chatcmpl-{run_id.hex}"
 
 
 def failure(failed: RunFailed) -> ParleyError:
-    """Why the run failed, as an error with a status; the code is the run's."""
+    """Return the run's failure as an error with a status; the code is the run's."""
     kind = _ERRORS.get(failed.code, Unavailable if failed.retryable else ParleyError)
     later = 1 if issubclass(kind, Unavailable | TooManyRequests) else None
     return kind(failed.message, code=failed.code, retry_after=later)
 
 
 def finish_reason(reason: str, *, calls: bool) -> str:
-    """This wire's word for how an answer ended: it has five, and any other end is its `stop`."""
+    """Return this wire's word for the end of an answer: it has five, and any other end is its `stop`."""
     found = _FINISHED.get(reason, "stop")
     return "tool_calls" if calls and found == "stop" else found
 
 
 def completion(head: RunHead, message: Wire, finished: str, usage: Usage) -> Wire:
-    """The whole answer."""
+    """Return the whole answer."""
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finished}
     return {**_head(head, "chat.completion"), "choices": [choice], "usage": counted(usage)}
 
 
 def message(text: str | None, thoughts: str, calls: Sequence[Called], *, refused: bool) -> Wire:
-    """What the assistant said; `reasoning_content` is no field of OpenAI's, but what clients read."""
+    """Return the assistant's message; OpenAI has no `reasoning_content`, but clients read it."""
     said: Wire = {
         "role": "assistant",
         "content": None if refused else text,
@@ -86,18 +86,18 @@ def message(text: str | None, thoughts: str, calls: Sequence[Called], *, refused
 
 
 def call(called: Called) -> Wire:
-    """A call that the client answers with a message of the role `tool`."""
+    """Return a call that the client answers with a message of the role `tool`."""
     function = {"name": called.name, "arguments": called.arguments}
     return {"id": called.call_id, "type": "function", "function": function}
 
 
 def chunk(head: RunHead) -> Wire:
-    """What all chunks of a stream begin with."""
+    """Return the common beginning of all chunks of a stream."""
     return _head(head, "chat.completion.chunk")
 
 
 def counted(usage: Usage) -> Wire:
-    """The tokens that the provider counted; 0 where it did not say, since clients add them up."""
+    """Return the tokens that the provider counted; 0 if it counted none, since clients add them up."""
     return {
         "prompt_tokens": usage.input_tokens,
         "completion_tokens": usage.output_tokens,
@@ -117,7 +117,7 @@ def counted(usage: Usage) -> Wire:
 
 
 def waiting(tool: str) -> str:
-    """What is said of a call that somebody must approve first: this wire has no other word for it."""
+    """Return a text about a call that needs an approval, which this wire cannot express."""
     return f"[{tool or 'A tool'} waits for an approval.]"
 
 

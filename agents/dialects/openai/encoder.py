@@ -1,7 +1,7 @@
 """A run as the events of OpenAI's Responses stream; every frame has its number as its id.
 
-The run's cancelling has no event of its own on this wire: the stream ends with
-`response.incomplete`, whose response is `cancelled`.
+This wire has no event for a cancelled run: the stream ends with `response.incomplete`, whose response
+is `cancelled`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ResponsesEncoder:
         self._response = b""
 
     def feed(self, event: RunEvent) -> Sequence[Frame]:
-        """The frames of the next event; none after the last."""
+        """Return the frames of the next event; none after the last."""
         fact = event.fact
         if type(fact) is MessageDelta:
             item = self._order.speaking(fact.message_id)
@@ -61,15 +61,15 @@ class ResponsesEncoder:
         return frames
 
     def heartbeat(self, at_ms: int) -> Frame | None:
-        """Nothing: silence on this wire is filled with comments."""
+        """Return None: silence on this wire is filled with comments."""
         return None
 
     def answer(self) -> bytes:
-        """The response as it stands."""
+        """Return the response in its present state."""
         return self._response or self._whole(self._status)
 
     def _delta(self, item: Item, text: str) -> Frame:
-        """The hot path: put together by hand, since most of what is sent are deltas."""
+        """Return a delta, on the hot path: put together by hand, since most frames are deltas."""
         item.add(text)
         number = self._number
         self._number = number + 1
@@ -203,7 +203,7 @@ class ResponsesEncoder:
         return _json(shape.response(self._head, status, done, **more))
 
     def _unique(self, call_id: str) -> str:
-        """An id that names the run too: a client may send it instead of the item (`item_reference`)."""
+        """Return an id that contains the run: a client may send it as an `item_reference`."""
         run = self._head.run_id.hex
         return call_id if run in call_id else f"{call_id}-{run}"
 

@@ -28,7 +28,7 @@ MOST_ITEMS: Final = 1_000
 LONGEST_ID: Final = 200
 _ROLES: Final = frozenset({"user", "assistant", "system", "developer"})
 _TEXTS: Final = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
-# what our own responses hold beside what is said: shown to the client, known to us already
+# items of our own responses beside messages: for the client; we know them already
 _UNSAID: Final = frozenset({"mcp_list_tools", "mcp_approval_request", "mcp_approval_response"})
 _ANSWER: Final = "mcp_approval_response"
 _FILES: Final = frozenset({"input_image", "input_file", "input_audio"})
@@ -36,7 +36,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def messages(given_input: Any, *, after_requests: bool = False) -> Iterator[InputMessage]:
-    """The messages of an input; InvalidRequest, naming the place, for what is none.
+    """Yield the messages of an input; raise InvalidRequest, naming the place, for invalid items.
 
     With `after_requests` only those after the last request for approval, which the input answers.
     """
@@ -52,7 +52,7 @@ def messages(given_input: Any, *, after_requests: bool = False) -> Iterator[Inpu
 
 
 def _after_requests(found: list[Wire]) -> int:
-    """The place after the last item that asks for an approval, or names one that does."""
+    """Return the place after the last item that requests an approval, or refers to such an item."""
     answered = {_text(item, "approval_request_id") for item in found if _kind(item) == _ANSWER}
     asking = (
         place
@@ -64,7 +64,7 @@ def _after_requests(found: list[Wire]) -> int:
 
 
 def answers(given_input: Any) -> Iterator[InterruptAnswer]:
-    """The approvals among the items."""
+    """Yield the approvals among the items."""
     for place, item in enumerate(_items(given_input)):
         if item.get("type") == _ANSWER:
             asked, approve = item.get("approval_request_id"), item.get("approve")
@@ -77,7 +77,7 @@ def answers(given_input: Any) -> Iterator[InterruptAnswer]:
 def shown(
     row_id: UUID, said: InputMessage, *, wire: Wire, sign: Callable[[str, str], str]
 ) -> Iterator[Wire]:
-    """A message that a client has said, as `input_items` lists it; files with fresh URLs."""
+    """Yield a client's message in the form of `input_items`; files with fresh URLs."""
     item_id, done = row_id.hex, {"status": "completed"}
     if said.role == "tool":
         parts = _shown_parts(said, "input_text", sign)
@@ -98,7 +98,7 @@ def shown(
 
 
 def _shown_parts(said: InputMessage, kind: str, sign: Callable[[str, str], str]) -> list[Wire]:
-    """Texts and files in the order in which they were sent."""
+    """Return texts and files in the order in which they were sent."""
     blocks = arranged(said.content, said.attachments, said.layout)
     return [
         _shown_text(block, kind) if isinstance(block, str) else _shown_file(block, sign)
@@ -161,14 +161,14 @@ def _message(item: Wire, where: str) -> Iterator[InputMessage]:
 
 
 def _called(item: Wire, arguments: str, where: str) -> InputMessage:
-    """A call of one of the client's own tools."""
+    """Return a call of one of the client's own tools."""
     call_id, _ = (_needed(item, key, where) for key in ("call_id", "name"))
     call = AskedCall(call_id, client_tools.name_inside(item), arguments)
     return InputMessage("assistant", "", _client_id(item), tool_calls=(call,))
 
 
 def _kind(item: Wire) -> Any:
-    """The type of an item, which both of the shortest forms leave out."""
+    """Return the type of an item, which both of the shortest forms leave out."""
     kind = item.get("type")
     if kind is None:
         return "item_reference" if "id" in item and "role" not in item else "message"
@@ -176,7 +176,7 @@ def _kind(item: Wire) -> Any:
 
 
 def _spoken(said: InputMessage, where: str) -> Iterator[InputMessage]:
-    """The message, unless nobody says anything in it; a user who asks nothing is refused."""
+    """Yield the message unless it is empty; an empty one of a user is refused."""
     if said.content or said.uploads:
         yield said
     elif said.role == "user":
@@ -184,8 +184,7 @@ def _spoken(said: InputMessage, where: str) -> Iterator[InputMessage]:
 
 
 def _made(item: Wire, where: str) -> Iterator[InputMessage]:
-    """A call that a server's tool has answered, as an earlier response showed it; one without an answer
-    tells nothing."""
+    """Yield a server tool's call with its answer, as an earlier response showed it, if it has one."""
     name, output, fault = _needed(item, "name", where), item.get("output"), item.get("error")
     if output is None and fault is None:
         return
@@ -209,7 +208,7 @@ def _words(item: Wire, where: str) -> InputMessage:
 
 
 def _take(part: Wire, here: str, held: Parts, *, files: bool) -> None:
-    """A part of a message or of a function's output; only users and functions show files."""
+    """Add a part of a message or of a function's output; only users and functions show files."""
     match part.get("type"):
         case str() as kind if kind in _TEXTS:
             held.add(_needed(part, _TEXTS[kind], here, empty=True))
@@ -236,7 +235,7 @@ def _take(part: Wire, here: str, held: Parts, *, files: bool) -> None:
 
 
 def _image(part: Wire, here: str) -> Upload:
-    """An image by its URL or, of one that is stored here, by its id."""
+    """Return an image by its URL or, if it is stored here, by its id."""
     if (file_id := _text(part, "file_id")) and not _text(part, "image_url"):
         return Upload("", file_id=file_id, place=f"{here}.file_id")
     return client_inputs.image(_needed(part, "image_url", here), f"{here}.image_url")
@@ -251,7 +250,7 @@ def _parts(content: Any, where: str) -> list[Wire]:
 
 
 def _output(item: Wire, where: str) -> Parts:
-    """A function's output: its text, or its parts where they are OpenAI's, or what else it may be."""
+    """Return a function's output: its text, or its parts if they are OpenAI's, or any other form."""
     output, held = item.get("output"), Parts()
     if isinstance(output, str):
         held.add(output)
@@ -277,7 +276,7 @@ def _summary(item: Wire) -> str:
 
 
 def _client_id(item: Wire) -> str | None:
-    """The id by which a message is known again; ours on this wire begin with `msg_`."""
+    """Return the client's id of a message; ours on this wire begin with `msg_`."""
     return _text(item, "id").removeprefix("msg_")[:LONGEST_ID] or None
 
 

@@ -1,7 +1,7 @@
 """A body of OpenAI's Responses API as a RunRequest.
 
-What changes the answer is obeyed or refused by name; what only the account or the bill of OpenAI knows
-is taken and repeated in the response.
+Members that change the answer are obeyed or refused by name; members for OpenAI's account or bill only
+are accepted and repeated in the response.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class ResponsesBody(_Part):
     truncation: Literal["auto", "disabled"] | None = None
     include: list[str] | None = None
     metadata: Annotated[dict[str, str], Field(max_length=16)] | None = None
-    # what changes no answer
+    # members that change no answer
     user: str | None = None
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
@@ -113,9 +113,9 @@ _LOGPROBS: Final = "message.output_text.logprobs"
 
 
 def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
-    """The canonical request; InvalidRequest with field errors for a wrong body.
+    """Return the canonical request; raise InvalidRequest with field errors for a wrong body.
 
-    `parent_run_id` is the run of `previous_response_id`, whose thread the caller has to look up.
+    `parent_run_id` is the run of `previous_response_id`, whose thread the caller must look up.
     """
     try:
         asked = ResponsesBody.model_validate(body)
@@ -158,7 +158,7 @@ def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
 
 
 def _check(asked: ResponsesBody) -> None:
-    """Refuse what we could only pass over."""
+    """Refuse members that we could only ignore."""
     if asked.previous_response_id and asked.conversation:
         raise InvalidRequest(
             "Send previous_response_id or conversation, not both.", code="conversation_ambiguous"
@@ -180,10 +180,10 @@ def _unsupported(field: str, why: str) -> InvalidRequest:
 def _said(
     asked: ResponsesBody, answers: Sequence[InterruptAnswer], *, continues: bool, stored: bool
 ) -> tuple[InputMessage, ...]:
-    """What is said. InvalidRequest `invalid_input` where nothing is, and nothing goes on either.
+    """Return the messages. Raise InvalidRequest `invalid_input` for none, if nothing else goes on.
 
-    Who answers a request for approval without naming a conversation sends all that led to it: of what is
-    stored here that is known, and the run goes on where it was asked.
+    A client that answers a request for approval without a conversation sends all messages that led to
+    it: those stored here are known, and the run goes on at the request.
     """
     repeats = bool(answers) and stored and not continues
     said = tuple(input_items.messages(asked.input, after_requests=repeats))
@@ -216,7 +216,7 @@ def _generation(asked: ResponsesBody) -> Generation:
 
 
 def _schema(form: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The schema of the answer, with what the client says that it is for."""
+    """Return the schema of the answer, with the client's description of it."""
     schema, told = schema_of(form), form.get("description") if form else None
     if schema is None or not isinstance(told, str) or "description" in schema:
         return schema

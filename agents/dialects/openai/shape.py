@@ -16,7 +16,7 @@ from conversations import events
 from conversations.events import Usage
 
 Wire = dict[str, Any]
-SERVER_LABEL: Final = OWN_LABEL  # under which our own tools are shown, as those of an MCP server
+SERVER_LABEL: Final = OWN_LABEL  # the label of our own tools, which are shown as those of an MCP server
 _DEFAULTS: Final[Wire] = {
     "background": False,
     "instructions": None,
@@ -43,19 +43,19 @@ _DEFAULTS: Final[Wire] = {
 
 
 def response_id(run_id: UUID) -> str:
-    """The id under which a run is known on this wire."""
+    """Return the id of a run on this wire."""
     return f"resp_{run_id.hex}"
 
 
 def run_id_of(given: str) -> str:
-    """The run's id in a response's id; what has another form stays as it is."""
+    """Return the run's id in a response's id; any other form stays."""
     return given.removeprefix("resp_")
 
 
 def echoed(body: Wire) -> Wire:
-    """What a response repeats of its request, where the request says it."""
+    """Return the members of the request that its response repeats."""
     kept = {key: body[key] for key in _DEFAULTS if body.get(key) is not None}
-    kept.pop("service_tier", None)  # it says which one served, and there is one
+    kept.pop("service_tier", None)  # the response names the tier that served, and there is one
     return kept | {"tools": [*without_secrets(body["tools"])]} if "tools" in kept else kept
 
 
@@ -68,7 +68,7 @@ def response(
     problem: events.Problem | None = None,
     usage: Usage | None = None,
 ) -> Wire:
-    """The whole response object."""
+    """Return the whole response object."""
     asked: Wire = _DEFAULTS | head.wire.get("echo", {})
     incomplete = {"reason": "max_output_tokens"} if status == "incomplete" else None
     conversation = head.wire.get("conversation") or str(head.thread_id)
@@ -96,13 +96,13 @@ _CODES: Final = {
 
 
 def _error(problem: events.Problem) -> Wire:
-    """Why the run failed: of its codes this wire has a closed list, so ours stands in `type`."""
+    """Return the run's failure: this wire has a closed list of codes, so ours is in `type`."""
     code = _CODES.get(problem.code, "server_error")
     return {"code": code, "message": problem.message, "type": problem.code}
 
 
 def _usage(counted: Usage | None) -> Wire | None:
-    """The tokens that the provider counted; None where it did not say."""
+    """Return the tokens that the provider counted; None if it counted none."""
     if counted is None or not (counted.input_tokens or counted.output_tokens):
         return None
     return {
@@ -118,7 +118,7 @@ def _usage(counted: Usage | None) -> Wire | None:
 
 
 def message(item_id: str, status: str, part: Wire | None) -> Wire:
-    """An output message; without a part before anything is said."""
+    """Return an output message; without a part at its beginning."""
     content = [] if part is None else [part]
     whole = {"id": item_id, "type": "message", "status": status, "role": "assistant"}
     return whole | {"content": content}
@@ -129,7 +129,7 @@ def text_part(text: str, annotations: Sequence[Wire] = ()) -> Wire:
 
 
 def citations(item: Item, *, at: int) -> list[Wire]:
-    """The annotations that name the files of a message."""
+    """Return the annotations that name the files of a message."""
     return [{"type": "url_citation"} | links.cited(one, at=at) for one in links.files_of(item)]
 
 
@@ -143,7 +143,7 @@ def summary_part(text: str) -> Wire:
 
 
 def client_call(key: str, call_id: str, tool: Named, arguments: str, status: str) -> Wire:
-    """A call that the client answers, with `function_call_output` or `custom_tool_call_output`."""
+    """Return a call that the client answers, with its `…_call_output`."""
     said = {"call_id": call_id, "name": tool.name}
     if tool.namespace:
         said["namespace"] = tool.namespace
@@ -162,7 +162,7 @@ def server_call(
     output: str | None = None,
     problem: events.Problem | None = None,
 ) -> Wire:
-    """A call that we answer ourselves; this wire has a word for it with MCP tools only."""
+    """Return a call that we answer ourselves; this wire has a form for it with MCP tools only."""
     error = None
     if problem is not None:
         content = [{"type": "text", "text": f"{problem.code}: {problem.message}"}]

@@ -1,9 +1,9 @@
-"""The tools of a request as OpenAI's clients write them, and which of them the model must call.
+"""The tools of a request as OpenAI's clients write them, and the choice that the model has.
 
-Functions, alone or in a namespace, and custom tools are the client's own (`client_tools`). Of hosted
-tools there are those of this server: `mcp` with its label (or that of an MCP server that staff
-connected), and `web_search`. Any other is refused by name, since a model that silently
-lacks it would answer wrongly.
+Functions, alone or in a namespace, and custom tools are the client's own (`client_tools`). The hosted
+tools are those of this server: `mcp` with its label (or that of an MCP server that staff connected),
+and `web_search`. Any other is refused by name, since a model that silently lacks it would answer
+wrongly.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Tool(BaseModel):
 
 
 class Tools(Struct, frozen=True):
-    """All that a request says of tools; the names are those of `RunRequest`."""
+    """All facts of tools in a request; the names are those of `RunRequest`."""
 
     tools: tuple[ClientTool, ...] = ()
     named: dict[str, Named] = {}
@@ -86,7 +86,7 @@ class Tools(Struct, frozen=True):
 
 
 def read(tools: Iterable[Tool]) -> Tools:
-    """What is offered. InvalidRequest `tool_not_supported`, naming the place, for what cannot be."""
+    """Return the offered tools. Raise InvalidRequest `tool_not_supported`, naming the place."""
     mine = _Clients()
     servers: list[ServerTools] = []
     needs: set[str] = set()
@@ -151,7 +151,7 @@ def _told(*texts: str | None) -> str:
 
 
 def _form(tool: Tool, here: str) -> str:
-    """What the input of a custom tool must look like, in words; "" for any text."""
+    """Return the required form of a custom tool's input, in words; "" for any text."""
     match tool.format if tool.type == "custom" else None:
         case None | {"type": "text"}:
             return ""
@@ -161,7 +161,7 @@ def _form(tool: Tool, here: str) -> str:
 
 
 def plain_choice(given: Any) -> Any:
-    """A `tool_choice` in the words of this wire: litellm's bridge sends those of Chat Completions."""
+    """Return a `tool_choice` in this wire's form: litellm's bridge sends that of Chat Completions."""
     match given:
         case {"type": "function", "function": {"name": str(name), **more}, **rest} if not (more or rest):
             return {"type": "function", "name": name}
@@ -169,9 +169,9 @@ def plain_choice(given: Any) -> Any:
 
 
 def choose(found: Tools, given: Any) -> Tools:
-    """What is offered under this `tool_choice`. InvalidRequest `invalid_tool_choice`.
+    """Return the tools under this `tool_choice`. Raise InvalidRequest `invalid_tool_choice`.
 
-    Beside a function that must be called nothing of ours is offered: the client waits for its own.
+    With a function that must be called nothing of ours is offered: the client waits for its own.
     """
     match given:
         case None | "auto":
@@ -197,7 +197,7 @@ def choose(found: Tools, given: Any) -> Tools:
 
 
 def _server(tool: Tool, here: str) -> ServerTools:
-    """A server by its label; where a request says that it is does not matter: we connect to none."""
+    """Return a server by its label; its URL in the request is ignored, because we connect to none."""
     if not tool.server_label:
         raise _unsupported(f"{here}.server_label: an MCP server needs a label")
     if tool.connector_id or tool.tunnel_id:
@@ -221,7 +221,7 @@ def _names(given: object, here: str) -> tuple[str, ...] | None:
 
 
 def _asking(given: str | Wire | None, here: str) -> tuple[str, ...] | None:
-    """Whose calls the client wants to approve; staff's own rules hold in any case."""
+    """Return the tools whose calls the client wants to approve; staff's own rules always apply."""
     match given:
         case None | "never":
             return ()
@@ -234,7 +234,7 @@ def _asking(given: str | Wire | None, here: str) -> tuple[str, ...] | None:
 
 
 def _check_search(tool: Tool, here: str) -> None:
-    """Refuse what would narrow the search: ours has no such words."""
+    """Refuse options that would narrow the search: ours has none."""
     narrowed = {
         "filters": any((tool.filters or {}).values()),
         "user_location": any(key != "type" for key, one in (tool.user_location or {}).items() if one),
@@ -246,7 +246,7 @@ def _check_search(tool: Tool, here: str) -> None:
 
 
 def _required(found: Tools) -> Tools:
-    """Some tool must be called: of the client's, if the request does not name ours as well."""
+    """Require a call of some tool: of the client's, unless the request names ours as well."""
     names_ours = found.servers or found.needs
     if not found.tools and not names_ours:
         raise _wrong_choice("requires a tool, and `tools` holds none")
@@ -262,7 +262,7 @@ def _named(found: Tools, given: Wire) -> Tools:
 
 
 def _holds(found: Tools, given: Wire) -> bool:
-    """Whether the function or custom tool that a choice names is offered."""
+    """Return whether the function or custom tool that a choice names is offered."""
     name = client_tools.name_inside(given)
     named = found.named.get(name, Named(name))
     offered = any(tool.name == name for tool in found.tools)
@@ -281,7 +281,7 @@ def _listed(found: Tools, label: str) -> Tools:
 
 
 def _allowed(found: Tools, listed: list[Any]) -> Tools:
-    """Only what is listed: functions by name, servers by label."""
+    """Return only the listed tools: functions by name, servers by label."""
     spaces = _spaces(found)
     labels, searches = {one.label for one in found.servers}, False
     kept: set[str] = set()
@@ -310,7 +310,7 @@ def _allowed(found: Tools, listed: list[Any]) -> Tools:
 
 
 def _spaces(found: Tools) -> dict[str, set[str]]:
-    """The functions of each namespace."""
+    """Return the functions of each namespace."""
     spaces: dict[str, set[str]] = {}
     for inside, named in found.named.items():
         if named.namespace:
@@ -319,7 +319,7 @@ def _spaces(found: Tools) -> dict[str, set[str]]:
 
 
 def without_secrets(tools: Any) -> Iterator[Any]:
-    """The tools as a response repeats them: what opens other people's servers is kept nowhere."""
+    """Yield the tools as a response repeats them: keys of other people's servers are kept nowhere."""
     for tool in tools if isinstance(tools, list) else ():
         if isinstance(tool, dict):
             yield {key: value for key, value in tool.items() if key not in ("authorization", "headers")}
