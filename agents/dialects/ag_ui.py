@@ -56,43 +56,43 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
     messages, left_out = tidied(body.get("messages"))
     whole = body | {"messages": messages}
     try:
-        asked = Body.model_validate(whole)
+        parsed = Body.model_validate(whole)
     except ValidationError as error:
         raise invalid_body("RunAgentInput", error, whole) from None
-    own = [not _is_ours(message) for message in asked.messages]
-    _check_newest([*compress(asked.messages, own)])
-    shown = _messages(asked.messages)
-    tools = _tools(asked)
-    props = asked.forwarded_props if isinstance(asked.forwarded_props, dict) else {}
-    is_uuid = _UUID.fullmatch(asked.thread_id) is not None
+    own = [not _is_ours(message) for message in parsed.messages]
+    _check_newest([*compress(parsed.messages, own)])
+    shown = _messages(parsed.messages)
+    tools = _tools(parsed)
+    props = parsed.forwarded_props if isinstance(parsed.forwarded_props, dict) else {}
+    is_uuid = _UUID.fullmatch(parsed.thread_id) is not None
     return RunRequest(
         dialect=NAME,
         model=_text(props.get("model")),
         messages=tuple(compress(shown, own)),
         request_id=request_id,
-        known="whole" if _is_whole(asked, props) else "tail",
+        known="whole" if _is_whole(parsed, props) else "tail",
         shown=tuple(shown),
-        thread_id=str(UUID(asked.thread_id)) if is_uuid else None,
-        session=None if is_uuid else asked.thread_id,
-        client_run_id=asked.run_id,
-        parent_run_id=asked.parent_run_id,
+        thread_id=str(UUID(parsed.thread_id)) if is_uuid else None,
+        session=None if is_uuid else parsed.thread_id,
+        client_run_id=parsed.run_id,
+        parent_run_id=parsed.parent_run_id,
         tools=tools,
-        context=tuple(ContextItem(c.description, _as_text(c.value)) for c in asked.context or ()),
-        state=asked.state or None,
-        forwarded_props=asked.forwarded_props,
-        answers=tuple(InterruptAnswer(r.interrupt_id, r.status, r.payload) for r in asked.resume or ()),
+        context=tuple(ContextItem(c.description, _as_text(c.value)) for c in parsed.context or ()),
+        state=parsed.state or None,
+        forwarded_props=parsed.forwarded_props,
+        answers=tuple(InterruptAnswer(r.interrupt_id, r.status, r.payload) for r in parsed.resume or ()),
         generation=forwarded(props),
         on_disconnect="cancel" if props.get("onDisconnect") == "cancel" else "continue",
-        wire=_wire(asked, left_out),
+        wire=_wire(parsed, left_out),
     )
 
 
-def _wire(asked: Body, left_out: list[str]) -> dict[str, Any]:
-    wire: dict[str, Any] = {"threadId": asked.thread_id, "protocolVersion": asked.protocol_version}
+def _wire(parsed: Body, left_out: list[str]) -> dict[str, Any]:
+    wire: dict[str, Any] = {"threadId": parsed.thread_id, "protocolVersion": parsed.protocol_version}
     return wire | ({"leftOut": sorted(set(left_out))} if left_out else {})
 
 
-def _is_whole(asked: Body, props: dict[str, Any]) -> bool:
+def _is_whole(parsed: Body, props: dict[str, Any]) -> bool:
     """Return whether the messages are the whole conversation.
 
     They are with protocol 1.0, and with every client made of an SDK, which leaves no member out. A
@@ -100,7 +100,7 @@ def _is_whole(asked: Body, props: dict[str, Any]) -> bool:
     """
     if props.get("history") == "stored":
         return False
-    return asked.protocol_version is not None or asked.model_fields_set >= _SDK
+    return parsed.protocol_version is not None or parsed.model_fields_set >= _SDK
 
 
 def _is_ours(message: Message) -> bool:
@@ -116,7 +116,7 @@ def _check_newest(messages: Sequence[Message]) -> None:
     newest = next((message for message in reversed(messages) if message.role == "user"), None)
     if newest is None:
         return
-    if len(_said(newest)) > LONGEST_TEXT:
+    if len(_text_of(newest)) > LONGEST_TEXT:
         raise InvalidRequest(
             f"The message is too long: at most {LONGEST_TEXT:,} characters.", code="user_text_too_long"
         )
@@ -124,69 +124,71 @@ def _check_newest(messages: Sequence[Message]) -> None:
 
 def _called(messages: Sequence[Message]) -> dict[str, str]:
     """Return the names of the tools by the ids of their calls, including ours."""
-    return {call.id: call.function.name for said in messages for call in said.tool_calls or ()}
+    return {call.id: call.function.name for message in messages for call in message.tool_calls or ()}
 
 
 def _messages(messages: Sequence[Message]) -> list[InputMessage]:
     called = _called(messages)
-    return [_message(said, f"messages[{at}]", called) for at, said in enumerate(messages)]
+    return [_message(message, f"messages[{at}]", called) for at, message in enumerate(messages)]
 
 
-def _message(said: Message, where: str, called: dict[str, str]) -> InputMessage:
-    if said.role == "tool" and said.tool_call_id is None:
+def _message(message: Message, where: str, called: dict[str, str]) -> InputMessage:
+    if message.role == "tool" and message.tool_call_id is None:
         raise InvalidRequest("A message of role tool needs a toolCallId.", code="tool_call_id_required")
-    activity = said.content if said.role == "activity" and isinstance(said.content, dict) else None
-    held = _held(said, where)
+    activity = (
+        message.content if message.role == "activity" and isinstance(message.content, dict) else None
+    )
+    parts = _parts(message, where)
     return InputMessage(
-        said.role,
-        held.text,
-        said.id,
-        name=called.get(said.tool_call_id or "", said.name),
-        uploads=held.uploads,
-        layout=held.layout,
+        message.role,
+        parts.text,
+        message.id,
+        name=called.get(message.tool_call_id or "", message.name),
+        uploads=parts.uploads,
+        layout=parts.layout,
         tool_calls=tuple(
             AskedCall(call.id, call.function.name, call.function.arguments)
-            for call in said.tool_calls or ()
+            for call in message.tool_calls or ()
         ),
-        tool_call_id=said.tool_call_id,
-        error=said.error,
-        activity_type=said.activity_type,
-        encrypted_value=said.encrypted_value,
+        tool_call_id=message.tool_call_id,
+        error=message.error,
+        activity_type=message.activity_type,
+        encrypted_value=message.encrypted_value,
         metadata={"activity": activity} if activity else {},
     )
 
 
-def _said(message: Message) -> str:
+def _text_of(message: Message) -> str:
     if isinstance(message.content, str):
         return message.content
     parts = message.content if isinstance(message.content, list) else []
     return "\n".join(part.text for part in parts if isinstance(part, TextPart))
 
 
-def _held(message: Message, where: str) -> Parts:
+def _parts(message: Message, where: str) -> Parts:
     """Return the texts and files of a message."""
-    held = Parts()
+    parts = Parts()
     if isinstance(message.content, str):
-        held.add(message.content)
+        parts.add(message.content)
     for place, part in enumerate(message.content if isinstance(message.content, list) else []):
         here = f"{where}.content[{place}]"
         match part:
             case TextPart():
-                held.add(part.text)
+                parts.add(part.text)
             case ImagePart():
-                held.add(_image(part.source.value, part.source.mime_type, here, part.source.type))
+                parts.add(_image(part.source.value, part.source.mime_type, here, part.source.type))
             case DocumentPart():
-                held.add(_document(part, here))
+                parts.add(_document(part, here))
             case _:
-                held.add(_binary(part, here))
-    return held
+                parts.add(_binary(part, here))
+    return parts
 
 
 def _image(value: str, mime_type: str | None, here: str, kind: str) -> Upload:
     found = client_inputs.inline(value)
     if found or kind == "data":
-        said = mime_type or (found.mime_type if found else "")
-        return Upload(said, data=found.data if found else value, place=here)
+        media_type = mime_type or (found.mime_type if found else "")
+        return Upload(media_type, data=found.data if found else value, place=here)
     return client_inputs.image(value, here, mime_type=mime_type or "")
 
 
@@ -208,17 +210,17 @@ def _binary(part: BinaryPart, here: str) -> Upload:
     return client_inputs.file(here, url=url, data=data, file_id=file_id, name=name, mime_type=mime_type)
 
 
-def _tools(asked: Body) -> tuple[ClientTool, ...]:
+def _tools(parsed: Body) -> tuple[ClientTool, ...]:
     """Return the client's tools by name, which may be any (`providers.tool_names`)."""
     tools: dict[str, ClientTool] = {}
-    for tool in asked.tools or ():
+    for tool in parsed.tools or ():
         parameters = tool.parameters if isinstance(tool.parameters, dict) else {}
         tools[tool.name] = ClientTool(tool.name, tool.description or "", parameters)
     return tuple(tools.values())
 
 
-def _text(given: object) -> str:
-    return given.strip() if isinstance(given, str) else ""
+def _text(value: object) -> str:
+    return value.strip() if isinstance(value, str) else ""
 
 
 def _as_text(value: Any) -> str:

@@ -97,7 +97,7 @@ def file(
     Raise InvalidRequest `file_required` unless exactly one of them is set, and `unsupported_file` for a
     kind that is never accepted.
     """
-    if len([given for given in (url, data, file_id) if given]) != 1:
+    if len([source for source in (url, data, file_id) if source]) != 1:
         raise InvalidRequest(
             f"{place} needs the file: its data, its URL or its id, one of them.",
             code="file_required",

@@ -36,18 +36,18 @@ _KINDS: Final[dict[str, str]] = {
 _WORDS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
     "missing": lambda _: "is required",
     "extra_forbidden": lambda _: "is not known here",
-    "literal_error": lambda told: f"must be {told['expected']}",
-    "enum": lambda told: f"must be {told['expected']}",
-    "union_tag_invalid": lambda told: f"must be one of {told['expected_tags']}",
+    "literal_error": lambda context: f"must be {context['expected']}",
+    "enum": lambda context: f"must be {context['expected']}",
+    "union_tag_invalid": lambda context: f"must be one of {context['expected_tags']}",
     "union_tag_not_found": lambda _: "is required",
-    "string_too_long": lambda told: f"may have at most {told['max_length']:,} characters",
-    "string_too_short": lambda told: f"must have at least {told['min_length']:,} characters",
-    "too_long": lambda told: f"may have at most {told['max_length']:,} items",
-    "too_short": lambda told: f"must have at least {told['min_length']:,} items",
-    "greater_than": lambda told: f"must be more than {told['gt']}",
-    "greater_than_equal": lambda told: f"must be at least {told['ge']}",
-    "less_than": lambda told: f"must be less than {told['lt']}",
-    "less_than_equal": lambda told: f"must be at most {told['le']}",
+    "string_too_long": lambda context: f"may have at most {context['max_length']:,} characters",
+    "string_too_short": lambda context: f"must have at least {context['min_length']:,} characters",
+    "too_long": lambda context: f"may have at most {context['max_length']:,} items",
+    "too_short": lambda context: f"must have at least {context['min_length']:,} items",
+    "greater_than": lambda context: f"must be more than {context['gt']}",
+    "greater_than_equal": lambda context: f"must be at least {context['ge']}",
+    "less_than": lambda context: f"must be less than {context['lt']}",
+    "less_than_equal": lambda context: f"must be at most {context['le']}",
 }
 
 
@@ -60,8 +60,8 @@ def invalid_body(
     where = "".join(
         f"[{key}]" if isinstance(key, int) else f".{key}" for key in first["loc"][1:]
     ).removeprefix(".")
-    said = f"{where} {first['msg']}" if where else f"it {first['msg']}"
-    return InvalidRequest(f"The body is not a valid {what}: {said}.", errors=found)
+    sentence = f"{where} {first['msg']}" if where else f"it {first['msg']}"
+    return InvalidRequest(f"The body is not a valid {what}: {sentence}.", errors=found)
 
 
 def field_errors(
@@ -78,14 +78,14 @@ def field_errors(
             branches.add(path)
         words = found.setdefault(path, {})
         words.setdefault(_words(item["type"], item.get("ctx", {})), []).append(item["type"])
-    told = [path for path in found if not (path in branches and _is_within(path, found))]
+    paths = [path for path in found if not (path in branches and _is_within(path, found))]
     return [
         {
             "loc": ["body", *at, *path],
             "msg": _together(list(found[path])),
             "type": next(iter(found[path].values()))[0],
         }
-        for path in told[:MOST]
+        for path in paths[:MOST]
     ]
 
 
@@ -119,10 +119,10 @@ def _is_within(path: _Path, found: dict[_Path, Any]) -> bool:
     return any(len(other) > len(path) and other[: len(path)] == path for other in found)
 
 
-def _words(kind: str, told: dict[str, Any]) -> str:
+def _words(kind: str, context: dict[str, Any]) -> str:
     if kind in _KINDS:
         return f"must be {_KINDS[kind]}"
-    return _WORDS[kind](told) if kind in _WORDS else "is not valid"
+    return _WORDS[kind](context) if kind in _WORDS else "is not valid"
 
 
 def _together(words: list[str]) -> str:

@@ -80,13 +80,13 @@ def generation(asked: GenerationBody | None, response_format: object = None) -> 
 
 def forwarded(props: dict[str, Any]) -> Generation:
     """Return the parameters in `forwardedProps`; raise InvalidRequest with field errors."""
-    given = props.get("generation")
+    value = props.get("generation")
     try:
-        asked = None if given is None else GenerationBody.model_validate(given)
+        parsed = None if value is None else GenerationBody.model_validate(value)
     except ValidationError as error:
         place = ("forwardedProps", "generation")
-        raise invalid_body("RunAgentInput", error, given, at=place) from None
-    return generation(asked, props.get("responseFormat", props.get("response_format")))
+        raise invalid_body("RunAgentInput", error, value, at=place) from None
+    return generation(parsed, props.get("responseFormat", props.get("response_format")))
 
 
 def schema_of(response_format: object) -> dict[str, Any] | None:

@@ -36,6 +36,6 @@ def cited(file: ArtifactCreated | MessageContent, *, at: int) -> dict[str, Any]:
 
 def described(made: ArtifactCreated) -> dict[str, Any]:
     """Return a file's facts and its address, without the event's tag, which each wire adds itself."""
-    told: dict[str, Any] = msgspec.to_builtins(made)
-    told.pop("type", None)
-    return told | {"url": address(made.artifact_id)}
+    facts: dict[str, Any] = msgspec.to_builtins(made)
+    facts.pop("type", None)
+    return facts | {"url": address(made.artifact_id)}

@@ -178,40 +178,40 @@ def parse_named(body: dict[str, Any], *, request_id: str) -> RunRequest:
 def _parsed(body: dict[str, Any], request_id: str) -> RunRequest:
     _check_frame(body)
     try:
-        asked = RunAgentInputBody.model_validate(body)
+        parsed = RunAgentInputBody.model_validate(body)
     except ValidationError as error:
         raise invalid_body("RunAgentInput", error, body) from None
-    _check_messages(asked.messages)
-    _check_tools(asked.tools or [])
-    if asked.resume:
+    _check_messages(parsed.messages)
+    _check_tools(parsed.tools or [])
+    if parsed.resume:
         raise _broken("resume is AG-UI's: POST it to /api/v1/agent/ag-ui", "resume_not_supported")
-    props = asked.forwardedProps if isinstance(asked.forwardedProps, dict) else {}
+    props = parsed.forwardedProps if isinstance(parsed.forwardedProps, dict) else {}
     return RunRequest(
         dialect=NAME,
         model=_text(props.get("model")),
-        messages=tuple(map(_message, asked.messages)),
+        messages=tuple(map(_message, parsed.messages)),
         request_id=request_id,
-        known="same" if len(asked.messages) > 1 else "none",
-        **_thread(asked.threadId),
-        client_run_id=asked.runId,
-        parent_run_id=asked.parentRunId,
-        tools=tuple(ClientTool(t.name, t.description, t.parameters) for t in asked.tools or ()),
-        context=tuple(ContextItem(item.description, item.value) for item in asked.context or ()),
-        state=asked.state,
-        forwarded_props=asked.forwardedProps,
+        known="same" if len(parsed.messages) > 1 else "none",
+        **_thread(parsed.threadId),
+        client_run_id=parsed.runId,
+        parent_run_id=parsed.parentRunId,
+        tools=tuple(ClientTool(t.name, t.description, t.parameters) for t in parsed.tools or ()),
+        context=tuple(ContextItem(item.description, item.value) for item in parsed.context or ()),
+        state=parsed.state,
+        forwarded_props=parsed.forwardedProps,
         generation=forwarded(props),
         on_disconnect="cancel" if props.get("onDisconnect") == "cancel" else "continue",
-        wire={"threadId": asked.threadId, "protocolVersion": asked.protocolVersion},
+        wire={"threadId": parsed.threadId, "protocolVersion": parsed.protocolVersion},
     )
 
 
-def _is_uuid(given: object) -> bool:
-    return isinstance(given, str) and _UUID.fullmatch(given) is not None
+def _is_uuid(value: object) -> bool:
+    return isinstance(value, str) and _UUID.fullmatch(value) is not None
 
 
-def _thread(given: str) -> dict[str, Any]:
+def _thread(value: str) -> dict[str, Any]:
     """Return the thread by its id, or by the client's own name."""
-    return {"thread_id": str(UUID(given))} if _is_uuid(given) else {"session": given}
+    return {"thread_id": str(UUID(value))} if _is_uuid(value) else {"session": value}
 
 
 def _check_frame(body: dict[str, Any]) -> None:
@@ -225,16 +225,16 @@ def _check_frame(body: dict[str, Any]) -> None:
 
 def _check_messages(messages: list[Message]) -> None:
     """Check rules 5 to 10."""
-    asked = [message for message in messages if isinstance(message, UserMessage)]
-    if any(sum(map(len, _texts(message))) > LONGEST_TEXT for message in asked):
+    questions = [message for message in messages if isinstance(message, UserMessage)]
+    if any(sum(map(len, _texts(message))) > LONGEST_TEXT for message in questions):
         raise _broken("RunAgentInput user message text exceeds limit", "user_text_too_long")
-    if len(asked) != 1:
+    if len(questions) != 1:
         raise _broken(
             "RunAgentInput.messages must contain exactly one user message", "one_user_message_required"
         )
-    if messages[0] is not asked[0]:
+    if messages[0] is not questions[0]:
         raise _broken("RunAgentInput.messages[0].role must be user", "first_message_not_user")
-    _check_images(_images(asked[0]))
+    _check_images(_images(questions[0]))
 
 
 def _check_images(images: list[BinaryBlock]) -> None:
@@ -257,8 +257,8 @@ def _broken(message: str, code: str) -> InvalidRequest:
     return InvalidRequest(message, code=code)
 
 
-def _text(given: object) -> str:
-    return given.strip() if isinstance(given, str) else ""
+def _text(value: object) -> str:
+    return value.strip() if isinstance(value, str) else ""
 
 
 def _images(message: UserMessage) -> list[BinaryBlock]:

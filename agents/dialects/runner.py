@@ -96,55 +96,55 @@ class RunnerBody(Struct, frozen=True):
 def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
     """Return the request; raise InvalidRequest `invalid_request`, `text_required`, `id_too_long`."""
     try:
-        asked = msgspec.convert(body, RunnerBody)
+        parsed = msgspec.convert(body, RunnerBody)
     except msgspec.ValidationError as problem:
         raise InvalidRequest(f"The body is no run of a runner: {problem}") from None
-    text = _text(asked)
-    talk = asked.conversation
+    text = _text(parsed)
+    talk = parsed.conversation
     session = (talk.conversation_id or talk.thread_id) if talk else None
-    client_run_id = asked.run_id or asked.event.event_id
+    client_run_id = parsed.run_id or parsed.event.event_id
     if max(len(session or ""), len(client_run_id or "")) > _LONGEST_ID:
         raise InvalidRequest(f"An id has at most {_LONGEST_ID} characters.", code="id_too_long")
     return RunRequest(
         dialect=NAME,
-        model=asked.model,
-        messages=_messages(text, asked),
+        model=parsed.model,
+        messages=_messages(text, parsed),
         request_id=request_id,
         client_run_id=client_run_id,
-        forwarded_props=asked.metadata.get("params"),
-        event=_happened(asked),
+        forwarded_props=parsed.metadata.get("params"),
+        event=_happened(parsed),
         **_thread(session),
     )
 
 
-def _text(asked: RunnerBody) -> str:
+def _text(parsed: RunnerBody) -> str:
     """Return the words of the event. Raise InvalidRequest for a message without any."""
-    told = asked.input or _Input()
-    text = told.text if told.text is not None else text_in(told.contents)
+    content = parsed.input or _Input()
+    text = content.text if content.text is not None else text_in(content.contents)
     if text.strip():
         return text
-    if _files(asked):
+    if _files(parsed):
         return ""
-    if asked.event.event_type != MESSAGE:
+    if parsed.event.event_type != MESSAGE:
         return ""
-    if asked.input is None:
+    if parsed.input is None:
         raise InvalidRequest("The body is no run of a runner: a message needs `input`.")
     raise InvalidRequest("input.text must not be empty.", code="text_required")
 
 
-def _messages(text: str, asked: RunnerBody) -> tuple[InputMessage, ...]:
+def _messages(text: str, parsed: RunnerBody) -> tuple[InputMessage, ...]:
     """Return the message, with the images and files of `input.contents`."""
-    uploads = tuple(_upload(part, place) for place, part in _files(asked))
+    uploads = tuple(_upload(part, place) for place, part in _files(parsed))
     check_count(uploads)
     return (InputMessage("user", text, uploads=uploads),) if text or uploads else ()
 
 
-def _files(asked: RunnerBody) -> list[tuple[str, ContentElement]]:
+def _files(parsed: RunnerBody) -> list[tuple[str, ContentElement]]:
     """Return the contents that are no text, with their places."""
-    contents = asked.input.contents if asked.input else None
+    contents = parsed.input.contents if parsed.input else None
     parts = contents if isinstance(contents, list) else []
-    told = ((f"input.contents[{at}]", part) for at, part in enumerate(parts))
-    return [(place, part) for place, part in told if part.type != "text"]
+    placed = ((f"input.contents[{at}]", part) for at, part in enumerate(parts))
+    return [(place, part) for place, part in placed if part.type != "text"]
 
 
 def _upload(part: ContentElement, place: str) -> Upload:
@@ -166,12 +166,12 @@ def _upload(part: ContentElement, place: str) -> Upload:
     raise client_inputs.unsupported(place, "of another type")
 
 
-def _happened(asked: RunnerBody) -> Happened | None:
+def _happened(parsed: RunnerBody) -> Happened | None:
     """Return the caller's facts of the event; None for a message without any."""
-    event = asked.event
+    event = parsed.event
     is_message = event.event_type == MESSAGE
-    said = {"data": event.data, "actor": asked.actor, "subject": asked.subject}
-    if len(_encode(said)) > _LARGEST_EVENT:
+    facts = {"data": event.data, "actor": parsed.actor, "subject": parsed.subject}
+    if len(_encode(facts)) > _LARGEST_EVENT:
         raise InvalidRequest("event.data, actor and subject have at most 64 KiB of JSON together.")
     if event.event_type == _HOSTS_OWN:
         raise InvalidRequest(f"{_HOSTS_OWN} is the Host's own event.")
@@ -182,12 +182,12 @@ def _happened(asked: RunnerBody) -> Happened | None:
             event_type=event.event_type,
             event_id=event.event_id or "",
             event_time=None if event.event_time is None else int(event.event_time),
-            source=event.source or asked.trigger.source or "api",
+            source=event.source or parsed.trigger.source or "api",
             source_event_type=event.source_event_type,
             data=event.data or {},
-            trigger=asked.trigger.source or _trigger(event.source),
-            actor=None if is_message else msgspec.convert(asked.actor, Actor | None),
-            subject=None if is_message else msgspec.convert(asked.subject, Subject | None),
+            trigger=parsed.trigger.source or _trigger(event.source),
+            actor=None if is_message else msgspec.convert(parsed.actor, Actor | None),
+            subject=None if is_message else msgspec.convert(parsed.subject, Subject | None),
         )
     except msgspec.ValidationError as problem:
         raise InvalidRequest(f"The body is no run of a runner: {problem}") from None
@@ -231,10 +231,10 @@ class RunnerEncoder:
 
     def feed(self, event: RunEvent) -> Sequence[Frame]:
         """Return the frame of the next event, if it is one of the seed's."""
-        said = self._result(event.fact)
-        if said is None:
+        found = self._result(event.fact)
+        if found is None:
             return ()
-        kind, payload, usage = said
+        kind, payload, usage = found
         self._sequence += 1
         result = RunResult(
             run_id=self._run_id,
@@ -253,33 +253,33 @@ class RunnerEncoder:
         match fact:
             case events.MessageDelta(message_id, text) if text:
                 piece = MessageChunk(role="assistant", content=text, resp_message_id=message_id)
-                return _said(results.MESSAGE_DELTA, results.Said(piece))
+                return _as_result(results.MESSAGE_DELTA, results.Said(piece))
             case events.MessageCompleted(body):
                 whole = Message(role=body.role, content=body.content, resp_message_id=body.message_id)
-                return _said(results.MESSAGE_COMPLETED, results.SaidWhole(whole))
+                return _as_result(results.MESSAGE_COMPLETED, results.SaidWhole(whole))
             case events.ToolCallStarted(call_id, name, parameters):
-                return _said(results.TOOL_STARTED, results.ToolBegun(call_id, name, parameters))
+                return _as_result(results.TOOL_STARTED, results.ToolBegun(call_id, name, parameters))
             case events.ToolCallCompleted(call_id, name) as ended:
                 problem = ended.error.message if ended.error else None
-                return _said(
+                return _as_result(
                     results.TOOL_COMPLETED, results.ToolEnded(call_id, name, ended.result, problem)
                 )
             case events.ArtifactCreated():
                 return results.ARTIFACT_CREATED, links.described(fact), None
             case events.StateUpdated("thread", key, value):
                 # Other scopes (such as a server's list of tools) are no state of the protocol.
-                return _said(results.STATE_UPDATED, results.StateSaid("conversation", key, value))
+                return _as_result(results.STATE_UPDATED, results.StateSaid("conversation", key, value))
             case events.ActionRequested(action, target, payload):
-                return _said(results.ACTION_REQUESTED, results.ActionSaid(action, target, payload))
+                return _as_result(results.ACTION_REQUESTED, results.ActionSaid(action, target, payload))
             case events.RunCompleted(reason, usage):
-                kind, data, _ = _said(results.RUN_COMPLETED, results.Completed(reason))
+                kind, data, _ = _as_result(results.RUN_COMPLETED, results.Completed(reason))
                 return kind, data, _usage(usage)
             case events.RunFailed(code, message, retryable):
-                return _said(results.RUN_FAILED, results.Failed(code, message, message, retryable))
+                return _as_result(results.RUN_FAILED, results.Failed(code, message, message, retryable))
         return None
 
 
-def _said(kind: str, payload: Struct) -> tuple[str, dict[str, Any], TokenUsage | None]:
+def _as_result(kind: str, payload: Struct) -> tuple[str, dict[str, Any], TokenUsage | None]:
     return kind, msgspec.to_builtins(payload), None
 
 

@@ -49,21 +49,21 @@ class Orderly:
         self._run = run
         self._steps: list[Step] = []
         self._created = self._started = self._ended = False
-        self._said: dict[str, Item] = {}
+        self._messages: dict[str, Item] = {}
         self._reasoning: Item | None = None
         self._reasoned_as = ""
-        self._held: list[Item] = []
+        self._closing: list[Item] = []
         self._calls: dict[str, Called] = {}
         self._answered: set[str] = set()
-        self._asked: set[str] = set()
+        self._approvals: set[str] = set()
         self._files: dict[str, events.ArtifactCreated] = {}
         self._count = 0
 
     def speaking(self, message_id: str) -> Item | None:
         """Return the message to which text may be added at once, without any other step."""
-        if self._held or self._reasoning is not None:
+        if self._closing or self._reasoning is not None:
             return None
-        item = self._said.get(message_id)
+        item = self._messages.get(message_id)
         return item if item is not None and item.open and not self._ended else None
 
     def take(self, fact: Fact) -> list[Step]:
@@ -99,8 +99,8 @@ class Orderly:
                 self._call(started)
             case events.ToolCallCompleted() as completed:
                 self._answer(completed)
-            case events.ActionRequested(action="tool.approve") as asked:
-                self._ask(*_approval(asked))
+            case events.ActionRequested(action="tool.approve") as request:
+                self._ask(*_approval(request))
             case events.StateUpdated(scope, server_label, list() as tools) if scope == LIST_TOOLS_SCOPE:
                 self._list_tools(server_label, tools)
             case events.ArtifactCreated() as made if made.artifact_type != TOOL_RESULT:
@@ -111,9 +111,9 @@ class Orderly:
     # words
 
     def _message(self, message_id: str, role: str = "assistant") -> Item:
-        item = self._said.get(message_id)
+        item = self._messages.get(message_id)
         if item is None:
-            item = self._said[message_id] = Item(self._unique(message_id), role)
+            item = self._messages[message_id] = Item(self._unique(message_id), role)
             self._open(item)
         elif item.open:
             self._stop_reasoning()
@@ -141,7 +141,7 @@ class Orderly:
 
     def _complete(self, body: events.MessageBody) -> None:
         is_reasoning = body.role == "reasoning"
-        known = self._reasoned(body) if is_reasoning else self._said.get(body.message_id)
+        known = self._reasoned(body) if is_reasoning else self._messages.get(body.message_id)
         files = self._files_of(body)
         if known is None and not (body.content or body.contents or files):
             return
@@ -160,7 +160,7 @@ class Orderly:
         known.files, known.contents = files, body.contents
         if is_reasoning:
             self._reasoning = None
-        self._held.append(known)
+        self._closing.append(known)
 
     def _files_of(self, body: events.MessageBody) -> tuple[events.ArtifactCreated, ...]:
         """Return the files of this run that a message names; each is used once."""
@@ -180,8 +180,8 @@ class Orderly:
             self._steps.append(Closed(item, "completed"))
 
     def _release(self, status: Status = "completed", *, refused: bool = False) -> None:
-        self._close(self._held, status, refused=refused)
-        self._held.clear()
+        self._close(self._closing, status, refused=refused)
+        self._closing.clear()
 
     def _close(
         self,
@@ -255,10 +255,10 @@ class Orderly:
 
     def _ask(self, given_id: str, call_id: str, name: str, arguments: str, server_label: str) -> None:
         """Ask once per call, though both the action and the interrupt at the end contain the request."""
-        asked_id = given_id or call_id or f"approval-{len(self._asked) + 1}-{self._run}"
-        if asked_id in self._asked:
+        asked_id = given_id or call_id or f"approval-{len(self._approvals) + 1}-{self._run}"
+        if asked_id in self._approvals:
             return
-        self._asked.add(asked_id)
+        self._approvals.add(asked_id)
         call = self._calls.get(call_id)
         if call is not None:
             name, arguments = name or call.name, arguments or call.arguments
@@ -293,12 +293,12 @@ class Orderly:
     def _close_all(self, status: Status, problem: events.Problem | None, *, refused: bool) -> None:
         """Close open and held items, in the order in which they were begun."""
         reasoning = [self._reasoning] if self._reasoning is not None else []
-        still = [item for item in self._said.values() if item.open]
-        self._close([*reasoning, *self._held, *still], status, problem, refused=refused)
+        still = [item for item in self._messages.values() if item.open]
+        self._close([*reasoning, *self._closing, *still], status, problem, refused=refused)
         for item in (*reasoning, *still):
             item.open = False
         self._reasoning = None
-        self._held.clear()
+        self._closing.clear()
 
     def _status(self, terminal: Terminal) -> Status:
         if isinstance(terminal, events.RunCompleted):
@@ -309,17 +309,17 @@ class Orderly:
 
     def _say_something(self) -> None:
         """Add an empty message to an empty answer: some clients wait for one for ever."""
-        if not (self._said or self._count or self._calls or self._asked or self._files):
+        if not (self._messages or self._count or self._calls or self._approvals or self._files):
             item = Item(self._unique("execution"), "assistant")
             self._steps += [Opened(item), Closed(item, "completed")]
 
-    def _unique(self, said: str) -> str:
+    def _unique(self, name: str) -> str:
         """Return an id that is unique among the runs of the thread."""
-        return _unique(said, self._run)
+        return _unique(name, self._run)
 
 
-def _unique(said: str, run: str) -> str:
-    return said if run in said else f"{said}-{run}"
+def _unique(name: str, run: str) -> str:
+    return name if run in name else f"{name}-{run}"
 
 
 def _is_cut_short(fact: Fact) -> bool:
@@ -330,19 +330,21 @@ def _is_refused(fact: Fact) -> bool:
     return isinstance(fact, events.RunCompleted) and fact.finish_reason == REFUSED
 
 
-def _approval(asked: events.ActionRequested) -> tuple[str, str, str, str, str]:
+def _approval(request: events.ActionRequested) -> tuple[str, str, str, str, str]:
     """Return (id, call, tool, arguments, server) of a request for approval."""
-    return _asked_of((asked.target or {}) | (asked.payload or {}))
+    return _approval_fields((request.target or {}) | (request.payload or {}))
 
 
-def _interrupt(given: dict[str, Any]) -> tuple[str, str, str, str, str]:
+def _interrupt(interrupt: dict[str, Any]) -> tuple[str, str, str, str, str]:
     """Return the same of an interrupt at a run's end."""
-    metadata = given.get("metadata")
+    metadata = interrupt.get("metadata")
     about = metadata if isinstance(metadata, dict) else {}
-    return _asked_of(about | {"tool_call_id": given.get("toolCallId"), "id": given.get("id")})
+    return _approval_fields(
+        about | {"tool_call_id": interrupt.get("toolCallId"), "id": interrupt.get("id")}
+    )
 
 
-def _asked_of(about: dict[str, Any]) -> tuple[str, str, str, str, str]:
+def _approval_fields(about: dict[str, Any]) -> tuple[str, str, str, str, str]:
     arguments = about.get("arguments", about.get("parameters"))
     if arguments is not None and not isinstance(arguments, str):
         arguments = _encode(arguments).decode()

@@ -66,42 +66,42 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
     if _blank(body.get("text")):
         raise InvalidRequest("text is required: it is what the user says.", code="text_required")
     try:
-        asked = TextRunBody.model_validate(_without_nulls(body))
+        parsed = TextRunBody.model_validate(_without_nulls(body))
     except ValidationError as error:
         raise invalid_body("text run", error, body) from None
     return RunRequest(
         dialect=NAME,
-        model=asked.model,
-        messages=(InputMessage("user", asked.text),),
+        model=parsed.model,
+        messages=(InputMessage("user", parsed.text),),
         request_id=request_id,
-        thread_id=_uuid_or_new(asked.conversation_id),
-        metadata=asked.metadata,
-        result_mode=_mode(asked),
-        prefetch=tuple(_tools(asked)),
+        thread_id=_uuid_or_new(parsed.conversation_id),
+        metadata=parsed.metadata,
+        result_mode=_mode(parsed),
+        prefetch=tuple(_tools(parsed)),
         server_tools=(),
-        generation=generation(asked.generation, asked.response_format),
+        generation=generation(parsed.generation, parsed.response_format),
     )
 
 
-def _mode(asked: TextRunBody) -> ResultMode | None:
+def _mode(parsed: TextRunBody) -> ResultMode | None:
     """Return the mode; an answer that must be JSON is delivered unchanged."""
-    if asked.response_format is None or asked.response_format == {"type": "text"}:
-        return asked.result_mode
-    if asked.result_mode not in (None, "raw_passthrough"):
+    if parsed.response_format is None or parsed.response_format == {"type": "text"}:
+        return parsed.result_mode
+    if parsed.result_mode not in (None, "raw_passthrough"):
         raise invalid_form("response_format needs the result_mode raw_passthrough.")
     return "raw_passthrough"
 
 
-def _tools(asked: TextRunBody) -> Iterator[ToolUse]:
+def _tools(parsed: TextRunBody) -> Iterator[ToolUse]:
     """Yield the calls before the model's; staff may have switched the web search off for everybody."""
-    if asked.enable_exercise_search:
-        yield ToolUse(EXERCISE_SEARCH, {"query": asked.text, "top_k": asked.exercise_top_k})
-    if asked.enable_web_search is not False:
-        yield ToolUse(WEB_SEARCH, {"query": asked.text, "top_k": asked.web_search_top_k})
+    if parsed.enable_exercise_search:
+        yield ToolUse(EXERCISE_SEARCH, {"query": parsed.text, "top_k": parsed.exercise_top_k})
+    if parsed.enable_web_search is not False:
+        yield ToolUse(WEB_SEARCH, {"query": parsed.text, "top_k": parsed.web_search_top_k})
 
 
-def _blank(given: object) -> bool:
-    return given is None or (isinstance(given, str) and not given.strip())
+def _blank(value: object) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
 
 
 def _without_nulls(body: dict[str, Any]) -> dict[str, Any]:
@@ -110,10 +110,10 @@ def _without_nulls(body: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in body.items() if value is not None or key not in optional}
 
 
-def _uuid_or_new(given: object) -> str | None:
+def _uuid_or_new(value: object) -> str | None:
     """Return the conversation's id; one that is malformed makes a new conversation, as in the seed."""
     try:
-        return str(UUID(given)) if isinstance(given, str) else None
+        return str(UUID(value)) if isinstance(value, str) else None
     except ValueError:
         return None
 
@@ -223,10 +223,10 @@ class TextEncoder:
 
     def _modes(self) -> dict[str, Any]:
         """Return the modes; in `auto` the first text or raw piece decides; null if there was none."""
-        asked = self._head.result_mode or "raw_passthrough"
+        mode = self._head.result_mode or "raw_passthrough"
         return {
-            "result_mode": asked,
-            "result_mode_effective": self._decided if asked == "auto" else asked,
+            "result_mode": mode,
+            "result_mode_effective": self._decided if mode == "auto" else mode,
         }
 
     def _completed(self, completed: events.RunCompleted) -> dict[str, Any]:
@@ -246,8 +246,8 @@ class TextEncoder:
 
     def _failed(self, failed: events.RunFailed) -> dict[str, Any]:
         message = failed.message or "The run failed."
-        said = {"code": failed.code or "unknown_error", "message": message, "error": message}
-        return said | self._routed | self._modes()
+        problem = {"code": failed.code or "unknown_error", "message": message, "error": message}
+        return problem | self._routed | self._modes()
 
 
 def _tool_result(call: events.ToolCallCompleted) -> dict[str, Any]:

@@ -46,32 +46,32 @@ def blocks_in(output: Any) -> list[Block] | None:
     return output if typed else None
 
 
-def _take(block: Block, place: str, held: Parts, left_out: list[Block]) -> None:
+def _take(block: Block, place: str, parts: Parts, left_out: list[Block]) -> None:
     match block:
         case {"type": kind, "text": str(text)} if kind in _TEXTS:
-            held.add(text)
+            parts.add(text)
         case {"type": "image", "data": str(data)}:
-            held.add(_inline(block.get("mimeType") or block.get("mime_type"), data, place))
+            parts.add(_inline(block.get("mimeType") or block.get("mime_type"), data, place))
         case {"type": "image", "source": {"data": str(data), **source}}:
-            held.add(_inline(source.get("media_type"), data, place))
+            parts.add(_inline(source.get("media_type"), data, place))
         case {"type": "image", "source": {"url": str(url)}} if _is_data(url):
-            held.add(client_inputs.image(url, place))
+            parts.add(client_inputs.image(url, place))
         case {"type": "image_url", "image_url": {"url": str(url)}} if _is_data(url):
-            held.add(client_inputs.image(url, place))
+            parts.add(client_inputs.image(url, place))
         case {"type": "input_image" | "image" | "image_url", "image_url": str(url)} if _is_data(url):
-            held.add(client_inputs.image(url, place))
+            parts.add(client_inputs.image(url, place))
         case _ if (size := _size(block)) is not None:
             mime_type = block.get("mimeType") or block.get("format") or ""
-            told = {"type": block["type"][:50], "mime_type": str(mime_type)[:100], "size_bytes": size}
-            left_out.append(told)
+            summary = {"type": block["type"][:50], "mime_type": str(mime_type)[:100], "size_bytes": size}
+            left_out.append(summary)
         case _:
-            held.add(_encode(block).decode())
+            parts.add(_encode(block).decode())
 
 
 def _inline(mime_type: Any, data: str, place: str) -> Upload:
     found = client_inputs.inline(data)
-    said = mime_type if isinstance(mime_type, str) else ""
-    return Upload(said, data=found.data if found else data, place=place)
+    media_type = mime_type if isinstance(mime_type, str) else ""
+    return Upload(media_type, data=found.data if found else data, place=place)
 
 
 def _size(block: Block) -> int | None:

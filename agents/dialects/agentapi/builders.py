@@ -140,8 +140,8 @@ class ContentBuilder:
         return live.in_progress()
 
     def _delta(self, made: type[T], **fields: Any) -> T:
-        told = {"index": self.index, "delta": True, "msg_id": self.content.msg_id}
-        return made(**told, **fields).in_progress()
+        common = {"index": self.index, "delta": True, "msg_id": self.content.msg_id}
+        return made(**common, **fields).in_progress()
 
 
 class MessageBuilder:
@@ -166,7 +166,7 @@ class MessageBuilder:
 
     def add_content(self, content: AnyContent) -> None:
         """Put a content into the message, in place of the one with its index."""
-        others = [held for held in self.message.content or [] if held.index != content.index]
+        others = [other for other in self.message.content or [] if other.index != content.index]
         # contents without an index come last, in their order
         self.message.content = sorted([*others, content], key=_place)
         self.response_builder.update_message(self.message)
@@ -239,7 +239,7 @@ class ResponseBuilder:
     def add_message(self, message: Message) -> None:
         """Put a message into the output, in place of the one with its id."""
         output = self._output
-        known = next((n for n, held in enumerate(output) if held.id == message.id), None)
+        known = next((n for n, other in enumerate(output) if other.id == message.id), None)
         if known is None:
             output.append(message)
         else:
@@ -247,7 +247,7 @@ class ResponseBuilder:
 
     def update_message(self, message: Message) -> None:
         """Replace the message with this id, if there is one."""
-        if any(held.id == message.id for held in self._output):
+        if any(other.id == message.id for other in self._output):
             self.add_message(message)
 
     @property

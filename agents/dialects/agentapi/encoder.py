@@ -63,8 +63,8 @@ class AgentApiEncoder:
 
     def heartbeat(self, at_ms: int) -> Frame | None:
         """Return an empty message (seed 004 §1): clients do not see comments."""
-        told = _message(None, "in_progress", f"msg_heartbeat-{self._head.run_id.hex}", "heartbeat")
-        return Frame("", _json(told))
+        message = _message(None, "in_progress", f"msg_heartbeat-{self._head.run_id.hex}", "heartbeat")
+        return Frame("", _json(message))
 
     def answer(self) -> bytes:
         """Return the response in its present state."""
@@ -96,18 +96,18 @@ class AgentApiEncoder:
             case steps.Called() as call:
                 self._call(call)
             case steps.Answered(call, output):
-                told = {"call_id": call.call_id, "name": call.name, "output": output}
+                data = {"call_id": call.call_id, "name": call.name, "output": output}
                 kind = f"{_CALLS[call.kind]}_output"
-                self._tell(f"output_{call.id}", kind, "tool", "data", {"data": told})
+                self._tell(f"output_{call.id}", kind, "tool", "data", {"data": data})
             case steps.ApprovalAsked(asked_id, name, arguments, server_label):
-                asked = {
+                request = {
                     "id": asked_id,
                     "arguments": arguments,
                     "name": name,
                     "server_label": server_label,
                 }
                 kind = "mcp_approval_request"
-                self._tell(f"approval_{asked_id}", kind, "assistant", "data", {"data": asked})
+                self._tell(f"approval_{asked_id}", kind, "assistant", "data", {"data": request})
             case steps.ToolsListed(listed_id, server_label, tools):
                 listed = {
                     "id": listed_id,
@@ -133,11 +133,11 @@ class AgentApiEncoder:
         """Send the whole contents and their message; a refusal is sent in place of its words."""
         shown = [*item.contents, *map(_file, item.files)]
         values = [*_words(item, refused=refused), *map(_value, shown)]
-        held = [
+        contents = [
             Raw(self._whole_content(place, status, kind, _wire_id(item), value, problem))
             for place, (kind, value) in enumerate(values)
         ]
-        self._output[item.place] = self._say_message(item, status, held, problem)
+        self._output[item.place] = self._say_message(item, status, contents, problem)
 
     def _whole_content(
         self,
@@ -154,15 +154,15 @@ class AgentApiEncoder:
         return self._send(self._content(status, kind, message_id, value, place=place, problem=problem))
 
     def _call(self, call: steps.Called) -> None:
-        told: Wire = {"call_id": call.call_id, "name": call.name, "arguments": call.arguments}
+        data: Wire = {"call_id": call.call_id, "name": call.name, "arguments": call.arguments}
         if call.kind == "mcp":
-            told = {
+            data = {
                 "call_id": call.call_id,
                 "arguments": call.arguments,
                 "name": call.name,
                 "server_label": call.server_label or call.name.rpartition(".")[0] or None,
             }
-        self._tell(f"call_{call.id}", _CALLS[call.kind], "assistant", "data", {"data": told})
+        self._tell(f"call_{call.id}", _CALLS[call.kind], "assistant", "data", {"data": data})
 
     def _tell(
         self,

@@ -195,13 +195,15 @@ class Message(Event):
         Return its event; None for a content that is neither. Raise IndexError for an index without a
         content. Data grow as in `merged`, every other value as text does.
         """
-        held = self.content = self.content or []
+        contents = self.content = self.content or []
         if new_content.index is None:
-            new_content.index = len(held)
-            held.append(cast("AnyContent", new_content.model_copy(deep=True, update={"delta": None})))
-            held[-1].msg_id = self.id
+            new_content.index = len(contents)
+            contents.append(
+                cast("AnyContent", new_content.model_copy(deep=True, update={"delta": None}))
+            )
+            contents[-1].msg_id = self.id
         elif new_content.delta is True:
-            _grow(held[new_content.index], new_content)
+            _grow(contents[new_content.index], new_content)
         else:
             return None
         new_content.msg_id = self.id
@@ -217,11 +219,11 @@ class Message(Event):
 
     def add_content(self, new_content: C) -> C | None:
         """Add a whole content and return its event; None for a content that has an index."""
-        held = self.content = self.content or []
+        contents = self.content = self.content or []
         if new_content.index is not None:
             return None
-        held.append(cast("AnyContent", new_content.model_copy(deep=True)))
-        new_content.index, new_content.msg_id = len(held) - 1, self.id
+        contents.append(cast("AnyContent", new_content.model_copy(deep=True)))
+        new_content.index, new_content.msg_id = len(contents) - 1, self.id
         return new_content.completed()
 
 
@@ -236,15 +238,15 @@ _VALUES: Final = {
 }
 
 
-def _grow(held: Content, delta: Content) -> None:
+def _grow(content: Content, delta: Content) -> None:
     """Add a delta's value to its content; raise TypeError for one of another type."""
-    if held.type != delta.type:
-        raise TypeError(f"A delta of {delta.type} cannot be added to a content of {held.type}.")
-    name = _VALUES[held.type]
+    if content.type != delta.type:
+        raise TypeError(f"A delta of {delta.type} cannot be added to a content of {content.type}.")
+    name = _VALUES[content.type]
     more = getattr(delta, name)
     if more is not None:
-        before = getattr(held, name)
-        setattr(held, name, more if before is None else grown(before, more))
+        before = getattr(content, name)
+        setattr(content, name, more if before is None else grown(before, more))
 
 
 def merged(base: dict[Any, Any], delta: dict[Any, Any]) -> dict[Any, Any]:
@@ -280,8 +282,8 @@ class BaseResponse(Event):
 
     @field_validator("id", mode="before")
     @classmethod
-    def _name(cls, given: Any) -> Any:
-        return f"response_{uuid4()}" if given is None else given
+    def _name(cls, value: Any) -> Any:
+        return f"response_{uuid4()}" if value is None else value
 
     def completed(self) -> Self:
         self.completed_at = int(time.time())

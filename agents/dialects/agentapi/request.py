@@ -57,55 +57,57 @@ def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
     response, is equivalent. `user_id` is ignored: the token determines whose run it is.
     """
     try:
-        asked = AgentRequest.model_validate(body)
+        parsed = AgentRequest.model_validate(body)
     except ValidationError as error:
         raise invalid_body("AgentRequest", error, body) from None
-    _check(asked)
-    thread: dict[str, Any] = client_inputs.thread_of(asked.session_id)
-    name = asked.id or asked.response_id or None
+    _check(parsed)
+    thread: dict[str, Any] = client_inputs.thread_of(parsed.session_id)
+    name = parsed.id or parsed.response_id or None
     return RunRequest(
         dialect=dialect,
-        model=(asked.model or "").strip(),
-        messages=tuple(_messages(asked.input)),
+        model=(parsed.model or "").strip(),
+        messages=tuple(_messages(parsed.input)),
         request_id=request_id,
         client_run_id=name,
-        known="id" if asked.session_id and len(asked.input) > 1 else "none",
-        tools=tuple(_tools(asked.tools or ())),
-        answers=tuple(_answers(asked.input)),
-        generation=_generation(asked),
-        wire={"session_id": asked.session_id, "id": name},
+        known="id" if parsed.session_id and len(parsed.input) > 1 else "none",
+        tools=tuple(_tools(parsed.tools or ())),
+        answers=tuple(_answers(parsed.input)),
+        generation=_generation(parsed),
+        wire={"session_id": parsed.session_id, "id": name},
         **thread,
     )
 
 
-def _check(asked: AgentRequest) -> None:
-    if len(asked.input) > MOST_MESSAGES:
+def _check(parsed: AgentRequest) -> None:
+    if len(parsed.input) > MOST_MESSAGES:
         raise InvalidRequest(
             f"input holds more than {MOST_MESSAGES} messages.", code="too_many_messages"
         )
     named = (
-        ("session_id", asked.session_id, LONGEST_SESSION),
-        ("id", asked.id, LONGEST_ID),
-        ("response_id", asked.response_id, LONGEST_ID),
+        ("session_id", parsed.session_id, LONGEST_SESSION),
+        ("id", parsed.id, LONGEST_ID),
+        ("response_id", parsed.response_id, LONGEST_ID),
     )
     for name, value, longest in named:
         if value and len(value) > longest:
             raise InvalidRequest(f"{name} is longer than {longest} characters.", code="id_too_long")
-    if asked.id and asked.response_id and asked.id != asked.response_id:
+    if parsed.id and parsed.response_id and parsed.id != parsed.response_id:
         raise InvalidRequest(
             "id and response_id both name the response: send one of them.", code="response_id_ambiguous"
         )
-    if (asked.n or 1) > 1:
+    if (parsed.n or 1) > 1:
         raise InvalidRequest("n must be 1: a run has one answer.", code="n_not_supported")
-    _check_end(asked.input)
+    _check_end(parsed.input)
 
 
-def _check_end(said: Sequence[Message]) -> None:
+def _check_end(messages: Sequence[Message]) -> None:
     """Require something to answer: words, a tool's output or an approval must come last."""
-    told = [(place, message) for place, message in enumerate(said) if message.type not in _UNSAID]
-    if not told:
+    relevant = [
+        (place, message) for place, message in enumerate(messages) if message.type not in _UNSAID
+    ]
+    if not relevant:
         raise InvalidRequest("input holds no message that can be answered.", code="input_required")
-    place, last = told[-1]
+    place, last = relevant[-1]
     by_assistant = last.role == "assistant" and last.type not in _OUTPUTS | _ANSWERS
     if by_assistant or last.type in _CALLS or last.type == "reasoning":
         raise InvalidRequest(
@@ -115,16 +117,16 @@ def _check_end(said: Sequence[Message]) -> None:
         )
 
 
-def _generation(asked: AgentRequest) -> Generation:
-    stop = [asked.stop] if isinstance(asked.stop, str) else asked.stop
+def _generation(parsed: AgentRequest) -> Generation:
+    stop = [parsed.stop] if isinstance(parsed.stop, str) else parsed.stop
     return Generation(
-        asked.temperature,
-        asked.top_p,
-        asked.frequency_penalty,
-        asked.presence_penalty,
-        asked.max_tokens,
+        parsed.temperature,
+        parsed.top_p,
+        parsed.frequency_penalty,
+        parsed.presence_penalty,
+        parsed.max_tokens,
         tuple(stop or ()),
-        asked.seed,
+        parsed.seed,
     )
 
 
@@ -143,9 +145,9 @@ def _tools(tools: Sequence[Tool | dict[str, Any]]) -> Iterator[ClientTool]:
         yield ClientTool(tool.function.name, tool.function.description, schema)
 
 
-def _messages(said: Sequence[Message]) -> Iterator[InputMessage]:
+def _messages(messages: Sequence[Message]) -> Iterator[InputMessage]:
     waiting: dict[str, None] = {}  # calls that have no output yet
-    for place, message in enumerate(said):
+    for place, message in enumerate(messages):
         if message.type in _CALLS:
             made = _calls(message)
             waiting |= dict.fromkeys(call.id for call in made.tool_calls)
@@ -167,14 +169,14 @@ def _answered(output: InputMessage, waiting: dict[str, None]) -> InputMessage:
 
 def _words(message: Message, place: int) -> InputMessage:
     role = "reasoning" if message.type == "reasoning" else message.role or "user"
-    held = Parts()
+    parts = Parts()
     for number, content in enumerate(message.content or []):
-        _take(content, f"input[{place}].content[{number}]", held, role)
-    if not (held.text or held.uploads or role in ("assistant", "reasoning")):
+        _take(content, f"input[{place}].content[{number}]", parts, role)
+    if not (parts.text or parts.uploads or role in ("assistant", "reasoning")):
         raise InvalidRequest(f"input[{place}] has no content.", code="content_required")
-    uploads, layout = held.uploads, held.layout
+    uploads, layout = parts.uploads, parts.layout
     return InputMessage(
-        cast("Role", role), held.text, _client_id(message), uploads=uploads, layout=layout
+        cast("Role", role), parts.text, _client_id(message), uploads=uploads, layout=layout
     )
 
 
@@ -189,50 +191,50 @@ def _tool_words(message: Message, place: int, waiting: dict[str, None]) -> Input
             f"input[{place}] has the role tool and names no call: its data or metadata need a call_id.",
             code="call_id_required",
         )
-    held, output = Parts(), _data(message).get("output")
+    parts, output = Parts(), _data(message).get("output")
     if output is not None:
-        tool_outputs.take(_decoded(output), f"input[{place}].content", held)
+        tool_outputs.take(_decoded(output), f"input[{place}].content", parts)
     for number, content in enumerate(message.content or []):
         if not isinstance(content, DataContent):
-            _take(content, f"input[{place}].content[{number}]", held, "tool")
-    return _output(held, _client_id(message), call_id)
+            _take(content, f"input[{place}].content[{number}]", parts, "tool")
+    return _output(parts, _client_id(message), call_id)
 
 
-def _output(held: Parts, client_id: str | None, call_id: str, name: str | None = None) -> InputMessage:
+def _output(parts: Parts, client_id: str | None, call_id: str, name: str | None = None) -> InputMessage:
     return InputMessage(
         "tool",
-        held.text,
+        parts.text,
         client_id,
         name=name,
         tool_call_id=call_id,
-        uploads=held.uploads,
-        layout=held.layout,
+        uploads=parts.uploads,
+        layout=parts.layout,
     )
 
 
 def _call_id(message: Message) -> str:
     """Return the call that a message of the role `tool` names, in data, metadata or extra members."""
     places = (_data(message), message.metadata or {}, message.model_extra or {})
-    found = (_said(place, key) for place in places for key in _CALL_ID)
+    found = (_member(place, key) for place in places for key in _CALL_ID)
     return next(filter(None, found), "")
 
 
-def _take(content: AnyContent, place: str, held: Parts, role: str) -> None:
+def _take(content: AnyContent, place: str, parts: Parts, role: str) -> None:
     """Add a content; files that the assistant has shown are known, and are sent to no model again.
 
     Raise InvalidRequest for a content that no model can see, and for a file of the system's.
     """
     if text := _text(content):
-        held.add(text)
+        parts.add(text)
     if role in ("assistant", "reasoning") or isinstance(content, _WORDS):
         return
     if role == "system":
         raise client_inputs.unsupported(place, "a file of the system's")
     match content:
         case ImageContent() if content.image_url:
-            held.add(client_inputs.image(content.image_url, f"{place}.image_url"))
+            parts.add(client_inputs.image(content.image_url, f"{place}.image_url"))
         case FileContent():
-            held.add(_file(content, place))
+            parts.add(_file(content, place))
         case AudioContent():
             raise client_inputs.unsupported(place, "audio")
         case VideoContent():
@@ -265,29 +267,29 @@ def _file(content: FileContent, place: str) -> Upload:
 def _calls(message: Message) -> InputMessage:
     """Return the calls of a message, one per data content."""
     calls = tuple(
-        AskedCall(_said(told, "call_id"), _said(told, "name"), _said(told, "arguments") or "{}")
-        for told in _datas(message) or [{}]
+        AskedCall(_member(data, "call_id"), _member(data, "name"), _member(data, "arguments") or "{}")
+        for data in _datas(message) or [{}]
     )
     return InputMessage("assistant", "", _client_id(message), tool_calls=calls)
 
 
 def _outputs(message: Message, place: int) -> Iterator[InputMessage]:
     """Yield the outputs of a message, one per data content; its id and files belong to the first."""
-    for number, told in enumerate(_datas(message) or [{}], 1):
-        call_id, held = _said(told, "call_id"), Parts()
+    for number, data in enumerate(_datas(message) or [{}], 1):
+        call_id, parts = _member(data, "call_id"), Parts()
         if not call_id:
             raise InvalidRequest(
                 f"input[{place}]: a tool's output needs data with a call_id.", code="call_id_required"
             )
-        if told.get("output") is not None:
-            tool_outputs.take(_decoded(told["output"]), f"input[{place}].content", held)
+        if data.get("output") is not None:
+            tool_outputs.take(_decoded(data["output"]), f"input[{place}].content", parts)
         for at, content in enumerate(message.content or [] if number == 1 else []):
             if not isinstance(content, _WORDS):
-                _take(content, f"input[{place}].content[{at}]", held, "tool")
+                _take(content, f"input[{place}].content[{at}]", parts, "tool")
         client_id = _client_id(message)
         if number > 1 and client_id is not None:
             client_id = f"{client_id[:190]}-{number}"
-        yield _output(held, client_id, call_id, _said(told, "name") or None)
+        yield _output(parts, client_id, call_id, _member(data, "name") or None)
 
 
 def _decoded(output: Any) -> Any:
@@ -303,19 +305,19 @@ def _decoded(output: Any) -> Any:
     return output if tool_outputs.blocks_in(blocks) is None else blocks
 
 
-def _answers(said: Sequence[Message]) -> Iterator[InterruptAnswer]:
+def _answers(messages: Sequence[Message]) -> Iterator[InterruptAnswer]:
     """Yield the approvals and refusals of the client (McpApprovalResponse)."""
-    for message in said:
+    for message in messages:
         if message.type == "mcp_approval_response":
-            told = _data(message)
-            asked, approve = _said(told, "approval_request_id"), told.get("approve")
-            if not asked or not isinstance(approve, bool):
+            data = _data(message)
+            approval_id, approve = _member(data, "approval_request_id"), data.get("approve")
+            if not approval_id or not isinstance(approve, bool):
                 raise InvalidRequest(
                     "An mcp_approval_response needs data with approval_request_id and approve.",
                     code="invalid_approval",
                 )
             yield InterruptAnswer(
-                asked, "resolved", {"approved": approve, "reason": _said(told, "reason")}
+                approval_id, "resolved", {"approved": approve, "reason": _member(data, "reason")}
             )
 
 
@@ -328,9 +330,9 @@ def _datas(message: Message) -> list[dict[Any, Any]]:
     return [data for data in found if data]
 
 
-def _said(told: dict[Any, Any], key: str) -> str:
+def _member(data: dict[Any, Any], key: str) -> str:
     """Return a member as text; any other value is encoded as JSON."""
-    value = told.get(key)
+    value = data.get(key)
     if value is None or isinstance(value, str):
         return value or ""
     return _encode(value).decode()

@@ -204,8 +204,8 @@ def _unfit(part: Any, *, shows: bool) -> str | None:
 def _mime_type(part: dict[str, Any]) -> str:
     """Return the part's type; an image without one is examined when it is stored."""
     source = part.get("source")
-    told = source if part.get("type") != "binary" and isinstance(source, dict) else part
-    found = told.get("mimeType", told.get("mime_type"))
+    holder = source if part.get("type") != "binary" and isinstance(source, dict) else part
+    found = holder.get("mimeType", holder.get("mime_type"))
     if isinstance(found, str) and found:
         return found.lower()
     return "image/" if part.get("type") == "image" else ""

@@ -39,11 +39,11 @@ class AgUiEncoder:
         self._run = head.run_id.hex
         self._modern = bool(head.wire.get("protocolVersion"))
         self._fold = Fold() if silent else None
-        self._held: RunEvent | None = None
+        self._last: RunEvent | None = None
         self._out: list[bytes] = []
         self._event: RunEvent
         self._begun = self._ended = False
-        self._said: dict[str, Said] = {}
+        self._messages: dict[str, Said] = {}
         self._reasoned: dict[str, Said] = {}
         self._reasoning: Said | None = None
         self._calls = Calls(self._run)
@@ -55,13 +55,13 @@ class AgUiEncoder:
         """Return the frames of the next event; none after the last."""
         fact = event.fact
         if type(fact) is events.MessageDelta:
-            said = self._said.get(fact.message_id)
-            if said is not None and said.open and self._reasoning is None and self._fold is None:
-                return self._delta(said, fact.text, event)
+            message = self._messages.get(fact.message_id)
+            if message is not None and message.open and self._reasoning is None and self._fold is None:
+                return self._delta(message, fact.text, event)
         if self._ended:
             return ()
         if self._fold is not None and isinstance(fact, events.TERMINAL):
-            self._held = event
+            self._last = event
             return ()
         self._event = event
         self._begin()
@@ -88,18 +88,18 @@ class AgUiEncoder:
         for event in snapshots(fold.after(before), list(known)):
             self._emit(event)
         if self._state.changed or state:
-            held = self._state.value if self._state.changed else state
-            self._emit({"type": "STATE_SNAPSHOT", "snapshot": held})
+            shared = self._state.value if self._state.changed else state
+            self._emit({"type": "STATE_SNAPSHOT", "snapshot": shared})
         for stage in self._stages:
             self._emit({"type": "STEP_STARTED", "stepName": stage})
-        for said in (*self._reasoned.values(), *self._said.values()):
-            if said.open:
-                self._start(said)
+        for message in (*self._reasoned.values(), *self._messages.values()):
+            if message.open:
+                self._start(message)
         return [*self._frames(), *self._tail()]
 
     def _tail(self) -> list[Frame]:
         """Return the frames of the last event, if it came while nothing was sent."""
-        return [*self.feed(self._held)] if self._held is not None else []
+        return [*self.feed(self._last)] if self._last is not None else []
 
     # what each fact means
 
@@ -123,8 +123,8 @@ class AgUiEncoder:
                 self._update(updated)
             case events.ArtifactCreated() as artifact:
                 self._show(artifact)
-            case events.ActionRequested() as asked:
-                self._custom("parley.action_requested", msgspec.to_builtins(asked))
+            case events.ActionRequested() as request:
+                self._custom("parley.action_requested", msgspec.to_builtins(request))
             case events.ModelRouted() as routed:
                 self._routed = routed
             case events.RunCompleted() | events.RunFailed() as terminal:
@@ -149,52 +149,52 @@ class AgUiEncoder:
 
     def _message(self, message_id: str, role: str = "assistant") -> Said:
         self._stop_reasoning()
-        said = self._said.get(message_id)
-        if said is None:
+        message = self._messages.get(message_id)
+        if message is None:
             wire_id = message_ids.message_id(message_id, self._run)
-            said = self._said[message_id] = self._begin_saying("TEXT_MESSAGE", wire_id)
-            self._start(said, role)
-        return said
+            message = self._messages[message_id] = self._begin_saying("TEXT_MESSAGE", wire_id)
+            self._start(message, role)
+        return message
 
     def _reason(self, message_id: str) -> Said:
-        said = self._reasoned.get(message_id)
-        if said is not None and said.open:
-            return said
+        message = self._reasoned.get(message_id)
+        if message is not None and message.open:
+            return message
         self._stop_reasoning()
-        if said is None:
+        if message is None:
             wire_id = message_ids.reasoning_id(message_id, self._run)
-            said = self._reasoned[message_id] = self._begin_saying("REASONING_MESSAGE", wire_id)
-        elif said.completed:
-            return said
-        said.open = True
-        self._start(said)
-        return said
+            message = self._reasoned[message_id] = self._begin_saying("REASONING_MESSAGE", wire_id)
+        elif message.completed:
+            return message
+        message.open = True
+        self._start(message)
+        return message
 
     def _begin_saying(self, kind: Kind, wire_id: str) -> Said:
         stage = next(reversed(self._stages), None)
         began_at = self._event.at if stage is None else self._stages[stage]
         return Said(kind, wire_id, stage=stage, began_at=began_at)
 
-    def _start(self, said: Said, role: str = "assistant") -> None:
-        if said.kind == "REASONING_MESSAGE":
-            self._reasoning = said
-        for event in said.begins(role):
-            self._emit(event, said.stage)
+    def _start(self, message: Said, role: str = "assistant") -> None:
+        if message.kind == "REASONING_MESSAGE":
+            self._reasoning = message
+        for event in message.begins(role):
+            self._emit(event, message.stage)
 
-    def _say(self, said: Said, text: str) -> None:
-        if not said.open or not text:
+    def _say(self, message: Said, text: str) -> None:
+        if not message.open or not text:
             return
         if self._fold is not None:
-            said.length += len(text)
-            self._fold.say(said.id, text)
+            message.length += len(text)
+            self._fold.say(message.id, text)
         else:
-            self._out.append(self._delta(said, text, self._event)[0].data)
+            self._out.append(self._delta(message, text, self._event)[0].data)
 
-    def _delta(self, said: Said, text: str, event: RunEvent) -> Sequence[Frame]:
+    def _delta(self, message: Said, text: str, event: RunEvent) -> Sequence[Frame]:
         """Return a delta, on the hot path: most frames are deltas."""
         if not text:
             return ()
-        return (Frame("", said.delta(text, at=event.at, seq=event.seq), event.seq),)
+        return (Frame("", message.delta(text, at=event.at, seq=event.seq), event.seq),)
 
     def _complete(self, body: events.MessageBody, *, replaces: bool) -> None:
         for number, content in enumerate(body.contents):
@@ -203,27 +203,29 @@ class AgUiEncoder:
                     f"{message_ids.message_id(body.message_id, self._run)}-link-{number}", content
                 )
         if body.role == "reasoning":
-            said = self._reason(body.message_id)
-        elif body.message_id in self._said or body.content or body.ui_hints:
-            said = self._message(body.message_id, body.role if body.role in _TEXT_ROLES else "assistant")
+            message = self._reason(body.message_id)
+        elif body.message_id in self._messages or body.content or body.ui_hints:
+            message = self._message(
+                body.message_id, body.role if body.role in _TEXT_ROLES else "assistant"
+            )
         else:
             return
-        if not said.open:
+        if not message.open:
             return
-        self._say(said, f"\n\n{body.content}" if replaces else body.content[said.length :])
+        self._say(message, f"\n\n{body.content}" if replaces else body.content[message.length :])
         shown = compile_ui_schema(body.ui_hints)
-        said.completed = True
-        self._close(said, shown)
+        message.completed = True
+        self._close(message, shown)
         if shown:
-            self._custom("parley.ui_schema", {"messageId": said.id, "uiSchema": shown})
+            self._custom("parley.ui_schema", {"messageId": message.id, "uiSchema": shown})
 
-    def _close(self, said: Said, shown: Wire | None = None) -> None:
-        said.open = False
-        facts: Wire = {"latency_ms": max(0, self._event.at - said.began_at)}
-        self._emit({"type": f"{said.kind}_END", "messageId": said.id}, said.stage, facts, shown)
-        if said.kind == "REASONING_MESSAGE":
+    def _close(self, message: Said, shown: Wire | None = None) -> None:
+        message.open = False
+        facts: Wire = {"latency_ms": max(0, self._event.at - message.began_at)}
+        self._emit({"type": f"{message.kind}_END", "messageId": message.id}, message.stage, facts, shown)
+        if message.kind == "REASONING_MESSAGE":
             self._reasoning = None
-            self._emit({"type": "REASONING_END", "messageId": said.id})
+            self._emit({"type": "REASONING_END", "messageId": message.id})
 
     def _stop_reasoning(self) -> None:
         if self._reasoning is not None:
@@ -302,9 +304,9 @@ class AgUiEncoder:
         if not (isinstance(terminal, events.RunCompleted) and terminal.interrupts):
             for failed in self._calls.left_open():
                 self._answer(failed)
-        for said in self._said.values():
-            if said.open:
-                self._close(said)
+        for message in self._messages.values():
+            if message.open:
+                self._close(message)
         for stage, began_at in [*self._stages.items()]:
             self._leave(stage, max(0, self._event.at - began_at))
         self._ended = True

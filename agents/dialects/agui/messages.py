@@ -73,8 +73,8 @@ def _messages(row: StoredRow, sign: Sign) -> list[Wire]:
 def _head(row: StoredRow) -> Wire:
     named = row.metadata.get("name") if row.role in _NAMED else None
     optional = {"name": named, "encryptedValue": row.metadata.get("encrypted_value")}
-    told = {key: value for key, value in optional.items() if isinstance(value, str)}
-    return {"id": row.client_id or row.id, "role": row.role} | told | _metadata(row)
+    fields = {key: value for key, value in optional.items() if isinstance(value, str)}
+    return {"id": row.client_id or row.id, "role": row.role} | fields | _metadata(row)
 
 
 def _metadata(row: StoredRow) -> Wire:
@@ -99,27 +99,27 @@ def _assistant(row: StoredRow) -> Wire:
     return head | content | ({"toolCalls": calls} if calls else {})
 
 
-def _asked_id(row: StoredRow, said: str) -> str:
+def _asked_id(row: StoredRow, call_id: str) -> str:
     """Return the id of a call that waits for an answer: the client's tools keep theirs."""
     if not row.metadata.get("awaits"):
-        return said
-    return message_ids.call_id(said, row.metadata["run_id"], frontend=False)
+        return call_id
+    return message_ids.call_id(call_id, row.metadata["run_id"], frontend=False)
 
 
 def _spoken_id(row: StoredRow) -> str:
     """Return the id under which the message was streamed, or the client's own."""
-    said, run = row.metadata.get("message_id"), row.metadata.get("run_id")
+    message_id, run = row.metadata.get("message_id"), row.metadata.get("run_id")
     if row.metadata.get("awaits"):
         return message_ids.call_message_id(_asked_id(row, row.metadata["tool_calls"][0]["id"]))
-    if not (said and run) or row.metadata.get("tool_calls"):
+    if not (message_id and run) or row.metadata.get("tool_calls"):
         return row.client_id or row.id
-    return message_ids.message_id(said, run)
+    return message_ids.message_id(message_id, run)
 
 
 def _reasoned_id(row: StoredRow) -> str:
     """Return the id under which the reasoning was streamed, or the client's own."""
-    said, run = row.metadata.get("message_id"), row.metadata.get("run_id")
-    return message_ids.reasoning_id(said, run) if said and run else row.client_id or row.id
+    message_id, run = row.metadata.get("message_id"), row.metadata.get("run_id")
+    return message_ids.reasoning_id(message_id, run) if message_id and run else row.client_id or row.id
 
 
 def _content(row: StoredRow, sign: Sign) -> str | list[Wire]:
@@ -154,39 +154,39 @@ def _activity(row: StoredRow) -> list[Wire]:
 def _tool(row: StoredRow, sign: Sign) -> list[Wire]:
     """Return an answer; one of our own tools has its call in the same row."""
     output = row.metadata.get("tool_agent_output") or {}
-    said = output.get("tool_call_id") or row.metadata.get("tool_call_id")
-    if not said:
+    call_id = output.get("tool_call_id") or row.metadata.get("tool_call_id")
+    if not call_id:
         return [_head(row) | {"role": "assistant", "content": row.content}]
     if "message_id" not in row.metadata:
         problem = output.get("error") or {}
         failed = {"error": problem["message"]} if problem.get("message") else {}
-        return [_head(row) | {"content": _content(row, sign), "toolCallId": said} | failed]
-    called = [] if output.get("asked_in") else _call(row, said)
-    return [*called, _head(row) | _answer(row, said, output)]
+        return [_head(row) | {"content": _content(row, sign), "toolCallId": call_id} | failed]
+    called = [] if output.get("asked_in") else _call(row, call_id)
+    return [*called, _head(row) | _answer(row, call_id, output)]
 
 
-def _call(row: StoredRow, said: str) -> list[Wire]:
+def _call(row: StoredRow, call_id: str) -> list[Wire]:
     run = row.metadata["run_id"]
-    wire_id = message_ids.call_id(said, run, frontend=False)
+    wire_id = message_ids.call_id(call_id, run, frontend=False)
     arguments = msgspec.json.encode(row.metadata.get("tool_arguments") or {}).decode()
     function = {"name": row.metadata.get("tool_name") or "tool", "arguments": arguments}
     call = {"id": wire_id, "type": "function", "function": function}
     return [{"id": message_ids.call_message_id(wire_id), "role": "assistant", "toolCalls": [call]}]
 
 
-def _answer(row: StoredRow, said: str, output: Wire) -> Wire:
+def _answer(row: StoredRow, call_id: str, output: Wire) -> Wire:
     run = row.metadata["run_id"]
     return {
-        "id": message_ids.result_message_id(said, run, output.get("asked_in")),
-        "toolCallId": message_ids.call_id(said, output.get("asked_in") or run, frontend=False),
-        "content": outcomes.answer(_completed(said, output)),
+        "id": message_ids.result_message_id(call_id, run, output.get("asked_in")),
+        "toolCallId": message_ids.call_id(call_id, output.get("asked_in") or run, frontend=False),
+        "content": outcomes.answer(_completed(call_id, output)),
     }
 
 
-def _completed(said: str, output: Wire) -> events.ToolCallCompleted:
+def _completed(call_id: str, output: Wire) -> events.ToolCallCompleted:
     known = {key: output[key] for key in ("tool_name", "ok", "result", "error") if key in output}
     return msgspec.convert(
-        {"tool_call_id": said, "tool_name": "tool", "ok": False, "elapsed_ms": 0}
+        {"tool_call_id": call_id, "tool_name": "tool", "ok": False, "elapsed_ms": 0}
         | known
         | {"type": _TAG},
         events.ToolCallCompleted,

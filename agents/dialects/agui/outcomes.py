@@ -36,9 +36,9 @@ def finished(
 
 
 def _outcome(completed: events.RunCompleted, pending: list[str], *, modern: bool) -> Wire:
-    asked = [interrupt(given, place) for place, given in enumerate(completed.interrupts, 1)]
-    if asked:
-        return {"type": "interrupt", "interrupts": asked}
+    interrupts = [interrupt(one, place) for place, one in enumerate(completed.interrupts, 1)]
+    if interrupts:
+        return {"type": "interrupt", "interrupts": interrupts}
     if pending and modern:
         return {"type": "success", "pendingToolCallIds": pending}
     return {"type": "success"}
@@ -64,14 +64,14 @@ def usage(counted: events.Usage, routed: events.ModelRouted | None) -> Wire | No
     """Return the tokens that the provider counted; None if it counted none (zero is not absent)."""
     if not (counted.input_tokens or counted.output_tokens):
         return None
-    told: Wire = {"provider": routed.provider, "model": routed.model} if routed else {}
-    told |= {
+    fields: Wire = {"provider": routed.provider, "model": routed.model} if routed else {}
+    fields |= {
         "inputTokens": counted.input_tokens,
         "outputTokens": counted.output_tokens,
         "totalTokens": counted.input_tokens + counted.output_tokens,
     }
     if counted.cached_tokens:
-        told["cachedInputTokens"] = counted.cached_tokens
+        fields["cachedInputTokens"] = counted.cached_tokens
     if counted.reasoning_tokens:
-        told["reasoningTokens"] = counted.reasoning_tokens
-    return told
+        fields["reasoningTokens"] = counted.reasoning_tokens
+    return fields

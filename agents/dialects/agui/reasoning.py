@@ -31,8 +31,8 @@ def outline(run: str, some: Iterable[RunEvent]) -> list[Wire]:
             case events.MessageDelta(message_id) | events.MessageCompleted(
                 events.MessageBody(message_id=message_id)
             ):
-                said = message_ids.message_id(message_id, run)
-                known.setdefault(said, {"id": said})
+                wire_id = message_ids.message_id(message_id, run)
+                known.setdefault(wire_id, {"id": wire_id})
             case events.ToolCallStarted() as started:
                 call = message_ids.call_id(
                     started.tool_call_id, run, frontend=started.kind == "frontend"

@@ -25,14 +25,14 @@ class ReturningAgUiEncoder(AgUiEncoder):
     def catch_up(self, before: Iterable[StoredRow], *, state: Any, sign: Sign) -> Sequence[Frame]:
         """Return the snapshots of all that was fed."""
         reasoned = [message for message in self._known if self._run not in message["id"]]
-        told = with_reasoning(messages(before, sign=sign), reasoned)
-        return self.prelude(told, known=[message["id"] for message in self._known], state=state)
+        earlier = with_reasoning(messages(before, sign=sign), reasoned)
+        return self.prelude(earlier, known=[message["id"] for message in self._known], state=state)
 
 
 def _known_messages(body: Wire) -> list[Wire]:
     """Return the client's messages: reasoning as a whole, of the others the id and the role."""
-    given = body.get("messages")
-    found = given if isinstance(given, list) else []
+    value = body.get("messages")
+    found = value if isinstance(value, list) else []
     return [kept for message in found if isinstance(message, dict) and (kept := _kept(message))]
 
 

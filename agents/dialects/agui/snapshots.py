@@ -49,19 +49,19 @@ def _placed(messages: list[Wire]) -> Iterator[tuple[int | None, Wire | None]]:
 
     None if no more messages must be sent. Activities past the first few come after everything.
     """
-    told, spoken, places = -1, 0, 0
+    sent, spoken, places = -1, 0, 0
     late: list[Wire] = []
     for message in messages:
         if message["role"] != "activity":
             spoken += 1
-        elif told == spoken:
+        elif sent == spoken:
             yield None, message
         elif places == _MOST_PLACES:
             late.append(message)
         else:
-            told, places = spoken, places + 1
+            sent, places = spoken, places + 1
             yield spoken, message
-    if told != spoken:
+    if sent != spoken:
         yield spoken, None
     for message in late:
         yield None, message
@@ -70,10 +70,10 @@ def _placed(messages: list[Wire]) -> Iterator[tuple[int | None, Wire | None]]:
 def at_rest(thread_id: str, messages: list[Wire], state: Any) -> list[Frame]:
     """Return a thread without a running run, as a run of its own that is over at once."""
     ids = {"threadId": thread_id, "runId": f"replay-{thread_id}"}
-    told: list[Wire] = [
+    wire_events: list[Wire] = [
         {"type": "RUN_STARTED"} | ids,
         *snapshots(messages, []),
         *([{"type": "STATE_SNAPSHOT", "snapshot": state}] if state else []),
         {"type": "RUN_FINISHED"} | ids | {"outcome": {"type": "success"}},
     ]
-    return [Frame("", msgspec.json.encode(event)) for event in told]
+    return [Frame("", msgspec.json.encode(event)) for event in wire_events]

@@ -94,15 +94,15 @@ class CompletionEncoder:
     def answer(self) -> bytes:
         """Return the completion, or OpenAI's error body if there is none."""
         if self.failure is not None:
-            told = errors.body(self.failure, errors.OPENAI_PATHS[0])
-            return _json(told | {"request_id": self._head.request_id})
+            body = errors.body(self.failure, errors.OPENAI_PATHS[0])
+            return _json(body | {"request_id": self._head.request_id})
         message = shape.message(
-            self._said(), self._thoughts.whole, self._calls, refused=self._reason == "refusal"
+            self._content(), self._thoughts.whole, self._calls, refused=self._reason == "refusal"
         ) | {"annotations": self._cited}
         finished = "stop" if self._reason == "refusal" else self._finished
         return _json(shape.completion(self._head, message, finished, self._usage))
 
-    def _said(self) -> str | None:
+    def _content(self) -> str | None:
         """Return the text; if a form was requested, the last message, which was checked against it."""
         text = self._text.last if self._head.wire.get("form") else self._text.whole
         return text or (None if self._calls else "")
@@ -119,7 +119,7 @@ class CompletionEncoder:
     def _delta(self, item: Item, text: str, seq: int) -> Frame:
         """Return a delta, on the hot path: put together by hand, since most frames are deltas."""
         item.add(text)
-        return Frame("", self._choice(b'{"content":%b}' % _json(self._text.said(text))), seq)
+        return Frame("", self._choice(b'{"content":%b}' % _json(self._text.with_gap(text))), seq)
 
     def _render(self, step: steps.Step) -> None:
         match step:
@@ -146,12 +146,12 @@ class CompletionEncoder:
 
     def _say(self, voice: _Voice, text: str) -> None:
         self._begin("" if voice is self._text else None)
-        self._put({voice.field: voice.said(text)})
+        self._put({voice.field: voice.with_gap(text)})
 
     def _cite(self, files: Sequence[ArtifactCreated | MessageContent]) -> None:
         """Name files at the end of the text so far."""
         self._begin("")
-        at = len(self._said() or "")
+        at = len(self._content() or "")
         cited = [{"type": "url_citation", "url_citation": links.cited(one, at=at)} for one in files]
         self._cited += cited
         self._put({"annotations": cited})
@@ -214,7 +214,7 @@ class _Voice:
         self._items.append(item)
         self._gap = _GAP if self._spoken else ""
 
-    def said(self, text: str) -> str:
+    def with_gap(self, text: str) -> str:
         """Return the text to send: after a blank line if a new item begins with it."""
         gap, self._gap, self._spoken = self._gap, "", True
         return gap + text

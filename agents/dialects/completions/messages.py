@@ -59,22 +59,22 @@ def _words(message: Wire, where: str) -> InputMessage:
 
 
 def _user(message: Wire, where: str) -> InputMessage:
-    held = Parts()
+    parts = Parts()
     for place, part in enumerate(_parts(message.get("content"), f"{where}.content")):
-        _take(part, f"{where}.content[{place}]", held)
-    name, uploads = _text(message, "name"), held.uploads
-    return InputMessage("user", held.text, name=name, uploads=uploads, layout=held.layout)
+        _take(part, f"{where}.content[{place}]", parts)
+    name, uploads = _text(message, "name"), parts.uploads
+    return InputMessage("user", parts.text, name=name, uploads=uploads, layout=parts.layout)
 
 
-def _take(part: Wire, here: str, held: Parts) -> None:
+def _take(part: Wire, here: str, parts: Parts) -> None:
     match part.get("type"):
         case "text":
-            held.add(_needed(part, "text", here, empty=True))
+            parts.add(_needed(part, "text", here, empty=True))
         case "image_url":
             url = _needed(_object(part, "image_url", here), "url", f"{here}.image_url")
-            held.add(client_inputs.image(url, f"{here}.image_url.url"))
+            parts.add(client_inputs.image(url, f"{here}.image_url.url"))
         case "file":
-            held.add(_file(_object(part, "file", here), f"{here}.file"))
+            parts.add(_file(_object(part, "file", here), f"{here}.file"))
         case "input_audio":
             raise client_inputs.unsupported(here, "audio")
         case _:

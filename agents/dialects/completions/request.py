@@ -106,25 +106,25 @@ def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
     """Return the canonical request; raise InvalidRequest, with field errors or the `param` at fault."""
     _check_known(body)
     try:
-        asked = CompletionBody.model_validate(body)
+        parsed = CompletionBody.model_validate(body)
     except ValidationError as error:
         raise invalid_body("chat completion request", error, body) from None
-    generation, offered = _generation(asked), _offered(asked)
-    options = asked.stream_options
+    generation, offered = _generation(parsed), _offered(parsed)
+    options = parsed.stream_options
     return RunRequest(
         dialect=dialect,
-        model=(asked.model or "").strip(),
-        messages=tuple(messages(asked.messages)),
+        model=(parsed.model or "").strip(),
+        messages=tuple(messages(parsed.messages)),
         request_id=request_id,
-        metadata=dict(asked.metadata or {}),
+        metadata=dict(parsed.metadata or {}),
         tools=offered.tools,
         server_tools=offered.server_tools,
         tool_choice=offered.tool_choice,
         generation=generation,
-        stored=asked.store is not False,
+        stored=parsed.store is not False,
         on_disconnect="cancel",
         wire={
-            "model": asked.model or "",
+            "model": parsed.model or "",
             "usage": options is not None and options.include_usage is True,
             "form": generation.json_schema is not None,
         },
@@ -144,21 +144,21 @@ def _check_known(body: dict[str, Any]) -> None:
             )
 
 
-def _offered(asked: CompletionBody) -> Tools:
+def _offered(parsed: CompletionBody) -> Tools:
     """Return the client's tools and the choice between them, as for Responses."""
-    found = choose(Tools(tuple(_tools(asked.tools or []))), _choice(asked.tool_choice))
-    one_by_one = asked.parallel_tool_calls is False
+    found = choose(Tools(tuple(_tools(parsed.tools or []))), _choice(parsed.tool_choice))
+    one_by_one = parsed.parallel_tool_calls is False
     return replace(found, tool_choice=replace(found.tool_choice, one_by_one=one_by_one))
 
 
-def _choice(given: Any) -> Any:
+def _choice(choice: Any) -> Any:
     """Return a `tool_choice` in the form of Responses, in which a function's name has no wrapper."""
-    match given:
+    match choice:
         case {"type": "function", "function": {"name": str(name)}}:
             return {"type": "function", "name": name}
         case {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": list(listed)}}:
             return {"type": "allowed_tools", "mode": mode, "tools": [_choice(one) for one in listed]}
-    return given
+    return choice
 
 
 def _tools(tools: list[Tool]) -> Iterator[ClientTool]:
@@ -179,25 +179,25 @@ def _tools(tools: list[Tool]) -> Iterator[ClientTool]:
         )
 
 
-def _generation(asked: CompletionBody) -> Generation:
-    stop = [asked.stop] if isinstance(asked.stop, str) else asked.stop
+def _generation(parsed: CompletionBody) -> Generation:
+    stop = [parsed.stop] if isinstance(parsed.stop, str) else parsed.stop
     return Generation(
-        temperature=asked.temperature,
-        top_p=asked.top_p,
-        frequency_penalty=asked.frequency_penalty,
-        presence_penalty=asked.presence_penalty,
-        max_tokens=_most(asked),
+        temperature=parsed.temperature,
+        top_p=parsed.top_p,
+        frequency_penalty=parsed.frequency_penalty,
+        presence_penalty=parsed.presence_penalty,
+        max_tokens=_most(parsed),
         stop=tuple(stop or ()),
-        seed=asked.seed,
-        json_schema=schema_of(asked.response_format),
-        reasoning=nearest_effort(asked.reasoning_effort),
-        verbosity=None if asked.verbosity == "medium" else asked.verbosity,
+        seed=parsed.seed,
+        json_schema=schema_of(parsed.response_format),
+        reasoning=nearest_effort(parsed.reasoning_effort),
+        verbosity=None if parsed.verbosity == "medium" else parsed.verbosity,
     )
 
 
-def _most(asked: CompletionBody) -> int | None:
+def _most(parsed: CompletionBody) -> int | None:
     """Return the limit of the answer, under its new name or its old one."""
-    limits = {asked.max_tokens, asked.max_completion_tokens} - {None}
+    limits = {parsed.max_tokens, parsed.max_completion_tokens} - {None}
     if len(limits) > 1:
         raise InvalidRequest(
             "Send max_completion_tokens or max_tokens, not both.",

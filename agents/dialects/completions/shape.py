@@ -72,17 +72,17 @@ def completion(head: RunHead, message: Wire, finished: str, usage: Usage) -> Wir
 
 def message(text: str | None, thoughts: str, calls: Sequence[Called], *, refused: bool) -> Wire:
     """Return the assistant's message; OpenAI has no `reasoning_content`, but clients read it."""
-    said: Wire = {
+    fields: Wire = {
         "role": "assistant",
         "content": None if refused else text,
         "refusal": text if refused else None,
         "annotations": [],
     }
     if thoughts:
-        said["reasoning_content"] = thoughts
+        fields["reasoning_content"] = thoughts
     if calls:
-        said["tool_calls"] = [call(one) for one in calls]
-    return said
+        fields["tool_calls"] = [call(one) for one in calls]
+    return fields
 
 
 def call(called: Called) -> Wire:

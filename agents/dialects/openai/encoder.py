@@ -98,9 +98,9 @@ class ResponsesEncoder:
             case steps.Answered(call, output, problem):
                 self._answer(call, output, problem)
             case steps.ApprovalAsked(asked_id, name, arguments, server_label):
-                asked = {"id": asked_id, "type": "mcp_approval_request", "arguments": arguments}
+                request = {"id": asked_id, "type": "mcp_approval_request", "arguments": arguments}
                 label = server_label or shape.SERVER_LABEL
-                self._whole_item(asked | {"name": name, "server_label": label})
+                self._whole_item(request | {"name": name, "server_label": label})
             case steps.ToolsListed(listed_id, server_label, tools):
                 listed = {"id": listed_id, "type": "mcp_list_tools", "server_label": server_label}
                 self._whole_item(listed | {"tools": tools, "error": None})
@@ -136,8 +136,8 @@ class ResponsesEncoder:
         item_id, part = f"msg_{item.id}", shape.text_part(text, cited)
         where = {"item_id": item_id, "output_index": place, "content_index": 0}
         for number, annotation in enumerate(cited):
-            told = {"annotation_index": number, "annotation": annotation}
-            self._send("response.output_text.annotation.added", where | told)
+            fields = {"annotation_index": number, "annotation": annotation}
+            self._send("response.output_text.annotation.added", where | fields)
         self._send("response.output_text.done", where | {"text": text, "logprobs": []})
         self._send("response.content_part.done", where | {"part": part})
         self._done(place, shape.message(item_id, status, part))
@@ -157,9 +157,9 @@ class ResponsesEncoder:
 
     def _client_call(self, call: steps.Called) -> None:
         tool = named(self._head.wire, call.name)
-        given = (self._unique(call.id), call.call_id, tool)
-        done = shape.client_call(*given, call.arguments, "completed")
-        place = self._add(shape.client_call(*given, "", "in_progress"))
+        identity = (self._unique(call.id), call.call_id, tool)
+        done = shape.client_call(*identity, call.arguments, "completed")
+        place = self._add(shape.client_call(*identity, "", "in_progress"))
         if tool.is_custom:
             where: Wire = {"item_id": done["id"], "output_index": place}
             name = "response.custom_tool_call_input"

@@ -47,8 +47,8 @@ def messages(given_input: Any, *, after_requests: bool = False) -> Iterator[Inpu
     found = _items(given_input)
     begin = _after_requests(found) if after_requests else 0
     for place, item in enumerate(found):
-        said = _message(item, f"input[{place}]")
-        yield from said if place >= begin else ()
+        parsed = _message(item, f"input[{place}]")
+        yield from parsed if place >= begin else ()
 
 
 def _after_requests(found: list[Wire]) -> int:
@@ -67,11 +67,11 @@ def answers(given_input: Any) -> Iterator[InterruptAnswer]:
     """Yield the approvals among the items."""
     for place, item in enumerate(_items(given_input)):
         if item.get("type") == _ANSWER:
-            asked, approve = item.get("approval_request_id"), item.get("approve")
-            if not isinstance(asked, str) or not isinstance(approve, bool):
+            approval_id, approve = item.get("approval_request_id"), item.get("approve")
+            if not isinstance(approval_id, str) or not isinstance(approve, bool):
                 raise _wrong(f"input[{place}]", "needs approval_request_id and approve")
             payload = {"approved": approve, "reason": _text(item, "reason")}
-            yield InterruptAnswer(asked, "resolved", payload)
+            yield InterruptAnswer(approval_id, "resolved", payload)
 
 
 def shown(
@@ -97,9 +97,9 @@ def shown(
         yield {"id": f"msg_{item_id}", "type": "message", "role": said.role, "content": content} | done
 
 
-def _shown_parts(said: InputMessage, kind: str, sign: Callable[[str, str], str]) -> list[Wire]:
+def _shown_parts(message: InputMessage, kind: str, sign: Callable[[str, str], str]) -> list[Wire]:
     """Return texts and files in the order in which they were sent."""
-    blocks = arranged(said.content, said.attachments, said.layout)
+    blocks = arranged(message.content, message.attachments, message.layout)
     return [
         _shown_text(block, kind) if isinstance(block, str) else _shown_file(block, sign)
         for block in blocks
@@ -138,17 +138,17 @@ def _message(item: Wire, where: str) -> Iterator[InputMessage]:
         case "function_call":
             yield _called(item, _text(item, "arguments") or "{}", where)
         case "custom_tool_call":
-            told = _needed(item, "input", where, empty=True)
-            yield _called(item, client_tools.text_as_arguments(told), where)
+            text = _needed(item, "input", where, empty=True)
+            yield _called(item, client_tools.text_as_arguments(text), where)
         case "function_call_output" | "custom_tool_call_output":
-            call_id, held = _needed(item, "call_id", where), _output(item, where)
+            call_id, parts = _needed(item, "call_id", where), _output(item, where)
             yield InputMessage(
                 "tool",
-                held.text,
+                parts.text,
                 _client_id(item),
                 tool_call_id=call_id,
-                uploads=held.uploads,
-                layout=held.layout,
+                uploads=parts.uploads,
+                layout=parts.layout,
             )
         case "reasoning":
             yield InputMessage("reasoning", _summary(item), _client_id(item))
@@ -175,11 +175,11 @@ def _kind(item: Wire) -> Any:
     return kind
 
 
-def _spoken(said: InputMessage, where: str) -> Iterator[InputMessage]:
+def _spoken(message: InputMessage, where: str) -> Iterator[InputMessage]:
     """Yield the message unless it is empty; an empty one of a user is refused."""
-    if said.content or said.uploads:
-        yield said
-    elif said.role == "user":
+    if message.content or message.uploads:
+        yield message
+    elif message.role == "user":
         raise _wrong(f"{where}.content", "must say something")
 
 
@@ -191,35 +191,35 @@ def _made(item: Wire, where: str) -> Iterator[InputMessage]:
     call_id = _needed(item, "id", where).removeprefix("mcp_")[:LONGEST_ID]
     call = AskedCall(call_id, name, _text(item, "arguments") or "{}")
     yield InputMessage("assistant", "", call_id, tool_calls=(call,))
-    told = output if isinstance(output, str) else _encode({"error": fault}).decode()
+    text = output if isinstance(output, str) else _encode({"error": fault}).decode()
     answer_id = f"{call_id}-answer"[:LONGEST_ID]
-    yield InputMessage("tool", told, answer_id, name=name, tool_call_id=call_id, repeats=True)
+    yield InputMessage("tool", text, answer_id, name=name, tool_call_id=call_id, repeats=True)
 
 
 def _words(item: Wire, where: str) -> InputMessage:
     role = item.get("role")
     if not isinstance(role, str) or role not in _ROLES:
         raise _wrong(f"{where}.role", f"must be one of {', '.join(sorted(_ROLES))}")
-    held = Parts()
+    parts = Parts()
     for place, part in enumerate(_parts(item.get("content"), where)):
-        _take(part, f"{where}.content[{place}]", held, files=role == "user")
-    uploads, layout = held.uploads, held.layout
-    return InputMessage(cast("Role", role), held.text, _client_id(item), uploads=uploads, layout=layout)
+        _take(part, f"{where}.content[{place}]", parts, files=role == "user")
+    uploads, layout = parts.uploads, parts.layout
+    return InputMessage(cast("Role", role), parts.text, _client_id(item), uploads=uploads, layout=layout)
 
 
-def _take(part: Wire, here: str, held: Parts, *, files: bool) -> None:
+def _take(part: Wire, here: str, parts: Parts, *, files: bool) -> None:
     """Add a part of a message or of a function's output; only users and functions show files."""
     match part.get("type"):
         case str() as kind if kind in _TEXTS:
-            held.add(_needed(part, _TEXTS[kind], here, empty=True))
+            parts.add(_needed(part, _TEXTS[kind], here, empty=True))
         case str() as kind if kind in _FILES and not files:
             raise _wrong(here, "is a file, and those are taken from a user or a function only")
         case "input_image":
-            held.add(_image(part, here))
+            parts.add(_image(part, here))
         case "input_file":
             given_as = {name: _text(part, name) for name in ("file_url", "file_data", "file_id")}
             used = next((name for name, value in given_as.items() if value), "file_data")
-            held.add(
+            parts.add(
                 client_inputs.file(
                     f"{here}.{used}",
                     url=given_as["file_url"],
@@ -251,15 +251,15 @@ def _parts(content: Any, where: str) -> list[Wire]:
 
 def _output(item: Wire, where: str) -> Parts:
     """Return a function's output: its text, or its parts if they are OpenAI's, or any other form."""
-    output, held = item.get("output"), Parts()
+    output, parts = item.get("output"), Parts()
     if isinstance(output, str):
-        held.add(output)
+        parts.add(output)
     elif _is_parts(output):
         for place, part in enumerate(output):
-            _take(part, f"{where}.output[{place}]", held, files=True)
+            _take(part, f"{where}.output[{place}]", parts, files=True)
     else:
-        tool_outputs.take(output, f"{where}.output", held)
-    return held
+        tool_outputs.take(output, f"{where}.output", parts)
+    return parts
 
 
 def _is_parts(output: Any) -> TypeGuard[list[Wire]]:

@@ -118,57 +118,57 @@ def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
     `parent_run_id` is the run of `previous_response_id`, whose thread the caller must look up.
     """
     try:
-        asked = ResponsesBody.model_validate(body)
+        parsed = ResponsesBody.model_validate(body)
     except ValidationError as error:
         raise invalid_body("Responses request", error, body) from None
-    _check(asked)
-    conversation = asked.conversation
+    _check(parsed)
+    conversation = parsed.conversation
     named = conversation.id if isinstance(conversation, Conversation) else conversation
     thread: dict[str, Any] = client_inputs.thread_of(named)
-    stored = asked.store is not False
-    answers = tuple(input_items.answers(asked.input))
-    continues = bool(named or asked.previous_response_id)
-    said = _said(asked, answers, continues=continues, stored=stored)
-    choice = plain_choice(asked.tool_choice)
-    offered = choose(read(asked.tools or []), choice)
+    stored = parsed.store is not False
+    answers = tuple(input_items.answers(parsed.input))
+    continues = bool(named or parsed.previous_response_id)
+    messages = _messages(parsed, answers, continues=continues, stored=stored)
+    choice = plain_choice(parsed.tool_choice)
+    offered = choose(read(parsed.tools or []), choice)
     wire = {"echo": shape.echoed(body | {"tool_choice": choice}), "conversation": named}
     if offered.named:
         wire["named"] = msgspec.to_builtins(offered.named)
     return RunRequest(
         dialect=dialect,
-        model=(asked.model or "").strip(),
-        messages=said,
+        model=(parsed.model or "").strip(),
+        messages=messages,
         request_id=request_id,
-        known="id" if continues and len(said) > 1 else "none",
-        parent_run_id=_previous(asked.previous_response_id),
+        known="id" if continues and len(messages) > 1 else "none",
+        parent_run_id=_previous(parsed.previous_response_id),
         tools=offered.tools,
         server_tools=offered.server_tools,
         servers=offered.servers,
         needs=offered.needs,
         search=offered.search,
-        tool_choice=_limited(offered.tool_choice, asked),
-        instructions=asked.instructions or "",
+        tool_choice=_limited(offered.tool_choice, parsed),
+        instructions=parsed.instructions or "",
         answers=answers,
-        generation=_generation(asked),
-        truncation=asked.truncation or "auto",
+        generation=_generation(parsed),
+        truncation=parsed.truncation or "auto",
         stored=stored,
         wire=wire,
         **thread,
     )
 
 
-def _check(asked: ResponsesBody) -> None:
+def _check(parsed: ResponsesBody) -> None:
     """Refuse members that we could only ignore."""
-    if asked.previous_response_id and asked.conversation:
+    if parsed.previous_response_id and parsed.conversation:
         raise InvalidRequest(
             "Send previous_response_id or conversation, not both.", code="conversation_ambiguous"
         )
-    if asked.background and asked.store is False:
+    if parsed.background and parsed.store is False:
         raise _unsupported("background", "needs store: true, else there is nothing to come back to")
-    if _LOGPROBS in (asked.include or ()):
+    if _LOGPROBS in (parsed.include or ()):
         raise _unsupported("include", "may not ask for logprobs, which are not told here")
     for name, taken in _SETTLED.items():
-        value = getattr(asked, name)
+        value = getattr(parsed, name)
         if value is not None and value not in taken:
             raise _unsupported(name, "is not supported here")
 
@@ -177,8 +177,8 @@ def _unsupported(field: str, why: str) -> InvalidRequest:
     return InvalidRequest(f"{field} {why}.", code="unsupported_parameter", param=field)
 
 
-def _said(
-    asked: ResponsesBody, answers: Sequence[InterruptAnswer], *, continues: bool, stored: bool
+def _messages(
+    parsed: ResponsesBody, answers: Sequence[InterruptAnswer], *, continues: bool, stored: bool
 ) -> tuple[InputMessage, ...]:
     """Return the messages. Raise InvalidRequest `invalid_input` for none, if nothing else goes on.
 
@@ -186,28 +186,28 @@ def _said(
     it: those stored here are known, and the run goes on at the request.
     """
     repeats = bool(answers) and stored and not continues
-    said = tuple(input_items.messages(asked.input, after_requests=repeats))
-    if not (said or answers or continues):
+    messages = tuple(input_items.messages(parsed.input, after_requests=repeats))
+    if not (messages or answers or continues):
         raise InvalidRequest("input must say something.", code="invalid_input", param="input")
-    return said
+    return messages
 
 
 def _previous(response_id: str | None) -> str | None:
     return shape.run_id_of(response_id) if response_id else None
 
 
-def _limited(choice: ToolChoice, asked: ResponsesBody) -> ToolChoice:
-    one_by_one = asked.parallel_tool_calls is False
-    return replace(choice, one_by_one=one_by_one, most_calls=asked.max_tool_calls)
+def _limited(choice: ToolChoice, parsed: ResponsesBody) -> ToolChoice:
+    one_by_one = parsed.parallel_tool_calls is False
+    return replace(choice, one_by_one=one_by_one, most_calls=parsed.max_tool_calls)
 
 
-def _generation(asked: ResponsesBody) -> Generation:
-    thinking, text = asked.reasoning or Reasoning(), asked.text or Text()
+def _generation(parsed: ResponsesBody) -> Generation:
+    thinking, text = parsed.reasoning or Reasoning(), parsed.text or Text()
     summary = thinking.summary or thinking.generate_summary
     return Generation(
-        temperature=asked.temperature,
-        top_p=asked.top_p,
-        max_tokens=asked.max_output_tokens,
+        temperature=parsed.temperature,
+        top_p=parsed.top_p,
+        max_tokens=parsed.max_output_tokens,
         json_schema=_schema(text.format),
         reasoning=nearest_effort(thinking.effort),
         verbosity=None if text.verbosity == "medium" else text.verbosity,
@@ -217,7 +217,7 @@ def _generation(asked: ResponsesBody) -> Generation:
 
 def _schema(form: dict[str, Any] | None) -> dict[str, Any] | None:
     """Return the schema of the answer, with the client's description of it."""
-    schema, told = schema_of(form), form.get("description") if form else None
-    if schema is None or not isinstance(told, str) or "description" in schema:
+    schema, description = schema_of(form), form.get("description") if form else None
+    if schema is None or not isinstance(description, str) or "description" in schema:
         return schema
-    return schema | {"description": told}
+    return schema | {"description": description}

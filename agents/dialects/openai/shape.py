@@ -69,7 +69,7 @@ def response(
     usage: Usage | None = None,
 ) -> Wire:
     """Return the whole response object."""
-    asked: Wire = _DEFAULTS | head.wire.get("echo", {})
+    repeated: Wire = _DEFAULTS | head.wire.get("echo", {})
     incomplete = {"reason": "max_output_tokens"} if status == "incomplete" else None
     conversation = head.wire.get("conversation") or str(head.thread_id)
     return {
@@ -83,8 +83,8 @@ def response(
         "conversation": {"id": conversation},
         "output": output,
         "usage": _usage(usage),
-        **asked,
-        "model": asked["model"] or head.model,
+        **repeated,
+        "model": repeated["model"] or head.model,
     }
 
 
@@ -144,14 +144,14 @@ def summary_part(text: str) -> Wire:
 
 def client_call(key: str, call_id: str, tool: Named, arguments: str, status: str) -> Wire:
     """Return a call that the client answers, with its `…_call_output`."""
-    said = {"call_id": call_id, "name": tool.name}
+    fields = {"call_id": call_id, "name": tool.name}
     if tool.namespace:
-        said["namespace"] = tool.namespace
+        fields["namespace"] = tool.namespace
     if tool.is_custom:
-        whole = {"id": f"ctc_{key}", "type": "custom_tool_call"} | said
+        whole = {"id": f"ctc_{key}", "type": "custom_tool_call"} | fields
         return whole | {"input": arguments_as_text(arguments)}
     whole = {"id": f"fc_{key}", "type": "function_call", "status": status}
-    return whole | said | {"arguments": arguments}
+    return whole | fields | {"arguments": arguments}
 
 
 def server_call(

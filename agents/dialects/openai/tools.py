@@ -142,11 +142,13 @@ class _Clients:
         self._names.add(named.inside)
         if len(self.functions) >= MOST_TOOLS:
             raise _unsupported(f"tools: at most {MOST_TOOLS} are taken")
-        told = _told(namespace.description if namespace else None, tool.description, _form(tool, here))
-        self.functions.append(ClientTool(named.inside, told, schema, strict))
+        description = _join(
+            namespace.description if namespace else None, tool.description, _form(tool, here)
+        )
+        self.functions.append(ClientTool(named.inside, description, schema, strict))
 
 
-def _told(*texts: str | None) -> str:
+def _join(*texts: str | None) -> str:
     return "\n\n".join(text for text in texts if text)
 
 
@@ -209,26 +211,26 @@ def _server(tool: Tool, here: str) -> ServerTools:
     )
 
 
-def _names(given: object, here: str) -> tuple[str, ...] | None:
-    match given:
+def _names(value: object, here: str) -> tuple[str, ...] | None:
+    match value:
         case None:
             return None
-        case list() if all(isinstance(name, str) for name in given):
-            return tuple(given)
+        case list() if all(isinstance(name, str) for name in value):
+            return tuple(value)
         case {"tool_names": list(names), **rest} if not rest and all(isinstance(n, str) for n in names):
             return tuple(names)
     raise _unsupported(f"{here}: must be a list of names, or have tool_names alone")
 
 
-def _asking(given: str | Wire | None, here: str) -> tuple[str, ...] | None:
+def _asking(value: str | Wire | None, here: str) -> tuple[str, ...] | None:
     """Return the tools whose calls the client wants to approve; staff's own rules always apply."""
-    match given:
+    match value:
         case None | "never":
             return ()
         case "always":
             return None
-        case dict() if given.keys() <= {"always", "never"}:
-            always = given.get("always")
+        case dict() if value.keys() <= {"always", "never"}:
+            always = value.get("always")
             return _names(always, f"{here}.always") if always else ()
     raise _unsupported(f"{here}: must be always, never, or say which tools always and which never")
 
@@ -254,19 +256,19 @@ def _required(found: Tools) -> Tools:
     return replace(found, tool_choice=choice, server_tools=None if names_ours else ())
 
 
-def _named(found: Tools, given: Wire) -> Tools:
-    if not _holds(found, given):
+def _named(found: Tools, function: Wire) -> Tools:
+    if not _holds(found, function):
         raise _wrong_choice("names a function that `tools` does not hold")
-    choice = replace(found.tool_choice, required=True, name=client_tools.name_inside(given))
+    choice = replace(found.tool_choice, required=True, name=client_tools.name_inside(function))
     return replace(found, tool_choice=choice, server_tools=())
 
 
-def _holds(found: Tools, given: Wire) -> bool:
+def _holds(found: Tools, function: Wire) -> bool:
     """Return whether the function or custom tool that a choice names is offered."""
-    name = client_tools.name_inside(given)
+    name = client_tools.name_inside(function)
     named = found.named.get(name, Named(name))
     offered = any(tool.name == name for tool in found.tools)
-    return offered and named.is_custom == (given["type"] == "custom")
+    return offered and named.is_custom == (function["type"] == "custom")
 
 
 def _must(found: Tools, name: str, label: str) -> Tools:
