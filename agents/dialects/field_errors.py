@@ -54,7 +54,7 @@ _WORDS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
 def invalid_body(
     what: str, error: ValidationError, body: Any, *, at: Sequence[str | int] = ()
 ) -> InvalidRequest:
-    """Return the refusal of a body that is no valid `what`; `at` is its place in the whole body."""
+    """Return the refusal of an invalid body; `what` is its kind, `at` its place in the whole body."""
     found = field_errors(error, body, at=at)
     first = found[0]
     where = "".join(

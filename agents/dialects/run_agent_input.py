@@ -50,7 +50,7 @@ _Id = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
 class _Part(BaseModel):
-    """A closed shape with open ends: members that we do not know are left unread."""
+    """A closed shape with open ends: unknown members are left unread."""
 
     model_config = ConfigDict(extra="ignore", strict=True, hide_input_in_errors=True)
 
@@ -141,7 +141,7 @@ class Context(_Part):
 
 
 class RunAgentInputBody(_Part):
-    """The body as the seed has it; what its rules say comes after this shape is sure."""
+    """The body in the seed's form; the seed's rules are checked after this shape."""
 
     threadId: str  # noqa: N815
     runId: Annotated[str, StringConstraints(min_length=1)]  # noqa: N815

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def decoder(kind: type[T]) -> Callable[[bytes], T]:
-    """Return a decoder of events that raises ProviderError `provider_invalid_response`."""
+    """Return a decoder that raises ProviderError `provider_invalid_response` for any other data."""
     decode = msgspec.json.Decoder(kind).decode
 
     def decoded(data: bytes) -> T:

@@ -55,7 +55,7 @@ class Reader(Protocol):
         """Return the contents of an event. Raise ProviderError if it is an error, or unreadable."""
 
     def end(self) -> Finished:
-        """Return the answer's end; ProviderError `provider_stream_interrupted` if it is partial."""
+        """Return the answer's end; raise ProviderError `provider_stream_interrupted` if cut off."""
 
 
 class Wire(Struct, frozen=True):

@@ -47,7 +47,7 @@ def forms(model: str, request: ModelRequest, names: Names) -> list[Body]:
 
 
 def _worded(body: Body, config: Body, schema: dict[str, Any]) -> list[Body]:
-    """Return the bodies for older models, which accept no form of the answer with tools: as a text."""
+    """Return bodies with the form of the answer as a text: older models refuse it beside tools."""
     plain = {name: value for name, value in config.items() if not name.startswith("response")}
     system = body.get("systemInstruction", {"parts": []})["parts"]
     body_in_words = body | {"systemInstruction": {"parts": [*system, {"text": in_words(schema)}]}}

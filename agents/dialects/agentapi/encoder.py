@@ -293,7 +293,7 @@ def _file(made: events.ArtifactCreated) -> events.MessageContent:
 
 
 def _value(content: events.MessageContent) -> tuple[str, Wire]:
-    """Return the type and the value of a content beside the words."""
+    """Return the type and the value of a content other than words."""
     match content.type:
         case "image":
             return "image", {"image_url": content.url or None}

@@ -85,7 +85,7 @@ class Error(BaseModel):
 
 
 class Event(BaseModel):
-    """What every object on the wire has; members that we do not know are kept."""
+    """The common members of every object on the wire; unknown members are kept."""
 
     model_config = ConfigDict(extra="allow", hide_input_in_errors=True)
 
@@ -119,7 +119,7 @@ class Event(BaseModel):
 
 
 class Content(Event):
-    """A part of a message; its value stands in the field of its type."""
+    """A part of a message; its value is in the field of its type."""
 
     object: str = "content"
     type: str
@@ -321,7 +321,7 @@ class Tool(BaseModel):
 
 
 class FunctionCall(BaseModel):
-    """The data of a call; `arguments` is JSON text as a model wrote it, which may be none."""
+    """The data of a call; `arguments` is a model's JSON text, which may be invalid."""
 
     call_id: str | None = None
     name: str | None = None
@@ -358,7 +358,7 @@ class BaseRequest(BaseModel):
 
 
 class AgentRequest(BaseRequest):
-    """The body of a request; members that we do not know pass."""
+    """The body of a request; unknown members are ignored."""
 
     model: str | None = None
     top_p: float | None = None

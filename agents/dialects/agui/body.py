@@ -115,7 +115,7 @@ class Resume(_Shape):
 
 
 class Body(_Shape):
-    """RunAgentInput: only the two ids and the messages must be there."""
+    """RunAgentInput; only the two ids and the messages are required."""
 
     thread_id: _Id
     run_id: Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_RUN_ID)]

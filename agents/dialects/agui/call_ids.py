@@ -76,7 +76,7 @@ class Calls:
         return [self.wire_id(call) for call in self._waiting() if call.kind == "frontend"]
 
     def name(self, interrupt: Wire) -> None:
-        """Set in an interrupt the id by which the client knows its call."""
+        """Replace the call's id in an interrupt by the client's id of it."""
         call = self._made.get(interrupt.get("toolCallId", ""))
         if call is not None:
             interrupt["toolCallId"] = self.wire_id(call)

@@ -101,7 +101,7 @@ class AgUiEncoder:
         """Return the frames of the last event, if it came while nothing was sent."""
         return [*self.feed(self._last)] if self._last is not None else []
 
-    # what each fact means
+    # the meaning of each fact
 
     def _take(self, event: RunEvent) -> None:
         match event.fact:

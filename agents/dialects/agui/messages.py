@@ -40,7 +40,7 @@ def _answers_earlier_run(row: StoredRow) -> bool:
 
 
 def with_reasoning(before: list[Wire], known: Iterable[Wire]) -> list[Wire]:
-    """Return the messages, and between them the client's reasoning, of which we keep none."""
+    """Return the messages, and between them the reasoning that only the client has."""
     rest = {message["id"]: message for message in before}
     merged: list[Wire] = []
     for message in known:

@@ -28,7 +28,7 @@ _LONGEST_KEY: Final = 64
 
 
 class _Part(BaseModel):
-    """A shape with open ends; what it has is of the type that it says."""
+    """A shape with open ends; its known members must have the declared types."""
 
     model_config = ConfigDict(extra="ignore", strict=True, hide_input_in_errors=True)
 

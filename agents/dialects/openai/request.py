@@ -33,7 +33,7 @@ _Name = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME)]
 
 
 class _Part(BaseModel):
-    """A part of the body, of which nothing is passed over that could change the answer."""
+    """A part of the body; unknown members are refused, because they might change the answer."""
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
@@ -180,7 +180,7 @@ def _unsupported(field: str, why: str) -> InvalidRequest:
 def _messages(
     parsed: ResponsesBody, answers: Sequence[InterruptAnswer], *, continues: bool, stored: bool
 ) -> tuple[InputMessage, ...]:
-    """Return the messages. Raise InvalidRequest `invalid_input` for none, if nothing else goes on.
+    """Return the messages; raise InvalidRequest `invalid_input` if there is nothing to go on from.
 
     A client that answers a request for approval without a conversation sends all messages that led to
     it: those stored here are known, and the run goes on at the request.
