@@ -16,7 +16,7 @@ from conversations import events
 from conversations.events import Fact
 from conversations.thread_state import put
 
-_EVENT_BYTES: Final = 64  # what an event costs besides its text
+_EVENT_BYTES: Final = 64  # the size of an event without its text
 
 
 class RunSize:

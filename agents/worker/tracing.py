@@ -118,7 +118,7 @@ def _end(begun: trace.Span, span: Span) -> None:
     begun.end(span.end * 1_000_000)
 
 
-# --- spans from a log ---------------------------------------------------------------------------
+# the spans of a log
 
 
 def spans(run: Traced, logged: Sequence[RunEvent]) -> list[Span]:
