@@ -93,7 +93,7 @@ def python(name: str) -> Path:
         if not _is_whole(folder):
             _run([sys.executable, "-m", "venv", "--clear", "--without-pip", str(folder)])
             pip = [sys.executable, "-m", "pip", "--python", str(interpreter), "--quiet", "--quiet"]
-            _run([*pip, "install", "--no-deps", "-r", str(pins)])
+            _run([*pip, "install", "--no-compile", "--no-deps", "-r", str(pins)])
             _mark(folder)
     return interpreter
 
