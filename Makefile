@@ -24,7 +24,7 @@ clients: $(VENV)/.dev ## Run every real client, also the heavy ones (CLIENTS=rec
 	@CLIENTS=$(CLIENTS) $(RUN) -m pytest tests/clients -n logical --dist loadfile $(ARGS)
 
 faults: $(VENV)/.dev ## Kill, stop and cut off real processes, in full: about an hour (FAULTS=bounded: minutes)
-	@FAULTS=$(FAULTS) $(RUN) -m pytest -m faults $(ARGS)
+	@FAULTS=$(FAULTS) $(RUN) -m pytest tests/faults -m faults $(ARGS)
 
 hostile: $(VENV)/.dev ## Attack a server with hostile input, in full: about an hour
 	@$(RUN) -m pytest tests/hostile -n0 --hypothesis-profile=hostile $(ARGS)
