@@ -102,13 +102,13 @@ def _roll_up(*options: str) -> float:
 def _a_round() -> None:
     """What serving processes do every quarter of a minute: the newest hours of today are stale."""
     from config import database
-    from conversations.metrics.rollups import Rolled, roll
+    from conversations.metrics.rollups import RollUpResult, roll_up
 
     took = []
     for _ in range(_ROUNDS):
         since = time.monotonic()
-        done = database.run_sync(roll())
-        assert isinstance(done, Rolled), "another process adds up meanwhile"
+        done = database.run_sync(roll_up())
+        assert isinstance(done, RollUpResult), "another process adds up meanwhile"
         took.append(time.monotonic() - since)
     say(f"  a round of adding up takes {min(took):.2f} to {max(took):.2f} s")
 

@@ -26,7 +26,7 @@ from config.http.middleware import RequestId  # noqa: E402
 from config.process import cancellation  # noqa: E402
 from config.redis import client, rate_limits  # noqa: E402
 from conversations.log.follow import hub, stop_hub  # noqa: E402
-from conversations.metrics.refresh import keep_for_ever  # noqa: E402
+from conversations.metrics.refresh import refresh_for_ever  # noqa: E402
 from conversations.runs.load_shedding import load  # noqa: E402
 from conversations.runs.sweeper import sweep_for_ever  # noqa: E402
 from conversations.upkeep.rounds import upkeep_for_ever  # noqa: E402
@@ -44,7 +44,7 @@ _sockets = URLRouter(
 _BACKGROUND_TASKS = (
     sweep_for_ever,
     upkeep_for_ever,
-    keep_for_ever,
+    refresh_for_ever,
     load.count_for_ever,
     keep_warm,
     key_openings.write_for_ever,

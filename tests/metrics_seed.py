@@ -149,7 +149,7 @@ def seed() -> Seeded:
     _noted(second, "assistant", "execution", 4_700)  # it spoke twice in one stage
     _called(first, "gym.search", 120, ok=True)
     _called(second, "gym.search", 480, ok=False)
-    database.run_sync(rollups.roll_range(MONDAY, TUESDAY))
+    database.run_sync(rollups.roll_up_range(MONDAY, TUESDAY))
     runs = (first, second, failed, late, stopped, newer, live)
     return Seeded(model, old, old + 1, ada, bob, threads, runs)
 

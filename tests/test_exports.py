@@ -19,7 +19,7 @@ from django.test import Client as Browser
 
 from config import database
 from conversations.metrics import detail_rows
-from conversations.metrics.query import asked
+from conversations.metrics.query import parse_query
 from conversations.metrics.rollups import day_begins
 from conversations.metrics.snapshot import Row
 from tests.client import Client
@@ -185,13 +185,13 @@ def test_an_account_whose_export_is_over_gets_the_next(
 def test_users_in_pages_are_the_users_of_the_list(crowd: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(detail_rows, "AT_ONCE", 7_001)
     monkeypatch.setattr(detail_rows, "RANKED_AT_ONCE", 10_000)
-    question = asked({"from": DAY.isoformat(), "to": DAY.isoformat(), "model": crowd})
+    question = parse_query({"from": DAY.isoformat(), "to": DAY.isoformat(), "model": crowd})
 
     async def read() -> tuple[list[Row], list[Row]]:
-        exported = [row async for some in detail_rows.all_users(question) for row in some]
-        listed, cursor = await detail_rows.user_page(question, limit=12_345, cursor=None)
+        exported = [row async for some in detail_rows.stream_users(question) for row in some]
+        listed, cursor = await detail_rows.fetch_user_page(question, limit=12_345, cursor=None)
         while cursor:
-            some, cursor = await detail_rows.user_page(question, limit=12_345, cursor=cursor)
+            some, cursor = await detail_rows.fetch_user_page(question, limit=12_345, cursor=cursor)
             listed += some
         return exported, listed
 

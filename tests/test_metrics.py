@@ -26,7 +26,7 @@ from config import database
 from config.auth.bearer import create_api_token
 from conversations.metrics import histograms, intervals, reconnects, refresh, rollups, snapshot
 from conversations.metrics.histograms import Histogram
-from conversations.metrics.query import asked
+from conversations.metrics.query import parse_query
 from conversations.models import Feedback, Run
 from conversations.models.rollups import BLOCK, Metrics, StaleHour, ThreadOrdinal, UserOrdinal
 from tests import metrics_seed
@@ -306,7 +306,7 @@ def test_to_add_up_again_changes_nothing(seeded: Seeded) -> None:
 
     before = stored()
     assert all(before)
-    database.run_sync(rollups.roll_range(MONDAY, TUESDAY))
+    database.run_sync(rollups.roll_up_range(MONDAY, TUESDAY))
     assert stored() == before  # not even written again
 
 
@@ -371,7 +371,7 @@ def test_members_of_any_group_and_range_are_those_of_its_runs(
     seeded: Seeded, group: str, begin: str, end: str
 ) -> None:
     given = {"from": begin, "to": end, "model": seeded.model, "bucket": "day"}
-    rows = database.run_sync(snapshot.by_group(asked(given), group))  # type: ignore[arg-type]
+    rows = database.run_sync(snapshot.fetch_by_group(parse_query(given), group))  # type: ignore[arg-type]
     assert rows
     for row in rows:
         with connection.cursor() as cursor:
@@ -388,7 +388,7 @@ def test_members_whose_bits_lie_in_different_blocks_are_all_counted(
     far = F("ordinal") + 10 * BLOCK
     assert UserOrdinal.objects.filter(member=seeded.ada.pk).update(ordinal=far) == 1
     assert ThreadOrdinal.objects.filter(member=seeded.threads[0].pk).update(ordinal=far) == 1
-    database.run_sync(rollups.roll_range(MONDAY, TUESDAY))
+    database.run_sync(rollups.roll_up_range(MONDAY, TUESDAY))
     (row,) = ask(analyst, "overview", model=seeded.model)["rows"]
     assert picked(row, "active_users", "conversations") == [2, 4]
 
@@ -568,13 +568,13 @@ def test_an_old_day_has_its_turn_however_long_the_newest_takes(
 
     async def kept(held: Any, done: dict[datetime, int]) -> None: ...
 
-    monkeypatch.setattr(rollups, "roll_day", rolled)
-    monkeypatch.setattr(rollups, "_forget", kept)  # as if live runs kept every day stale
+    monkeypatch.setattr(rollups, "roll_up_day", rolled)
+    monkeypatch.setattr(rollups, "_unmark_stale", kept)  # as if live runs kept every day stale
     old = StaleHour.objects.get_or_create(at=datetime(2026, 1, 5, 10, tzinfo=UTC))[0]
     until = time.monotonic() + 60
     while StaleHour.objects.filter(pk=old.pk).exists():  # which a server beside us may add up
         rounds.append([])
-        database.run_sync(rollups.roll(budget_s=0))
+        database.run_sync(rollups.roll_up(budget_s=0))
         assert len(rounds[-1]) <= 2
         if MONDAY in rounds[-1]:
             return
@@ -584,33 +584,33 @@ def test_an_old_day_has_its_turn_however_long_the_newest_takes(
 def test_a_round_of_any_process_is_a_round_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
     rounds = []
 
-    async def rolled() -> rollups.Rolled:
+    async def rolled() -> rollups.RollUpResult:
         rounds.append(time.monotonic())
-        return rollups.Rolled(1)
+        return rollups.RollUpResult(1)
 
-    monkeypatch.setattr(refresh, "roll", rolled)
+    monkeypatch.setattr(refresh, "roll_up", rolled)
     try:
         until = time.monotonic() + 60
         while not rounds:  # a server beside us may be quicker
             _due_in(timedelta(seconds=-1))
-            database.run_sync(refresh.keep_once())
+            database.run_sync(refresh.refresh_if_due())
             assert time.monotonic() < until
         assert Metrics.objects.get().next_at > timezone.now() + timedelta(seconds=5)
         _due_in(timedelta(minutes=10))
-        assert [database.run_sync(refresh.keep_once()) for _ in range(3)] == [None] * 3
+        assert [database.run_sync(refresh.refresh_if_due()) for _ in range(3)] == [None] * 3
         assert len(rounds) == 1
     finally:
         _due_in(timedelta(0))
 
 
 def test_a_clock_that_is_set_back_does_not_hold_up_adding_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def rolled() -> rollups.Rolled:
-        return rollups.Rolled(1)
+    async def rolled() -> rollups.RollUpResult:
+        return rollups.RollUpResult(1)
 
-    monkeypatch.setattr(refresh, "roll", rolled)
+    monkeypatch.setattr(refresh, "roll_up", rolled)
     try:
         _due_in(timedelta(days=1))
-        database.run_sync(refresh.keep_once())  # or a server beside us
+        database.run_sync(refresh.refresh_if_due())  # or a server beside us
         assert Metrics.objects.get().next_at < timezone.now() + timedelta(hours=1)
     finally:
         _due_in(timedelta(0))
@@ -632,10 +632,10 @@ def test_a_long_round_is_followed_by_a_long_rest(took_s: float, more: bool, rest
 
 def test_every_stale_day_is_in_turn_once() -> None:
     days = [date(2026, 1, 5) - timedelta(days=ago) for ago in range(5)]
-    assert [rollups._in_turn(days[:count]) for count in range(3)] == [[], days[:1], days[:2]]
+    assert [rollups._order_days(days[:count]) for count in range(3)] == [[], days[:1], days[:2]]
     seconds = set()
     for _ in range(200):
-        first, second, *rest = rollups._in_turn(days)
+        first, second, *rest = rollups._order_days(days)
         assert [first, *sorted([second, *rest], reverse=True)] == days
         assert rest == sorted(rest, reverse=True)
         seconds.add(second)
@@ -644,10 +644,10 @@ def test_every_stale_day_is_in_turn_once() -> None:
 
 def settle() -> None:
     """Add up until nothing that is old is stale; while a server beside us does so, wait for it."""
-    database.run_sync(reconnects.write())
+    database.run_sync(reconnects.write_reconnects())
     until = time.monotonic() + 90
     while time.monotonic() < until:
-        done = database.run_sync(rollups.roll(budget_s=60))
+        done = database.run_sync(rollups.roll_up(budget_s=60))
         if done is not None and not done.more:
             return
         time.sleep(0.1)
@@ -658,7 +658,7 @@ def test_hours_of_an_odd_zone_lie_in_their_days(settings: Any) -> None:
     settings.TIME_ZONE = "Asia/Kolkata"  # half an hour off
     at = datetime(2026, 1, 5, 18, 0, tzinfo=UTC)  # 23:30 there
     assert rollups._days_of(at) == [date(2026, 1, 6), date(2026, 1, 5)]
-    begin, end = rollups._reach([at])
+    begin, end = rollups._span_of([at])
     assert [begin.isoformat(), end.isoformat()] == [
         "2026-01-05T23:00:00+05:30",
         "2026-01-06T01:00:00+05:30",

@@ -86,7 +86,7 @@ def test_prometheus_reads_what_was_counted_by_hand(
     server: Server, seeded: Seeded, settings: Any
 ) -> None:
     settings.METRICS_TOKEN = TOKEN
-    exposition.forget()
+    exposition.clear_cache()
     text = get(server, "/metrics", Authorization=f"Bearer {TOKEN}").text
     found = {
         (sample.name, *sorted(sample.labels.items())): sample.value

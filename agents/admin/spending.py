@@ -24,8 +24,8 @@ from config import database
 from config.staff.staff_pages import ReportAdmin
 from config.staff.user_search import find_users
 from conversations.metrics import rollup_sources
-from conversations.metrics.query import asked as metrics_asked
-from conversations.metrics.snapshot import snapshot
+from conversations.metrics.query import parse_query as parse_metrics_query
+from conversations.metrics.snapshot import open_snapshot
 from conversations.models import Spend
 from conversations.runs import spending_report
 from conversations.runs.spending import Spent
@@ -86,7 +86,7 @@ async def _page(question: Question, owners: list[UUID] | None, named: list[Budge
     """Return everything that the page shows."""
     one = owners[0] if owners and len(owners) == 1 else None
     first, last = question.first, question.last
-    async with snapshot() as connection:
+    async with open_snapshot() as connection:
         found = await spending_report.by_account(
             connection,
             first,
@@ -131,9 +131,9 @@ GROUP BY model ORDER BY sum(cost_usd) DESC, sum(runs) DESC, model LIMIT 100
 async def _models(question: Question, user_id: UUID | None) -> list[tuple[str, list[str]]]:
     """Return the models by their cost, for the runs that began in these days."""
     days = {"from": question.first.isoformat(), "to": question.last.isoformat()}
-    query = metrics_asked(days | ({"user": str(user_id)} if user_id else {}))
+    query = parse_metrics_query(days | ({"user": str(user_id)} if user_id else {}))
     statement = _MODELS.format(cells=rollup_sources.run_cells(query, "model"))
-    async with snapshot() as connection:
+    async with open_snapshot() as connection:
         rows = await (
             await connection.execute(statement, rollup_sources.arguments(query), prepare=False)
         ).fetchall()

@@ -35,7 +35,7 @@ from config.errors import NotFound
 from config.http.api import JSON, json_response
 from config.http.slow_readers import Leaving
 from conversations import attachments
-from conversations.metrics.reconnects import came_back
+from conversations.metrics.reconnects import count_reconnect
 from conversations.runs.client_queries import RunRow
 from conversations.threads import stored_messages
 from conversations.threads.stored_messages import Said
@@ -89,7 +89,7 @@ async def stream(caller: Caller, post: Post, form: Format = SERVER_SENT) -> Http
         if returning is None or started.created:
             lists = streaming.frames(streaming.reader_of(started.row, post.dialect))
         else:
-            came_back(started.row.run_id)
+            count_reconnect(started.row.run_id)
             lists = missed(started.row, returning, post.body)
         return send(started.lease, lists, post.dialect.OPENING, form=form, leaving=started.leaving)
 
@@ -146,7 +146,7 @@ async def admit(user_id: UUID, row: RunRow, *, after: int) -> Lease:
     """Return a place for a reader of the run; past the first event it counts as one that comes back."""
     lease = await stream_slots.admit(user_id, row.thread_id, resumed=after > 0)
     if after > 0:
-        came_back(row.run_id)
+        count_reconnect(row.run_id)
     return lease
 
 

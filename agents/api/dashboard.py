@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from django.db.models import Prefetch
 
-from conversations.metrics.recent_usage import Usage, Used, percent, usage_of
+from conversations.metrics.recent_usage import Usage, UsageSums, fetch_recent_usage, percent
 from prompts.endpoints.routing import routable_candidates
 from prompts.models import Endpoint, ModelMapping
 
@@ -41,7 +41,7 @@ def forget() -> None:
 
 
 def _count(window: Window) -> dict[str, Any]:
-    usage = usage_of(WINDOWS[window])
+    usage = fetch_recent_usage(WINDOWS[window])
     whole = usage.whole
     return {
         "time_window": window,
@@ -61,7 +61,7 @@ def _count(window: Window) -> dict[str, Any]:
 def _connectivity(usage: Usage) -> dict[str, Any]:
     """Return the state of the active endpoints; one is healthy unless all its runs there failed."""
     active = list(Endpoint.objects.filter(is_active=True).values_list("pk", flat=True))
-    here = [usage.endpoints.get(pk, Used()) for pk in active]
+    here = [usage.endpoints.get(pk, UsageSums()) for pk in active]
     healthy = sum(used.success > 0 or used.error == 0 for used in here)
     last = max((used.last_at for used in here if used.last_at), default=None)
     return {
@@ -73,11 +73,11 @@ def _connectivity(usage: Usage) -> dict[str, Any]:
     }
 
 
-def _mapped_models(models: dict[str, Used]) -> dict[str, Any]:
+def _mapped_models(models: dict[str, UsageSums]) -> dict[str, Any]:
     usable = Prefetch("candidates", routable_candidates().select_related("endpoint"), to_attr="usable")
     mappings = ModelMapping.objects.filter(is_active=True).order_by("key")
     some = list(mappings.prefetch_related("candidates", usable)[:_MOST_MODELS])
-    rows = [_model_row(mapping, models.get(mapping.name, Used())) for mapping in some]
+    rows = [_model_row(mapping, models.get(mapping.name, UsageSums())) for mapping in some]
     available = sum(row["availability"] for row in rows)
     return {
         "total": len(rows),
@@ -87,7 +87,7 @@ def _mapped_models(models: dict[str, Used]) -> dict[str, Any]:
     }
 
 
-def _model_row(mapping: Any, used: Used) -> dict[str, Any]:
+def _model_row(mapping: Any, used: UsageSums) -> dict[str, Any]:
     first = next(iter(mapping.usable), None)
     reason = "no_active_endpoint_with_key" if mapping.candidates.all() else "no_candidate"
     return {

@@ -36,7 +36,7 @@ from config.cache import keep_warm
 from config.process import cancellation, watchdog
 from config.redis import notifications
 from conversations.log.event_log import Writer
-from conversations.metrics.refresh import keep_for_ever
+from conversations.metrics.refresh import refresh_for_ever
 from conversations.runs import leases
 from conversations.runs.settling import Due, Settler
 from conversations.runs.sweeper import sweep_for_ever
@@ -81,7 +81,7 @@ class Worker:
                 notifications.listen(wakeup.WORKERS, self._obey),
                 sweep_for_ever(),
                 upkeep_for_ever(),
-                keep_for_ever(),
+                refresh_for_ever(),
                 keep_warm(),
                 key_openings.write_for_ever(),
                 mcp.connect_for_ever(),

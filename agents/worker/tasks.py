@@ -10,7 +10,7 @@ from agents import wakeup
 from agents.worker.loop import ensure_worker
 from config import database
 from config.celery import app
-from conversations.metrics.refresh import keep_once
+from conversations.metrics.refresh import refresh_if_due
 from conversations.upkeep.rounds import upkeep
 
 logger = structlog.get_logger(__name__)
@@ -33,6 +33,6 @@ def keep_up() -> None:
 def _keep_up() -> None:
     try:
         database.run_sync(upkeep())
-        database.run_sync(keep_once())
+        database.run_sync(refresh_if_due())
     except Exception as error:  # the next minute brings the next round
         logger.warning("upkeep failed", error=type(error).__name__)

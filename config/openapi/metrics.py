@@ -20,7 +20,7 @@ from config.openapi.parts import (
     record,
     response,
 )
-from conversations.metrics.query import GROUPS, Asked
+from conversations.metrics.query import GROUPS, MetricsQuery
 from conversations.metrics.sheets import SHEETS, kind_of
 
 
@@ -65,7 +65,7 @@ _KINDS: Final[dict[str, Schema]] = {
 def _row() -> Schema:
     """Return the schema of a row of any sheet, in any grouping."""
     at = datetime(2026, 1, 1, tzinfo=UTC)
-    queries = [Asked(at, at, at, "day", group=group) for group in (None, *GROUPS)]
+    queries = [MetricsQuery(at, at, at, "day", group=group) for group in (None, *GROUPS)]
     names = {name for sheet in SHEETS.values() for one in queries for name in sheet.columns(one)}
     columns = {name: nullable(_KINDS[kind_of(name)]) for name in sorted(names)}
     columns["errors"] = {

@@ -21,7 +21,7 @@ from config.database import run_sync
 from config.errors import InvalidRequest
 from config.staff.staff_pages import ReportAdmin
 from conversations.metrics import charts, detail_rows, snapshot
-from conversations.metrics.query import BUCKETS, GROUPS, Asked, asked
+from conversations.metrics.query import BUCKETS, GROUPS, MetricsQuery, parse_query
 from conversations.metrics.rollups import zone
 from conversations.metrics.snapshot import Row
 from conversations.models.rollups import Metrics
@@ -45,14 +45,14 @@ class MetricsAdmin(ReportAdmin):
 
     def figures(self, request: HttpRequest) -> dict[str, Any]:
         try:
-            question = asked(request.GET.dict())
+            question = parse_query(request.GET.dict())
         except InvalidRequest as refusal:
             messages.error(request, refusal.detail)
-            question = asked({})
-        return run_sync(page(question)) | {"asked": question, "form": _form(question)}
+            question = parse_query({})
+        return run_sync(fetch_page(question)) | {"asked": question, "form": _form(question)}
 
 
-async def page(question: Asked) -> dict[str, Any]:
+async def fetch_page(question: MetricsQuery) -> dict[str, Any]:
     """Return the values of the whole page; the slowest are read first."""
     room = asyncio.Semaphore(_AT_ONCE)
 
@@ -62,23 +62,23 @@ async def page(question: Asked) -> dict[str, Any]:
 
     ((users, _), versions, models), ((this, old), series, before, stages, tools) = await asyncio.gather(
         asyncio.gather(
-            read(detail_rows.user_page(question, limit=_USERS, cursor=None)),
-            read(snapshot.by_group(question, "prompt_version")),
-            read(snapshot.by_group(question, "model")),
+            read(detail_rows.fetch_user_page(question, limit=_USERS, cursor=None)),
+            read(snapshot.fetch_by_group(question, "prompt_version")),
+            read(snapshot.fetch_by_group(question, "model")),
         ),
         asyncio.gather(
-            read(snapshot.overview(replace(question, compares=True))),
-            read(snapshot.timeseries(question)),
+            read(snapshot.fetch_overview(replace(question, compares=True))),
+            read(snapshot.fetch_timeseries(question)),
             read(_before(question)),
-            read(snapshot.steps(question, "stage")),
-            read(snapshot.steps(question, "tool")),
+            read(snapshot.fetch_steps(question, "stage")),
+            read(snapshot.fetch_steps(question, "tool")),
         ),
     )
-    drawn = charts.over_time(question, series, before)
+    drawn = charts.make_charts_over_time(question, series, before)
     if question.group is not None:
-        drawn = charts.by_group(question, series)
+        drawn = charts.make_charts_by_group(question, series)
     return {
-        "cards": charts.cards(question, this, old),
+        "cards": charts.make_cards(question, this, old),
         "charts": drawn,
         "models": [
             row | {"link": charts.runs_link(question, model__exact=row["model"])} for row in models
@@ -96,18 +96,18 @@ async def page(question: Asked) -> dict[str, Any]:
     }
 
 
-async def _before(question: Asked) -> list[Row]:
+async def _before(question: MetricsQuery) -> list[Row]:
     if not question.compares or question.group is not None:
         return []
-    return await snapshot.timeseries(question.before)
+    return await snapshot.fetch_timeseries(question.previous_period)
 
 
-def _version(question: Asked, row: Row) -> Row:
+def _version(question: MetricsQuery, row: Row) -> Row:
     link = charts.runs_link(question, prompt_version=row["prompt_version"])
     return row | {"link": link, "name": charts.version_name(row)}
 
 
-def _form(question: Asked) -> dict[str, Any]:
+def _form(question: MetricsQuery) -> dict[str, Any]:
     """Return the choices of the form, and the chosen ones."""
     last = (question.end - timedelta(microseconds=1)).astimezone(zone()).date()
     return {

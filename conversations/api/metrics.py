@@ -18,10 +18,10 @@ from config.errors import InvalidRequest, NotFound, TooManyRequests
 from config.http.api import api, json_response
 from config.http.slow_readers import patiently
 from conversations.metrics import snapshot
-from conversations.metrics.exports import CONTENT_TYPES, exported, writer
+from conversations.metrics.exports import CONTENT_TYPES, export_rows, make_writer
 from conversations.metrics.histograms import ERROR_BOUND
-from conversations.metrics.query import Asked, asked
-from conversations.metrics.sheets import SHEETS, Sheet, shown
+from conversations.metrics.query import MetricsQuery, parse_query
+from conversations.metrics.sheets import SHEETS, Sheet, query_to_json
 
 METRICS: Final = Access(Scope.ADMIN, "conversations.view_metrics", staff=False)
 EXPORTS_AT_ONCE: Final = 2
@@ -37,27 +37,30 @@ async def metrics(request: HttpRequest, caller: Caller, sheet: str) -> HttpRespo
     found = SHEETS.get(sheet)
     if found is None:
         raise NotFound(f"There is no such sheet; there are: {', '.join(SHEETS)}.")
-    question = asked(request.GET.dict())
+    question = parse_query(request.GET.dict())
     if question.format != "json":
         _exports.take(caller.user_id)
         return await _file(sheet, found, question)
     if found.page is not None:
         limit = _limit(request.GET.get("limit"))
         rows, more = await found.page(question, limit=limit, cursor=request.GET.get("cursor"))
-        return json_response(shown(question) | {"rows": rows, "next_cursor": more})
+        return json_response(query_to_json(question) | {"rows": rows, "next_cursor": more})
     assert found.whole is not None
-    answer = shown(question) | {"percentile_error": ERROR_BOUND, "rows": await found.whole(question)}
+    answer = query_to_json(question) | {
+        "percentile_error": ERROR_BOUND,
+        "rows": await found.whole(question),
+    }
     if sheet == "timeseries":
         answer["bucket"] = question.bucket
     if sheet == "prompts" and (pair := request.GET.get("versions")):
-        answer["comparison"] = await snapshot.compared(question, *_versions(pair))
+        answer["comparison"] = await snapshot.compare_versions(question, *_versions(pair))
     return json_response(answer)
 
 
-async def _file(name: str, sheet: Sheet, question: Asked) -> HttpResponseBase:
+async def _file(name: str, sheet: Sheet, question: MetricsQuery) -> HttpResponseBase:
     """Return an export; an error before its first row is answered as an error."""
-    using = writer(question.format, sheet.columns(question))
-    pieces = exported(sheet.lists(question), using)
+    using = make_writer(question.format, sheet.columns(question))
+    pieces = export_rows(sheet.lists(question), using)
     first = await anext(pieces, b"")
     return StreamingHttpResponse(
         patiently(_all(first, pieces)),

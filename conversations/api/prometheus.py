@@ -14,7 +14,7 @@ from config.errors import ParleyError, Unavailable
 from config.http.api import admitted, allow, error_response
 from config.redis.rate_limits import client_address
 from conversations.api.metrics import METRICS
-from conversations.metrics.exposition import CONTENT_TYPE, exposition
+from conversations.metrics.exposition import CONTENT_TYPE, fetch_exposition
 
 log = structlog.get_logger(__name__)
 
@@ -25,7 +25,7 @@ async def prometheus(request: HttpRequest) -> HttpResponse:
         allow(request, "GET", "HEAD")
         if not _is_known(request):
             await METRICS.check(await admitted(request.META))
-        return HttpResponse(await exposition(), content_type=CONTENT_TYPE)
+        return HttpResponse(await fetch_exposition(), content_type=CONTENT_TYPE)
     except ParleyError as error:
         return error_response(error)
     except Exception as error:  # whatever fails in the database, the answer is the same

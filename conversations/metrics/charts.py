@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from conversations.metrics.query import Asked
+from conversations.metrics.query import MetricsQuery
 from conversations.metrics.rollups import zone
 from conversations.metrics.snapshot import Row
 
@@ -122,19 +122,19 @@ class Card:
 # --- links --------------------------------------------------------------------------------------
 
 
-def runs_link(asked: Asked, begin: datetime | None = None, **more: Any) -> str:
+def runs_link(query: MetricsQuery, begin: datetime | None = None, **more: Any) -> str:
     """Return the address of admin's list of runs: the question's filters, a bucket's begin, and more."""
-    since, until = asked.begin, asked.end
+    since, until = query.begin, query.end
     if begin is not None:
-        since, until = max(since, begin), min(until, _end_of(begin, asked.bucket))
+        since, until = max(since, begin), min(until, _end_of(begin, query.bucket))
     given: dict[str, Any] = {
         "created_at__gte": since.isoformat(),
         "created_at__lt": until.isoformat(),
-        "model__exact": asked.model,
-        "dialect__exact": asked.dialect,
-        "runner__exact": asked.runner,
-        "prompt_version": asked.prompt_version,
-        "owner__id__exact": asked.user,
+        "model__exact": query.model,
+        "dialect__exact": query.dialect,
+        "runner__exact": query.runner,
+        "prompt_version": query.prompt_version,
+        "owner__id__exact": query.user,
     } | more
     kept = {name: value for name, value in given.items() if value is not None}
     return f"/admin/conversations/run/?{urlencode(kept)}"
@@ -150,10 +150,12 @@ def _end_of(begin: datetime, bucket: str) -> datetime:
 # --- charts -------------------------------------------------------------------------------------
 
 
-def over_time(asked: Asked, rows: Sequence[Row], before: Sequence[Row]) -> list[Chart]:
+def make_charts_over_time(
+    query: MetricsQuery, rows: Sequence[Row], before: Sequence[Row]
+) -> list[Chart]:
     """Return the charts of a series without groups; `before` are the previous period's rows, or none."""
-    labels = [_label(row["bucket"], asked.bucket) for row in rows]
-    links = [runs_link(asked, row["bucket"]) for row in rows]
+    labels = [_label(row["bucket"], query.bucket) for row in rows]
+    links = [runs_link(query, row["bucket"]) for row in rows]
 
     def chart(title: str, unit: str, *named: tuple[str, str], compared: str = "", **more: Any) -> Chart:
         series = [Series(name, [row[column] for row in rows]) for name, column in named]
@@ -208,15 +210,15 @@ def over_time(asked: Asked, rows: Sequence[Row], before: Sequence[Row]) -> list[
     ]
 
 
-def by_group(asked: Asked, rows: Sequence[Row]) -> list[Chart]:
+def make_charts_by_group(query: MetricsQuery, rows: Sequence[Row]) -> list[Chart]:
     """Return the charts of a series with groups: the eight most used ones, each a series."""
     begins = sorted({row["bucket"] for row in rows})
-    labels = [_label(begin, asked.bucket) for begin in begins]
-    links = [runs_link(asked, begin) for begin in begins]
+    labels = [_label(begin, query.bucket) for begin in begins]
+    links = [runs_link(query, begin) for begin in begins]
     used: dict[str, int] = {}
     cells: dict[tuple[str, datetime], Row] = {}
     for row in rows:
-        name = group_name(asked, row)
+        name = group_name(query, row)
         used[name] = used.get(name, 0) + row["runs"]
         cells[name, row["bucket"]] = row
     names = sorted(used, key=lambda name: -used[name])[:_MOST_GROUPS]
@@ -240,11 +242,11 @@ def by_group(asked: Asked, rows: Sequence[Row]) -> list[Chart]:
     ]
 
 
-def group_name(asked: Asked, row: Row) -> str:
+def group_name(query: MetricsQuery, row: Row) -> str:
     """Return the name of a row's group."""
-    if asked.group == "prompt_version":
+    if query.group == "prompt_version":
         return version_name(row)
-    return str(row[asked.group or "model"]) or "unknown"
+    return str(row[query.group or "model"]) or "unknown"
 
 
 def version_name(row: Row) -> str:
@@ -281,15 +283,15 @@ _CARDS: Final = (  # title, column, unit, whether more is better
 )
 
 
-def cards(asked: Asked, this: Row, before: Row) -> list[Card]:
+def make_cards(query: MetricsQuery, this: Row, before: Row) -> list[Card]:
     """Return the numbers of the whole range beside those of the previous period."""
-    failed = runs_link(asked, status__exact="failed")
+    failed = runs_link(query, status__exact="failed")
     return [
         Card(
             title,
-            said(this[column], unit),
+            format_value(this[column], unit),
             *_change(this[column], before[column], more_is_better),
-            failed if column == "failed" else runs_link(asked),
+            failed if column == "failed" else runs_link(query),
         )
         for title, column, unit, more_is_better in _CARDS
     ]
@@ -303,7 +305,7 @@ def _change(now: Any, before: Any, more_is_better: bool | None) -> tuple[str, bo
     return (f"{change:+.0%}" if abs(change) >= 0.005 else "±0%"), better
 
 
-def said(value: Any, unit: str = "") -> str:
+def format_value(value: Any, unit: str = "") -> str:
     """Return a number for people."""
     match value:
         case None:

@@ -19,8 +19,8 @@ from config import database
 from config.errors import InvalidRequest
 from conversations.identifiers import lowest_uuid7
 from conversations.metrics import rollup_sources, rollup_sql
-from conversations.metrics.query import Asked
-from conversations.metrics.snapshot import Row, snapshot
+from conversations.metrics.query import MetricsQuery
+from conversations.metrics.snapshot import Row, open_snapshot
 from conversations.threads.cursors import Place, microseconds, read_cursor, write_cursor
 
 AT_ONCE: Final = 2_000  # some milliseconds of the loop that serves
@@ -97,18 +97,20 @@ _ID_BYTES: Final = 16
 UserPlace = tuple[int, UUID]
 
 
-async def _ranked(
-    held: AsyncConnection[Any], asked: Asked, *, after: UserPlace | None, limit: int
+async def _rank_users(
+    connection: AsyncConnection[Any], query: MetricsQuery, *, after: UserPlace | None, limit: int
 ) -> tuple[bytes, int]:
     """Return the ids of the users with the most runs, joined, and the number of the last one's runs.
 
     The database joins them: a value for each would take too much time of the serving loop.
     """
-    arguments = rollup_sources.arguments(asked) | {"limit": limit}
+    arguments = rollup_sources.arguments(query) | {"limit": limit}
     if after is not None:
         arguments |= {"runs": after[0], "owner": after[1]}
-    statement = _RANKED.format(members=rollup_sources.members(asked), after=_AFTER if after else "")
-    row: Any = await (await held.execute(statement, arguments, prepare=False, binary=True)).fetchone()
+    statement = _RANKED.format(members=rollup_sources.members(query), after=_AFTER if after else "")
+    row: Any = await (
+        await connection.execute(statement, arguments, prepare=False, binary=True)
+    ).fetchone()
     return row[0], row[1] or 0
 
 
@@ -116,7 +118,7 @@ def _ids(joined: bytes) -> list[UUID]:
     return [UUID(bytes=joined[at : at + _ID_BYTES]) for at in range(0, len(joined), _ID_BYTES)]
 
 
-def _added_up(asked: Asked) -> str:
+def _user_sums_sql(query: MetricsQuery) -> str:
     """Added up by conversation and then by user: to count distinct ones would sort every row."""
     sums = ", ".join(f"sum({name}) AS {name}" for name in rollup_sql.THREAD_MEASURES)
     return f"""
@@ -124,29 +126,33 @@ def _added_up(asked: Asked) -> str:
         input_tokens, output_tokens, cached_tokens, cost_usd, last_at
     FROM (SELECT owner_id, count(*) AS conversations, max(at) AS last_at, {sums}
         FROM (SELECT owner_id, thread_id, max(at) AS at, {sums}
-            FROM ({rollup_sources.members(asked)}) members WHERE owner_id = ANY(%(owners)s)
+            FROM ({rollup_sources.members(query)}) members WHERE owner_id = ANY(%(owners)s)
             GROUP BY owner_id, thread_id) threads
         GROUP BY owner_id) part
     LEFT JOIN accounts_user account ON account.id = part.owner_id
     ORDER BY runs DESC, part.owner_id"""
 
 
-async def _users(held: AsyncConnection[Any], asked: Asked, owners: list[UUID]) -> list[Row]:
-    arguments = rollup_sources.arguments(asked) | {"owners": owners}
-    cursor = await held.execute(_added_up(asked), arguments, prepare=False)
+async def _fetch_users(
+    connection: AsyncConnection[Any], query: MetricsQuery, owners: list[UUID]
+) -> list[Row]:
+    arguments = rollup_sources.arguments(query) | {"owners": owners}
+    cursor = await connection.execute(_user_sums_sql(query), arguments, prepare=False)
     return [_user(row) for row in await cursor.fetchall()]
 
 
-async def user_page(asked: Asked, *, limit: int, cursor: str | None) -> tuple[list[Row], str | None]:
+async def fetch_user_page(
+    query: MetricsQuery, *, limit: int, cursor: str | None
+) -> tuple[list[Row], str | None]:
     """Return the users with the most runs, and the cursor of the next page.
 
     Their runs alone find them; only theirs are added up.
     """
     after = _user_place(cursor) if cursor else None
-    async with snapshot() as held:
-        ranked, _ = await _ranked(held, asked, after=after, limit=limit + 1)
+    async with open_snapshot() as connection:
+        ranked, _ = await _rank_users(connection, query, after=after, limit=limit + 1)
         owners = _ids(ranked)
-        rows = await _users(held, asked, owners[:limit])
+        rows = await _fetch_users(connection, query, owners[:limit])
     last = rows[-1] if len(owners) > limit else None
     return rows, f"{last['runs']}.{UUID(last['user_id']).hex}" if last else None
 
@@ -162,17 +168,17 @@ def _invalid_cursor() -> InvalidRequest:
     return InvalidRequest("cursor must be a next_cursor of this list.", code="invalid_cursor")
 
 
-async def all_users(asked: Asked) -> AsyncGenerator[list[Row]]:
+async def stream_users(query: MetricsQuery) -> AsyncGenerator[list[Row]]:
     """Yield every user with runs, a list at a time, each with the numbers at the time of reading."""
     after: UserPlace | None = None
     while True:
-        async with snapshot() as held:
-            ranked, runs = await _ranked(held, asked, after=after, limit=RANKED_AT_ONCE)
+        async with open_snapshot() as connection:
+            ranked, runs = await _rank_users(connection, query, after=after, limit=RANKED_AT_ONCE)
         size = AT_ONCE * _ID_BYTES
         for at in range(0, len(ranked), size):
             owners = _ids(ranked[at : at + size])
-            async with snapshot() as held:
-                rows = await _users(held, asked, owners)
+            async with open_snapshot() as connection:
+                rows = await _fetch_users(connection, query, owners)
             yield rows
         if len(ranked) < RANKED_AT_ONCE * _ID_BYTES:
             return
@@ -211,17 +217,19 @@ ORDER BY run.created_at DESC, run.id DESC LIMIT %(limit)s
 """
 
 
-async def run_page(asked: Asked, *, limit: int, cursor: str | None) -> tuple[list[Row], str | None]:
+async def fetch_run_page(
+    query: MetricsQuery, *, limit: int, cursor: str | None
+) -> tuple[list[Row], str | None]:
     """Return runs, newest first, and the cursor of the next page."""
-    at, run_id = asked.end, UUID(int=0)
+    at, run_id = query.end, UUID(int=0)
     if cursor:
         place = read_cursor(cursor, RunPlace)
         at, run_id = place.at, place.run_id
-    filters = rollup_sources.run_filters(asked)
-    arguments = rollup_sources.arguments(asked) | {"at": at, "id": run_id, "limit": limit + 1}
-    async with database.connection("analytics") as held:
+    filters = rollup_sources.run_filters(query)
+    arguments = rollup_sources.arguments(query) | {"at": at, "id": run_id, "limit": limit + 1}
+    async with database.connection("analytics") as connection:
         statement = _RUNS.format(filters=filters)
-        found = await held.execute(statement, arguments, prepare=False, binary=True)
+        found = await connection.execute(statement, arguments, prepare=False, binary=True)
         rows = await found.fetchall()
     more = None
     if len(rows) > limit:
@@ -237,29 +245,31 @@ WHERE id > %(id)s AND id < %(until)s {user} ORDER BY id LIMIT %(limit)s
 """
 
 
-async def message_page(asked: Asked, *, limit: int, cursor: str | None) -> tuple[list[Row], str | None]:
+async def fetch_message_page(
+    query: MetricsQuery, *, limit: int, cursor: str | None
+) -> tuple[list[Row], str | None]:
     """Return messages in the order of writing, and the cursor of the next page.
 
     A message's id determines its hour.
     """
-    if any((asked.model, asked.dialect, asked.runner, asked.prompt_version is not None)):
+    if any((query.model, query.dialect, query.runner, query.prompt_version is not None)):
         raise InvalidRequest(
             "Messages can be filtered by from, to and user only.", code="invalid_filter"
         )
-    arguments = {"id": _after(asked, cursor), "until": lowest_uuid7(asked.end), "limit": limit + 1}
-    user = "AND owner_id = %(user)s" if asked.user else ""
-    async with database.connection("analytics") as held:
+    arguments = {"id": _after(query, cursor), "until": lowest_uuid7(query.end), "limit": limit + 1}
+    user = "AND owner_id = %(user)s" if query.user else ""
+    async with database.connection("analytics") as connection:
         statement = _MESSAGES.format(user=user)
-        arguments |= {"user": asked.user}
-        found = await held.execute(statement, arguments, prepare=False, binary=True)
+        arguments |= {"user": query.user}
+        found = await connection.execute(statement, arguments, prepare=False, binary=True)
         rows = await found.fetchall()
     more = rows[limit - 1][0] if len(rows) > limit else None
     return [dict(zip(MESSAGE_COLUMNS, row, strict=True)) for row in rows[:limit]], more
 
 
-def _after(asked: Asked, cursor: str | None) -> UUID:
+def _after(query: MetricsQuery, cursor: str | None) -> UUID:
     if not cursor:
-        return UUID(int=lowest_uuid7(asked.begin).int - 1)
+        return UUID(int=lowest_uuid7(query.begin).int - 1)
     try:
         return UUID(cursor)
     except ValueError:

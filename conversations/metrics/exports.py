@@ -45,7 +45,7 @@ class _Writer(Protocol):
     def end(self) -> bytes: ...
 
 
-def writer(kind: Format, columns: tuple[str, ...]) -> _Writer:
+def make_writer(kind: Format, columns: tuple[str, ...]) -> _Writer:
     """Return a writer of one file. Raise ParquetMissing where there is none."""
     match kind:
         case "csv":
@@ -57,7 +57,7 @@ def writer(kind: Format, columns: tuple[str, ...]) -> _Writer:
     return _JsonLines()
 
 
-async def exported(lists: AsyncGenerator[list[Row]], using: _Writer) -> AsyncGenerator[bytes]:
+async def export_rows(lists: AsyncGenerator[list[Row]], using: _Writer) -> AsyncGenerator[bytes]:
     """Yield the file, piece by piece."""
     async with aclosing(lists):
         async for rows in lists:

@@ -26,7 +26,7 @@ from config.process import watchdog
 from conversations.metrics.histograms import MEASURED, PER_DOUBLING, STRIDE
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-KEPT_S: Final = 5.0
+CACHED_S: Final = 5.0
 OF_THIS_PROCESS: Final[dict[str, tuple[str, Callable[[], float]]]] = {}  # name → (help, value)
 
 _RUNS: Final = """
@@ -60,30 +60,30 @@ _BUCKETS: Final = range(25)  # powers of two: 1 ms to 4.6 hours
 _QUERIES: Final = (_RUNS, _ERRORS, _SUMS, _SLOTS, _TOOLS, _LIVE)
 Rows = list[tuple[Any, ...]]
 
-_kept: tuple[float, bytes] = (float("-inf"), b"")
+_cached: tuple[float, bytes] = (float("-inf"), b"")
 _asking: Final = asyncio.Lock()
 
 
-async def exposition() -> bytes:
+async def fetch_exposition() -> bytes:
     """Return the text of a scrape, at most KEPT_S seconds old."""
-    global _kept
+    global _cached
     async with _asking:  # concurrent scrapes get the same answer
-        if monotonic() - _kept[0] >= KEPT_S:
-            async with database.connection() as held:
-                found = [await (await held.execute(query)).fetchall() for query in _QUERIES]
-            _kept = (monotonic(), await asyncio.to_thread(_written, found))
-        return _kept[1]
+        if monotonic() - _cached[0] >= CACHED_S:
+            async with database.connection() as connection:
+                found = [await (await connection.execute(query)).fetchall() for query in _QUERIES]
+            _cached = (monotonic(), await asyncio.to_thread(_write_exposition, found))
+        return _cached[1]
 
 
-def forget() -> None:
+def clear_cache() -> None:
     """Drop the kept answer."""
-    global _kept
-    _kept = (float("-inf"), b"")
+    global _cached
+    _cached = (float("-inf"), b"")
 
 
-def _written(found: Sequence[Rows]) -> bytes:
+def _write_exposition(found: Sequence[Rows]) -> bytes:
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collected([*_families(*found), *_own()]))
+    registry.register(_Collected([*_families(*found), *_process_metrics()]))
     ProcessCollector(registry=registry)
     return generate_latest(registry)
 
@@ -119,8 +119,8 @@ def _families(
     now.add_metric(["running"], running)
     yield now
     if age is not None:
-        said = "Seconds since runs were last added up"
-        yield GaugeMetricFamily("parley_rollup_age_seconds", said, value=float(age))
+        help_text = "Seconds since runs were last added up"
+        yield GaugeMetricFamily("parley_rollup_age_seconds", help_text, value=float(age))
 
 
 def _of_runs(runs: Rows) -> Iterator[Metric]:
@@ -134,13 +134,13 @@ def _of_runs(runs: Rows) -> Iterator[Metric]:
     yield _counter("parley_tokens", "Tokens; cached ones are input too", (*labels, "kind"), tokens)
     judged = each(("good", 11), ("bad", 12))
     yield _counter("parley_feedback", "Judgements that take a side", (*labels, "score"), judged)
-    for name, said, place in (
+    for name, help_text, place in (
         ("parley_runs_timed_out", "Runs past their deadline", 5),
         ("parley_reconnects", "Readers that came back", 6),
         ("parley_cost_usd", "What is known of the cost", 10),
     ):
         values = [((row[0], row[1]), float(row[place])) for row in runs]
-        yield _counter(name, said, labels, values)
+        yield _counter(name, help_text, labels, values)
 
 
 def _histograms(sums: Sequence[Any], slots: dict[int, int]) -> Iterator[Metric]:
@@ -156,19 +156,19 @@ def _histograms(sums: Sequence[Any], slots: dict[int, int]) -> Iterator[Metric]:
         yield family
 
 
-def _own() -> Iterator[Metric]:
-    for name, (said, value) in OF_THIS_PROCESS.items():
-        yield GaugeMetricFamily(name, said, value=value())
-    held, words = watchdog.totals, "Times in which nothing could run on this process's event loop"
-    yield SummaryMetricFamily("parley_loop_held_seconds", words, held.times, held.seconds)
-    words = "The longest of them since the process started"
-    yield GaugeMetricFamily("parley_loop_held_longest_seconds", words, held.longest)
+def _process_metrics() -> Iterator[Metric]:
+    for name, (help_text, value) in OF_THIS_PROCESS.items():
+        yield GaugeMetricFamily(name, help_text, value=value())
+    totals, help_text = watchdog.totals, "Times in which nothing could run on this process's event loop"
+    yield SummaryMetricFamily("parley_loop_held_seconds", help_text, totals.times, totals.seconds)
+    help_text = "The longest of them since the process started"
+    yield GaugeMetricFamily("parley_loop_held_longest_seconds", help_text, totals.longest)
 
 
 def _counter(
-    name: str, said: str, labels: tuple[str, ...], values: Iterable[tuple[tuple[str, ...], Any]]
+    name: str, help_text: str, labels: tuple[str, ...], values: Iterable[tuple[tuple[str, ...], Any]]
 ) -> Metric:
-    family = CounterMetricFamily(name, said, labels=labels)
+    family = CounterMetricFamily(name, help_text, labels=labels)
     for of, value in values:
         family.add_metric(of, float(value))
     return family

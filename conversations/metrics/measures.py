@@ -45,7 +45,7 @@ class Members:
 
 
 @dataclass(frozen=True)
-class Counted:
+class RunGroup:
     """All known numbers of one group of runs."""
 
     sums: Numbers
@@ -71,9 +71,9 @@ class Counted:
         return intervals.share(scores.good, scores.good + scores.bad)
 
 
-def row(counted: Counted) -> dict[str, Any]:
+def group_to_row(group: RunGroup) -> dict[str, Any]:
     """Return the numbers of a group of runs, flat."""
-    sums, members = counted.sums, counted.members
+    sums, members = group.sums, group.members
     runs, ended = (
         int(sums["runs"]),
         sum(int(sums[name]) for name in ("completed", "failed", "cancelled")),
@@ -85,10 +85,10 @@ def row(counted: Counted) -> dict[str, Any]:
         "cancelled": int(sums["cancelled"]),
         "timed_out": int(sums["timed_out"]),
         "live": int(sums["queued"]) + int(sums["running"]),
-        "success_rate": rounded(counted.success and counted.success.value),
+        "success_rate": rounded(group.success and group.success.value),
     }
     for place, name in enumerate(MEASURED):
-        spread = counted.spreads.get(place, NOTHING)
+        spread = group.spreads.get(place, NOTHING)
         found |= spread_fields(name, spread, float(sums[SUMMED[name]]))
     for name in ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens"):
         found[name] = int(sums[name])
@@ -102,8 +102,8 @@ def row(counted: Counted) -> dict[str, Any]:
         "conversations_per_user": ratio(members.conversations, members.users),
         "turns_per_conversation": ratio(runs, members.conversations),
     }
-    found |= _feedback(counted, ended)
-    found["errors"] = dict(sorted(counted.errors.items(), key=lambda item: (-item[1], item[0])))
+    found |= _feedback(group, ended)
+    found["errors"] = dict(sorted(group.errors.items(), key=lambda item: (-item[1], item[0])))
     return found
 
 
@@ -124,15 +124,15 @@ def _fields(name: str, endings: tuple[str, ...]) -> list[str]:
     return [f"{name}_{ending}" for ending in endings]
 
 
-def _feedback(counted: Counted, ended: int) -> dict[str, Any]:
-    scores = counted.scores
+def _feedback(group: RunGroup, ended: int) -> dict[str, Any]:
+    scores = group.scores
     return {
         "feedback": scores.total,
         "feedback_rate": ratio(scores.total, ended),
         "feedback_good": scores.good,
         "feedback_bad": scores.bad,
         **interval_fields("feedback_score", intervals.mean_score(scores)),
-        **interval_fields("feedback_good_share", counted.liked),
+        **interval_fields("feedback_good_share", group.liked),
     }
 
 
@@ -150,7 +150,7 @@ def rounded(value: float | None, digits: int = 4) -> float | None:
     return None if value is None else round(value, digits)
 
 
-def difference(a: Counted, b: Counted) -> dict[str, Any]:
+def compare_groups(a: RunGroup, b: RunGroup) -> dict[str, Any]:
     """Return b's differences, each with its 95 % interval; significant where that does not hold 0."""
     found = {
         "success_rate": intervals.shares_differ(a.success, b.success),

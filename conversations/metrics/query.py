@@ -30,7 +30,7 @@ _DAY: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True)
-class Asked:
+class MetricsQuery:
     """A checked query. `now` is its time: later hours have no numbers yet."""
 
     begin: datetime
@@ -64,7 +64,7 @@ class Asked:
         return self.begin == self.first_day < self.last_day and self.last_day >= self.end
 
     @property
-    def before(self) -> Asked:
+    def previous_period(self) -> MetricsQuery:
         """The same of the period before, which is as long."""
         return replace(self, begin=self.begin - (self.end - self.begin), end=self.begin)
 
@@ -74,12 +74,12 @@ def next_day(begins: datetime) -> datetime:
     return day_begins(begins.astimezone(zone()).date() + _DAY)
 
 
-def bucket_starts(asked: Asked) -> list[datetime]:
+def bucket_starts(query: MetricsQuery) -> list[datetime]:
     """Return the beginning of each bucket; the range may cut off the first and the last."""
-    start, found = _bucket_of(asked.begin, asked.bucket), list[datetime]()
-    while start < asked.end:
+    start, found = _bucket_of(query.begin, query.bucket), list[datetime]()
+    while start < query.end:
         found.append(start)
-        start = _bucket_of(start + _PAST_IT[asked.bucket], asked.bucket)
+        start = _bucket_of(start + _PAST_IT[query.bucket], query.bucket)
     return found
 
 
@@ -101,30 +101,30 @@ def _bucket_of(at: datetime, bucket: Bucket) -> datetime:
     return day_begins(day.replace(day=1) if bucket == "month" else day)
 
 
-def asked(given: Mapping[str, str], *, now: datetime | None = None) -> Asked:
+def parse_query(parameters: Mapping[str, str], *, now: datetime | None = None) -> MetricsQuery:
     """Return the query of an address. Raise InvalidRequest with the fault and its correction."""
     now = now or datetime.now(UTC)
-    begin, end = _range(given.get("from", ""), given.get("to", ""), now)
-    bucket = _choice(given, "bucket", BUCKETS) or ("hour" if end - begin <= 2 * _DAY else "day")
+    begin, end = _range(parameters.get("from", ""), parameters.get("to", ""), now)
+    bucket = _choice(parameters, "bucket", BUCKETS) or ("hour" if end - begin <= 2 * _DAY else "day")
     longest = LONGEST.get(bucket, _LONGEST)
     if end - begin > longest:
         raise InvalidRequest(
             f"A range by {bucket} may be {longest.days} days long: ask for less or a longer bucket.",
             code="invalid_range",
         )
-    return Asked(
+    return MetricsQuery(
         begin=begin,
         end=end,
         now=now,
         bucket=cast("Bucket", bucket),
-        model=_text(given, "model"),
-        prompt_version=_version(given.get("prompt_version")),
-        dialect=_text(given, "dialect"),
-        runner=_text(given, "runner"),
-        user=_user(given.get("user")),
-        group=cast("Group | None", _choice(given, "group_by", GROUPS)),
-        compares=_choice(given, "compare", ("previous",)) is not None,
-        format=cast("Format", _choice(given, "format", FORMATS) or "json"),
+        model=_text(parameters, "model"),
+        prompt_version=_version(parameters.get("prompt_version")),
+        dialect=_text(parameters, "dialect"),
+        runner=_text(parameters, "runner"),
+        user=_user(parameters.get("user")),
+        group=cast("Group | None", _choice(parameters, "group_by", GROUPS)),
+        compares=_choice(parameters, "compare", ("previous",)) is not None,
+        format=cast("Format", _choice(parameters, "format", FORMATS) or "json"),
     )
 
 
@@ -140,14 +140,14 @@ def _range(first: str, last: str, now: datetime) -> tuple[datetime, datetime]:
     return begin.astimezone(UTC), end.astimezone(UTC)
 
 
-def _moment(name: str, given: str, *, ends: bool) -> datetime:
+def _moment(name: str, text: str, *, ends: bool) -> datetime:
     """Return a day or a time, as the beginning or the end of its hour."""
     try:
-        if len(given) == 10:
-            day = date.fromisoformat(given)
+        if len(text) == 10:
+            day = date.fromisoformat(text)
             found = day_begins(day + _DAY if ends else day)
         else:
-            at = datetime.fromisoformat(given.replace(" ", "+"))
+            at = datetime.fromisoformat(text.replace(" ", "+"))
             at = at.replace(tzinfo=zone()) if at.tzinfo is None else at
             found = _ceiling(at) if ends else _floor(at)
         if 1990 <= found.year <= 2190:
@@ -172,8 +172,8 @@ def _ceiling(at: datetime) -> datetime:
     return floor if floor == at else floor + timedelta(hours=1)
 
 
-def _choice(given: Mapping[str, str], name: str, options: tuple[str, ...]) -> str | None:
-    found = given.get(name)
+def _choice(parameters: Mapping[str, str], name: str, options: tuple[str, ...]) -> str | None:
+    found = parameters.get(name)
     if not found:
         return None
     if found not in options:
@@ -181,8 +181,8 @@ def _choice(given: Mapping[str, str], name: str, options: tuple[str, ...]) -> st
     return found
 
 
-def _text(given: Mapping[str, str], name: str) -> str | None:
-    found = given.get(name)
+def _text(parameters: Mapping[str, str], name: str) -> str | None:
+    found = parameters.get(name)
     if found is not None and (len(found) > _LONGEST_TEXT or "\x00" in found):
         raise InvalidRequest(
             f"{name} must be a text of at most {_LONGEST_TEXT} characters.", code="invalid_filter"
@@ -190,16 +190,16 @@ def _text(given: Mapping[str, str], name: str) -> str | None:
     return found or None
 
 
-def _version(given: str | None) -> int | None:
-    if not given:
+def _version(text: str | None) -> int | None:
+    if not text:
         return None
-    if given.isascii() and given.isdigit() and int(given[:11]) < 2**31 and len(given) <= 10:
-        return int(given)
+    if text.isascii() and text.isdigit() and int(text[:11]) < 2**31 and len(text) <= 10:
+        return int(text)
     raise InvalidRequest("prompt_version must be the id of a prompt version.", code="invalid_filter")
 
 
-def _user(given: str | None) -> UUID | None:
+def _user(text: str | None) -> UUID | None:
     try:
-        return UUID(given) if given else None
+        return UUID(text) if text else None
     except ValueError:
         raise InvalidRequest("user must be the id of a user.", code="invalid_user_id") from None

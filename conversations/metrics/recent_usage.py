@@ -30,7 +30,7 @@ FROM parts GROUP BY GROUPING SETS ((), (model), (endpoint_id))
 _ALL, _OF_MODEL, _OF_ENDPOINT = 3, 1, 2  # what `grouping` says of a row
 
 
-class Used(NamedTuple):
+class UsageSums(NamedTuple):
     """The runs of a window, or those of one model or endpoint in it."""
 
     total: int = 0
@@ -53,12 +53,12 @@ class Used(NamedTuple):
 
 
 class Usage(NamedTuple):
-    whole: Used
-    models: dict[str, Used]
-    endpoints: dict[int, Used]
+    whole: UsageSums
+    models: dict[str, UsageSums]
+    endpoints: dict[int, UsageSums]
 
 
-def usage_of(seconds: int) -> Usage:
+def fetch_recent_usage(seconds: int) -> Usage:
     """Count the runs that were created in the last so many seconds."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(
@@ -66,7 +66,7 @@ def usage_of(seconds: int) -> Usage:
         )  # a week's groups by hashing, not by sorting on disk
         cursor.execute(_RUNS, [seconds])
         rows = cursor.fetchall()
-    whole, models, endpoints = Used(), dict[str, Used](), dict[int, Used]()
+    whole, models, endpoints = UsageSums(), dict[str, UsageSums](), dict[int, UsageSums]()
     for kind, model, endpoint_id, *numbers in rows:
         used = _used(numbers)
         if kind == _ALL:
@@ -78,10 +78,10 @@ def usage_of(seconds: int) -> Usage:
     return Usage(whole, models, endpoints)
 
 
-def _used(numbers: Sequence[Any]) -> Used:
+def _used(numbers: Sequence[Any]) -> UsageSums:
     *counts, spent, tokens, last_at = numbers
     total, success, error, users = map(int, counts)
-    return Used(total, success, error, users, float(spent), int(tokens), last_at)
+    return UsageSums(total, success, error, users, float(spent), int(tokens), last_at)
 
 
 def percent(part: int, whole: int) -> float:

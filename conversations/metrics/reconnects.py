@@ -30,13 +30,13 @@ ON CONFLICT (at) DO UPDATE SET marks = conversations_stalehour.marks + 1
 """
 
 
-def came_back(run_id: UUID) -> None:
+def count_reconnect(run_id: UUID) -> None:
     """Count a reader that has resumed this run."""
     if len(_waiting) < _MOST:
         _waiting[run_id] += 1
 
 
-async def write() -> int:
+async def write_reconnects() -> int:
     """Write the reconnects. Return their number. Keep those that cannot be written for the next time."""
     taken = Counter(_waiting)
     _waiting.clear()

@@ -14,7 +14,7 @@ import structlog
 
 from config import sql
 from conversations.metrics import reconnects
-from conversations.metrics.rollups import Rolled, roll
+from conversations.metrics.rollups import RollUpResult, roll_up
 
 logger = structlog.get_logger(__name__)
 
@@ -34,24 +34,24 @@ UPDATE conversations_metrics SET next_at = clock_timestamp() + make_interval(sec
 """
 
 
-async def keep_for_ever() -> None:
+async def refresh_for_ever() -> None:
     """Write reconnects and add up when it is due; go on after failures."""
     while True:
         await asyncio.sleep(_LOOK_S * random.uniform(0.8, 1.2))
         try:
-            await keep_once()
+            await refresh_if_due()
         except Exception as error:  # a failed round is repeated; it must never be the last one
             logger.warning("adding up failed", error=type(error).__name__)
             await asyncio.sleep(_EVERY_S)
 
 
-async def keep_once() -> Rolled | None:
+async def refresh_if_due() -> RollUpResult | None:
     """Run a round, if one is due and no other process is running it."""
-    await reconnects.write()
+    await reconnects.write_reconnects()
     if not await _is_due():
         return None
     since = time.monotonic()
-    done = await roll()
+    done = await roll_up()
     if done is not None:
         await _rest(rest_after(time.monotonic() - since, more=done.more))
     return done

@@ -12,7 +12,7 @@ from typing import Any, Final
 from django.conf import settings
 
 from conversations.metrics import rollup_sql
-from conversations.metrics.query import Asked
+from conversations.metrics.query import MetricsQuery
 
 Arguments = dict[str, Any]
 _WHOLE: Final = "grain = '{}' AND bucket >= %(first)s AND bucket < %(last)s"
@@ -21,82 +21,83 @@ _EDGES: Final = """grain = '{}' AND (bucket >= %(begin)s AND bucket < least(%(fi
 _HOURS: Final = "grain = '{}' AND bucket >= %(begin)s AND bucket < %(end)s"
 
 
-def arguments(asked: Asked) -> Arguments:
+def arguments(query: MetricsQuery) -> Arguments:
     """Return the arguments of every statement made here."""
     return {
-        "begin": asked.begin,
-        "end": asked.end,
-        "first": asked.first_day,
-        "last": max(asked.last_day, asked.first_day),
+        "begin": query.begin,
+        "end": query.end,
+        "first": query.first_day,
+        "last": max(query.last_day, query.first_day),
         "zone": settings.TIME_ZONE,
-        "bucket": asked.bucket,
-        "model": asked.model,
-        "prompt_version": asked.prompt_version,
-        "dialect": asked.dialect,
-        "runner": asked.runner,
-        "user": asked.user,
+        "bucket": query.bucket,
+        "model": query.model,
+        "prompt_version": query.prompt_version,
+        "dialect": query.dialect,
+        "runner": query.runner,
+        "user": query.user,
     }
 
 
-def run_cells(asked: Asked, group: str | None = None) -> str:
+def run_cells(query: MetricsQuery, group: str | None = None) -> str:
     """Return cells of `RunRollup` that keep `group` and the filtered dimensions apart."""
-    if asked.user is None:
-        names = _told_apart(asked, group)
-        days, hours = rollup_sql.cut_for(names), rollup_sql.hour_cut_for(names)
-        return _cells("conversations_runrollup", asked, days=days, hours=hours)
+    if query.user is None:
+        names = _separate_dimensions(query, group)
+        days, hours = rollup_sql.day_grain_for(names), rollup_sql.hour_grain_for(names)
+        return _cells("conversations_runrollup", query, days=days, hours=hours)
     where = f"""run.owner_id = %(user)s AND run.created_at >= %(begin)s AND run.created_at < %(end)s
-        {run_filters(asked)}"""
-    unit = "hour" if asked.bucket == "hour" else "day"
+        {run_filters(query)}"""
+    unit = "hour" if query.bucket == "hour" else "day"
     bucket = f"date_trunc('{unit}', source.created_at, %(zone)s::text)"
-    return rollup_sql.run_cells(rollup_sql.ran(where), bucket)
+    return rollup_sql.run_cells(rollup_sql.measured_runs(where), bucket)
 
 
-def step_cells(asked: Asked, kind: str) -> str:
+def step_cells(query: MetricsQuery, kind: str) -> str:
     """Return cells of `StepRollup` of stages or of tools."""
-    if asked.user is None:
+    if query.user is None:
         more = f"AND kind = '{kind}'"
-        days = rollup_sql.cut_for(_told_apart(asked, None))
-        return _cells("conversations_steprollup", asked, more, days=days, hours="hour")
+        days = rollup_sql.day_grain_for(_separate_dimensions(query, None))
+        return _cells("conversations_steprollup", query, more, days=days, hours="hour")
     made = rollup_sql.step_cells(
         "date_trunc('day', run.created_at, %(zone)s::text)",
-        where=f"AND run.owner_id = %(user)s {run_filters(asked)}",
+        where=f"AND run.owner_id = %(user)s {run_filters(query)}",
     )
     return f"SELECT * FROM ({made}) made WHERE kind = '{kind}'"
 
 
-def members(asked: Asked) -> str:
+def members(query: MetricsQuery) -> str:
     """Return each conversation's numbers per day, including days cut off at both ends."""
     measures = ", ".join(rollup_sql.THREAD_MEASURES)
     whole = f"""
     SELECT day AS at, owner_id, thread_id, {_CELL}, {measures} FROM conversations_threadday
-    WHERE day >= %(first)s AND day < %(last)s {_user("owner_id", asked)} {_filters(asked)}"""
-    if asked.is_of_whole_days:
+    WHERE day >= %(first)s AND day < %(last)s {_user("owner_id", query)} {_filters(query)}"""
+    if query.is_of_whole_days:
         return whole
-    return f"{whole} UNION ALL {_runs_of(asked, at=_DAY, reach=_CUT_OFF, more=_OF_A_RUN)}"
+    return f"{whole} UNION ALL {_runs_of(query, at=_DAY, reach=_CUT_OFF, more=_OF_A_RUN)}"
 
 
-def members_by_run(asked: Asked) -> str:
+def members_by_run(query: MetricsQuery) -> str:
     """Who ran what and when, run by run: for a short range, or one user."""
     whole = "run.created_at >= %(begin)s AND run.created_at < %(end)s"
-    return _runs_of(asked, at="run.created_at", reach=whole)
+    return _runs_of(query, at="run.created_at", reach=whole)
 
 
-def member_sets(asked: Asked, group: str | None) -> str:
+def member_sets(query: MetricsQuery, group: str | None) -> str:
     """(at, kind, cell, block, bits) of the members of whole days, and of those that are cut off."""
+    grain = rollup_sql.day_grain_for(_separate_dimensions(query, group))
     whole = f"""
     SELECT bucket AS at, kind, {_CELL}, block, bits FROM conversations_memberset
-    WHERE {_WHOLE.format(rollup_sql.cut_for(_told_apart(asked, group)))} {_filters(asked)}"""
-    if asked.is_of_whole_days:
+    WHERE {_WHOLE.format(grain)} {_filters(query)}"""
+    if query.is_of_whole_days:
         return whole
-    ends = rollup_sql.members_of(_runs_of(asked, at=_DAY, reach=_CUT_OFF), "at")
+    ends = rollup_sql.members_of(_runs_of(query, at=_DAY, reach=_CUT_OFF), "at")
     return f"{whole} UNION ALL SELECT * FROM ({ends}) ends"
 
 
-def _runs_of(asked: Asked, *, at: str, reach: str, more: str = "") -> str:
+def _runs_of(query: MetricsQuery, *, at: str, reach: str, more: str = "") -> str:
     return f"""
     SELECT {at} AS at, run.owner_id, run.thread_id, run.model,
         {rollup_sql.VERSIONS} AS prompt_versions, run.dialect, run.runner {more}
-    FROM conversations_run run WHERE {reach} {_user("run.owner_id", asked)} {run_filters(asked)}"""
+    FROM conversations_run run WHERE {reach} {_user("run.owner_id", query)} {run_filters(query)}"""
 
 
 _CELL: Final = ", ".join(rollup_sql.CELL)
@@ -113,39 +114,39 @@ _PARAMETERS: Final = {"prompt_versions": "prompt_version"}
 _COLUMNS: Final = {"prompt_version": "prompt_versions"}
 
 
-def _told_apart(asked: Asked, group: str | None) -> set[str]:
+def _separate_dimensions(query: MetricsQuery, group: str | None) -> set[str]:
     """Return the dimensions that must not be added up."""
-    names = {name for name in rollup_sql.CELL if getattr(asked, _PARAMETERS.get(name, name)) is not None}
+    names = {name for name in rollup_sql.CELL if getattr(query, _PARAMETERS.get(name, name)) is not None}
     return names | ({_COLUMNS.get(group, group)} if group else set())
 
 
-def _cells(table: str, asked: Asked, more: str = "", *, days: str, hours: str) -> str:
-    filters = f"{_filters(asked)} {more}"
-    if asked.bucket == "hour":
+def _cells(table: str, query: MetricsQuery, more: str = "", *, days: str, hours: str) -> str:
+    filters = f"{_filters(query)} {more}"
+    if query.bucket == "hour":
         return f"SELECT * FROM {table} WHERE {_HOURS.format(hours)} {filters}"
     whole = f"SELECT * FROM {table} WHERE {_WHOLE.format(days)} {filters}"
-    if asked.is_of_whole_days:
+    if query.is_of_whole_days:
         return whole
     return f"{whole} UNION ALL SELECT * FROM {table} WHERE {_EDGES.format(hours)} {filters}"
 
 
-def _user(column: str, asked: Asked) -> str:
-    return f"AND {column} = %(user)s" if asked.user else ""
+def _user(column: str, query: MetricsQuery) -> str:
+    return f"AND {column} = %(user)s" if query.user else ""
 
 
-def _filters(asked: Asked) -> str:
+def _filters(query: MetricsQuery) -> str:
     found = [
-        f"AND {name} = %({name})s" for name in ("model", "dialect", "runner") if getattr(asked, name)
+        f"AND {name} = %({name})s" for name in ("model", "dialect", "runner") if getattr(query, name)
     ]
-    if asked.prompt_version is not None:
+    if query.prompt_version is not None:
         found.append("AND prompt_versions @> ARRAY[%(prompt_version)s::int]")
     return " ".join(found)
 
 
-def run_filters(asked: Asked) -> str:
+def run_filters(query: MetricsQuery) -> str:
     names = ("model", "dialect", "runner")
-    found = [f"AND run.{name} = %({name})s" for name in names if getattr(asked, name)]
-    if asked.prompt_version is not None:
+    found = [f"AND run.{name} = %({name})s" for name in names if getattr(query, name)]
+    if query.prompt_version is not None:
         found.append(
             "AND run.prompt_versions @> jsonb_build_array("
             "jsonb_build_object('version_id', %(prompt_version)s::int))"

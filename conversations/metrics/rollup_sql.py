@@ -55,7 +55,7 @@ VERSIONS: Final = """ARRAY(SELECT one::int FROM jsonb_array_elements_text(jsonb_
             run.prompt_versions, '$[*].version_id ? (@.type() == "number")')) one ORDER BY 1)"""
 
 
-def ran(where: str) -> str:
+def measured_runs(where: str) -> str:
     """The runs of a range with what is measured of each; `where` speaks of `run`."""
     return f"""
     SELECT run.id, run.thread_id, run.owner_id, run.created_at, run.model, run.dialect, run.runner,
@@ -157,17 +157,17 @@ HOUR_CUTS: Final = {f"h{cut[1]}": kept for cut, kept in CUTS.items()}
 _BLANK: Final = {"prompt_versions": "'{}'::int[]"}
 
 
-def cut_for(names: set[str]) -> str:
+def day_grain_for(names: set[str]) -> str:
     """Return the grain of days that holds these dimensions and as few others as possible."""
     return next((cut for cut, kept in CUTS.items() if names == set(kept)), "day")
 
 
-def hour_cut_for(names: set[str]) -> str:
+def hour_grain_for(names: set[str]) -> str:
     """Return the same for hours."""
     return next((cut for cut, kept in HOUR_CUTS.items() if names == set(kept)), "hour")
 
 
-def merged(
+def merged_cells(
     table: str,
     *,
     of: str,
@@ -273,7 +273,7 @@ def _joined(source: str, kept: tuple[str, ...]) -> str:
 # --- how a table is brought to it ---------------------------------------------------------------
 
 
-def made_so(
+def replace_rows(
     table: str, fresh: str, *, key: tuple[str, ...], values: tuple[str, ...], where: str, grain: str = ""
 ) -> str:
     """Return one statement after which the rows of `table` under `where` are those of `fresh`."""

@@ -35,41 +35,43 @@ _RUNS: Final = (*sql.RUN_MEASURES, "slots", "counts", "errors")
 _STEPS: Final = (*sql.STEP_MEASURES, "slots", "counts")
 
 
-def _hours() -> tuple[str, ...]:
+def _hour_statements() -> tuple[str, ...]:
     """Return the statements that compute the hours of a range."""
     return (
-        _runs_are(sql.run_cells(sql.ran(_IN_RANGE), _HOUR_OF.format("source.")), "hour"),
-        _steps_are(sql.step_cells(_HOUR_OF.format("run.")), "hour"),
+        _replace_runs_sql(
+            sql.run_cells(sql.measured_runs(_IN_RANGE), _HOUR_OF.format("source.")), "hour"
+        ),
+        _replace_steps_sql(sql.step_cells(_HOUR_OF.format("run.")), "hour"),
         *(
-            _runs_are(_runs_merged("hour", kept, into="bucket"), cut)
+            _replace_runs_sql(_merge_runs_sql("hour", kept, into="bucket"), cut)
             for cut, kept in sql.HOUR_CUTS.items()
         ),
         sql.LEARN_NAMES,
     )
 
 
-def _days() -> tuple[str, ...]:
+def _day_statements() -> tuple[str, ...]:
     """Return the statements that compute a day from its hours: in order, each from an earlier one."""
     return (
-        _runs_are(_runs_merged("hour", sql.CELL), "day"),
-        _steps_are(_steps_merged("hour", sql.CELL), "day"),
-        *(_runs_are(_runs_merged("day", kept), cut) for cut, kept in sql.CUTS.items()),
-        *(_steps_are(_steps_merged("day", kept), cut) for cut, kept in sql.CUTS.items()),
-        sql.made_so(
+        _replace_runs_sql(_merge_runs_sql("hour", sql.CELL), "day"),
+        _replace_steps_sql(_merge_steps_sql("hour", sql.CELL), "day"),
+        *(_replace_runs_sql(_merge_runs_sql("day", kept), cut) for cut, kept in sql.CUTS.items()),
+        *(_replace_steps_sql(_merge_steps_sql("day", kept), cut) for cut, kept in sql.CUTS.items()),
+        sql.replace_rows(
             "conversations_threadday",
-            sql.thread_days(sql.ran(_IN_RANGE)),
+            sql.thread_days(sql.measured_runs(_IN_RANGE)),
             key=("day", "owner_id", "thread_id", *sql.CELL),
             values=sql.THREAD_MEASURES,
             where="kept.day >= %(begin)s AND kept.day < %(end)s",
         ),
         *(sql.number_members(kind) for kind in sql.MEMBERS),
-        _members_are(sql.member_sets(), "day"),
-        *(_members_are(sql.merged_members(kept), cut) for cut, kept in sql.CUTS.items()),
+        _replace_members_sql(sql.member_sets(), "day"),
+        *(_replace_members_sql(sql.merged_members(kept), cut) for cut, kept in sql.CUTS.items()),
     )
 
 
-def _runs_merged(grain: str, kept: tuple[str, ...], *, into: str = "%(begin)s::timestamptz") -> str:
-    return sql.merged(
+def _merge_runs_sql(grain: str, kept: tuple[str, ...], *, into: str = "%(begin)s::timestamptz") -> str:
+    return sql.merged_cells(
         "conversations_runrollup",
         of=grain,
         into=into,
@@ -79,8 +81,8 @@ def _runs_merged(grain: str, kept: tuple[str, ...], *, into: str = "%(begin)s::t
     )
 
 
-def _steps_merged(grain: str, kept: tuple[str, ...]) -> str:
-    return sql.merged(
+def _merge_steps_sql(grain: str, kept: tuple[str, ...]) -> str:
+    return sql.merged_cells(
         "conversations_steprollup",
         of=grain,
         kept=kept,
@@ -89,33 +91,48 @@ def _steps_merged(grain: str, kept: tuple[str, ...]) -> str:
     )
 
 
-def _runs_are(fresh: str, grain: str) -> str:
+def _replace_runs_sql(fresh: str, grain: str) -> str:
     key = ("bucket", *sql.CELL)
-    return sql.made_so(
-        "conversations_runrollup", fresh, key=key, values=_RUNS, where=_kept(grain), grain=grain
+    return sql.replace_rows(
+        "conversations_runrollup",
+        fresh,
+        key=key,
+        values=_RUNS,
+        where=_grain_condition(grain),
+        grain=grain,
     )
 
 
-def _steps_are(fresh: str, grain: str) -> str:
+def _replace_steps_sql(fresh: str, grain: str) -> str:
     key = ("bucket", "kind", "name", *sql.CELL)
-    return sql.made_so(
-        "conversations_steprollup", fresh, key=key, values=_STEPS, where=_kept(grain), grain=grain
+    return sql.replace_rows(
+        "conversations_steprollup",
+        fresh,
+        key=key,
+        values=_STEPS,
+        where=_grain_condition(grain),
+        grain=grain,
     )
 
 
-def _members_are(fresh: str, grain: str) -> str:
+def _replace_members_sql(fresh: str, grain: str) -> str:
     key = ("bucket", "kind", *sql.CELL, "block")
-    return sql.made_so(
-        "conversations_memberset", fresh, key=key, values=("bits",), where=_kept(grain), grain=grain
+    return sql.replace_rows(
+        "conversations_memberset",
+        fresh,
+        key=key,
+        values=("bits",),
+        where=_grain_condition(grain),
+        grain=grain,
     )
 
 
-def _kept(grain: str) -> str:
+def _grain_condition(grain: str) -> str:
     return f"kept.grain = '{grain}' AND kept.bucket >= %(begin)s AND kept.bucket < %(end)s"
 
 
 @dataclass(frozen=True)
-class Rolled:
+class RollUpResult:
     """The result of a round; `more` if stale hours are left."""
 
     days: int = 0
@@ -132,71 +149,81 @@ def day_begins(day: date) -> datetime:
     return datetime(day.year, day.month, day.day, tzinfo=zone())
 
 
-async def roll(*, budget_s: float = 2.0) -> Rolled | None:
+async def roll_up(*, budget_s: float = 2.0) -> RollUpResult | None:
     """Add up stale days, newest first, for about `budget_s` seconds; return None if another does it.
 
     However long the newest day takes, and whatever stays stale, another one has its turn in every round.
     """
-    async with _alone() as alone:
-        if not alone:
+    async with _acquire_lock() as acquired:
+        if not acquired:
             return None
-        async with database.connection() as held:
-            await _mark_young(held)
-            stale = await _stale(held)
-            until, days = time.monotonic() + budget_s, _by_day(stale)
+        async with database.connection() as connection:
+            await _mark_young(connection)
+            stale = await _fetch_stale(connection)
+            until, days = time.monotonic() + budget_s, _group_by_day(stale)
             done: set[date] = set()
-            for day in _in_turn(list(days)):
-                begin, end = _reach(days[day])
-                await roll_day(held, day, begin=begin, end=end)
+            for day in _order_days(list(days)):
+                begin, end = _span_of(days[day])
+                await roll_up_day(connection, day, begin=begin, end=end)
                 done.add(day)
                 if len(done) >= _AT_LEAST and time.monotonic() > until:
                     break
-            await _forget(held, {at: stale[at] for at in stale if done.issuperset(_days_of(at))})
-        return Rolled(len(done), more=len(done) < len(days) or len(stale) == _STALE_AT_ONCE)
+            await _unmark_stale(
+                connection, {at: stale[at] for at in stale if done.issuperset(_days_of(at))}
+            )
+        return RollUpResult(len(done), more=len(done) < len(days) or len(stale) == _STALE_AT_ONCE)
 
 
-async def roll_range(first: date, last: date, told: Callable[[date], None] = lambda _: None) -> int:
+async def roll_up_range(
+    first: date, last: date, on_day_done: Callable[[date], None] = lambda _: None
+) -> int:
     """Add up every day from `first` to `last` again. Return their number. Wait for another process."""
     days = (last - first).days + 1
     for number in range(days):
         day = first + timedelta(days=number)
         begin, end = day_begins(day), day_begins(day + timedelta(days=1))
-        async with _alone(wait=True), database.connection() as held:
-            stale = await _stale_within(held, begin, end)
-            await roll_day(held, day, begin=begin, end=end)
-            await _forget(held, stale)
-        told(day)
+        async with _acquire_lock(wait=True), database.connection() as connection:
+            stale = await _fetch_stale_within(connection, begin, end)
+            await roll_up_day(connection, day, begin=begin, end=end)
+            await _unmark_stale(connection, stale)
+        on_day_done(day)
     if days > 1:
-        async with database.connection() as held:
-            await held.execute(f"ANALYZE {', '.join(_TABLES)}")  # autovacuum would come a minute later
+        async with database.connection() as connection:
+            await connection.execute(
+                f"ANALYZE {', '.join(_TABLES)}"
+            )  # autovacuum would come a minute later
     return days
 
 
-async def first_day() -> date | None:
+async def fetch_first_day() -> date | None:
     """Return the day of the oldest run; None where there is none."""
-    async with database.connection() as held:
-        row = await (await held.execute("SELECT min(created_at) FROM conversations_run")).fetchone()
+    async with database.connection() as connection:
+        row = await (
+            await connection.execute("SELECT min(created_at) FROM conversations_run")
+        ).fetchone()
     return row[0].astimezone(zone()).date() if row and row[0] else None
 
 
-async def roll_day(held: AsyncConnection[Any], day: date, *, begin: datetime, end: datetime) -> None:
+async def roll_up_day(
+    connection: AsyncConnection[Any], day: date, *, begin: datetime, end: datetime
+) -> None:
     """Compute the hours of [begin, end), which lie in this day, and then the day."""
     whole = {"begin": day_begins(day), "end": day_begins(day + timedelta(days=1))}
-    async with held.transaction():
-        await held.execute(_AT_LEISURE)
+    async with connection.transaction():
+        await connection.execute(_AT_LEISURE)
         for statement in _MAKE_HOURS:
-            await held.execute(
+            await connection.execute(
                 statement, {"begin": begin, "end": end, "zone": settings.TIME_ZONE}, prepare=False
             )
         for statement in _MAKE_DAYS:
-            await held.execute(statement, whole, prepare=False)
+            await connection.execute(statement, whole, prepare=False)
 
 
 _AT_LEISURE: Final = """
 SELECT set_config('work_mem', '64MB', true), set_config('statement_timeout', '10min', true),
     set_config('plan_cache_mode', 'force_custom_plan', true), set_config('jit', 'off', true)
 """
-_MAKE_HOURS, _MAKE_DAYS = _hours(), _days()
+_MAKE_HOURS, _MAKE_DAYS = _hour_statements(), _day_statements()
 
 
 # --- what is stale ------------------------------------------------------------------------------
@@ -234,27 +261,27 @@ _TABLES: Final = (
 )
 
 
-async def _mark_young(held: AsyncConnection[Any]) -> None:
+async def _mark_young(connection: AsyncConnection[Any]) -> None:
     """Mark hours since the last round as stale; at the first one, or in another TIME_ZONE, all."""
-    async with held.transaction():
-        row = await (await held.execute(_SINCE, {"zone": settings.TIME_ZONE})).fetchone()
+    async with connection.transaction():
+        row = await (await connection.execute(_SINCE, {"zone": settings.TIME_ZONE})).fetchone()
         since, same_zone = row or (None, True)
         if since and same_zone:
-            await held.execute(_MARK_YOUNG, {"since": since})
+            await connection.execute(_MARK_YOUNG, {"since": since})
             return
         for table in () if same_zone else _TABLES:
-            await held.execute(f"DELETE FROM {table}")
-        await held.execute(_MARK_ALL)
+            await connection.execute(f"DELETE FROM {table}")
+        await connection.execute(_MARK_ALL)
 
 
-async def begin() -> None:
+async def mark_as_rolled_up() -> None:
     """Say that everything up to now is about to be added up, so that no round does it as well.
 
     But for the hours of live runs, which will change.
     """
-    async with database.connection() as held, held.transaction():
-        await held.execute(_SINCE, {"zone": settings.TIME_ZONE})
-        await held.execute(_MARK_LIVE)
+    async with database.connection() as connection, connection.transaction():
+        await connection.execute(_SINCE, {"zone": settings.TIME_ZONE})
+        await connection.execute(_MARK_LIVE)
 
 
 _STALE: Final = "SELECT at, marks FROM conversations_stalehour ORDER BY at DESC LIMIT %s"
@@ -268,8 +295,8 @@ WHERE stale.at = done.at AND stale.marks = done.marks AND NOT EXISTS (
 """
 
 
-async def _stale(held: AsyncConnection[Any]) -> dict[datetime, int]:
-    return dict(await (await held.execute(_STALE, (_STALE_AT_ONCE,))).fetchall())
+async def _fetch_stale(connection: AsyncConnection[Any]) -> dict[datetime, int]:
+    return dict(await (await connection.execute(_STALE, (_STALE_AT_ONCE,))).fetchall())
 
 
 _STALE_WITHIN: Final = """
@@ -278,18 +305,18 @@ WHERE at >= %s AND at <= %s::timestamptz - interval '1 hour'
 """
 
 
-async def _stale_within(
-    held: AsyncConnection[Any], begin: datetime, end: datetime
+async def _fetch_stale_within(
+    connection: AsyncConnection[Any], begin: datetime, end: datetime
 ) -> dict[datetime, int]:
     """Return the stale hours that lie entirely in a range."""
-    return dict(await (await held.execute(_STALE_WITHIN, (begin, end))).fetchall())
+    return dict(await (await connection.execute(_STALE_WITHIN, (begin, end))).fetchall())
 
 
-async def _forget(held: AsyncConnection[Any], done: dict[datetime, int]) -> None:
-    await held.execute(_FORGET, (list(done), list(done.values())))
+async def _unmark_stale(connection: AsyncConnection[Any], done: dict[datetime, int]) -> None:
+    await connection.execute(_FORGET, (list(done), list(done.values())))
 
 
-def _by_day(stale: dict[datetime, int]) -> dict[date, list[datetime]]:
+def _group_by_day(stale: dict[datetime, int]) -> dict[date, list[datetime]]:
     """Return the stale hours of each day, newest day first."""
     found: dict[date, list[datetime]] = {}
     for at in stale:
@@ -298,7 +325,7 @@ def _by_day(stale: dict[datetime, int]) -> dict[date, list[datetime]]:
     return found
 
 
-def _in_turn(days: list[date]) -> list[date]:
+def _order_days(days: list[date]) -> list[date]:
     """Return the newest, then any one of the others, then the rest, newest first."""
     lot = random.sample(days[1:], k=min(1, len(days[1:])))
     return list(dict.fromkeys(days[:1] + lot + days))
@@ -310,7 +337,7 @@ def _days_of(at: datetime) -> list[date]:
     return sorted({moment.astimezone(zone()).date() for moment in (at, ends)}, reverse=True)
 
 
-def _reach(hours: list[datetime]) -> tuple[datetime, datetime]:
+def _span_of(hours: list[datetime]) -> tuple[datetime, datetime]:
     """Return the span of these hours, widened to whole hours of TIME_ZONE."""
     begin = min(hours).astimezone(zone()).replace(minute=0)
     end = (max(hours) + _HOUR).astimezone(zone())
@@ -318,18 +345,18 @@ def _reach(hours: list[datetime]) -> tuple[datetime, datetime]:
 
 
 @asynccontextmanager
-async def _alone(*, wait: bool = False) -> AsyncIterator[bool]:
+async def _acquire_lock(*, wait: bool = False) -> AsyncIterator[bool]:
     """Whether this is the only one at it; with `wait`, once it is."""
-    async with database.connection() as held:
-        while not (got := await _locked(held)) and wait:  # noqa: ASYNC110 - another process tells nobody
+    async with database.connection() as connection:
+        while not (acquired := await _try_lock(connection)) and wait:  # noqa: ASYNC110 - another process tells nobody
             await asyncio.sleep(0.2)
         try:
-            yield got
+            yield acquired
         finally:
-            if got:
-                await held.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
+            if acquired:
+                await connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
 
 
-async def _locked(held: AsyncConnection[Any]) -> bool:
-    cursor = await held.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,))
+async def _try_lock(connection: AsyncConnection[Any]) -> bool:
+    cursor = await connection.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,))
     return bool(await cursor.fetchone() == (True,))

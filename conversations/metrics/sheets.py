@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from conversations.metrics import detail_rows, snapshot
-from conversations.metrics.measures import NOTHING, Counted, row, spread_fields
-from conversations.metrics.query import Asked, Group
+from conversations.metrics.measures import NOTHING, RunGroup, group_to_row, spread_fields
+from conversations.metrics.query import Group, MetricsQuery
 from conversations.metrics.snapshot import ZEROS, Row
 
-MEASURES: Final = tuple(row(Counted(ZEROS)))
+MEASURES: Final = tuple(group_to_row(RunGroup(ZEROS)))
 _STEP: Final = ("calls", *spread_fields("latency_ms", NOTHING, 0))
 _TOOL: Final = ("calls", "succeeded", "failed", "success_rate", *_STEP[1:])
 _VERSION: Final = ("prompt_version", "kind", "prompt", "version")
@@ -23,22 +23,22 @@ Page = Callable[..., Awaitable[tuple[list[Row], str | None]]]
 class Sheet:
     """A table of numbers: small ones are read whole, long ones in pages or a list at a time."""
 
-    columns: Callable[[Asked], tuple[str, ...]]
-    whole: Callable[[Asked], Awaitable[list[Row]]] | None = None
+    columns: Callable[[MetricsQuery], tuple[str, ...]]
+    whole: Callable[[MetricsQuery], Awaitable[list[Row]]] | None = None
     page: Page | None = None
-    every: Callable[[Asked], AsyncGenerator[list[Row]]] | None = None
+    every: Callable[[MetricsQuery], AsyncGenerator[list[Row]]] | None = None
 
-    async def lists(self, asked: Asked) -> AsyncGenerator[list[Row]]:
+    async def lists(self, query: MetricsQuery) -> AsyncGenerator[list[Row]]:
         """All rows, a list at a time."""
         if self.whole is not None:
-            yield await self.whole(asked)
+            yield await self.whole(query)
         elif self.every is not None:
-            async for some in self.every(asked):
+            async for some in self.every(query):
                 yield some
         elif self.page is not None:
             cursor: str | None = ""
             while cursor is not None:
-                rows, cursor = await self.page(asked, limit=detail_rows.AT_ONCE, cursor=cursor)
+                rows, cursor = await self.page(query, limit=detail_rows.AT_ONCE, cursor=cursor)
                 if rows:
                     yield rows
 
@@ -52,36 +52,39 @@ def _group_columns(group: Group | None) -> tuple[str, ...]:
     return (group,)
 
 
-async def _models(asked: Asked) -> list[Row]:
-    return await snapshot.by_group(asked, asked.group or "model")
+async def _models(query: MetricsQuery) -> list[Row]:
+    return await snapshot.fetch_by_group(query, query.group or "model")
 
 
-async def _prompts(asked: Asked) -> list[Row]:
-    return await snapshot.by_group(asked, "prompt_version")
+async def _prompts(query: MetricsQuery) -> list[Row]:
+    return await snapshot.fetch_by_group(query, "prompt_version")
 
 
-async def _stages(asked: Asked) -> list[Row]:
-    return await snapshot.steps(asked, "stage")
+async def _stages(query: MetricsQuery) -> list[Row]:
+    return await snapshot.fetch_steps(query, "stage")
 
 
-async def _tools(asked: Asked) -> list[Row]:
-    return await snapshot.steps(asked, "tool")
+async def _tools(query: MetricsQuery) -> list[Row]:
+    return await snapshot.fetch_steps(query, "tool")
 
 
 SHEETS: Final[dict[str, Sheet]] = {
-    "overview": Sheet(lambda _: ("period", "from", "to", *MEASURES), whole=snapshot.overview),
+    "overview": Sheet(lambda _: ("period", "from", "to", *MEASURES), whole=snapshot.fetch_overview),
     "timeseries": Sheet(
-        lambda asked: ("bucket", *_group_columns(asked.group), *MEASURES), whole=snapshot.timeseries
+        lambda asked: ("bucket", *_group_columns(asked.group), *MEASURES),
+        whole=snapshot.fetch_timeseries,
     ),
     "stages": Sheet(lambda _: ("stage", *_STEP), whole=_stages),
     "tools": Sheet(lambda _: ("tool", *_TOOL), whole=_tools),
     "models": Sheet(lambda asked: (*_group_columns(asked.group or "model"), *MEASURES), whole=_models),
     "prompts": Sheet(lambda _: (*_VERSION, *MEASURES), whole=_prompts),
     "users": Sheet(
-        lambda _: detail_rows.USER_COLUMNS, page=detail_rows.user_page, every=detail_rows.all_users
+        lambda _: detail_rows.USER_COLUMNS,
+        page=detail_rows.fetch_user_page,
+        every=detail_rows.stream_users,
     ),
-    "runs": Sheet(lambda _: detail_rows.RUN_COLUMNS, page=detail_rows.run_page),
-    "messages": Sheet(lambda _: detail_rows.MESSAGE_COLUMNS, page=detail_rows.message_page),
+    "runs": Sheet(lambda _: detail_rows.RUN_COLUMNS, page=detail_rows.fetch_run_page),
+    "messages": Sheet(lambda _: detail_rows.MESSAGE_COLUMNS, page=detail_rows.fetch_message_page),
 }
 
 _TIMES: Final = frozenset(("bucket", "from", "to", "created_at", "last_active_at"))
@@ -121,9 +124,9 @@ def kind_of(column: str) -> str:
     return "count"
 
 
-def shown(asked: Asked) -> dict[str, Any]:
+def query_to_json(query: MetricsQuery) -> dict[str, Any]:
     """Return the query as it was understood, for the answer's head."""
-    given = asked
+    given = query
     found = {
         "from": given.begin,
         "to": given.end,

@@ -14,8 +14,15 @@ from psycopg import AsyncConnection, IsolationLevel
 from config import database
 from conversations.metrics import rollup_sources, rollup_sql
 from conversations.metrics.histograms import Histogram, sent_sql
-from conversations.metrics.measures import Counted, Members, Spread, difference, row, spread_fields
-from conversations.metrics.query import Asked, Group, bucket_starts
+from conversations.metrics.measures import (
+    Members,
+    RunGroup,
+    Spread,
+    compare_groups,
+    group_to_row,
+    spread_fields,
+)
+from conversations.metrics.query import Group, MetricsQuery, bucket_starts
 from conversations.metrics.rollups import zone
 
 Row = dict[str, Any]
@@ -30,68 +37,70 @@ ZEROS: Final = dict.fromkeys(rollup_sql.RUN_MEASURES, 0)
 _VERSIONS: Final = "CROSS JOIN LATERAL unnest(prompt_versions) version(prompt_version)"
 
 
-async def overview(asked: Asked) -> list[Row]:
+async def fetch_overview(query: MetricsQuery) -> list[Row]:
     """Return one row; with `compare=previous` a second one, of the previous period."""
-    async with snapshot() as held:
-        rows = [{"period": "this"} | await _whole(held, asked)]
-        if asked.compares:
-            rows.append({"period": "previous"} | await _whole(held, asked.before))
+    async with open_snapshot() as connection:
+        rows = [{"period": "this"} | await _fetch_totals(connection, query)]
+        if query.compares:
+            rows.append({"period": "previous"} | await _fetch_totals(connection, query.previous_period))
     return rows
 
 
-async def timeseries(asked: Asked) -> list[Row]:
+async def fetch_timeseries(query: MetricsQuery) -> list[Row]:
     """Return one row per bucket, also where nothing ran; with `group_by` per bucket and used group."""
-    keys = ("bucket",) if asked.group is None else ("bucket", asked.group)
-    async with snapshot() as held:
-        counted = await _counted(held, asked, keys)
-        names = await _names(held) if asked.group == "prompt_version" else {}
-    return await asyncio.to_thread(_series, asked, counted, names)
+    keys = ("bucket",) if query.group is None else ("bucket", query.group)
+    async with open_snapshot() as connection:
+        groups = await _fetch_groups(connection, query, keys)
+        names = await _fetch_version_names(connection) if query.group == "prompt_version" else {}
+    return await asyncio.to_thread(_series, query, groups, names)
 
 
-def _series(asked: Asked, counted: dict[Key, Counted], names: dict[int, Row]) -> list[Row]:
-    if asked.group is None:
-        nothing = Counted(ZEROS, members=Members(0, 0))
-        counted = {(start,): counted.get((start,), nothing) for start in bucket_starts(asked)}
+def _series(query: MetricsQuery, groups: dict[Key, RunGroup], names: dict[int, Row]) -> list[Row]:
+    if query.group is None:
+        nothing = RunGroup(ZEROS, members=Members(0, 0))
+        groups = {(start,): groups.get((start,), nothing) for start in bucket_starts(query)}
     here = zone()
     return [
-        {"bucket": key[0].astimezone(here)} | _named(asked.group, key[1:], names) | row(counted[key])
-        for key in sorted(counted, key=lambda key: (key[0], str(key[1:])))
+        {"bucket": key[0].astimezone(here)}
+        | _group_columns(query.group, key[1:], names)
+        | group_to_row(groups[key])
+        for key in sorted(groups, key=lambda key: (key[0], str(key[1:])))
     ]
 
 
-async def by_group(asked: Asked, group: Group) -> list[Row]:
+async def fetch_by_group(query: MetricsQuery, group: Group) -> list[Row]:
     """Return one row per model, prompt version, dialect or runner, the most used first.
 
     A run counts for each of its prompts' versions: one of `agent_system`, one of `agent_tools`.
     """
-    async with snapshot() as held:
-        counted = await _counted(held, asked, (group,))
-        names = await _names(held) if group == "prompt_version" else {}
-    order = sorted(counted, key=lambda key: (-counted[key].sums["runs"], str(key)))
-    return [_named(group, key, names) | row(counted[key]) for key in order]
+    async with open_snapshot() as connection:
+        groups = await _fetch_groups(connection, query, (group,))
+        names = await _fetch_version_names(connection) if group == "prompt_version" else {}
+    order = sorted(groups, key=lambda key: (-groups[key].sums["runs"], str(key)))
+    return [_group_columns(group, key, names) | group_to_row(groups[key]) for key in order]
 
 
-async def compared(asked: Asked, first: int, second: int) -> Row:
+async def compare_versions(query: MetricsQuery, first: int, second: int) -> Row:
     """An A/B comparison of two prompt versions: what is different of the second, with intervals."""
-    async with snapshot() as held:
-        counted = await _counted(held, asked, ("prompt_version",))
-    nothing = Counted(ZEROS)
-    a, b = counted.get((first,), nothing), counted.get((second,), nothing)
-    return {"a": first, "b": second} | difference(a, b)
+    async with open_snapshot() as connection:
+        groups = await _fetch_groups(connection, query, ("prompt_version",))
+    nothing = RunGroup(ZEROS)
+    a, b = groups.get((first,), nothing), groups.get((second,), nothing)
+    return {"a": first, "b": second} | compare_groups(a, b)
 
 
-async def steps(asked: Asked, kind: str) -> list[Row]:
+async def fetch_steps(query: MetricsQuery, kind: str) -> list[Row]:
     """Return one row per stage or tool: calls, successes, latency."""
-    cells = f"({rollup_sources.step_cells(replace(asked, bucket='day'), kind)}) cells"
-    arguments = rollup_sources.arguments(asked)
-    async with snapshot() as held:
-        sums = await _rows(
-            held,
+    cells = f"({rollup_sources.step_cells(replace(query, bucket='day'), kind)}) cells"
+    arguments = rollup_sources.arguments(query)
+    async with open_snapshot() as connection:
+        sums = await _fetch_rows(
+            connection,
             f"""SELECT name, sum(calls)::bigint, sum(succeeded)::bigint, sum(total_ms)::float8
             FROM {cells} GROUP BY name ORDER BY 2 DESC, 1""",
             arguments,
         )
-        latencies = await _rows(held, f"SELECT name, {_LATENCIES} FROM {cells}", arguments)
+        latencies = await _fetch_rows(connection, f"SELECT name, {_LATENCIES} FROM {cells}", arguments)
     spreads = await asyncio.to_thread(_spreads, latencies)
     return [
         _step(kind, name, calls, succeeded, spreads[name,][0], total)
@@ -117,52 +126,56 @@ SELECT set_config('work_mem', '64MB', true), set_config('plan_cache_mode', 'forc
 
 
 @asynccontextmanager
-async def snapshot() -> AsyncIterator[AsyncConnection[Any]]:
+async def open_snapshot() -> AsyncIterator[AsyncConnection[Any]]:
     """Yield an analysts' connection on which every statement sees the same moment."""
-    async with database.connection("analytics") as held:
-        await held.set_isolation_level(IsolationLevel.REPEATABLE_READ)
+    async with database.connection("analytics") as connection:
+        await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
         try:
-            async with held.transaction():
-                await held.execute(_PLANNED)
-                yield held
+            async with connection.transaction():
+                await connection.execute(_PLANNED)
+                yield connection
         finally:
-            await held.set_isolation_level(None)
+            await connection.set_isolation_level(None)
 
 
-async def _rows(
-    held: AsyncConnection[Any], statement: str, arguments: rollup_sources.Arguments
+async def _fetch_rows(
+    connection: AsyncConnection[Any], statement: str, arguments: rollup_sources.Arguments
 ) -> list[Key]:
-    cursor = await held.execute(statement, arguments, prepare=False, binary=True)
+    cursor = await connection.execute(statement, arguments, prepare=False, binary=True)
     return await cursor.fetchall()
 
 
-async def _whole(held: AsyncConnection[Any], asked: Asked) -> Row:
-    counted = await _counted(held, asked, ())
-    found = counted.get((), Counted(ZEROS, members=Members(0, 0)))
-    return {"from": asked.begin, "to": asked.end} | row(found)
+async def _fetch_totals(connection: AsyncConnection[Any], query: MetricsQuery) -> Row:
+    groups = await _fetch_groups(connection, query, ())
+    found = groups.get((), RunGroup(ZEROS, members=Members(0, 0)))
+    return {"from": query.begin, "to": query.end} | group_to_row(found)
 
 
-async def _counted(held: AsyncConnection[Any], asked: Asked, keys: Sequence[str]) -> dict[Key, Counted]:
+async def _fetch_groups(
+    connection: AsyncConnection[Any], query: MetricsQuery, keys: Sequence[str]
+) -> dict[Key, RunGroup]:
     """Return the numbers of each group that ran."""
-    asked = asked if "bucket" in keys else replace(asked, bucket="day")
-    arguments = rollup_sources.arguments(asked)
-    cells = f"({rollup_sources.run_cells(asked, _group(keys))}) cells"
+    query = query if "bucket" in keys else replace(query, bucket="day")
+    arguments = rollup_sources.arguments(query)
+    cells = f"({rollup_sources.run_cells(query, _group(keys))}) cells"
     over = _Grouping(keys, "bucket", cells)
-    sums = await _rows(
-        held, f"SELECT {over.named}, {_SUMS} {over.source} GROUP BY {over.keys}", arguments
+    sums = await _fetch_rows(
+        connection, f"SELECT {over.named}, {_SUMS} {over.source} GROUP BY {over.keys}", arguments
     )
-    latencies = await _rows(held, f"SELECT {over.named}, {_LATENCIES} {over.source}", arguments)
-    codes = await _rows(
-        held,
+    latencies = await _fetch_rows(
+        connection, f"SELECT {over.named}, {_LATENCIES} {over.source}", arguments
+    )
+    codes = await _fetch_rows(
+        connection,
         f"""SELECT {over.named}, code, sum(times::bigint)::bigint {over.source}
         CROSS JOIN LATERAL jsonb_each_text(errors) part(code, times) GROUP BY {over.keys}, code""",
         arguments,
     )
-    members = await _members(held, asked, keys)
+    members = await _fetch_members(connection, query, keys)
     spreads = await asyncio.to_thread(_spreads, latencies)
     codes_of = _by_key(codes, over.width)
     return {
-        key if keys else (): Counted(
+        key if keys else (): RunGroup(
             sums=dict(zip(rollup_sql.RUN_MEASURES, numbers, strict=True)),
             spreads=spreads.get(key, {}),
             members=members.get(key, Members()),
@@ -205,25 +218,27 @@ class _Grouping:
 _HOURLY_MEMBERS: Final = timedelta(days=2)
 
 
-async def _members(held: AsyncConnection[Any], asked: Asked, keys: Sequence[str]) -> dict[Key, Members]:
+async def _fetch_members(
+    connection: AsyncConnection[Any], query: MetricsQuery, keys: Sequence[str]
+) -> dict[Key, Members]:
     """How many people and conversations; not by the hour over more than two days, which reads runs."""
-    if asked.bucket == "hour" and asked.end - asked.begin > _HOURLY_MEMBERS:
+    if query.bucket == "hour" and query.end - query.begin > _HOURLY_MEMBERS:
         return {}
-    by_run = asked.bucket == "hour" or asked.user is not None
-    counted = _members_by_run(asked, keys) if by_run else _members_of_sets(asked, keys)
-    found = await _rows(held, counted, rollup_sources.arguments(asked))
+    by_run = query.bucket == "hour" or query.user is not None
+    groups = _members_by_run(query, keys) if by_run else _members_of_sets(query, keys)
+    found = await _fetch_rows(connection, groups, rollup_sources.arguments(query))
     return {tuple(key): Members(users, threads) for *key, users, threads in found}
 
 
-def _members_by_run(asked: Asked, keys: Sequence[str]) -> str:
-    over = _Grouping(keys, "at", f"({rollup_sources.members_by_run(asked)}) members")
+def _members_by_run(query: MetricsQuery, keys: Sequence[str]) -> str:
+    over = _Grouping(keys, "at", f"({rollup_sources.members_by_run(query)}) members")
     return f"""
     SELECT {over.keys}, count(DISTINCT owner_id), count(DISTINCT thread_id)
     FROM (SELECT {over.named}, owner_id, thread_id {over.source}) base GROUP BY {over.keys}"""
 
 
-def _members_of_sets(asked: Asked, keys: Sequence[str]) -> str:
-    over = _Grouping(keys, "at", f"({rollup_sources.member_sets(asked, _group(keys))}) members")
+def _members_of_sets(query: MetricsQuery, keys: Sequence[str]) -> str:
+    over = _Grouping(keys, "at", f"({rollup_sources.member_sets(query, _group(keys))}) members")
     return f"""
     SELECT {over.keys}, coalesce(sum(bit_count(bits)) FILTER (WHERE kind = 'user'), 0)::bigint,
         coalesce(sum(bit_count(bits)) FILTER (WHERE kind = 'conversation'), 0)::bigint
@@ -246,9 +261,9 @@ def _by_key(rows: Sequence[Key], width: int) -> dict[Key, list[Any]]:
 _NAMES: Final = "SELECT version_id, kind, name, number FROM conversations_versionname"
 
 
-async def _names(held: AsyncConnection[Any]) -> dict[int, Row]:
+async def _fetch_version_names(connection: AsyncConnection[Any]) -> dict[int, Row]:
     """Return the readable names of the prompt versions."""
-    rows = await _rows(held, _NAMES, {})
+    rows = await _fetch_rows(connection, _NAMES, {})
     return {
         version_id: {"kind": kind, "prompt": name, "version": number}
         for version_id, kind, name, number in rows
@@ -258,7 +273,7 @@ async def _names(held: AsyncConnection[Any]) -> dict[int, Row]:
 _UNNAMED: Final = {"kind": None, "prompt": None, "version": None}
 
 
-def _named(group: Group | None, key: Key, names: dict[int, Row]) -> Row:
+def _group_columns(group: Group | None, key: Key, names: dict[int, Row]) -> Row:
     """Return the columns that name the group."""
     if group is None:
         return {}

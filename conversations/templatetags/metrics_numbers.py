@@ -8,29 +8,29 @@ from django import template
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
-from conversations.metrics.charts import Chart, said
+from conversations.metrics.charts import Chart, format_value
 
 register = template.Library()
 
 
 @register.filter
 def number(value: Any) -> str:
-    return said(value)
+    return format_value(value)
 
 
 @register.filter
 def percent(value: Any) -> str:
-    return said(value, "%")
+    return format_value(value, "%")
 
 
 @register.filter
 def ms(value: Any) -> str:
-    return said(value, "ms")
+    return format_value(value, "ms")
 
 
 @register.filter
 def dollars(value: Any) -> str:
-    return said(value, "$")
+    return format_value(value, "$")
 
 
 @register.filter
@@ -39,7 +39,7 @@ def table_rows(chart: Chart) -> SafeString:
     return mark_safe(
         "".join(
             f'<tr><td><a href="{escape(link)}">{escape(label)}</a></td>'
-            + "".join(f"<td>{escape(said(value))}</td>" for value in values)
+            + "".join(f"<td>{escape(format_value(value))}</td>" for value in values)
             + "</tr>"
             for label, link, values in chart.rows
         )

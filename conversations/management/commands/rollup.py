@@ -30,15 +30,15 @@ class Command(BaseCommand):
         self.stdout.write(f"{days} days added up in {time.monotonic() - since:.1f} s.")
 
     async def _roll(self, first: date | None, last: date | None) -> int:
-        begin = first or await rollups.first_day()
+        begin = first or await rollups.fetch_first_day()
         end = last or datetime.now(rollups.zone()).date()
         if begin is None:
             return 0
         if begin > end:
             raise CommandError(f"--from {begin} is after --to {end}: swap them.")
         if first is None:
-            await rollups.begin()
-        return await rollups.roll_range(begin, end, lambda day: self.stdout.write(f"{day} added up"))
+            await rollups.mark_as_rolled_up()
+        return await rollups.roll_up_range(begin, end, lambda day: self.stdout.write(f"{day} added up"))
 
 
 def _day(given: str | None, name: str) -> date | None:
