@@ -115,13 +115,13 @@ def sign_and_parse(rounds: int = 20_000) -> None:
     os.environ["VAR_DIR"] = tempfile.mkdtemp(prefix="parley-bench-")
     from uuid import uuid4
 
-    from conversations.attachments import parse_signed_url, sign
+    from conversations.attachments import parse_signed_url, sign_url
 
     owner = uuid4()
     path = f"agent-inputs/{owner}/{uuid4()}/_/{uuid4()}.jpg"
-    url = sign("agent-files", path)
+    url = sign_url("agent-files", path)
     for name, work in (
-        ("sign", lambda: sign("agent-files", path)),
+        ("sign", lambda: sign_url("agent-files", path)),
         ("parse", lambda: parse_signed_url(url, owner_id=owner)),
     ):
         since = time.perf_counter()

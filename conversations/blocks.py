@@ -20,7 +20,7 @@ def layout_of(blocks: Iterable[str | None]) -> Layout:
     return made if any(size is not None for size in made[1:]) else ()
 
 
-def arranged(content: str, files: Sequence[File], layout: Any) -> list[str | File]:
+def arrange(content: str, files: Sequence[File], layout: Any) -> list[str | File]:
     """Return the texts and the files in their order: without a layout that fits, the text first.
 
     A layout does not fit where a file is gone, or where a client has made one up.

@@ -15,7 +15,7 @@ import msgspec
 from conversations.events import ModelCompleted, Usage
 
 
-def total(calls: Iterable[ModelCompleted]) -> Usage:
+def sum_usage(calls: Iterable[ModelCompleted]) -> Usage:
     """Return the sum of all; the cost is None only where no call's is known."""
     return reduce(Usage.plus, (call.usage for call in calls), Usage())
 
@@ -27,12 +27,12 @@ def by_model(calls: Iterable[ModelCompleted]) -> list[dict[str, Any]]:
         grouped.setdefault((call.provider, call.model, call.endpoint_id), []).append(call)
     return [
         {"provider": provider, "model": model, "endpoint_id": endpoint_id, "calls": len(some)}
-        | shown(total(some))
+        | usage_to_json(sum_usage(some))
         for (provider, model, endpoint_id), some in grouped.items()
     ]
 
 
-def shown(usage: Usage) -> dict[str, Any]:
+def usage_to_json(usage: Usage) -> dict[str, Any]:
     """Return the usage as JSON, with every field."""
     return msgspec.structs.asdict(usage) | {"cost_usd": usd(usage.cost_usd)}
 

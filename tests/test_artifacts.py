@@ -118,7 +118,7 @@ def test_an_artifact_goes_with_its_thread_and_stays_until_then(
     row = Attachment.objects.get(pk=UUID(artifact_of(seen)["artifact_id"]))
     assert row.thread == str(run.thread_id)
     Attachment.objects.filter(pk=row.pk).update(check_at="2020-01-01T00:00:00Z")
-    orphans, _ = _run(stored_files.check_due(10_000))
+    orphans, _ = _run(stored_files.find_orphans(10_000))
     assert row.path not in orphans
     client.http.delete(f"/api/v1/agent/threads/{run.thread_id}")
     assert not Attachment.objects.filter(pk=row.pk).exists()
@@ -178,7 +178,7 @@ def test_what_cannot_be_kept_is_told_as_far_as_it_fits(
     async def full(*args: Any, **more: Any) -> Any:
         raise StorageFull
 
-    monkeypatch.setattr(attachments, "keep_artifact", full)
+    monkeypatch.setattr(attachments, "store_artifact", full)
     result, artifact = _run(large_results.fitted(TOOL, LARGE, caller))
     assert artifact is None
     assert (result["head"], "artifact" in result) == (WHOLE[: large_results.LONGEST_HEAD], False)

@@ -105,11 +105,11 @@ def test_a_storage_that_fails_in_the_middle_leaves_no_file_and_no_row(
 
 def test_what_a_killed_process_left_in_the_spool_goes_after_an_hour(client: Client) -> None:
     upload(client, picture())
-    old, new = spool.folder() / "old.sent", spool.folder() / "new.sent"
+    old, new = spool.spool_folder() / "old.sent", spool.spool_folder() / "new.sent"
     for path in (old, new):
         path.write_bytes(b"x")
     os.utime(old, (0, 0))
-    spool.drop_stale()
+    spool.delete_stale()
     assert (old.exists(), new.exists()) == (False, True)
     new.unlink()
 
@@ -203,9 +203,9 @@ def test_inline_images_pass_the_same_checks(client: Client) -> None:
     data, owner = picture("PNG"), client.user.pk
 
     async def kept(sent: str, *, thread: str, run: str) -> StoredObject:
-        async with attachments.Inbox(texts=False) as inbox:
-            await inbox.write(attachments.decoded_base64(sent))
-            return (await inbox.keep(owner_id=owner, thread=thread, run=run)).stored
+        async with attachments.IncomingFile(texts=False) as inbox:
+            await inbox.write(attachments.decode_base64(sent))
+            return (await inbox.store(owner_id=owner, thread=thread, run=run)).stored
 
     async def work() -> StoredObject:
         stored = await kept(b64encode(data).decode(), thread=str(uuid4()), run="a.b/c")
@@ -225,7 +225,7 @@ def test_inline_images_pass_the_same_checks(client: Client) -> None:
     stored = database.run_sync(work())
     assert stored.path.split("/")[3] == "_"
     assert attachments.mime_type_of(stored) == "image/png"
-    assert attachments.parse_signed_url(attachments.sign(stored.bucket, stored.path), owner_id=owner)
+    assert attachments.parse_signed_url(attachments.sign_url(stored.bucket, stored.path), owner_id=owner)
 
 
 def say(client: Client, thread_id: UUID, *answers: dict[str, str]) -> Message:
@@ -313,7 +313,7 @@ def test_a_file_that_no_message_names_goes_after_its_days(client: Client, settin
 async def _swept() -> None:
     more = True
     while more:
-        _, more = await attachments.sweep()
+        _, more = await attachments.delete_orphans()
 
 
 def test_looking_for_orphans_uses_the_index() -> None:

@@ -56,7 +56,7 @@ def fetch(client: Client, url: str, method: str = "GET", **headers: str) -> http
 
 
 def left_over() -> list[Path]:
-    return list(spool.folder().glob("*"))
+    return list(spool.spool_folder().glob("*"))
 
 
 # --- what is taken ------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ def signed(monkeypatch: pytest.MonkeyPatch) -> None:
     """URLs that differ at every signing, as real ones do."""
     count = iter(range(1_000_000))
     monkeypatch.setattr(
-        attachments, "sign", lambda bucket, path: f"https://x/{bucket}/{path}?token={next(count)}"
+        attachments, "sign_url", lambda bucket, path: f"https://x/{bucket}/{path}?token={next(count)}"
     )
 
 

@@ -64,7 +64,7 @@ def foreign(owner: Client) -> dict[str, str]:
     run = Run.objects.get(pk=run_id)
     owner.http.post(f"/api/v1/agent/runs/{run_id}/feedback", json=LIKED)
     artifact_id, _ = run_sync(
-        attachments.keep_artifact(b"{}", owner_id=run.owner_id, thread_id=run.thread_id, run_id=run.pk)
+        attachments.store_artifact(b"{}", owner_id=run.owner_id, thread_id=run.thread_id, run_id=run.pk)
     )
     responded = owner.http.post("/v1/responses", json={"model": "demo", "input": "hello"}).json()
     task = owner.http.post("/process/task", json={"model": "demo", "input": [SAID]}).json()

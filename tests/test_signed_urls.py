@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from config.auth.bearer import issue_token
 from config.errors import InvalidRequest
 from conversations import attachments
-from conversations.api.byte_ranges import Unsatisfiable, one_range
-from conversations.attachments import StoredObject, parse_signed_url, sign, signed_urls
+from conversations.api.byte_ranges import Unsatisfiable, parse_range
+from conversations.attachments import StoredObject, parse_signed_url, sign_url, signed_urls
 from tests.client import Client
 from tests.pictures import picture
 from tests.test_attachments import fetch, upload
@@ -57,7 +57,7 @@ def refuses(url: str, owner: UUID = OWNER) -> bool:
 
 
 def test_a_signed_url_has_the_seeds_form_and_exactly_four_claims(settings: Any) -> None:
-    url = sign("agent-files", PATH)
+    url = sign_url("agent-files", PATH)
     assert url.startswith(f"{BASE}/agent-files/{PATH}?token=")
     claims = jwt.decode(url.partition("?token=")[2], options={"verify_signature": False})
     assert claims.keys() == {"url", "scope", "iat", "exp"}
@@ -66,7 +66,7 @@ def test_a_signed_url_has_the_seeds_form_and_exactly_four_claims(settings: Any) 
 
 
 def test_what_was_signed_is_parsed_again() -> None:
-    assert parse_signed_url(sign("agent-files", PATH), owner_id=OWNER) == StoredObject(
+    assert parse_signed_url(sign_url("agent-files", PATH), owner_id=OWNER) == StoredObject(
         "agent-files", PATH
     )
 
@@ -152,7 +152,7 @@ def test_even_a_matching_token_does_not_excuse_a_crooked_path() -> None:
 def test_anothers_url_is_refused_though_it_is_valid() -> None:
     other = uuid4()
     path = PATH.replace(str(OWNER), str(other))
-    url = sign("agent-files", path)
+    url = sign_url("agent-files", path)
     assert parse_signed_url(url, owner_id=other).path == path
     assert refuses(url)
     assert refuses(url, UUID(int=OWNER.int >> 4))
@@ -237,7 +237,7 @@ def test_refusals_are_shaped_as_supabases(client: Client, settings: Any) -> None
         fetch(client, two["url"].partition("?")[0] + f"?token={valid}"), "400", "InvalidSignature"
     )
     gone = one["path"].replace(".jpg", "0.jpg")
-    assert refused(fetch(client, sign("agent-files", gone)), "404", "NoSuchKey")
+    assert refused(fetch(client, sign_url("agent-files", gone)), "404", "NoSuchKey")
     for path in ("../../keys.json", "..%2f..%2fkeys.json", "/etc/passwd", "%00"):
         assert fetch(client, f"{BASE}/agent-files/{path}?token={token(path)}").status_code in (400, 404)
 
@@ -290,7 +290,7 @@ def test_a_range_is_what_a_slice_is(size: int, first: int, last: int) -> None:
 
     def cut(header: str) -> bytes | None:
         try:
-            found = one_range(header, size)
+            found = parse_range(header, size)
         except Unsatisfiable:
             return b""
         return data[slice(*found)] if found else None

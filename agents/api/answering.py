@@ -107,7 +107,7 @@ async def missed(
     encoder = dialect.returning(head, body)
     cursor = streaming.Cursor(run, encoder)
     await cursor.catch_up()
-    yield [*encoder.catch_up(before, state=state, sign=attachments.sign)]
+    yield [*encoder.catch_up(before, state=state, sign=attachments.sign_url)]
     if not cursor.ended:
         async with aclosing(streaming.frames(cursor)) as lists:
             async for some in lists:

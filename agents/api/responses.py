@@ -71,7 +71,7 @@ async def input_items(request: HttpRequest, caller: Caller, response_id: str) ->
     row = await _row(response_id, caller)
     inputs = await thread.asked_in(row.run_id, owner_id=caller.user_id)
     wire = row.wire or {}
-    listed = [item for one in inputs for item in shown(*one, wire=wire, sign=attachments.sign)]
+    listed = [item for one in inputs for item in shown(*one, wire=wire, sign=attachments.sign_url)]
     if request.GET.get("order") != "asc":
         listed.reverse()
     place = next((at + 1 for at, item in enumerate(listed) if item["id"] == request.GET.get("after")), 0)

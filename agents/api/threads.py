@@ -95,7 +95,7 @@ async def _messages(thread_id: UUID, owner_id: UUID, branch: UUID | None) -> lis
     Files have fresh URLs.
     """
     rows = await stored_messages.whole(thread_id, owner_id=owner_id, branch=branch)
-    return ag_ui_messages(rows, sign=attachments.sign)
+    return ag_ui_messages(rows, sign=attachments.sign_url)
 
 
 @api(GET=READ)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from agents.requests import Attachment, InputMessage
 from conversations import attachments
-from conversations.blocks import arranged, layout_of
+from conversations.blocks import arrange, layout_of
 
 _LARGEST: Final = 32 * 1024 * 1024
 _GONE: Final = "(The file is no longer there.)"
@@ -54,7 +54,7 @@ def _inline_texts(message: InputMessage, texts: dict[str, str]) -> InputMessage:
     """Return the message with its documents as texts among its others, and images unchanged."""
     blocks = [
         block if isinstance(block, str) or block.is_image else _as_text(block, texts)
-        for block in arranged(message.content, message.attachments, message.layout)
+        for block in arrange(message.content, message.attachments, message.layout)
     ]
     return replace(
         message,

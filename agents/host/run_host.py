@@ -313,7 +313,7 @@ async def _signed(images: tuple[ImagePart, ...]) -> tuple[ImagePart, ...]:
     places = [(image, *image.stored.partition("/")[::2]) for image in images]
     return tuple(
         [
-            ImagePart(image.mime_type, url=attachments.sign(bucket, path))
+            ImagePart(image.mime_type, url=attachments.sign_url(bucket, path))
             for image, bucket, path in places
             if await attachments.exists(bucket, path)
         ]

@@ -15,7 +15,7 @@ from agents.host_protocol.messages import ContentElement, ImageUrl
 from agents.host_protocol.run_context import AgentInput, ArtifactRef
 from agents.requests import Attachment, InputMessage
 from conversations import attachments
-from conversations.blocks import arranged
+from conversations.blocks import arrange
 
 LARGEST_INLINE: Final = 8 * 1024 * 1024  # of all files; in base64 two thirds of a document on the wire
 
@@ -24,7 +24,7 @@ async def agent_input(message: InputMessage | None, *, inlines: bool) -> AgentIn
     """Return the input of a run; with `inlines` it contains the files, past the limit as URLs."""
     if message is None:
         return AgentInput()
-    blocks = arranged(message.content, message.attachments, message.layout)
+    blocks = arrange(message.content, message.attachments, message.layout)
     refs = tuple(ref for file in message.attachments if (ref := _ref(file)))
     contents = [ContentElement(type="text", text=one) for one in blocks if isinstance(one, str)]
     if inlines:
@@ -70,7 +70,7 @@ def _element(file: Attachment, data: bytes) -> ContentElement:
 
 def _by_url(file: Attachment) -> ContentElement:
     """Return a file past the limit as a URL, which is valid for a while."""
-    url = attachments.sign(file.bucket, file.path)
+    url = attachments.sign_url(file.bucket, file.path)
     if file.is_image:
         return ContentElement(type="image_url", image_url=ImageUrl(url))
     return ContentElement(type="file_url", file_url=url, file_name=file.name)

@@ -20,14 +20,17 @@ from agents.media_types import clean_name, of_text
 from agents.requests import Attachment, InputMessage, Upload
 from config.errors import InvalidRequest, UnsupportedMedia
 from conversations import attachments
-from conversations.attachments import Inbox, Kept, StoredObject
+from conversations.attachments import IncomingFile, StoredFile, StoredObject
 from conversations.threads import artifacts
 
 _AT_ONCE: Final = 4
 _NAMELESS: Final = "file.txt"
 _ID: Final = re.compile(r"(?:file-)?([0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
-_fetchers: Final = attachments.Places(
-    "too_many_fetches", "Too many of your requests name files to fetch at once.", most=64, each=4
+_fetchers: Final = attachments.ConcurrencyLimit(
+    "too_many_fetches",
+    "Too many of your requests name files to fetch at once.",
+    limit=64,
+    limit_per_user=4,
 )
 
 
@@ -58,7 +61,7 @@ async def stored(messages: tuple[InputMessage, ...], sender: Sender) -> tuple[In
         return messages
     fetches = [upload for upload in uploads if _is_fetched(upload)]
     _check_fetches(fetches)
-    with _fetchers.taken(sender.owner_id) if fetches else nullcontext():
+    with _fetchers.hold(sender.owner_id) if fetches else nullcontext():
         kept = iter(await _every(uploads, sender))
     return tuple(
         replace(
@@ -117,7 +120,7 @@ async def _stored(upload: Upload, sender: Sender, until: float) -> Attachment:
         return await _ours(upload, sender)
     if upload.file_id:
         return await _named(upload, sender)
-    async with Inbox(texts=upload.takes == "any") as inbox:
+    async with IncomingFile(texts=upload.takes == "any") as inbox:
         description = _Description()
         if upload.url:
             async with file_fetch.opened(upload.url, until=until) as remote:
@@ -125,19 +128,21 @@ async def _stored(upload: Upload, sender: Sender, until: float) -> Attachment:
                     await inbox.write(some)
                 description = _Description(remote.name, remote.mime_type, remote.charset)
         else:
-            await inbox.write(attachments.decoded_base64(upload.data))
+            await inbox.write(attachments.decode_base64(upload.data))
         return await _kept(inbox, upload, sender, description)
 
 
-async def _kept(inbox: Inbox, upload: Upload, sender: Sender, description: _Description) -> Attachment:
+async def _kept(
+    inbox: IncomingFile, upload: Upload, sender: Sender, description: _Description
+) -> Attachment:
     charset = upload.charset or description.charset
-    kept = await inbox.keep(
+    kept = await inbox.store(
         owner_id=sender.owner_id, thread=sender.thread, run=sender.run, charset=charset
     )
     return _attachment(kept, upload, description)
 
 
-def _attachment(kept: Kept, upload: Upload, description: _Description) -> Attachment:
+def _attachment(kept: StoredFile, upload: Upload, description: _Description) -> Attachment:
     """Return the attachment of a stored file; that of an image has no more than its storage knows."""
     stored, mime_type = kept.stored, attachments.mime_type_of(kept.stored)
     if mime_type.startswith("image/"):
@@ -155,26 +160,26 @@ async def _ours(upload: Upload, sender: Sender) -> Attachment:
 
 
 async def _there(found: StoredObject, upload: Upload) -> Attachment:
-    opened = await attachments.opened(found)
+    opened = await attachments.open_file(found)
     if opened is None:
         raise InvalidRequest(
             "binary content url names a file that is not there (NoSuchKey)", code="no_such_key"
         )
-    return _attachment(Kept(found, opened.stat.size), upload, _Description(found.name))
+    return _attachment(StoredFile(found, opened.stat.size), upload, _Description(found.name))
 
 
 async def _named(upload: Upload, sender: Sender) -> Attachment:
     """Return the caller's file of this id: an upload, or an artifact of a runner."""
     named = _ID.fullmatch(upload.file_id)
     file_id = UUID(named[1]) if named else None
-    found = file_id and await attachments.find_sent(file_id, owner_id=sender.owner_id)
+    found = file_id and await attachments.find_upload(file_id, owner_id=sender.owner_id)
     if found:
         return _fitting(await _there(found, upload), upload)
-    made = file_id and await artifacts.find(file_id, sender.owner_id)
+    made = file_id and await artifacts.find_artifact(file_id, sender.owner_id)
     if not made or not made.url.startswith("data:"):
         raise InvalidRequest("There is no such file of yours.", code="file_not_found")
-    async with Inbox(texts=upload.takes == "any") as inbox:
-        await inbox.write(attachments.decoded_base64(made.url.partition(",")[2]))
+    async with IncomingFile(texts=upload.takes == "any") as inbox:
+        await inbox.write(attachments.decode_base64(made.url.partition(",")[2]))
         return await _kept(inbox, upload, sender, _Description(mime_type=made.mime_type))
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from agents.requests import Effort as Effort
 from agents.requests import Generation
-from conversations.blocks import Layout, arranged
+from conversations.blocks import Layout, arrange
 from conversations.events import Usage
 
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "refusal", "invalid_tool_call"]
@@ -123,7 +123,7 @@ class ChatMessage(Struct, frozen=True):
     @property
     def blocks(self) -> list[str | ImagePart]:
         """The texts that are not empty and the images, in the order in which they were sent."""
-        return [block for block in arranged(self.content, self.images, self.layout) if block]
+        return [block for block in arrange(self.content, self.images, self.layout) if block]
 
 
 class ToolSpec(Struct, frozen=True):

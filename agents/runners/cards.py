@@ -13,7 +13,7 @@ from agents.requests import ToolUse
 from agents.runners.base import ToolOutcome
 from agents.runners.tool_loop import arguments_of, completed, told
 from conversations import events
-from conversations.cards.model_hints import SHOW, fault_of, words
+from conversations.cards.model_hints import SHOW, describe_card, find_fault
 from conversations.events import Fact, MessageBody, Problem
 
 
@@ -58,14 +58,14 @@ class Cards:
             message_id = f"{message_id}-card"
         for number, hints in enumerate(self._waiting, 1):
             own_id = message_id if number == 1 else f"{message_id}-{number}"
-            text = words(hints)
+            text = describe_card(hints)
             yield events.MessageDelta(own_id, text)
             yield events.MessageCompleted(MessageBody(own_id, "assistant", text, ui_hints=hints))
         self._waiting.clear()
 
     def _outcome(self, call: ToolCall) -> ToolOutcome:
         use = ToolUse(SHOW, arguments_of(call))
-        if fault := fault_of(use.arguments):
+        if fault := find_fault(use.arguments):
             return ToolOutcome(use, 0, None, Problem("invalid_arguments", fault))
         self._waiting.append(use.arguments)
         return ToolOutcome(use, 0, {"shown": True})

@@ -53,7 +53,7 @@ async def _kept(tool: Tool, data: bytes, caller: ToolContext | None) -> Artifact
     if caller is None or len(data) > LARGEST:
         return None
     try:
-        artifact_id, stored = await attachments.keep_artifact(
+        artifact_id, stored = await attachments.store_artifact(
             data, owner_id=caller.user_id, thread_id=caller.thread_id, run_id=caller.run_id
         )
     except ParleyError as error:

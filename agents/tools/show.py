@@ -11,13 +11,13 @@ from typing import Any, Final
 import msgspec
 
 from agents.tools.base import Tool, ToolFailure
-from conversations.cards.model_hints import SHOW, fault_of
+from conversations.cards.model_hints import SHOW, find_fault
 from conversations.cards.ui_hints import UiHints
 
 
 async def show(hints: dict[str, Any]) -> dict[str, Any]:
     """Return the reply for other runners."""
-    if fault := fault_of(hints):
+    if fault := find_fault(hints):
         raise ToolFailure("invalid_arguments", fault)
     return {"shown": True}
 

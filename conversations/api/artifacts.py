@@ -17,7 +17,7 @@ from conversations.threads import artifacts
 async def artifact(request: HttpRequest, caller: Caller, artifact_id: str) -> HttpResponseBase:
     """`GET /api/v1/agent/artifacts/{artifact_id}`: the caller's own, with a URL of its bytes."""
     wanted = uuid_of(artifact_id)
-    found = await artifacts.find(wanted, caller.user_id) if wanted else None
+    found = await artifacts.find_artifact(wanted, caller.user_id) if wanted else None
     if wanted is None or found is None:
         raise NotFound("There is no such artifact.", code="artifact_not_found")
     return json_response({"artifact_id": wanted.hex} | msgspec.to_builtins(found))

@@ -17,8 +17,8 @@ from config.http.multipart import Part, parts
 from config.http.slow_readers import patiently
 from config.http.streamed_body import incoming
 from conversations import attachments
-from conversations.api.byte_ranges import Unsatisfiable, one_range
-from conversations.attachments import Opened, Places, Spool, StoredObject, TokenRefused
+from conversations.api.byte_ranges import Unsatisfiable, parse_range
+from conversations.attachments import ConcurrencyLimit, OpenedFile, Spool, StoredObject, TokenRefused
 
 _LONGEST_FIELD: Final = 256
 _FIELDS: Final = ("threadId", "runId")
@@ -32,20 +32,22 @@ _AT_ONCE_PER_USER: Final = 8
 @api(POST=RUN)
 async def upload(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """Multipart `file`, optional `threadId` and `runId` → 201 `{bucket, path, mime_type, url}`."""
-    with _places.taken(caller.user_id):
+    with _uploads.hold(caller.user_id):
         async with Spool() as sent:
             fields = await _receive(request, sent)
-            thread, run = (attachments.place(fields[name], field=name) for name in _FIELDS)
-            stored = await attachments.keep(sent, owner_id=caller.user_id, thread=thread, run=run)
-    return json_response(_body(stored), 201)
+            thread, run = (attachments.normalize_path_part(fields[name], field=name) for name in _FIELDS)
+            stored = await attachments.store_upload(
+                sent, owner_id=caller.user_id, thread=thread, run=run
+            )
+    return json_response(_to_json(stored), 201)
 
 
-def _body(stored: StoredObject) -> dict[str, str]:
+def _to_json(stored: StoredObject) -> dict[str, str]:
     return {
         "bucket": stored.bucket,
         "path": stored.path,
         "mime_type": attachments.mime_type_of(stored),
-        "url": attachments.sign(stored.bucket, stored.path),
+        "url": attachments.sign_url(stored.bucket, stored.path),
     }
 
 
@@ -70,8 +72,8 @@ async def _receive(request: HttpRequest, sent: Spool) -> dict[str, str]:
     return {name: fields.get(name, b"").decode("utf-8", "replace") for name in _FIELDS}
 
 
-_places: Final = Places(
-    "too_many_uploads", "Too many uploads at once.", most=_AT_ONCE, each=_AT_ONCE_PER_USER
+_uploads: Final = ConcurrencyLimit(
+    "too_many_uploads", "Too many uploads at once.", limit=_AT_ONCE, limit_per_user=_AT_ONCE_PER_USER
 )
 
 
@@ -84,23 +86,23 @@ async def download(request: HttpRequest, bucket: str, path: str) -> HttpResponse
     try:
         allow(request, "GET", "HEAD")
         seconds = attachments.verify(request.GET.get("token", ""), stored)
-        if settings.ATTACHMENT_SERVE == "redirect" and (to := await attachments.address(stored)):
+        if settings.ATTACHMENT_SERVE == "redirect" and (to := await attachments.make_direct_url(stored)):
             return HttpResponse(status=302, headers={"Location": to, "Cache-Control": "no-store"})
-        found = await attachments.opened(stored)
+        found = await attachments.open_file(stored)
     except TokenRefused as refusal:
-        return _refused("400", refusal.error, refusal.message)
+        return _refusal("400", refusal.error, refusal.message)
     except ParleyError as error:
         return error_response(error)
     if found is None:
-        return _refused("404", "NoSuchKey", "Object not found")
+        return _refusal("404", "NoSuchKey", "Object not found")
     return _response(request, found, seconds)
 
 
-def _refused(code: str, error: str, message: str) -> HttpResponse:
+def _refusal(code: str, error: str, message: str) -> HttpResponse:
     return json_response({"statusCode": code, "error": error, "message": message}, 400)
 
 
-def _response(request: HttpRequest, found: Opened, seconds: int) -> HttpResponseBase:
+def _response(request: HttpRequest, found: OpenedFile, seconds: int) -> HttpResponseBase:
     """Return 200, 206, 304, 412 or 416 (RFC 9110 §13 and §14)."""
     stat, headers = found.stat, _headers(found, seconds)
     modified = int(stat.modified.timestamp())
@@ -110,7 +112,7 @@ def _response(request: HttpRequest, found: Opened, seconds: int) -> HttpResponse
             unchanged.headers[name] = headers[name]
         return unchanged
     try:
-        part = one_range(_range(request, found), stat.size)
+        part = parse_range(_range(request, found), stat.size)
     except Unsatisfiable:
         return HttpResponse(status=416, headers={"Content-Range": f"bytes */{stat.size}"})
     start, end = part or (0, stat.size)
@@ -124,7 +126,7 @@ def _response(request: HttpRequest, found: Opened, seconds: int) -> HttpResponse
     return StreamingHttpResponse(body, status=status, headers=headers)
 
 
-def _range(request: HttpRequest, found: Opened) -> str:
+def _range(request: HttpRequest, found: OpenedFile) -> str:
     """Return the requested range; "" where `If-Range` names another version of the file."""
     condition = request.headers.get("If-Range")
     same = (found.stat.etag, http_date(found.stat.modified.timestamp()))
@@ -137,7 +139,7 @@ def _content_type(stored: StoredObject) -> str:
     return f"{mime_type}; charset=utf-8" if mime_type.startswith("text/") else mime_type
 
 
-def _headers(found: Opened, seconds: int) -> dict[str, str]:
+def _headers(found: OpenedFile, seconds: int) -> dict[str, str]:
     """Return the headers that keep an uploaded file from being more than a picture in a browser."""
     return {
         "Content-Type": _content_type(found.stored),

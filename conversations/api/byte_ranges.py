@@ -12,7 +12,7 @@ class Unsatisfiable(Exception):
     """The range has no byte in common with the file."""
 
 
-def one_range(header: str, size: int) -> tuple[int, int] | None:
+def parse_range(header: str, size: int) -> tuple[int, int] | None:
     """Return its begin and end (the end is outside); None for no range, several, or a garbled one.
 
     Those are answered with the whole file, as the RFC allows.

@@ -3,55 +3,55 @@
 This is the public interface; the package's other modules are behind it.
 """
 
-from conversations.attachments.concurrency import Places
+from conversations.attachments.concurrency import ConcurrencyLimit
 from conversations.attachments.file_store import (
-    Opened,
-    address,
+    OpenedFile,
+    delete_orphans,
     delete_thread_files,
     delete_user_files,
     exists,
-    find_sent,
-    keep,
-    opened,
+    find_upload,
+    make_direct_url,
+    open_file,
     read_bytes,
-    sweep,
+    store_upload,
 )
-from conversations.attachments.incoming_file import Inbox, Kept, decoded_base64
-from conversations.attachments.object_names import StoredObject, mime_type_of, place
+from conversations.attachments.incoming_file import IncomingFile, StoredFile, decode_base64
+from conversations.attachments.object_names import StoredObject, mime_type_of, normalize_path_part
 from conversations.attachments.signed_urls import (
     TokenRefused,
     is_signed_url,
     parse_signed_url,
-    sign,
+    sign_url,
     verify,
 )
 from conversations.attachments.spool import Spool
-from conversations.attachments.tool_results import find_artifact, keep_artifact
+from conversations.attachments.tool_results import find_artifact, store_artifact
 
 __all__ = [
-    "Inbox",
-    "Kept",
-    "Opened",
-    "Places",
+    "ConcurrencyLimit",
+    "IncomingFile",
+    "OpenedFile",
     "Spool",
+    "StoredFile",
     "StoredObject",
     "TokenRefused",
-    "address",
-    "decoded_base64",
+    "decode_base64",
+    "delete_orphans",
     "delete_thread_files",
     "delete_user_files",
     "exists",
     "find_artifact",
-    "find_sent",
+    "find_upload",
     "is_signed_url",
-    "keep",
-    "keep_artifact",
+    "make_direct_url",
     "mime_type_of",
-    "opened",
+    "normalize_path_part",
+    "open_file",
     "parse_signed_url",
-    "place",
     "read_bytes",
-    "sign",
-    "sweep",
+    "sign_url",
+    "store_artifact",
+    "store_upload",
     "verify",
 ]

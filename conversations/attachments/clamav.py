@@ -21,7 +21,7 @@ _ANSWER_S: Final = 30.0
 async def scan(path: Path, mime_type: str) -> str | None:
     """Return clamd's finding, or None. Raise OSError, TimeoutError or ValueError without an answer."""
     async with asyncio.timeout(_ANSWER_S):
-        reader, writer = await _connected()
+        reader, writer = await _connect()
         try:
             writer.write(b"zINSTREAM\0")
             for piece in _pieces(path):
@@ -36,7 +36,7 @@ async def scan(path: Path, mime_type: str) -> str | None:
     return _finding(answer.rstrip(b"\0\n").decode("utf-8", "replace"))
 
 
-def _connected() -> asyncio.Future[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+def _connect() -> asyncio.Future[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     address = str(settings.CLAMAV_ADDRESS)
     if address.startswith("/"):
         return asyncio.ensure_future(asyncio.open_unix_connection(address))

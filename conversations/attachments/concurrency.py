@@ -9,25 +9,25 @@ from uuid import UUID
 from config.errors import TooManyRequests, Unavailable
 
 
-class Places:
+class ConcurrencyLimit:
     """A limit for this process, and one for each user."""
 
-    def __init__(self, code: str, words: str, *, most: int, each: int) -> None:
-        self._code, self._words = code, words
-        self._most, self._each = most, each
+    def __init__(self, code: str, message: str, *, limit: int, limit_per_user: int) -> None:
+        self._code, self._message = code, message
+        self._limit, self._limit_per_user = limit, limit_per_user
         self._by_user: dict[UUID, int] = {}
         self._all = 0
 
     @contextmanager
-    def taken(self, user_id: UUID) -> Iterator[None]:
+    def hold(self, user_id: UUID) -> Iterator[None]:
         """Hold a place. Raise TooManyRequests, or Unavailable `overloaded`, where there is none."""
-        mine = self._by_user.get(user_id, 0)
-        if mine >= self._each:
-            raise TooManyRequests(self._words, code=self._code, retry_after=1)
-        if self._all >= self._most:
+        held = self._by_user.get(user_id, 0)
+        if held >= self._limit_per_user:
+            raise TooManyRequests(self._message, code=self._code, retry_after=1)
+        if self._all >= self._limit:
             raise Unavailable("Too many requests at once.", code="overloaded", retry_after=1)
         self._all += 1
-        self._by_user[user_id] = mine + 1
+        self._by_user[user_id] = held + 1
         try:
             yield
         finally:

@@ -8,7 +8,7 @@ from config.file_storage import ALIAS
 from conversations.attachments.backends import Storage
 
 
-def storage() -> Storage:
+def get_storage() -> Storage:
     """Return the configured storage; boto3 is loaded only where it is S3."""
     backend = storages[ALIAS]
     if isinstance(backend, FileSystemStorage):

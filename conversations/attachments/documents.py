@@ -15,7 +15,7 @@ from django.conf import settings
 
 from config.errors import InvalidRequest, PayloadTooLarge
 from conversations.attachments import file_store, spool
-from conversations.attachments.io_threads import on_decoders, on_files
+from conversations.attachments.io_threads import run_decoding, run_file_io
 from conversations.attachments.object_names import DOCUMENT, StoredObject
 
 _BINARIES: Final = (
@@ -54,7 +54,7 @@ def check_head(head: bytes) -> None:
     elif head[:4] == b"RIFF":
         found = _RIFF.get(head[8:12], "")
     if found:
-        raise no_text(found)
+        raise not_a_text(found)
 
 
 def check_size(size: int) -> None:
@@ -65,7 +65,7 @@ def check_size(size: int) -> None:
         )
 
 
-def no_text(what: str) -> InvalidRequest:
+def not_a_text(what: str) -> InvalidRequest:
     return InvalidRequest(
         f"The file is {what}, which is not taken here: images (JPEG, PNG, WebP, GIF) and texts "
         "(plain, Markdown, CSV, JSON, XML, HTML, source code) are.",
@@ -73,7 +73,7 @@ def no_text(what: str) -> InvalidRequest:
     )
 
 
-def decoded(raw: bytes, charset: str = "") -> str:
+def decode_text(raw: bytes, charset: str = "") -> str:
     """Return the text, decoded by its byte order mark, by the declared charset, or as UTF-8.
 
     Raise InvalidRequest `unsupported_file` for bytes that are no text in that charset.
@@ -88,27 +88,27 @@ def _codec(charset: str) -> str:
     with suppress(LookupError, ValueError):
         if (found := codecs.lookup(charset).name) in _CHARSETS:
             return found
-    raise no_text("a text in a charset that is not known")
+    raise not_a_text("a text in a charset that is not known")
 
 
 def _text(raw: bytes, encoding: str) -> str:
     try:
         text = raw.decode(encoding)
     except UnicodeDecodeError:
-        raise no_text("no text in UTF-8 or in the charset that it declares") from None
+        raise not_a_text("no text in UTF-8 or in the charset that it declares") from None
     if _CONTROLS.search(text):
-        raise no_text("no text")
+        raise not_a_text("no text")
     return text
 
 
-async def keep(
+async def store_text(
     raw: bytes, *, charset: str, owner_id: UUID, thread: str, run: str
 ) -> tuple[StoredObject, int]:
-    """Store a text. Return its place and size in UTF-8. Raise an upload's errors, and `decoded`'s."""
-    data = (await on_decoders(decoded, raw, charset)).encode()
-    file = await on_files(spool.written, data)
+    """Store a text. Return its place and size in UTF-8. Raise an upload's errors, and `decode_text`'s."""
+    data = (await run_decoding(decode_text, raw, charset)).encode()
+    file = await run_file_io(spool.write_file, data)
     try:
-        stored = await file_store.keep_file(file, DOCUMENT, owner_id=owner_id, thread=thread, run=run)
+        stored = await file_store.store_file(file, DOCUMENT, owner_id=owner_id, thread=thread, run=run)
     finally:
         file.unlink(missing_ok=True)
     return stored, len(data)

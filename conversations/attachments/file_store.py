@@ -12,12 +12,12 @@ from uuid import UUID
 from config.errors import ParleyError
 from conversations.attachments import images, scanning, spool, stored_files
 from conversations.attachments.backends import Reader, Stat
-from conversations.attachments.configured_storage import storage
-from conversations.attachments.io_threads import on_decoders, on_files
+from conversations.attachments.configured_storage import get_storage
+from conversations.attachments.io_threads import run_decoding, run_file_io
 from conversations.attachments.object_names import (
     ImageKind,
     StoredObject,
-    is_sent,
+    is_upload,
     is_wellformed,
     mime_type_of,
     new_object,
@@ -32,26 +32,26 @@ _CHECKED_AT_ONCE: Final = 200
 # --- keep ---------------------------------------------------------------------------------------
 
 
-async def keep(sent: Spool, *, owner_id: UUID, thread: str, run: str) -> StoredObject:
-    """Store the sent file, once it is found to be an image; `thread` and `run` passed `place`.
+async def store_upload(upload: Spool, *, owner_id: UUID, thread: str, run: str) -> StoredObject:
+    """Store the upload, once it is found to be an image; `thread` and `run` are normalized path parts.
 
     Raise UnsupportedMedia, InvalidRequest (`attachment_refused`), StorageFull, Unavailable; then
     no part of the file is left.
     """
-    await sent.flush()
-    kind = await on_decoders(images.clean, sent.path, sent.cleaned)
-    return await keep_file(sent.cleaned, kind, owner_id=owner_id, thread=thread, run=run)
+    await upload.flush()
+    kind = await run_decoding(images.clean, upload.path, upload.cleaned)
+    return await store_file(upload.cleaned, kind, owner_id=owner_id, thread=thread, run=run)
 
 
-async def keep_file(
+async def store_file(
     file: Path, kind: ImageKind, *, owner_id: UUID, thread: str, run: str
 ) -> StoredObject:
     """Store a file whose kind has been checked, unless the scanner refuses it."""
     await scanning.scan(file, kind.mime_type)
     stored = new_object(owner_id, thread=thread, run=run, kind=kind)
-    await stored_files.add(stored, owner_id=owner_id, thread=thread)
+    await stored_files.record_file(stored, owner_id=owner_id, thread=thread)
     try:
-        await on_files(storage().save, stored.path, file, kind.mime_type)
+        await run_file_io(get_storage().save, stored.path, file, kind.mime_type)
     except ParleyError:
         await _discard(stored)
         raise
@@ -60,15 +60,15 @@ async def keep_file(
 
 async def _discard(stored: StoredObject) -> None:
     with suppress(ParleyError):  # a file that cannot be deleted now is an orphan, and upkeep finds it
-        await on_files(storage().delete, [stored.path])
-        await stored_files.forget([stored.path])
+        await run_file_io(get_storage().delete, [stored.path])
+        await stored_files.delete_rows([stored.path])
 
 
 # --- read ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedFile:
     """A file that exists, with the data of its response."""
 
     stored: StoredObject
@@ -76,40 +76,40 @@ class Opened:
 
     async def stream(self, start: int, count: int) -> AsyncGenerator[bytes]:
         """Yield `count` bytes from `start`, in pieces; end early if the file is deleted meanwhile."""
-        reader = await on_files(storage().open, self.stored.path, start)
+        reader = await run_file_io(get_storage().open, self.stored.path, start)
         if reader is None:
             return
         try:
-            while count and (piece := await on_files(reader.read, min(count, PIECE))):
+            while count and (piece := await run_file_io(reader.read, min(count, PIECE))):
                 count -= len(piece)
                 yield piece
         finally:
             reader.close()
 
 
-async def opened(stored: StoredObject) -> Opened | None:
+async def open_file(stored: StoredObject) -> OpenedFile | None:
     """Return the file, or None if there is no such file."""
     if not is_wellformed(stored):
         return None
-    stat = await on_files(storage().stat, stored.path)
-    return Opened(stored, stat) if stat else None
+    stat = await run_file_io(get_storage().stat, stored.path)
+    return OpenedFile(stored, stat) if stat else None
 
 
-async def address(stored: StoredObject) -> str | None:
+async def make_direct_url(stored: StoredObject) -> str | None:
     """Return a short-lived address at the storage itself, if it has any."""
-    return await on_files(storage().address, stored.path, mime_type_of(stored))
+    return await run_file_io(get_storage().address, stored.path, mime_type_of(stored))
 
 
 async def exists(bucket: str, path: str) -> bool:
     """Return whether there is such a file."""
-    return await opened(StoredObject(bucket, path)) is not None
+    return await open_file(StoredObject(bucket, path)) is not None
 
 
-async def find_sent(file_id: UUID, *, owner_id: UUID) -> StoredObject | None:
+async def find_upload(file_id: UUID, *, owner_id: UUID) -> StoredObject | None:
     """Return the owner's file of this id that a client has sent, or None."""
-    found = await stored_files.find(file_id, owner_id=owner_id)
+    found = await stored_files.find_file(file_id, owner_id=owner_id)
     stored = StoredObject(found[0], found[1]) if found else None
-    return stored if stored and is_sent(stored) else None
+    return stored if stored and is_upload(stored) else None
 
 
 async def read_bytes(bucket: str, path: str, *, limit: int) -> bytes | None:
@@ -117,11 +117,11 @@ async def read_bytes(bucket: str, path: str, *, limit: int) -> bytes | None:
     stored = StoredObject(bucket, path)
     if not is_wellformed(stored):
         return None
-    return await on_files(_read_whole, path, limit)
+    return await run_file_io(_read_whole, path, limit)
 
 
 def _read_whole(path: str, limit: int) -> bytes | None:
-    reader: Reader | None = storage().open(path, 0)
+    reader: Reader | None = get_storage().open(path, 0)
     if reader is None:
         return None
     try:
@@ -141,28 +141,28 @@ async def delete_thread_files(owner_id: UUID, thread_id: UUID) -> None:
 
     Those uploaded for the thread go, and those that its messages name and no other thread's do.
     """
-    async for paths in stored_files.named_by_thread_alone(owner_id, thread_id):
-        await on_files(storage().delete, paths)
-        await stored_files.forget(paths)
-    await on_files(storage().delete_below, f"{owner_prefix(owner_id)}{thread_id}/")
-    await stored_files.forget_thread(owner_id, thread_id)
+    async for paths in stored_files.list_files_of_thread_alone(owner_id, thread_id):
+        await run_file_io(get_storage().delete, paths)
+        await stored_files.delete_rows(paths)
+    await run_file_io(get_storage().delete_below, f"{owner_prefix(owner_id)}{thread_id}/")
+    await stored_files.delete_thread_rows(owner_id, thread_id)
 
 
 async def delete_user_files(owner_id: UUID) -> int:
     """Delete every file that a user has stored. Return their number."""
-    count = await on_files(storage().delete_below, owner_prefix(owner_id))
-    await stored_files.forget_user(owner_id)
+    count = await run_file_io(get_storage().delete_below, owner_prefix(owner_id))
+    await stored_files.delete_user_rows(owner_id)
     return count
 
 
-async def sweep() -> tuple[int, bool]:
+async def delete_orphans() -> tuple[int, bool]:
     """Delete some of the files that no message has named for ATTACHMENT_ORPHAN_DAYS.
 
     Return their number, and whether more may be due.
     """
-    orphans, due = await stored_files.check_due(_CHECKED_AT_ONCE)
+    orphans, due = await stored_files.find_orphans(_CHECKED_AT_ONCE)
     if orphans:
-        await on_files(storage().delete, orphans)
-        await stored_files.forget(orphans)
-    await on_files(spool.drop_stale)
+        await run_file_io(get_storage().delete, orphans)
+        await stored_files.delete_rows(orphans)
+    await run_file_io(spool.delete_stale)
     return len(orphans), due == _CHECKED_AT_ONCE

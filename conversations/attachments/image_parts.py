@@ -56,7 +56,7 @@ class Source:
         self._file = file
         self._steps = 0
 
-    def at(self, start: int, count: int) -> bytes:
+    def read_at(self, start: int, count: int) -> bytes:
         """Return exactly these bytes. Raise Malformed where the file ends before."""
         self._steps += 1
         if self._steps > MOST_STEPS or start + count > self.size:
@@ -64,9 +64,9 @@ class Source:
         self._file.seek(start)
         return self._file.read(count)
 
-    def exif_at(self, start: int, end: int) -> bytes:
+    def read_exif(self, start: int, end: int) -> bytes:
         """Return an Exif block; b"" where it is longer than any camera writes."""
-        return self.at(start, end - start) if end - start <= _LONGEST_EXIF else b""
+        return self.read_at(start, end - start) if end - start <= _LONGEST_EXIF else b""
 
     def copy(self, pieces: Iterable[Piece], target: BinaryIO) -> None:
         for piece in pieces:
@@ -81,7 +81,7 @@ class Source:
                 left -= len(some)
 
 
-def joined(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
+def join_spans(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
     """Return the same with neighbouring spans joined, so that a plain file is a single span."""
     whole: list[Piece] = []
     for piece in pieces:

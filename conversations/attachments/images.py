@@ -1,6 +1,6 @@
 """From an upload to an image that may be stored: known kind, bounded size, decodable, without metadata.
 
-Blocking and heavy: call it by `on_decoders`. The decoded bytes are the stored ones.
+Blocking and heavy: call it by `run_decoding`. The decoded bytes are the stored ones.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from conversations.attachments.image_parts import Anatomy, Malformed, Source
 from conversations.attachments.object_names import MAGIC_BYTES, ImageKind, kind_of
 
 _ANATOMIES: Final[dict[str, Callable[[Source], Anatomy]]] = {
-    "JPEG": jpeg.anatomy,
-    "PNG": png.anatomy,
-    "WEBP": webp.anatomy,
-    "GIF": gif.anatomy,
+    "JPEG": jpeg.read_anatomy,
+    "PNG": png.read_anatomy,
+    "WEBP": webp.read_anatomy,
+    "GIF": gif.read_anatomy,
 }
 _UNDECODABLE: Final = (  # errors of Pillow's decoders on hostile files
     OSError,

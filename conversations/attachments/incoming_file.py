@@ -14,18 +14,24 @@ from uuid import UUID
 
 from config.errors import InvalidRequest
 from conversations.attachments import documents, file_store
-from conversations.attachments.object_names import MAGIC_BYTES, NOT_GIVEN, StoredObject, kind_of, place
+from conversations.attachments.object_names import (
+    MAGIC_BYTES,
+    NOT_GIVEN,
+    StoredObject,
+    kind_of,
+    normalize_path_part,
+)
 from conversations.attachments.spool import Spool
 
 
-class Kept(NamedTuple):
+class StoredFile(NamedTuple):
     """A stored file; of a text also its bytes."""
 
     stored: StoredObject
     size: int = 0
 
 
-class Inbox:
+class IncomingFile:
     """Takes bytes as they arrive; with `texts` those of a text too."""
 
     def __init__(self, *, texts: bool) -> None:
@@ -43,12 +49,12 @@ class Inbox:
     ) -> None:
         await self._open.aclose()
 
-    async def write(self, some: bytes) -> None:
+    async def write(self, data: bytes) -> None:
         """Take more. Raise PayloadTooLarge, UnsupportedMedia, StorageFull, `unsupported_file`."""
         if self._image is not None:
-            await self._image.write(some)
+            await self._image.write(data)
             return
-        self._begun += some
+        self._begun += data
         if self._judged:
             documents.check_size(len(self._begun))
         elif len(self._begun) >= MAGIC_BYTES:
@@ -66,23 +72,25 @@ class Inbox:
         await self._image.write(bytes(self._begun))
         self._begun.clear()
 
-    async def keep(self, *, owner_id: UUID, thread: str, run: str, charset: str = "") -> Kept:
+    async def store(self, *, owner_id: UUID, thread: str, run: str, charset: str = "") -> StoredFile:
         """Store the received file, with the checks and errors of an upload.
 
         A thread or run that cannot be part of a path is left out of it.
         """
         if not self._judged:
             await self._judge()
-        thread, run = _place(thread), _place(run)
+        thread, run = _path_part(thread), _path_part(run)
         if self._image is not None:
-            return Kept(await file_store.keep(self._image, owner_id=owner_id, thread=thread, run=run))
+            return StoredFile(
+                await file_store.store_upload(self._image, owner_id=owner_id, thread=thread, run=run)
+            )
         raw = bytes(self._begun)
-        return Kept(
-            *await documents.keep(raw, charset=charset, owner_id=owner_id, thread=thread, run=run)
+        return StoredFile(
+            *await documents.store_text(raw, charset=charset, owner_id=owner_id, thread=thread, run=run)
         )
 
 
-def decoded_base64(data: str) -> bytes:
+def decode_base64(data: str) -> bytes:
     """Return the decoded bytes. Raise InvalidRequest (`invalid_binary_data`) if they are no base64."""
     try:
         return base64.b64decode(data, validate=True)
@@ -90,8 +98,8 @@ def decoded_base64(data: str) -> bytes:
         raise InvalidRequest("binary content data must be base64", code="invalid_binary_data") from None
 
 
-def _place(given: str) -> str:
+def _path_part(given: str) -> str:
     try:
-        return place(given, field="")
+        return normalize_path_part(given, field="")
     except InvalidRequest:
         return NOT_GIVEN

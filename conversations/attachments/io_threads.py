@@ -21,18 +21,18 @@ _DECODERS: Final = ThreadPoolExecutor(2, "decode")
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-async def on_files(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def run_file_io(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run file or S3 work. Raise StorageFull or Unavailable when the disk refuses."""
-    return await _on(_FILES, _guarded(work, *args, **kwargs))
+    return await _run_on(_FILES, _guarded(work, *args, **kwargs))
 
 
-async def on_decoders(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def run_decoding(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run work that is heavy on CPU and memory, at most two at once."""
-    return await _on(_DECODERS, _guarded(work, *args, **kwargs))
+    return await _run_on(_DECODERS, _guarded(work, *args, **kwargs))
 
 
 @contextmanager
-def disk_errors() -> Iterator[None]:
+def translate_disk_errors() -> Iterator[None]:
     """Translate the operating system's errors into ours."""
     try:
         yield
@@ -48,11 +48,11 @@ def storage_unavailable() -> Unavailable:
 
 def _guarded(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Callable[[], T]:
     def run() -> T:
-        with disk_errors():
+        with translate_disk_errors():
             return work(*args, **kwargs)
 
     return run
 
 
-async def _on(pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+async def _run_on(pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
     return await asyncio.get_running_loop().run_in_executor(pool, work)

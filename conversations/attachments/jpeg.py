@@ -12,7 +12,7 @@ from conversations.attachments.image_parts import (
     Piece,
     Source,
     Span,
-    joined,
+    join_spans,
     length,
     upright_exif,
 )
@@ -27,7 +27,7 @@ _WINDOW: Final = 65_536
 _MOST_SCANS: Final = 100  # a progressive file of thousands of scans costs minutes to decode
 
 
-def anatomy(source: Source) -> Anatomy:
+def read_anatomy(source: Source) -> Anatomy:
     """Raise Malformed for a file that does not reach its end marker."""
     kept: list[Piece] = []
     size, exif, scans, place = (0, 0), b"", 0, _START
@@ -38,8 +38,8 @@ def anatomy(source: Source) -> Anatomy:
         end = place + 2 + _length(source, place + 2)
         if marker in _FRAMES:
             size = _size(source, place, size)
-        if marker == _APP1 and not exif and source.at(place + 4, min(6, end - place - 4)) == _EXIF:
-            exif = source.exif_at(place + 4 + len(_EXIF), end)
+        if marker == _APP1 and not exif and source.read_at(place + 4, min(6, end - place - 4)) == _EXIF:
+            exif = source.read_exif(place + 4 + len(_EXIF), end)
         if marker == _SOS:
             scans += 1
             end = _end_of_scan(source, end)
@@ -51,12 +51,12 @@ def anatomy(source: Source) -> Anatomy:
     if not scans or 0 in size:
         raise Malformed
     pieces = [Span(0, _START), *_orientation(exif), *kept, Span(place, place + 2)]
-    return Anatomy(*size, joined(pieces))
+    return Anatomy(*size, join_spans(pieces))
 
 
 def _marker(source: Source, place: int) -> tuple[int, int]:
     """Return the marker here and its place; any number of fill bytes may stand before it."""
-    while (two := source.at(place, 2)) == b"\xff\xff":
+    while (two := source.read_at(place, 2)) == b"\xff\xff":
         place += 1
     if two[0] != 0xFF or two[1] < 0xC0 or 0xD0 <= two[1] <= 0xD8:
         raise Malformed
@@ -64,14 +64,14 @@ def _marker(source: Source, place: int) -> tuple[int, int]:
 
 
 def _length(source: Source, place: int) -> int:
-    (length,) = struct.unpack(">H", source.at(place, 2))
+    (length,) = struct.unpack(">H", source.read_at(place, 2))
     if length < 2:
         raise Malformed
     return int(length)
 
 
 def _size(source: Source, place: int, known: tuple[int, int]) -> tuple[int, int]:
-    height, width = struct.unpack(">HH", source.at(place + 5, 4))
+    height, width = struct.unpack(">HH", source.read_at(place + 5, 4))
     if known != (0, 0):
         raise Malformed  # a second frame: a hierarchical file, which no program writes
     return width, height
@@ -80,7 +80,7 @@ def _size(source: Source, place: int, known: tuple[int, int]) -> tuple[int, int]
 def _end_of_scan(source: Source, place: int) -> int:
     """Return the place of the next marker that is no restart and no stuffed byte."""
     while place < source.size:
-        window = source.at(place, min(_WINDOW, source.size - place))
+        window = source.read_at(place, min(_WINDOW, source.size - place))
         found = _MARKER.search(window)
         if found:
             return place + found.start()
@@ -91,7 +91,7 @@ def _end_of_scan(source: Source, place: int) -> int:
 def _is_kept(source: Source, marker: int, data: Span) -> bool:
     if marker in _KEPT_APPS:
         wanted = _KEPT_APPS[marker]
-        return length(data) >= len(wanted) and source.at(data.start, len(wanted)) == wanted
+        return length(data) >= len(wanted) and source.read_at(data.start, len(wanted)) == wanted
     return marker < _APP0 or 0xF0 <= marker < _COMMENT
 
 

@@ -73,28 +73,28 @@ def is_image(stored: StoredObject) -> bool:
     return stored.path.rpartition(".")[2] in _IMAGES
 
 
-def is_sent(stored: StoredObject) -> bool:
+def is_upload(stored: StoredObject) -> bool:
     """Return whether it is a client's image or text, and not a file of our own."""
     return stored.path.rpartition(".")[2] in _SENT
 
 
-def place(given: str | None, *, field: str) -> str:
+def normalize_path_part(text: str | None, *, field: str) -> str:
     """Return a thread or run as a part of the path; a UUID in its usual form, however it is written.
 
     Raise InvalidRequest for text that could be more than one part.
     """
-    if not given:
+    if not text:
         return NOT_GIVEN
-    if not _PLACE.fullmatch(given):
+    if not _PLACE.fullmatch(text):
         raise InvalidRequest(f"{field} must be 1 to 128 letters, digits, hyphens and underscores.")
     try:
-        return str(UUID(given))
+        return str(UUID(text))
     except ValueError:
-        return given
+        return text
 
 
 def new_object(owner_id: UUID, *, thread: str, run: str, kind: ImageKind) -> StoredObject:
-    """Return an unused name; `thread` and `run` have passed `place`."""
+    """Return an unused name; `thread` and `run` are normalized path parts."""
     path = f"{owner_prefix(owner_id)}{thread}/{run}/{uuid4()}.{kind.extension}"
     return StoredObject(settings.ATTACHMENT_BUCKET, path)
 

@@ -12,7 +12,7 @@ from conversations.attachments.image_parts import (
     Piece,
     Source,
     Span,
-    joined,
+    join_spans,
     upright_exif,
 )
 
@@ -23,26 +23,26 @@ _KEPT: Final = frozenset(
 )
 
 
-def anatomy(source: Source) -> Anatomy:
+def read_anatomy(source: Source) -> Anatomy:
     """Raise Malformed for a file that does not begin with its header or reach its end chunk."""
     kept: list[Piece] = []
     exif, place, kind = b"", _START, b""
     width, height = _size(source)
     while kind != b"IEND":
-        length, kind = struct.unpack(">I4s", source.at(place, 8))
+        length, kind = struct.unpack(">I4s", source.read_at(place, 8))
         end = place + 12 + length
         if end > source.size:
             raise Malformed
         if kind == b"eXIf":
-            exif = source.exif_at(place + 8, end - 4)
+            exif = source.read_exif(place + 8, end - 4)
         if kind in _KEPT:
             kept.append(Span(place, end))
         place = end
-    return Anatomy(width, height, joined([Span(0, _START), kept[0], *_orientation(exif), *kept[1:]]))
+    return Anatomy(width, height, join_spans([Span(0, _START), kept[0], *_orientation(exif), *kept[1:]]))
 
 
 def _size(source: Source) -> tuple[int, int]:
-    length, kind, width, height = struct.unpack(">I4sII", source.at(_START, 16))
+    length, kind, width, height = struct.unpack(">I4sII", source.read_at(_START, 16))
     if (length, kind) != (13, b"IHDR") or not width or not height:
         raise Malformed
     return width, height

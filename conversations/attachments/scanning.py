@@ -17,7 +17,7 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from config.errors import InvalidRequest, ParleyError, Unavailable
-from conversations.attachments.io_threads import on_files
+from conversations.attachments.io_threads import run_file_io
 
 logger = structlog.get_logger(__name__)
 
@@ -36,7 +36,7 @@ async def _ask(scanner: Callable[[Path, str], Any], path: Path, mime_type: str) 
     try:
         if iscoroutinefunction(scanner):
             return await scanner(path, mime_type)
-        return await on_files(scanner, path, mime_type)
+        return await run_file_io(scanner, path, mime_type)
     except ParleyError as error:
         logger.warning("the scanner failed", error=error.error_code)
         raise _away() from error

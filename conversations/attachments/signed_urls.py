@@ -25,7 +25,7 @@ from config.errors import InvalidRequest
 from conversations.attachments.object_names import (
     StoredObject,
     is_image,
-    is_sent,
+    is_upload,
     is_wellformed,
     owner_prefix,
 )
@@ -46,7 +46,7 @@ class TokenRefused(Exception):
         self.message = message
 
 
-def sign(bucket: str, path: str) -> str:
+def sign_url(bucket: str, path: str) -> str:
     """Return a URL that opens this object for SIGNED_URL_TTL_S seconds."""
     now = int(time.time())
     claims: dict[str, Any] = {
@@ -84,8 +84,8 @@ def parse_signed_url(url: str, *, owner_id: UUID, texts: bool = False) -> Stored
     Raise InvalidRequest (`invalid_binary_url`) for every other URL: a caller who could pass another
     user's object here would have it signed anew.
     """
-    stored = _named_by(url)
-    takes = is_sent if texts else is_image
+    stored = _parse_own_url(url)
+    takes = is_upload if texts else is_image
     if stored is None or not takes(stored) or not stored.path.startswith(owner_prefix(owner_id)):
         raise invalid_url()
     try:
@@ -123,7 +123,7 @@ _CHECKED: Final[Any] = {"require": ["exp", "iat"], "verify_aud": False}
 _CLAIMS: Final = {"url", "scope", "iat", "exp"}
 
 
-def _named_by(url: str) -> StoredObject | None:
+def _parse_own_url(url: str) -> StoredObject | None:
     """The object that a URL of our host and form names, whoever's it is.
 
     The beginning is compared as text: scheme, host, port and user information have one spelling.
@@ -153,9 +153,9 @@ def _base() -> str:
 def _key() -> str:
     if _at_supabase():
         return str(settings.SUPABASE_JWT_SECRET)
-    return _derived(settings.JWT_SECRET)
+    return _derive_key(settings.JWT_SECRET)
 
 
 @lru_cache(maxsize=4)
-def _derived(secret: str) -> str:
+def _derive_key(secret: str) -> str:
     return hmac.new(secret.encode(), b"parley: attachment download", hashlib.sha256).hexdigest()

@@ -16,7 +16,7 @@ from django.conf import settings
 
 from config.http.streamed_body import FILE_LIMIT, too_large
 from conversations.attachments import images
-from conversations.attachments.io_threads import on_files
+from conversations.attachments.io_threads import run_file_io
 from conversations.attachments.object_names import MAGIC_BYTES
 
 _AT_ONCE: Final = 256 * 1024
@@ -28,13 +28,13 @@ class Spool:
 
     def __init__(self) -> None:
         self.size = 0
-        self.path = folder() / f"{uuid4().hex}.sent"
+        self.path = spool_folder() / f"{uuid4().hex}.sent"
         self.cleaned = self.path.with_suffix(".clean")
         self._pending = bytearray()
         self._checked = False
 
     async def __aenter__(self) -> Self:
-        await on_files(_make, self.path)
+        await run_file_io(_create_file, self.path)
         return self
 
     async def __aexit__(
@@ -44,12 +44,12 @@ class Spool:
         self.path.unlink(missing_ok=True)
         self.cleaned.unlink(missing_ok=True)
 
-    async def write(self, some: bytes) -> None:
+    async def write(self, data: bytes) -> None:
         """Take more. Raise PayloadTooLarge, UnsupportedMedia, StorageFull."""
-        self.size += len(some)
+        self.size += len(data)
         if self.size > FILE_LIMIT:
             raise too_large()
-        self._pending += some
+        self._pending += data
         if not self._checked and self.size >= MAGIC_BYTES:
             images.check_head(bytes(self._pending[:MAGIC_BYTES]))
             self._checked = True
@@ -59,36 +59,36 @@ class Spool:
     async def flush(self) -> None:
         """Everything taken is in the file."""
         pending, self._pending = self._pending, bytearray()
-        await on_files(_append, self.path, pending)
+        await run_file_io(_append, self.path, pending)
 
 
-def folder() -> Path:
+def spool_folder() -> Path:
     return Path(settings.VAR_DIR) / "attachments" / ".incoming"
 
 
-def written(data: bytes) -> Path:
+def write_file(data: bytes) -> Path:
     """Return a private file there that holds these bytes; the caller deletes it."""
-    folder().mkdir(mode=0o700, parents=True, exist_ok=True)
-    file = folder() / f"{uuid4().hex}.made"
+    spool_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
+    file = spool_folder() / f"{uuid4().hex}.made"
     with os.fdopen(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as opened:
         opened.write(data)
     return file
 
 
-def drop_stale() -> int:
+def delete_stale() -> int:
     """Delete the files that a killed process has left behind. Return their number."""
     old = time.time() - _STALE_S
-    stale = [path for path in folder().glob("*.*") if path.stat().st_mtime < old]
+    stale = [path for path in spool_folder().glob("*.*") if path.stat().st_mtime < old]
     for path in stale:
         path.unlink(missing_ok=True)
     return len(stale)
 
 
-def _make(path: Path) -> None:
+def _create_file(path: Path) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
-def _append(path: Path, some: bytearray) -> None:
+def _append(path: Path, data: bytearray) -> None:
     with path.open("ab") as file:
-        file.write(some)
+        file.write(data)

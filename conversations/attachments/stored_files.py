@@ -18,10 +18,10 @@ VALUES (%s, %s, %s, %s, %s, now(), now() + %s)
 """
 
 
-async def add(stored: StoredObject, *, owner_id: UUID, thread: str) -> None:
+async def record_file(stored: StoredObject, *, owner_id: UUID, thread: str) -> None:
     """Record a file that is about to be stored."""
     file_id = UUID(stored.name.partition(".")[0])
-    await sql.change(_ADD, (file_id, owner_id, thread, stored.bucket, stored.path, keep_for()))
+    await sql.change(_ADD, (file_id, owner_id, thread, stored.bucket, stored.path, orphan_age()))
 
 
 _FIND: Final = """
@@ -29,18 +29,18 @@ SELECT bucket, path, thread FROM conversations_attachment WHERE id = %s AND owne
 """
 
 
-async def find(file_id: UUID, *, owner_id: UUID) -> tuple[str, str, str] | None:
+async def find_file(file_id: UUID, *, owner_id: UUID) -> tuple[str, str, str] | None:
     """Return bucket, path and thread of the owner's file, or None."""
     rows = await sql.every(_FIND, (file_id, owner_id))
     return (rows[0][0], rows[0][1], rows[0][2]) if rows else None
 
 
-def keep_for() -> timedelta:
+def orphan_age() -> timedelta:
     """Return how long a file stays that no message names, and until its next check."""
     return timedelta(days=settings.ATTACHMENT_ORPHAN_DAYS)
 
 
-async def forget(paths: Sequence[str]) -> None:
+async def delete_rows(paths: Sequence[str]) -> None:
     """Delete the rows of deleted files."""
     await sql.change("DELETE FROM conversations_attachment WHERE path = ANY(%s)", (list(paths),))
 
@@ -77,12 +77,12 @@ SELECT path, id IN (SELECT id FROM named) FROM file
 """
 
 
-async def check_due(count: int) -> tuple[list[str], int]:
+async def find_orphans(count: int) -> tuple[list[str], int]:
     """The paths that nothing needs, of the `count` files that are due, and how many were due.
 
     The others are put off until they are due again, so a file whose message goes is found later.
     """
-    rows = await sql.every(_CHECK, (count, keep_for()))
+    rows = await sql.every(_CHECK, (count, orphan_age()))
     return [path for path, is_named in rows if not is_named], len(rows)
 
 
@@ -97,7 +97,7 @@ WHERE {_NAMED.format(other="AND message.thread_id <> %(thread_id)s")}
 _AT_ONCE: Final = 500
 
 
-async def named_by_thread_alone(owner_id: UUID, thread_id: UUID) -> AsyncIterator[list[str]]:
+async def list_files_of_thread_alone(owner_id: UUID, thread_id: UUID) -> AsyncIterator[list[str]]:
     """Yield the owner's files that messages of this thread name and no other thread's do, in lists."""
     seq = 0
     while rows := await sql.every(_NAMED_BY_THREAD, (thread_id, seq, _AT_ONCE)):
@@ -117,12 +117,12 @@ def _is_of(path: str, owner_id: UUID) -> bool:
     return path.startswith(owner_prefix(owner_id)) and ".." not in path
 
 
-async def forget_thread(owner_id: UUID, thread_id: UUID) -> None:
+async def delete_thread_rows(owner_id: UUID, thread_id: UUID) -> None:
     await sql.change(
         "DELETE FROM conversations_attachment WHERE owner_id = %s AND thread = %s",
         (owner_id, str(thread_id)),
     )
 
 
-async def forget_user(owner_id: UUID) -> None:
+async def delete_user_rows(owner_id: UUID) -> None:
     await sql.change("DELETE FROM conversations_attachment WHERE owner_id = %s", (owner_id,))

@@ -10,23 +10,23 @@ from uuid import UUID
 
 from config.errors import ParleyError
 from conversations.attachments import spool, stored_files
-from conversations.attachments.configured_storage import storage
-from conversations.attachments.io_threads import on_files
+from conversations.attachments.configured_storage import get_storage
+from conversations.attachments.io_threads import run_file_io
 from conversations.attachments.object_names import ARTIFACT, StoredObject, new_object
 from conversations.identifiers import uuid_of
 
 
-async def keep_artifact(
+async def store_artifact(
     data: bytes, *, owner_id: UUID, thread_id: UUID, run_id: UUID
 ) -> tuple[UUID, StoredObject]:
     """Store a tool's JSON of this run. Return its id and place. Raise StorageFull, Unavailable."""
     stored = new_object(owner_id, thread=str(thread_id), run=str(run_id), kind=ARTIFACT)
-    await stored_files.add(stored, owner_id=owner_id, thread=str(thread_id))
+    await stored_files.record_file(stored, owner_id=owner_id, thread=str(thread_id))
     try:
-        await on_files(_save, stored.path, data)
+        await run_file_io(_save, stored.path, data)
     except ParleyError:
         with suppress(ParleyError):
-            await stored_files.forget([stored.path])
+            await stored_files.delete_rows([stored.path])
         raise
     return UUID(stored.name.partition(".")[0]), stored
 
@@ -35,7 +35,7 @@ async def find_artifact(
     artifact_id: UUID, *, owner_id: UUID, thread_id: UUID | None = None
 ) -> StoredObject | None:
     """Return the owner's artifact (with `thread`, of that thread), or None."""
-    found = await stored_files.find(artifact_id, owner_id=owner_id)
+    found = await stored_files.find_file(artifact_id, owner_id=owner_id)
     if found is None or found[1].rpartition(".")[2] != ARTIFACT.extension:
         return None
     bucket, path, thread = found
@@ -43,8 +43,8 @@ async def find_artifact(
 
 
 def _save(path: str, data: bytes) -> None:
-    file = spool.written(data)
+    file = spool.write_file(data)
     try:
-        storage().save(path, file, ARTIFACT.mime_type)
+        get_storage().save(path, file, ARTIFACT.mime_type)
     finally:
         file.unlink(missing_ok=True)

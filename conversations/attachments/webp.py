@@ -11,7 +11,7 @@ from conversations.attachments.image_parts import (
     Piece,
     Source,
     Span,
-    joined,
+    join_spans,
     length,
     upright_exif,
 )
@@ -22,9 +22,9 @@ _HAS_EXIF: Final = 0x08
 _HAS_XMP: Final = 0x04
 
 
-def anatomy(source: Source) -> Anatomy:
+def read_anatomy(source: Source) -> Anatomy:
     """Raise Malformed for chunks that do not fit the file, and for a file without an image."""
-    (claimed,) = struct.unpack("<I", source.at(4, 4))
+    (claimed,) = struct.unpack("<I", source.read_at(4, 4))
     stop, place = claimed + 8, _START
     if stop > source.size:
         raise Malformed
@@ -32,16 +32,16 @@ def anatomy(source: Source) -> Anatomy:
     sizes: list[tuple[int, int]] = []
     extended, exif = b"", b""
     while place < stop:
-        kind, count = struct.unpack("<4sI", source.at(place, 8))
+        kind, count = struct.unpack("<4sI", source.read_at(place, 8))
         end = place + 8 + count + count % 2
         if end > stop:
             raise Malformed
         if kind in _SIZES and count >= 10:
-            sizes.append(_SIZES[kind](source.at(place + 8, 10)))
+            sizes.append(_SIZES[kind](source.read_at(place + 8, 10)))
         if kind == b"VP8X" and count == 10:
-            extended = source.at(place, 18)
+            extended = source.read_at(place, 18)
         if kind == b"EXIF":
-            exif = source.exif_at(place + 8, place + 8 + count)
+            exif = source.read_exif(place + 8, place + 8 + count)
         if kind in _KEPT:
             kept.append(Span(place, end))
         place = end
@@ -59,7 +59,7 @@ def _file(extended: bytes, kept: list[Piece], exif: bytes) -> tuple[Piece, ...]:
     if exif:
         pieces.append(struct.pack("<4sI", b"EXIF", len(exif)) + exif + b"\0" * (len(exif) % 2))
     header = struct.pack("<4sI4s", b"RIFF", 4 + sum(map(length, pieces)), b"WEBP")
-    return joined([header, *pieces])
+    return join_spans([header, *pieces])
 
 
 def _canvas(head: bytes) -> tuple[int, int]:

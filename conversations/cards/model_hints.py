@@ -12,7 +12,7 @@ from conversations.cards.ui_schema import compile_ui_schema
 SHOW: Final = "parley.show"
 
 
-def fault_of(hints: dict[str, Any]) -> str:
+def find_fault(hints: dict[str, Any]) -> str:
     """Return why these hints make no card, in words that a model can act on; "" if they make one."""
     try:
         msgspec.convert(hints, UiHints)
@@ -23,7 +23,7 @@ def fault_of(hints: dict[str, Any]) -> str:
     return ""
 
 
-def words(hints: dict[str, Any]) -> str:
+def describe_card(hints: dict[str, Any]) -> str:
     """Return a card in plain words, for clients that cannot draw it and a model without other words."""
     card = msgspec.convert(hints, UiHints)
     lines = [card.title, card.subtitle, card.body]

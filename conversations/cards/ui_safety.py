@@ -52,13 +52,13 @@ def is_locale(locale: str) -> bool:
     return len(locale) <= _LOCALE_LIMIT and bool(_LOCALE.fullmatch(locale))
 
 
-def storable(value: Any) -> Any:
+def make_storable(value: Any) -> Any:
     """Return the JSON value with U+FFFD for NUL and half surrogates, at any depth (but not in keys)."""
     match value:
         case str():
             return _UNSTORABLE.sub("\ufffd", value)
         case dict():
-            return {key: storable(item) for key, item in value.items()}
+            return {key: make_storable(item) for key, item in value.items()}
         case list() | tuple():
-            return [storable(item) for item in value]
+            return [make_storable(item) for item in value]
     return value

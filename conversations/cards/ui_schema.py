@@ -31,7 +31,7 @@ from conversations.cards.ui_safety import (
     is_safe_action,
     is_safe_markdown,
     is_safe_url,
-    storable,
+    make_storable,
 )
 
 DEFAULT_LOCALE: Final = "zh-CN"
@@ -188,7 +188,7 @@ def _json(card: ui.UiSchemaRenderer) -> dict[str, Any]:
     except UnicodeEncodeError:
         clean = False
     if not clean:
-        encoded = _encoder.encode(storable(msgspec.to_builtins(card)))
+        encoded = _encoder.encode(make_storable(msgspec.to_builtins(card)))
     if len(encoded) > SIZE_LIMIT:
         raise NoCard("too_large")
     _checker.decode(encoded)

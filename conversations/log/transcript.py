@@ -263,7 +263,7 @@ class Transcript:
         told = {"finish_reason": last.finish_reason, "upstream_reason": last.upstream_reason}
         asked = {"provider": last.provider, "model": last.model}
         asked |= {name: word for name, word in told.items() if word}
-        return asked | {"usage": usage.shown(usage.total(calls))}
+        return asked | {"usage": usage.usage_to_json(usage.sum_usage(calls))}
 
     def _asking_message(self, call: events.ToolCallStarted, **more: str) -> StoredMessage:
         """Return a call that waits for an answer, as the message in which a model makes it."""

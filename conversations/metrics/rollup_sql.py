@@ -13,7 +13,7 @@ from conversations.models.rollups import BLOCK
 
 CELL: Final = ("model", "prompt_versions", "dialect", "runner")
 
-# column → (what it is of the runs `ran`, in SQL)
+# column → (what it is of `measured_runs`, in SQL)
 RUN_MEASURES: Final = {
     "runs": "count(*)",
     "queued": "count(*) FILTER (WHERE status = 'queued')",

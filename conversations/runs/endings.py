@@ -80,7 +80,7 @@ def compose(
         provider=routed.provider[:_CODE_LENGTH] if routed else "",
         resolved_model=routed.model[:_NAME_LENGTH] if routed else "",
         endpoint_id=routed.endpoint_id if routed else None,
-        usage=usage.total(calls),
+        usage=usage.sum_usage(calls),
         model_usage=msgspec.json.encode(usage.by_model(calls)).decode(),
         first_token_at_ms=transcript.first_token_at_ms,
         messages=transcript.messages(),
@@ -99,7 +99,9 @@ def _counted(
     """Return the terminal with the usage of all calls, and the last call's reason for its end."""
     word = calls[-1].upstream_reason
     said = {"upstream_reason": word} if word else {}
-    return msgspec.structs.replace(terminal, usage=usage.total(calls), metadata=said | terminal.metadata)
+    return msgspec.structs.replace(
+        terminal, usage=usage.sum_usage(calls), metadata=said | terminal.metadata
+    )
 
 
 def _reported(routed: events.ModelRouted | None, used: events.Usage) -> list[events.ModelCompleted]:

@@ -38,7 +38,7 @@ Find = Callable[[UUID, UUID], Awaitable[Artifact | None]]
 """From an artifact's id and a user's to the artifact; None where the user has none of this id."""
 
 
-async def find(artifact_id: UUID, owner_id: UUID) -> Artifact | None:
+async def find_artifact(artifact_id: UUID, owner_id: UUID) -> Artifact | None:
     """Return the user's artifact, or None."""
     for look in _sources:
         if (found := await look(artifact_id, owner_id)) is not None:
@@ -51,7 +51,7 @@ def add_source(look: Find) -> None:
     _sources.append(look)
 
 
-async def find_sent(
+async def find_upload(
     file_id: UUID, *, thread_id: UUID, owner_id: UUID
 ) -> tuple[str, str, datetime] | None:
     """Return the bucket, path and time of a user's upload that a message of the thread names."""
@@ -63,10 +63,10 @@ async def find_sent(
 
 async def _of_tool(artifact_id: UUID, owner_id: UUID) -> Artifact | None:
     stored = await attachments.find_artifact(artifact_id, owner_id=owner_id)
-    found = stored and await attachments.opened(stored)
+    found = stored and await attachments.open_file(stored)
     if not stored or not found:
         return None
-    url = attachments.sign(stored.bucket, stored.path)
+    url = attachments.sign_url(stored.bucket, stored.path)
     return Artifact(attachments.mime_type_of(stored), found.stat.size, url)
 
 

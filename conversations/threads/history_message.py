@@ -13,7 +13,7 @@ from uuid import UUID
 import msgspec
 
 from conversations import attachments
-from conversations.blocks import arranged
+from conversations.blocks import arrange
 from conversations.cards.ui_schema import ui_schema_for
 
 Content = Literal["text", "blocks"]
@@ -79,7 +79,7 @@ def _blocks(text: str, files: list[dict[str, Any]], layout: Any) -> list[dict[st
     """Return seed 001's form: texts and files as they were sent."""
     return [
         {"type": "text", "text": block} if isinstance(block, str) else block
-        for block in arranged(text, files, layout)
+        for block in arrange(text, files, layout)
     ]
 
 
@@ -96,7 +96,7 @@ def _block(attachment: Any) -> dict[str, Any] | None:
     """Return a file's block; only a file that is no image has a name."""
     match attachment:
         case {"bucket": str(bucket), "path": str(path), **more}:
-            url = attachments.sign(bucket, path)
+            url = attachments.sign_url(bucket, path)
             block = {"type": "binary", "mimeType": more.get("mime_type"), "url": url}
             return block | ({"filename": more["name"]} if more.get("name") else {})
     return None

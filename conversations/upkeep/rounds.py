@@ -60,7 +60,7 @@ async def upkeep(*, budget_s: float = _BUDGET_S) -> Upkept | None:
         await search_index.merge_new()
         await interrupts.expire_due()
         forgotten = await unstored.forget_due()
-        files, more_files = await attachments.sweep()
+        files, more_files = await attachments.delete_orphans()
         audit = await audit_retention.delete_old()
         await analyst_roles.end_overlong()
     left = more or expired.more or more_files

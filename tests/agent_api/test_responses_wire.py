@@ -417,7 +417,7 @@ def test_a_text_that_came_with_what_is_not_stored_goes_with_it(
     (file,) = Attachment.objects.filter(owner_id=client.user.pk)
     assert run_sync(attachments.exists(file.bucket, file.path))
     forgotten(made)
-    while run_sync(attachments.sweep())[1]:
+    while run_sync(attachments.delete_orphans())[1]:
         pass
     assert not Attachment.objects.filter(owner_id=client.user.pk).exists()
     assert not run_sync(attachments.exists(file.bucket, file.path))

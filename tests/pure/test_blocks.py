@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations.blocks import arranged, layout_of
+from conversations.blocks import arrange, layout_of
 from tests.strategies import OBJECTS
 
 BLOCKS = st.lists(st.text(max_size=5) | st.integers(0, 9), max_size=8)
@@ -19,7 +19,7 @@ def test_blocks_come_back_in_their_order(blocks: list[Any]) -> None:
     texts = [block for block in blocks if isinstance(block, str)]
     files = [block for block in blocks if isinstance(block, int)]
     layout = layout_of(block if isinstance(block, str) else None for block in blocks)
-    found = arranged("\n".join(texts), files, list(layout))
+    found = arrange("\n".join(texts), files, list(layout))
     assert [block for block in found if block != ""] == [block for block in blocks if block != ""]
 
 
@@ -46,12 +46,12 @@ def test_only_an_order_that_would_be_lost_is_kept(
     st.text(max_size=5), st.lists(st.integers(0, 9), max_size=3), OBJECTS | st.lists(OBJECTS) | BLOCKS
 )
 def test_any_layout_gives_all_that_there_is(content: str, files: list[int], layout: Any) -> None:
-    found = arranged(content, files, layout)
+    found = arrange(content, files, layout)
     assert [block for block in found if isinstance(block, int)] == files
     assert "\n".join(block for block in found if isinstance(block, str)) == content
 
 
 def test_a_layout_whose_file_is_gone_gives_the_text_first() -> None:
-    assert arranged("a\nb", ["f"], [1, None, 1, None]) == ["a\nb", "f"]
-    assert arranged("a\nb", [], [1, None, 1]) == ["a\nb"]
-    assert arranged("", [], None) == [""]
+    assert arrange("a\nb", ["f"], [1, None, 1, None]) == ["a\nb", "f"]
+    assert arrange("a\nb", [], [1, None, 1]) == ["a\nb"]
+    assert arrange("", [], None) == [""]

@@ -119,8 +119,8 @@ USAGES = st.builds(Usage, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, COSTS, COUNTS)
 @given(st.lists(USAGES, max_size=4), st.integers(0, 4))
 def test_usage_adds_up_however_it_is_grouped_and_fits_its_columns(some: list[Usage], place: int) -> None:
     calls = [ModelCompleted("p", "m", 1, one) for one in some]
-    whole = usage.total(calls)
-    assert whole == usage.total(calls[:place]).plus(usage.total(calls[place:]))
+    whole = usage.sum_usage(calls)
+    assert whole == usage.sum_usage(calls[:place]).plus(usage.sum_usage(calls[place:]))
     assert max(whole.input_tokens, whole.unpriced_tokens) <= 2**31 - 1
     known = [one.cost_usd for one in some if one.cost_usd is not None]
     assert whole.cost_usd == (sum(known, Decimal()) if known else None)

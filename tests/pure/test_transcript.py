@@ -17,7 +17,7 @@ from conversations.events import Fact, RunEvent
 from conversations.log.stored import StoredMessage
 from conversations.log.transcript import Transcript, fold
 from conversations.runs.endings import FAILURES, compose
-from conversations.usage import total
+from conversations.usage import sum_usage
 from tests.strategies import AT, OBJECTS, RUNS, TERMINALS, UNENDED_RUNS, numbered, texts
 
 RUN_ID = UUID("0199c3c0-1111-7222-8333-444455556666")
@@ -463,7 +463,7 @@ def test_an_ending_has_exactly_one_terminal_event_and_it_is_the_last(
     if transcript.calls and isinstance(terminal, events.RunCompleted):  # the calls' counts win
         word = transcript.calls[-1].upstream_reason
         said = ({"upstream_reason": word} if word else {}) | terminal.metadata
-        terminal = replace(terminal, usage=total(transcript.calls), metadata=said)
+        terminal = replace(terminal, usage=sum_usage(transcript.calls), metadata=said)
     last = ending.batch.events
     assert [event.seq for event in last] == list(range(len(some) + 1, len(some) + opened + 2))
     assert [event.fact for event in last if isinstance(event.fact, events.TERMINAL)] == [terminal]

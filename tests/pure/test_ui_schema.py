@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 from conversations import events
 from conversations.cards.ui_hints import BadgeHint, ProgressHint, UiHints
 from conversations.cards.ui_nodes import UiSchemaRenderer
-from conversations.cards.ui_safety import is_safe_markdown, is_safe_url, storable
+from conversations.cards.ui_safety import is_safe_markdown, is_safe_url, make_storable
 from conversations.cards.ui_schema import SIZE_LIMIT, compile_ui_schema, ui_schema_for
 from conversations.events import Fact
 from conversations.log.transcript import fold
@@ -220,7 +220,7 @@ def test_the_nodes_are_the_published_ones(card: Any) -> None:
     except (msgspec.ValidationError, UnicodeEncodeError):
         assert not RENDERER.is_valid(card)
     else:
-        said = msgspec.json.encode(storable(msgspec.to_builtins(accepted)))
+        said = msgspec.json.encode(make_storable(msgspec.to_builtins(accepted)))
         RENDERER.validate(json.loads(said))
 
 

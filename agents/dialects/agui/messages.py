@@ -15,7 +15,7 @@ from agents.dialects.agui import message_ids, outcomes
 from agents.dialects.agui.message_fold import put_beside_call
 from agents.dialects.base import Sign, StoredRow
 from conversations import events
-from conversations.blocks import arranged
+from conversations.blocks import arrange
 from conversations.cards.ui_schema import ui_schema_for
 
 Wire = dict[str, Any]
@@ -130,7 +130,7 @@ def _content(row: StoredRow, sign: Sign) -> str | list[Wire]:
         return row.content
     return [
         {"type": "text", "text": block} if isinstance(block, str) else block
-        for block in arranged(row.content, images, layout)
+        for block in arrange(row.content, images, layout)
     ]
 
 

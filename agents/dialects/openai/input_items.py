@@ -21,7 +21,7 @@ from agents.requests import (
     Upload,
 )
 from config.errors import InvalidRequest
-from conversations.blocks import arranged
+from conversations.blocks import arrange
 
 Wire = dict[str, Any]
 MOST_ITEMS: Final = 1_000
@@ -99,7 +99,7 @@ def shown(
 
 def _shown_parts(message: InputMessage, kind: str, sign: Callable[[str, str], str]) -> list[Wire]:
     """Return texts and files in the order in which they were sent."""
-    blocks = arranged(message.content, message.attachments, message.layout)
+    blocks = arrange(message.content, message.attachments, message.layout)
     return [
         _shown_text(block, kind) if isinstance(block, str) else _shown_file(block, sign)
         for block in blocks

@@ -25,7 +25,7 @@ from config import sql
 from conversations import attachments
 from conversations.events import ArtifactCreated
 from conversations.log.storable_text import clean_text, clean_value
-from conversations.threads.artifacts import Artifact, find_sent
+from conversations.threads.artifacts import Artifact, find_upload
 
 LARGEST: Final = 1024 * 1024
 _USUAL: Final = 1024 * 1024
@@ -176,7 +176,7 @@ async def _sent(scene: Scene, artifact_id: str) -> _Found | None:
     file_id = _uuid(artifact_id.removeprefix(_FILE))
     if file_id is None or scene.thread_id is None:
         return None
-    sent = await find_sent(file_id, thread_id=scene.thread_id, owner_id=scene.user_id)
+    sent = await find_upload(file_id, thread_id=scene.thread_id, owner_id=scene.user_id)
     if sent is None:
         return None
     bucket, path, made = sent
