@@ -65,8 +65,8 @@ async def write(count: int, owner_id: UUID) -> list[UUID]:
             await asyncio.gather(*(run_log.drain() for run_log in logs))
         for one, run_log, fold in zip(taken, logs, folds, strict=True):
             done = events.RunCompleted("stop", events.Usage(12, TOKENS))
-            ending = endings.compose(fold, done, fence=one.fence, after=run_log.last_seq)
-            assert await endings.insist(ending)
+            ending = endings.compose_ending(fold, done, fence=one.fence, after=run_log.last_seq)
+            assert await endings.write_ending(ending)
         ids += [one.run_id for one in taken]
     writing.cancel()
     return ids
@@ -159,7 +159,7 @@ def main(runs: int, rounds: int) -> None:
         )
     say(lines(f"all {rounds} rounds, folded and vacuumed", runs * rounds, sizes(), begun))
     partitions._packed_at = -1e9
-    say(f"packed: {database.run_sync(partitions.pack(larger_than=0))}")
+    say(f"packed: {database.run_sync(partitions.rebuild_sparse_index(larger_than=0))}")
     say(lines("packed", runs * rounds, sizes(), begun))
     vacuum(full=True)
     say(lines("VACUUM FULL (what no bloat would be)", runs * rounds, sizes(), begun))

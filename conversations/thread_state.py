@@ -8,12 +8,12 @@ Op = Literal["add", "replace"]
 _DEEPEST: Final = 64
 
 
-def put(state: Any, key: str, value: Any) -> Any:
+def set_value(state: Any, key: str, value: Any) -> Any:
     """Return the state with `value` at `key`; "" replaces the whole."""
-    return changed(state, key, value)[0]
+    return set_value_with_op(state, key, value)[0]
 
 
-def changed(state: Any, key: str, value: Any) -> tuple[Any, Op | None]:
+def set_value_with_op(state: Any, key: str, value: Any) -> tuple[Any, Op | None]:
     """The state with `value` at `key`, and the operation of a patch (RFC 6902) that does the same.
 
     Objects on the way are made, what is no object gives way; "-" or the length of a list appends. No
@@ -22,16 +22,16 @@ def changed(state: Any, key: str, value: Any) -> tuple[Any, Op | None]:
     """
     if not key:
         return value, None
-    tokens = tokens_of(pointer_of(key))
+    tokens = split_pointer(to_pointer(key))
     return _set(state, tokens, value) if len(tokens) <= _DEEPEST else (state, None)
 
 
-def pointer_of(key: str) -> str:
+def to_pointer(key: str) -> str:
     """Return a key as a JSON Pointer; any other text names a member at the top."""
     return key if key.startswith("/") else "/" + key.replace("~", "~0").replace("/", "~1")
 
 
-def tokens_of(pointer: str) -> list[str]:
+def split_pointer(pointer: str) -> list[str]:
     """Return the names on a pointer's way."""
     return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
 

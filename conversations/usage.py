@@ -20,7 +20,7 @@ def sum_usage(calls: Iterable[ModelCompleted]) -> Usage:
     return reduce(Usage.plus, (call.usage for call in calls), Usage())
 
 
-def by_model(calls: Iterable[ModelCompleted]) -> list[dict[str, Any]]:
+def sum_by_model(calls: Iterable[ModelCompleted]) -> list[dict[str, Any]]:
     """Return `{provider, model, endpoint_id, calls, …usage}` of each model, in order of first use."""
     grouped: dict[tuple[str, str, int | None], list[ModelCompleted]] = {}
     for call in calls:

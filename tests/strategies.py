@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from conversations import events
 from conversations.events import Fact, RunEvent
-from conversations.log.ordering import InOrder
+from conversations.log.ordering import FactOrdering
 from conversations.log.transcript import Transcript
 
 AT = 1_760_000_000_000
@@ -135,7 +135,7 @@ RUNS = st.builds(lambda facts, terminal: numbered([*facts, terminal]), UNENDED, 
 def admitted(*facts: Fact) -> list[Fact]:
     """What of these facts of a runner goes to the log, and what is put before it."""
     transcript, log = Transcript(UUID(int=0)), list[Fact]()
-    order = InOrder(transcript.said)
+    order = FactOrdering(transcript.text_of)
     for fact in facts:
         for said in order.admit(fact):
             log.append(said)

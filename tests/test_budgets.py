@@ -252,7 +252,7 @@ def test_the_day_is_that_of_the_time_zone(
 
 async def _spending(client: Client) -> spending.Spending:
     async with connection() as held:
-        return await spending.spending(held, client.user.pk)
+        return await spending.fetch_spending(held, client.user.pk)
 
 
 def test_retry_after_ends_with_the_day_or_the_month(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from conversations.admin import filters
 from conversations.cards.html import card_html
 from conversations.events import RunEvent
 from conversations.models import LIVE, Feedback, Message, Run, Thread
-from conversations.runs.timeline import RunTime, Span, run_time, svg
+from conversations.runs.timeline import RunTime, Span, measure_run, render_svg
 from prompts.models import Prompt, PromptKind, PromptVersion
 from prompts.wordings import staff_actions
 from tests.client import Client, ScriptedModel
@@ -327,7 +327,7 @@ RUN = timed(
 
 
 def test_a_runs_time_is_told_by_its_events() -> None:
-    assert run_time(RUN) == RunTime(
+    assert measure_run(RUN) == RunTime(
         (
             Span("queue", "queue wait", 0, 40),
             Span("stage", "stage intent", 41, 45),
@@ -341,15 +341,15 @@ def test_a_runs_time_is_told_by_its_events() -> None:
         910,
         400,
     )
-    live = run_time(RUN[:9], now_ms=3_000)
+    live = measure_run(RUN[:9], now_ms=3_000)
     assert live is not None
     assert live.total == 2_000
     assert live.spans[-1] == Span("tool", "search<1> (waits)", 150, 2_000)
-    assert run_time([]) is None
+    assert measure_run([]) is None
 
 
 def test_the_drawing_is_sound_svg_within_its_frame() -> None:
-    drawn = svg(run_time(RUN))
+    drawn = render_svg(measure_run(RUN))
     assert drawn is not None
     root = ElementTree.fromstring(drawn)
     bars = root.findall(".//rect")
@@ -358,8 +358,8 @@ def test_the_drawing_is_sound_svg_within_its_frame() -> None:
         assert 190 <= float(bar.attrib["x"]) <= 930
         assert float(bar.attrib["x"]) + float(bar.attrib["width"]) <= 933
     assert "search<1>: 100 ms from 150 ms" in [title.text for title in root.iter("title")]
-    assert svg(run_time(RUN[:1])) is not None
-    assert svg(None) is None
+    assert render_svg(measure_run(RUN[:1])) is not None
+    assert render_svg(None) is None
 
 
 def test_a_runs_page_shows_where_its_time_went(client: Client, reader: Browser) -> None:

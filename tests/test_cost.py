@@ -19,7 +19,7 @@ from conversations.identifiers import uuid7
 from conversations.log.transcript import fold
 from conversations.models import Message, Run, Thread
 from conversations.runs import end_sql
-from conversations.runs.endings import FAILURES, compose
+from conversations.runs.endings import FAILURES, compose_ending
 from tests import fake_anthropic
 from tests.client import Client, ScriptedModel, Seen
 from tests.fake_anthropic import FakeAnthropic
@@ -189,7 +189,7 @@ def test_a_settled_run_of_a_lost_worker_costs_what_its_log_says() -> None:
     facts: list[events.Fact] = [events.RunQueued(0), events.RunStarted(1, 0), *calls]
     stored = events.encode([RunEvent(seq, 7, fact) for seq, fact in enumerate(facts, 1)])
     transcript = fold(run_id, events.decode(1, stored))
-    made = compose(transcript, FAILURES["worker_lost"], fence=1, after=4)
+    made = compose_ending(transcript, FAILURES["worker_lost"], fence=1, after=4)
     assert made.usage == Usage(11, 6, cost_usd=Decimal("0.5"), unpriced_tokens=2)
     assert '"model":"a"' in made.model_usage
 
@@ -214,7 +214,7 @@ def test_a_worker_that_lost_its_lease_writes_no_cost(client: Client) -> None:
     def end(fence: int) -> bool:
         said = fold(held.id, [RunEvent(1, 7, events.RunQueued(0))])
         done = events.RunCompleted("stop", used)
-        made = compose(said, done, fence=fence, after=1)
+        made = compose_ending(said, done, fence=fence, after=1)
         return run_sync(_end(made)) is not None
 
     assert [end(6), end(7), end(7)] == [False, True, False]
@@ -226,7 +226,7 @@ def test_a_worker_that_lost_its_lease_writes_no_cost(client: Client) -> None:
 
 async def _end(made: end_sql.Ending) -> end_sql.Ended | None:
     async with connection() as held:
-        return await end_sql.end(held, made, [uuid7() for _ in made.messages])
+        return await end_sql.end_run(held, made, [uuid7() for _ in made.messages])
 
 
 @pytest.mark.parametrize("count", [2**31 - 1])

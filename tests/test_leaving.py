@@ -57,7 +57,7 @@ def post_and_leave(client: Client, body: dict[str, Any], gate: Gate) -> None:
     [
         (submit, "start_run", True),  # nothing is written yet when it leaves
         (submit, "start_run", False),
-        (client_queries, "started_run", True),
+        (client_queries, "fetch_started_run", True),
     ],
 )
 def test_a_client_that_leaves_while_its_run_is_started_ends_it(

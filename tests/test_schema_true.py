@@ -189,7 +189,7 @@ def test_what_the_server_answers_is_looked_at(
     async def wrong(given: str, *, user_id: Any) -> dict[str, Any]:
         return detail
 
-    monkeypatch.setattr(client_queries, "run_detail", wrong)
+    monkeypatch.setattr(client_queries, "fetch_run_detail", wrong)
     client.run(run_id)
     found = told_soon()
     assert len(found) == 1

@@ -64,7 +64,7 @@ def orphan(client: Client, *said: events.Fact, attempt: int = 1) -> Run:
         from config import database
 
         facts = [events.RunQueued(0), events.RunStarted(attempt, 0), *said]
-        batch = event_log.batch_of(made.id, [events.RunEvent(n, 1, f) for n, f in enumerate(facts, 1)])
+        batch = event_log.make_batch(made.id, [events.RunEvent(n, 1, f) for n, f in enumerate(facts, 1)])
         async with database.connection() as connection:
             await connection.execute(
                 "INSERT INTO conversations_eventbatch VALUES (%s, %s, %s, %s)",
@@ -182,7 +182,7 @@ def written_between(run: Run, *said: events.Fact) -> Iterator[None]:
         if await fence_of(run_id) == 1:
             last = found[-1].seq
             some = [events.RunEvent(n, 1, fact) for n, fact in enumerate(said, last + 1)]
-            batch = event_log.batch_of(run_id, some)
+            batch = event_log.make_batch(run_id, some)
             async with database.connection() as held:
                 await held.execute(
                     "INSERT INTO conversations_eventbatch VALUES (%s, %s, %s, %s)",
@@ -245,7 +245,7 @@ def test_a_text_in_a_million_pieces_folds_as_one_text() -> None:
     run_id = uuid7()
     pieces = [events.RunEvent(n, n, events.MessageDelta("m", "ab")) for n in range(1, 200_001)]
     last = events.RunEvent(200_001, 9, events.RunCompleted("stop"))
-    batch = event_log.batch_of(run_id, [*pieces, last])
+    batch = event_log.make_batch(run_id, [*pieces, last])
     joined = events.decode_joined(1, batch.body)
     assert [event.seq for event in joined] == [200_000, 200_001]
     short, long = fold(run_id, joined), fold(run_id, batch.events)
@@ -426,10 +426,10 @@ def test_who_ends_a_run_waits_for_the_thread_before_touching_the_run(client: Cli
     from conversations.log.transcript import fold
 
     run = orphan(client, events.MessageDelta("m1", "x"))
-    ending = endings.compose(fold(run.id, []), events.RunFailed("c", "m"), fence=1, after=3)
+    ending = endings.compose_ending(fold(run.id, []), events.RunFailed("c", "m"), fence=1, after=3)
     with ThreadPoolExecutor(1) as pool, transaction.atomic():
         Thread.objects.select_for_update().get(pk=run.thread_id)
-        ended = pool.submit(run_sync, endings.insist(ending))
+        ended = pool.submit(run_sync, endings.write_ending(ending))
         wait_until(_somebody_waits_for_a_lock)
         assert Run.objects.select_for_update(nowait=True).get(pk=run.pk).status == RunStatus.RUNNING
     assert ended.result(timeout=5) is not None
@@ -447,6 +447,6 @@ def test_a_failure_with_words_too_long_for_its_row_still_ends_the_run(client: Cl
 
     run = orphan(client, events.MessageDelta("m1", "x"))
     failed = events.RunFailed("c" * 500, "m" * 5000)
-    ending = endings.compose(fold(run.id, []), failed, fence=1, after=3)
-    assert run_sync(endings.insist(ending))
+    ending = endings.compose_ending(fold(run.id, []), failed, fence=1, after=3)
+    assert run_sync(endings.write_ending(ending))
     assert client.run(run.id.hex)["error"]["code"] == "c" * 64

@@ -56,7 +56,7 @@ def ended_run(client: Client, *, at_ms: int | None = None, **fields: Any) -> Run
 def store(run_id: UUID, some: list[RunEvent], *, each: int = 1) -> None:
     """Write the events as batches of `each`."""
     batches = [
-        event_log.batch_of(run_id, some[place : place + each]) for place in range(0, len(some), each)
+        event_log.make_batch(run_id, some[place : place + each]) for place in range(0, len(some), each)
     ]
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.executemany(
@@ -254,7 +254,7 @@ async def _end_at(run_id: UUID, when: str) -> None:
 
 def test_weeks_begin_on_monday_and_leave_no_room_between_them() -> None:
     sunday = datetime(2026, 3, 1, 23, 59, tzinfo=UTC)
-    found = partitions.weeks(sunday)
+    found = partitions.weekly_partitions(sunday)
     assert [week.name[-8:] for week in found] == [
         "20260223", "20260302", "20260309", "20260316", "20260323",
     ]  # fmt: skip
@@ -263,8 +263,8 @@ def test_weeks_begin_on_monday_and_leave_no_room_between_them() -> None:
 
 
 def test_migrating_makes_the_partitions_and_new_runs_go_there(client: Client) -> None:
-    names = {one.name for one in run_sync(partitions.partitions())}
-    assert {week.name for week in partitions.weeks(datetime.now(UTC))} <= names
+    names = {one.name for one in run_sync(partitions.list_partitions())}
+    assert {week.name for week in partitions.weekly_partitions(datetime.now(UTC))} <= names
     run_id = client.start()["run_id"]
     client.watch(run_id)
     with connection.cursor() as cursor:
@@ -272,7 +272,7 @@ def test_migrating_makes_the_partitions_and_new_runs_go_there(client: Client) ->
             "SELECT DISTINCT tableoid::regclass::text FROM conversations_eventbatch WHERE run_id = %s",
             [run_id],
         )
-        assert cursor.fetchall() == [(partitions.weeks(datetime.now(UTC))[0].name,)]
+        assert cursor.fetchall() == [(partitions.weekly_partitions(datetime.now(UTC))[0].name,)]
 
 
 @pytest.fixture
@@ -286,7 +286,7 @@ def far_week() -> Iterator[Callable[[int], datetime]]:
 
     yield week
     for when in used:
-        for one in partitions.weeks(when):
+        for one in partitions.weekly_partitions(when):
             run_sync(partitions.drop_partition(one))
 
 
@@ -299,7 +299,7 @@ def test_processes_that_make_the_same_partitions_at_once_make_each_once(
         return await asyncio.gather(*(partitions.ensure_partitions(when) for _ in range(6)))
 
     made = [name for names in run_sync(several()) for name in names]
-    assert sorted(made) == [week.name for week in partitions.weeks(when)]
+    assert sorted(made) == [week.name for week in partitions.weekly_partitions(when)]
     assert run_sync(partitions.ensure_partitions(when)) == []
 
 
@@ -310,10 +310,10 @@ def test_a_week_with_rows_in_the_default_partition_stays_there_readable(
     run = ended_run(client, at_ms=int(when.timestamp() * 1000))
     store(run.id, said(3))
     made = run_sync(partitions.ensure_partitions(when))
-    first, *others = partitions.weeks(when)
+    first, *others = partitions.weekly_partitions(when)
     assert made == [week.name for week in others]
     assert stored(run.id) == said(3)
-    assert first.name not in {one.name for one in run_sync(partitions.partitions())}
+    assert first.name not in {one.name for one in run_sync(partitions.list_partitions())}
 
 
 def test_appends_go_on_while_partitions_wait_for_a_lock(
@@ -340,11 +340,11 @@ def test_a_sparse_index_is_rebuilt_and_the_log_stays(
     store(run.id, said(20))
     monkeypatch.setattr(partitions, "_packed_at", -1e9)
     monkeypatch.setattr(partitions, "_SPARSE", partitions._SPARSE.replace("4 * 45 *", "0 *"))
-    index = run_sync(partitions.pack(larger_than=0))
+    index = run_sync(partitions.rebuild_sparse_index(larger_than=0))
     assert index is not None
     assert index.endswith("_pkey")
     assert stored(run.id) == said(20)
-    assert run_sync(partitions.pack(larger_than=0)) is None  # not again so soon
+    assert run_sync(partitions.rebuild_sparse_index(larger_than=0)) is None  # not again so soon
 
 
 # --- retention ----------------------------------------------------------------------------------
@@ -439,7 +439,7 @@ def test_a_run_whose_events_are_gone_says_so_on_every_transport(client: Client, 
 
 def test_a_young_run_is_not_asked_about(client: Client) -> None:
     run = ended_run(client)
-    row = run_sync(client_queries.run_row(run.id.hex, user_id=client.user.pk))
+    row = run_sync(client_queries.fetch_run(run.id.hex, user_id=client.user.pk))
     run_sync(client_queries.check_events_kept(row))
     assert [frame.event for frame in client.watch(run.id.hex)] == [
         "error"

@@ -33,9 +33,9 @@ from conversations.admin.filters import OF_RUNS, PAGINATOR, DialectFilter, newes
 from conversations.admin.threads import FoundById, record_about, without_bulk
 from conversations.identifiers import uuid_of
 from conversations.models import LIVE, Run, RunStatus
-from conversations.runs.event_rows import rows, state_told, stored_events
-from conversations.runs.metadata_search import METADATA_MOST, with_metadata
-from conversations.runs.timeline import run_time, svg
+from conversations.runs.event_rows import fetch_events, fetch_state_read, make_rows
+from conversations.runs.metadata_search import METADATA_MOST, find_runs_with_metadata
+from conversations.runs.timeline import measure_run, render_svg
 from conversations.usage import usd
 from prompts.models import PromptKind, PromptVersion
 from prompts.wordings import template
@@ -257,7 +257,7 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):
         unfilled = run.prompt_values is None and template.has_variables(prompts)
         if not unfilled:
             prompts = template.fill(prompts, run.prompt_values or {})
-        state = state_told(run.pk) if request.state is None else request.state
+        state = fetch_state_read(run.pk) if request.state is None else request.state
         form, instructions = form_for(request.result_mode), request.instructions
         message = system_message(
             prompts, request.tools, request.context, state, form=form, instructions=instructions
@@ -346,7 +346,7 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):
             if of_id.exists():
                 return of_id, False
         named = newest_runs(request, queryset).filter(Q(client_run_id=term) | Q(request_id=term))
-        if not (found := with_metadata(term)):
+        if not (found := find_runs_with_metadata(term)):
             return named, False
         found += named.values_list("pk", flat=True)[:METADATA_MOST]
         return queryset.filter(pk__in=found), False
@@ -364,8 +364,11 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):
 
 def _shown(run_id: UUID) -> dict[str, Any]:
     """Return the content below the run's fields: a drawing of its time, and its events."""
-    some = stored_events(run_id)
-    return {"timeline": list(rows(some)), "drawn": svg(run_time(some, now_ms=events.now_ms()))}
+    some = fetch_events(run_id)
+    return {
+        "timeline": list(make_rows(some)),
+        "drawn": render_svg(measure_run(some, now_ms=events.now_ms())),
+    }
 
 
 def _link(address: str, key: UUID, *, shown: object) -> str:

@@ -28,7 +28,7 @@ from conversations.metrics.query import parse_query as parse_metrics_query
 from conversations.metrics.snapshot import open_snapshot
 from conversations.models import Spend
 from conversations.runs import spending_report
-from conversations.runs.spending import Spent
+from conversations.runs.spending import SpendingSums
 from prompts.models import Budget
 
 _ACCOUNTS: Final = 25
@@ -87,7 +87,7 @@ async def _page(question: Question, owners: list[UUID] | None, named: list[Budge
     one = owners[0] if owners and len(owners) == 1 else None
     first, last = question.first, question.last
     async with open_snapshot() as connection:
-        found = await spending_report.by_account(
+        found = await spending_report.fetch_spending_by_account(
             connection,
             first,
             last,
@@ -102,20 +102,20 @@ async def _page(question: Question, owners: list[UUID] | None, named: list[Budge
         days = (
             []
             if owners and one is None
-            else await spending_report.by_day(connection, first, last, owner_id=one)
+            else await spending_report.fetch_spending_by_day(connection, first, last, owner_id=one)
         )
     return {
         "accounts": [(row, _cells(row.spent), left.get(row.user_id, [])) for row in shown],
         "more": len(found) > _ACCOUNTS,
         "budgets": [(budget, _left(budget, left, everybodys)) for budget in named],
         "days": [(day, _cells(spent)) for day, spent in days],
-        "total": _cells(spending_report.total([spent for _, spent in days])),
+        "total": _cells(spending_report.sum_spending([spent for _, spent in days])),
         "models": await _models(question, one) if owners is None or one else [],
         "unknown": owners == [],
     }
 
 
-def _cells(spent: Spent) -> list[str]:
+def _cells(spent: SpendingSums) -> list[str]:
     """Return the runs, the tokens in and out, the tokens without a price, and the cost."""
     counted = (spent.runs, spent.input_tokens, spent.output_tokens, spent.unpriced_tokens)
     return [*(f"{count:,}" for count in counted), dollars(spent.cost_usd)]
@@ -138,7 +138,7 @@ async def _models(question: Question, user_id: UUID | None) -> list[tuple[str, l
             await connection.execute(statement, rollup_sources.arguments(query), prepare=False)
         ).fetchall()
     return [
-        (model, _cells(Spent(runs, tokens_in, tokens_out, unpriced, _known(unpriced, cost))))
+        (model, _cells(SpendingSums(runs, tokens_in, tokens_out, unpriced, _known(unpriced, cost))))
         for model, runs, tokens_in, tokens_out, unpriced, cost in rows
     ]
 

@@ -42,7 +42,7 @@ async def tasks(request: HttpRequest, caller: Caller) -> HttpResponseBase:
 @api(GET=READ)
 async def task(request: HttpRequest, caller: Caller, task_id: str) -> HttpResponseBase:
     """`GET /process/task/{task_id}`: return its status, and its AgentResponse once there is one."""
-    row = await client_queries.run_row(runs.run_id_of(task_id), user_id=caller.user_id)
+    row = await client_queries.fetch_run(runs.run_id_of(task_id), user_id=caller.user_id)
     return json_response(await _task_body(row))
 
 

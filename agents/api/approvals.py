@@ -25,7 +25,7 @@ from config.errors import Forbidden, InvalidRequest
 from config.http.api import api, json_body, json_response
 from conversations import models
 from conversations.runs import interrupts
-from conversations.runs.client_queries import shown_interrupt
+from conversations.runs.client_queries import interrupt_to_json
 from conversations.runs.interrupts import STATUSES, Interrupt, Status
 from conversations.threads.cursors import read_limit
 
@@ -39,14 +39,14 @@ async def approvals(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`GET /api/v1/agent/approvals`: return the caller's; for staff those of `?user_id=` (or `all`)."""
     query = request.GET
     most = read_limit(query.get("limit"), default=_PAGE)
-    page = await interrupts.page(
+    page = await interrupts.list_page(
         owner_id=await _whose(caller, query.get("user_id")),
         status=_status(query.get("status")),
         before=_before(query.get("cursor")),
         limit=most + 1,
     )
     more = page[most - 1].id.hex if len(page) > most else None
-    shown = [shown_interrupt(interrupt) for interrupt in page[:most]]
+    shown = [interrupt_to_json(interrupt) for interrupt in page[:most]]
     return json_response({"approvals": shown, "nextCursor": more})
 
 
@@ -55,12 +55,12 @@ async def approval(request: HttpRequest, caller: Caller, approval_id: str) -> Ht
     """`/api/v1/agent/approvals/{approval_id}`: return it (GET), or decide it once (POST)."""
     found = await _visible(caller, approval_id)
     if request.method != "POST":
-        return json_response(shown_interrupt(found))
+        return json_response(interrupt_to_json(found))
     decision = _decision(await json_body(request))
     decided = await resume.decide(found.id, decision, by=caller.user_id, owner_id=found.owner_id)
     if found.owner_id != caller.user_id:
         await sync_to_async(_record)(decision, found.id, by=caller.user_id)
-    return json_response(shown_interrupt(decided))
+    return json_response(interrupt_to_json(decided))
 
 
 def _record(decision: Decision, interrupt_id: UUID, *, by: UUID) -> None:

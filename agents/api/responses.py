@@ -102,4 +102,4 @@ async def absent(request: HttpRequest, _: Caller) -> HttpResponseBase:
 
 
 async def _row(response_id: str, caller: Caller) -> RunRow:
-    return await client_queries.run_row(runs.run_id_of(response_id), user_id=caller.user_id)
+    return await client_queries.fetch_run(runs.run_id_of(response_id), user_id=caller.user_id)

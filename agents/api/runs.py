@@ -49,22 +49,24 @@ async def ag_ui_runs(request: HttpRequest, caller: Caller) -> HttpResponseBase:
 @api(GET=READ)
 async def run(request: HttpRequest, caller: Caller, run_id: str) -> HttpResponseBase:
     """`GET /api/v1/agent/runs/{run_id}`: return its status, timings, usage and error."""
-    return json_response(await client_queries.run_detail(run_id_of(run_id), user_id=caller.user_id))
+    return json_response(
+        await client_queries.fetch_run_detail(run_id_of(run_id), user_id=caller.user_id)
+    )
 
 
 @api(POST=RUN)
 async def cancel(request: HttpRequest, caller: Caller, run_id: str) -> HttpResponseBase:
     """`POST …/cancel`: request the run's end; return 202 with its status, also after its end."""
-    row = await client_queries.run_row(run_id_of(run_id), user_id=caller.user_id)
+    row = await client_queries.fetch_run(run_id_of(run_id), user_id=caller.user_id)
     await submit.cancel_run(row.run_id)
-    after = await client_queries.started_run(row.run_id.hex, user_id=caller.user_id)
+    after = await client_queries.fetch_started_run(row.run_id.hex, user_id=caller.user_id)
     return json_response({"run_id": row.run_id.hex, "status": after.status}, 202)
 
 
 @api(GET=READ)
 async def events(request: HttpRequest, caller: Caller, run_id: str) -> HttpResponseBase:
     """`GET …/events`: return the run's frames as SSE, or by long-poll (`Accept: application/json`)."""
-    row = await client_queries.run_row(run_id_of(run_id), user_id=caller.user_id)
+    row = await client_queries.fetch_run(run_id_of(run_id), user_id=caller.user_id)
     check_conversation(row, request.GET.get("conversation_id"))
     dialect = dialect_named(request.GET.get("dialect") or row.dialect)
     after = position(request.headers.get("Last-Event-ID"), request.GET.get("after"))

@@ -71,7 +71,7 @@ class RunConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         caller = await admitted(self._meta(self._authorization(query, protocols)))
         caller.require("read")
         run_id = self.scope["url_route"]["kwargs"]["run_id"]
-        run = await client_queries.run_row(run_id, user_id=caller.user_id)
+        run = await client_queries.fetch_run(run_id, user_id=caller.user_id)
         check_conversation(run, query.get("conversation_id"))
         await client_queries.check_events_kept(run)
         headers = dict(self.scope["headers"])

@@ -77,7 +77,7 @@ class Cursor:
             self.fed = event.seq
             if made and _reached(made) > self._after:
                 found += self._unseen(made)
-        self.ended = batch.ends
+        self.ended = batch.is_last
         return found
 
     async def catch_up(self, *, most: float = inf) -> list[Frame]:

@@ -66,9 +66,11 @@ async def connect(request: HttpRequest, caller: Caller, thread_id: str) -> HttpR
     head = await stored_messages.thread_head(found, owner_id=caller.user_id, branch=branch)
     if request.method == "HEAD":
         return answering.headers_of_stream()
-    row = await client_queries.run_row(head.run_id.hex, user_id=caller.user_id) if head.run_id else None
+    row = (
+        await client_queries.fetch_run(head.run_id.hex, user_id=caller.user_id) if head.run_id else None
+    )
     lists = _at_rest(found, caller.user_id, thread_id, head)
-    if row is not None and await client_queries.events_kept(row):
+    if row is not None and await client_queries.has_events(row):
         lists = answering.missed(_as_spoken_by(row, request.GET.get("protocolVersion")), ag_ui, {})
     return answering.send(await stream_slots.admit(caller.user_id, found, resumed=True), lists)
 

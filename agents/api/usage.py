@@ -13,7 +13,7 @@ from config import database
 from config.auth.bearer import Caller
 from config.auth.requirements import READ
 from config.http.api import api, json_response
-from conversations.runs.spending import Spent
+from conversations.runs.spending import SpendingSums
 from conversations.usage import usd
 
 
@@ -40,7 +40,7 @@ def _shown(standing: Standing) -> dict[str, Any]:
     }
 
 
-def _spent(spent: Spent) -> dict[str, Any]:
+def _spent(spent: SpendingSums) -> dict[str, Any]:
     return {
         "runs": spent.runs,
         "input_tokens": spent.input_tokens,

@@ -25,7 +25,7 @@ from agents.runners.window import history_budget, window
 from agents.tools.large_results import READ
 from conversations import events
 from conversations.events import Fact
-from conversations.log.retry import outlast
+from conversations.log.retry import retry_until_answered
 from prompts import app_settings
 from prompts.endpoints.routing import ModelRoute
 from prompts.wordings.token_estimate import estimate
@@ -67,7 +67,7 @@ class Past:
         self._summaries = self._may_shorten and await app_settings.aget("history_summary") is True
         budget = self._budget(0)
         budget = reach(budget) if self._summaries else budget
-        earlier = await outlast(
+        earlier = await retry_until_answered(
             lambda: so_far(
                 claim.thread_id,
                 before=claim.thread_seq,

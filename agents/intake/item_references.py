@@ -19,7 +19,7 @@ from agents.requests import InputMessage, Reference
 from config.errors import InvalidRequest
 from conversations.events import call_message_id, tool_message_id
 from conversations.identifiers import uuid_of
-from conversations.runs.stored_requests import known_ids
+from conversations.runs.stored_requests import find_known_ids
 
 _RUN: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 _SILENT: Final = ("rs_", "mcpl_")
@@ -36,7 +36,7 @@ async def resolved(messages: tuple[InputMessage, ...], *, owner_id: UUID) -> tup
     ids = {found for one in references for found in _ids(one.id)}
     names = {name for one in references for name in _names(one.id)}
     stored = await thread.named([*ids], [*names], owner_id=owner_id)
-    known = await known_ids(ids, owner_id=owner_id)
+    known = await find_known_ids(ids, owner_id=owner_id)
     return tuple(
         meant
         for message in messages

@@ -51,7 +51,7 @@ async def _place(parsed: RunRequest, caller: Caller) -> _Place:
     if parsed.thread_id or parsed.session:
         return place
     if parsed.parent_run_id:
-        parent = await client_queries.run_row(parsed.parent_run_id, user_id=caller.user_id)
+        parent = await client_queries.fetch_run(parsed.parent_run_id, user_id=caller.user_id)
         run_id = parent.run_id.hex
         return _Place(str(parent.thread_id), run_id, run_id)
     if parsed.answers and parsed.dialect == responses.NAME:  # its SDK repeats unnamed responses

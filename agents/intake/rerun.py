@@ -20,7 +20,7 @@ from agents.intake.submit import Accepted, start_run
 from agents.requests import RunRequest
 from config.errors import current_request_id
 from conversations.runs.client_queries import run_not_found
-from conversations.runs.stored_requests import request_of
+from conversations.runs.stored_requests import fetch_request
 
 MARK: Final = "rerun_of"
 
@@ -31,7 +31,7 @@ async def rerun(run_id: UUID, *, by: UUID, version_id: int | None) -> Accepted:
     Raise NotFound for an unknown run or version; else as `start_run`. The caller has checked what `by`
     may do.
     """
-    old = await request_of(run_id)
+    old = await fetch_request(run_id)
     if old is None or not old.stored:
         raise run_not_found()
     size = settings.CONTEXT_TOKENS

@@ -19,7 +19,7 @@ from config import database
 from config.errors import Conflict, current_request_id
 from conversations.runs import interrupts
 from conversations.runs.interrupts import Interrupt
-from conversations.runs.stored_requests import request_of
+from conversations.runs.stored_requests import fetch_request
 
 
 async def decide(
@@ -62,7 +62,7 @@ async def decide(
 
 async def _continuation(interrupt: Interrupt) -> RunRequest:
     """Return the request that continues a run after its last answer: the same, without new messages."""
-    original = await request_of(interrupt.run_id)
+    original = await fetch_request(interrupt.run_id)
     if original is None:
         raise approval_not_found()
     request = requests.load(original.request)

@@ -44,7 +44,7 @@ async def started(caller: Caller, asked: RunRequest, *, resumed: bool = False) -
         accepted = await start(caller, asked)
         leaving = lease.if_unused = _leaving_of(accepted.run_id, asked)
         try:
-            row = await client_queries.started_run(accepted.run_id.hex, user_id=caller.user_id)
+            row = await client_queries.fetch_started_run(accepted.run_id.hex, user_id=caller.user_id)
         except NotFound:
             raise NotFound(
                 "The conversation was deleted while the run was being started.", code="thread_not_found"

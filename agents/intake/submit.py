@@ -229,7 +229,7 @@ async def _already(
 async def _earlier(
     connection: AsyncConnection[Any], request: RunRequest, owner_id: UUID, thread_id: UUID, digest: str
 ) -> Accepted | None:
-    earlier = await acceptance.earlier_run(
+    earlier = await acceptance.find_earlier_run(
         connection, owner_id=owner_id, thread_id=thread_id, client_run_id=request.client_run_id
     )
     if earlier is None:

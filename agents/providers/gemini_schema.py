@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from conversations.thread_state import tokens_of
+from conversations.thread_state import split_pointer
 
 Schema = dict[str, Any]
 
@@ -83,7 +83,7 @@ class _Cutting:
 
     def _found(self, reference: str) -> Schema:
         found: object = self._root
-        for name in tokens_of(reference.removeprefix("#")):
+        for name in split_pointer(reference.removeprefix("#")):
             found = found.get(name) if isinstance(found, dict) else None
         return found if isinstance(found, dict) else {}
 

@@ -21,8 +21,8 @@ from agents.runners.base import RunFailure
 from config import database
 from config.errors import TooManyRequests
 from conversations.events import Usage
-from conversations.log.retry import outlast
-from conversations.runs.spending import Spending, Spent, spending, spending_of
+from conversations.log.retry import retry_until_answered
+from conversations.runs.spending import Spending, SpendingSums, fetch_spending, fetch_spending_of
 from conversations.usage import usd
 from prompts.allowances import budgets
 from prompts.allowances.budgets import Budgets, Limits
@@ -130,9 +130,9 @@ async def check(connection: AsyncConnection[Any], user_id: UUID) -> None:
 
 async def check_run(user_id: UUID, spent: Usage) -> None:
     """Raise RunFailure `budget_exceeded` before a model call of a run that has spent this much."""
-    if not await outlast(exist):
+    if not await retry_until_answered(exist):
         return
-    found = (await outlast(lambda: _standing_now(user_id, spent))).used_up
+    found = (await retry_until_answered(lambda: _standing_now(user_id, spent))).used_up
     if found is not None:
         raise RunFailure(CODE, _MESSAGES[found[0]])
 
@@ -142,10 +142,10 @@ async def standing(
 ) -> Standing:
     """Return the account's standing; `more` is added to the spending that is counted."""
     found: Budgets = await budgets.find_budgets(connection, user_id)
-    own = await spending(connection, user_id)
+    own = await fetch_spending(connection, user_id)
     everybodys = None
     if found.installation != budgets.NONE:
-        everybodys = await spending(connection, None)
+        everybodys = await fetch_spending(connection, None)
     return Standing(
         own,
         _levels(found.account, own, more or Usage()),
@@ -156,14 +156,14 @@ async def standing(
 async def left_of(connection: AsyncConnection[Any], user_ids: Sequence[UUID]) -> dict[UUID, list[Level]]:
     """Return the levels of each account's limits; accounts without limits are left out."""
     limits = await budgets.find_limits(connection, user_ids)
-    spent = await spending_of(connection, list(limits))
+    spent = await fetch_spending_of(connection, list(limits))
     return {user_id: _levels(limits[user_id], spent[user_id], Usage()) for user_id in limits}
 
 
 async def left_of_installation(connection: AsyncConnection[Any]) -> list[Level]:
     """Return the levels of the limits that apply to all accounts together."""
     limits = await budgets.find_installation_limits(connection)
-    return _levels(limits, await spending(connection, None), Usage())
+    return _levels(limits, await fetch_spending(connection, None), Usage())
 
 
 async def _standing_now(user_id: UUID, more: Usage) -> Standing:
@@ -174,7 +174,7 @@ async def _standing_now(user_id: UUID, more: Usage) -> Standing:
 def _levels(limits: Limits, spent: Spending, more: Usage) -> list[Level]:
     tokens, cost = more.input_tokens + more.output_tokens, more.cost_usd or Decimal()
 
-    def dollars(of: Spent) -> Decimal:
+    def dollars(of: SpendingSums) -> Decimal:
         return (of.cost_usd or Decimal()) + cost
 
     levels: list[tuple[Any, ...]] = [

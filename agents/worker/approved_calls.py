@@ -74,7 +74,7 @@ class Approved:
         async def begin(idempotent: bool) -> bool:
             run_id, fence = self._claim.run_id, self._claim.fence
             return await outlast(
-                lambda: interrupts.begin(interrupt.id, run_id=run_id, fence=fence, again=idempotent)
+                lambda: interrupts.begin_call(interrupt.id, run_id=run_id, fence=fence, again=idempotent)
             )
 
         return await self._host.call_approved(use, call_id=interrupt.tool_call_id, begin=begin)

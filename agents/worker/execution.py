@@ -45,13 +45,13 @@ from config.redis import notifications
 from conversations import events
 from conversations.events import Fact
 from conversations.log.event_log import LARGE, LeaseLost, RunLog, Writer
-from conversations.log.ordering import InOrder
-from conversations.log.retry import outlast
+from conversations.log.ordering import FactOrdering
+from conversations.log.retry import retry_until_answered
 from conversations.log.storable_text import clean
 from conversations.log.transcript import Transcript
 from conversations.runs import endings, interrupts, leases
 from conversations.runs.endings import FAILURES, Reason
-from conversations.runs.stored_requests import keep_prompt_values
+from conversations.runs.stored_requests import record_prompt_values
 from prompts import app_settings
 from prompts.endpoints.routing import ModelRoute, route
 from prompts.wordings import template
@@ -79,7 +79,7 @@ class Execution:
         self._log: RunLog = writer.open(claim.run_id, fence=claim.fence, last_seq=claim.last_seq)
         self._transcript = Transcript(claim.run_id)
         self._size = RunSize()
-        self._in_order = InOrder(self._transcript.said)
+        self._in_order = FactOrdering(self._transcript.text_of)
         self._counted: list[Fact] = []
         self._delivery = delivery_for(claim.request.result_mode)
         self._reason: Reason | None = None
@@ -121,7 +121,9 @@ class Execution:
     async def _hand_over(self, worker: str) -> None:
         """Hand the run, which has logged nothing yet, to the worker that can reach the runner."""
         claim = self.claim
-        handed = await outlast(lambda: leases.hand_over(claim.run_id, fence=claim.fence, to=worker))
+        handed = await retry_until_answered(
+            lambda: leases.hand_over(claim.run_id, fence=claim.fence, to=worker)
+        )
         if handed:
             logger.info("run handed over", to=worker)
             notifications.notify(wakeup.WORKERS, {"wake": True})
@@ -213,11 +215,11 @@ class Execution:
     async def _binding(self) -> Binding | None:
         """Return the binding that names this run's runner; raise Elsewhere if another worker has it."""
         claim = self.claim
-        binding = await outlast(
+        binding = await retry_until_answered(
             lambda: bindings.binding_for(claim.request, user_id=claim.user_id, thread_id=claim.thread_id)
         )
         if binding is not None:
-            await outlast(lambda: reach(binding.runner_id, worker=self._worker))
+            await retry_until_answered(lambda: reach(binding.runner_id, worker=self._worker))
         return binding
 
     async def _intent(self) -> ModelRoute:
@@ -225,7 +227,7 @@ class Execution:
         begun = time.monotonic()
         request = self.claim.request
         self._say(events.StageStarted(_INTENT))
-        chosen = await outlast(lambda: route(request.model))
+        chosen = await retry_until_answered(lambda: route(request.model))
         if request.state is not None:
             self._say(events.StateUpdated("thread", "", request.state))
         latency_ms = round((time.monotonic() - begun) * 1000)
@@ -245,26 +247,30 @@ class Execution:
     async def _prompts(self) -> str:
         """Return the text of the active prompts, or of those that staff try with this run."""
         tried = [used.version_id for used in self.claim.request.prompts]
-        return await outlast(lambda: compose_versions(tried)) if tried else self._system
+        return await retry_until_answered(lambda: compose_versions(tried)) if tried else self._system
 
     async def _filled(self, prompts: str) -> str:
         """Return the prompts with their variables filled, and store the values; most have none."""
         if not template.has_variables(prompts):
             return prompts
         claim = self.claim
-        values = await outlast(
+        values = await retry_until_answered(
             lambda: values_for(
                 prompts, user_id=claim.user_id, model=claim.request.model, context=claim.request.context
             )
         )
-        await outlast(lambda: keep_prompt_values(claim.run_id, fence=claim.fence, values=values))
+        await retry_until_answered(
+            lambda: record_prompt_values(claim.run_id, fence=claim.fence, values=values)
+        )
         return template.fill(prompts, values)
 
     async def _answers(self, host: RunHost) -> list[InputMessage]:
         """Return the outcomes of the calls of earlier runs of the thread that waited for an approval."""
         claim = self.claim
-        taken = await outlast(lambda: interrupts.take(claim.run_id, fence=claim.fence))
-        return await Approved(claim, host, say=self._say).settle(taken, outlast)
+        taken = await retry_until_answered(
+            lambda: interrupts.assign_to_run(claim.run_id, fence=claim.fence)
+        )
+        return await Approved(claim, host, say=self._say).settle(taken, retry_until_answered)
 
     async def _prefetch(self, host: RunHost) -> AsyncIterator[ToolOutcome]:
         """Call the tools that the request wants called before the model."""
@@ -297,7 +303,7 @@ class Execution:
             self._say(fact)
         await self._log.drain()
         compose = partial(
-            endings.compose,
+            endings.compose_ending,
             self._transcript,
             last,
             fence=self.claim.fence,
@@ -306,7 +312,7 @@ class Execution:
             runner=self._runner,
         )
         ending = await asyncio.to_thread(compose) if self._size.log > LARGE else compose()
-        ended = await endings.insist(ending)
+        ended = await endings.write_ending(ending)
         if ended is None:
             raise LeaseLost
         self.thread_waits = ended.thread_waits

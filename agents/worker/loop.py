@@ -187,7 +187,7 @@ class Worker:
         if held_by is None:
             return
         try:
-            await leases.exonerate(lost - {held_by})
+            await leases.take_back_loss(lost - {held_by})
         except Exception as error:  # leases are renewed nevertheless
             logger.warning("exonerating runs failed", error=type(error).__name__)
 

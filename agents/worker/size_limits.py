@@ -14,7 +14,7 @@ from django.conf import settings
 from agents.runners.base import RunFailure
 from conversations import events
 from conversations.events import Fact
-from conversations.thread_state import put
+from conversations.thread_state import set_value
 
 _EVENT_BYTES: Final = 64  # the size of an event without its text
 
@@ -52,7 +52,7 @@ class RunSize:
         """Measure the whole state only if the additions since the last measurement may exceed it."""
         self._state += size
         if self._state > self._state_limit:
-            self._state = len(msgspec.json.encode(put(state, fact.key, fact.value)))
+            self._state = len(msgspec.json.encode(set_value(state, fact.key, fact.value)))
             if self._state > self._state_limit:
                 raise _too_large("state", self._state_limit)
 

@@ -64,7 +64,7 @@ async def branch_of(request: HttpRequest, caller: Caller, thread_id: UUID | None
         return None
     if thread_id is None:
         raise InvalidRequest("branch needs a threadId.", code="branch_needs_thread")
-    row = await client_queries.run_row(given, user_id=caller.user_id)
+    row = await client_queries.fetch_run(given, user_id=caller.user_id)
     if row.thread_id != thread_id:
         raise client_queries.run_not_found()
     return row.run_id

@@ -104,7 +104,7 @@ def _text(raw: bytes, encoding: str) -> str:
 async def store_text(
     raw: bytes, *, charset: str, owner_id: UUID, thread: str, run: str
 ) -> tuple[StoredObject, int]:
-    """Store a text. Return its place and size in UTF-8. Raise an upload's errors, and `decode_text`'s."""
+    """Store a text. Return its place and size in UTF-8. Raise as an upload, and as `decode_text`."""
     data = (await run_decoding(decode_text, raw, charset)).encode()
     file = await run_file_io(spool.write_file, data)
     try:

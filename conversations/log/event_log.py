@@ -78,7 +78,7 @@ class Batch:
         return self.body.decode() if isinstance(self.body, bytes) else self.body
 
     @property
-    def ends(self) -> bool:
+    def is_last(self) -> bool:
         """Return whether the batch contains the run's last event."""
         return isinstance(self.events[-1].fact, events.TERMINAL)
 
@@ -87,9 +87,9 @@ class Batch:
         return self.events[max(0, seq + 1 - self.first_seq) :]
 
 
-def batch_of(run_id: UUID, some: Sequence[RunEvent]) -> Batch:
+def make_batch(run_id: UUID, run_events: Sequence[RunEvent]) -> Batch:
     """Return a batch of events that are about to be written."""
-    return Batch(run_id, some[0].seq, some[-1].seq, events.encode(some))
+    return Batch(run_id, run_events[0].seq, run_events[-1].seq, events.encode(run_events))
 
 
 def announce(batches: Sequence[Batch]) -> None:
@@ -99,7 +99,7 @@ def announce(batches: Sequence[Batch]) -> None:
         notifications.notify(GROUP, {"batches": carried})
 
 
-def heard(message: notifications.Message) -> list[Batch]:
+def decode_notification(message: notifications.Message) -> list[Batch]:
     """Return the batches that a notification carries."""
     return [Batch(UUID(bytes=run), first, last, body) for run, first, last, body in message["batches"]]
 
@@ -160,7 +160,7 @@ SELECT run_id, max(last_seq) FROM conversations_eventbatch WHERE run_id = ANY(%s
 """
 
 
-async def last_seqs(run_ids: Sequence[UUID]) -> dict[UUID, int]:
+async def fetch_last_seqs(run_ids: Sequence[UUID]) -> dict[UUID, int]:
     """Return the number of the last event in each run's log, by one statement for all of them."""
     return dict(await sql.every(_ENDS, (list(run_ids),)))
 
@@ -273,18 +273,18 @@ class Writer:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            self._forget_timer()
+            self._cancel_timer()
             taken, self._waiting = self._waiting, {}
-            self._no_hurry()
+            self._take_hurried()
             if taken:
                 await self._write(list(taken.values()))
-                await self._rest(len(taken))
+                await self._wait_for_words(len(taken))
 
-    async def _rest(self, runs: int) -> None:
+    async def _wait_for_words(self, runs: int) -> None:
         """Let words gather, longer as more runs stream: 0.8 ms per run, 40 ms at most."""
         until = asyncio.get_running_loop().time() + min(_REST_S, runs * _REST_PER_RUN_S)
         while await self._is_hurried(until):
-            hurried = self._no_hurry()
+            hurried = self._take_hurried()
             for run_id in hurried:
                 del self._waiting[run_id]
             await self._write(list(hurried.values()))
@@ -296,20 +296,20 @@ class Writer:
                 await self._hurry.wait()
         return self._hurry.is_set() and asyncio.get_running_loop().time() < until
 
-    def _no_hurry(self) -> dict[UUID, RunLog]:
+    def _take_hurried(self) -> dict[UUID, RunLog]:
         hurried, self._hurried = self._hurried, {}
         self._hurry.clear()
         return hurried
 
-    def _forget_timer(self) -> None:
+    def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     async def _write(self, logs: list[RunLog]) -> None:
         long = [run_log for run_log in logs if len(run_log.pending) > MOST_EVENTS]
-        drafts = [_take(run_log) for run_log in logs]
-        written = await self._insist(logs, drafts)
+        drafts = [_take_batch(run_log) for run_log in logs]
+        written = await self._write_until_answered(logs, drafts)
         for run_log in logs:
             run_log.settle(lost=run_log.run_id not in written)
         for run_log in long:
@@ -317,15 +317,17 @@ class Writer:
                 self.wake(run_log, hurry=True)
         announce([draft for draft in drafts if draft.run_id in written])
 
-    async def _insist(self, logs: list[RunLog], drafts: list[Batch]) -> set[UUID]:
+    async def _write_until_answered(self, logs: list[RunLog], drafts: list[Batch]) -> set[UUID]:
         """Write until the database answers. After a broken attempt, committed rows count as written."""
         columns = _columns(logs, drafts)
         repeated = False
         while True:
             try:
                 async with database.connection() as connection:
-                    written = await _runs(connection, _APPEND, columns)  # waits for an attempt
-                    return written | await _runs(connection, _ALREADY, columns) if repeated else written
+                    written = await _execute(connection, _APPEND, columns)  # waits for an attempt
+                    if repeated:
+                        written |= await _execute(connection, _ALREADY, columns)
+                    return written
             except (*OUTAGE, DatabaseError) as error:
                 if isinstance(error, OUTAGE) and database.is_transient(error):
                     log.warning(
@@ -338,15 +340,16 @@ class Writer:
                     log.error("append refused", run_id=logs[0].run_id.hex, error=type(error).__name__)
                     return set()
                 each = [
-                    await self._insist([one], [draft]) for one, draft in zip(logs, drafts, strict=True)
+                    await self._write_until_answered([one], [draft])
+                    for one, draft in zip(logs, drafts, strict=True)
                 ]
                 return set().union(*each)
 
 
-def _take(run_log: RunLog) -> Batch:
-    some, run_log.pending = run_log.pending[:MOST_EVENTS], run_log.pending[MOST_EVENTS:]
+def _take_batch(run_log: RunLog) -> Batch:
+    run_events, run_log.pending = run_log.pending[:MOST_EVENTS], run_log.pending[MOST_EVENTS:]
     run_log.in_flight = True
-    return batch_of(run_log.run_id, some)
+    return make_batch(run_log.run_id, run_events)
 
 
 def _columns(logs: list[RunLog], drafts: list[Batch]) -> tuple[list[Any], ...]:
@@ -359,7 +362,7 @@ def _columns(logs: list[RunLog], drafts: list[Batch]) -> tuple[list[Any], ...]:
     )
 
 
-async def _runs(
+async def _execute(
     connection: AsyncConnection[Any], statement: str, columns: tuple[list[Any], ...]
 ) -> set[UUID]:
     cursor = await connection.execute(statement, columns)

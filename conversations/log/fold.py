@@ -94,7 +94,7 @@ async def _fold(connection: AsyncConnection[Any], run_ids: list[UUID]) -> int:
         rest = groups.pop() if more else []
         if page:
             place = (page[-1].run_id, page[-1].first_seq)
-        await _replace(connection, await asyncio.to_thread(_joined, groups))
+        await _replace(connection, await asyncio.to_thread(_join_groups, groups))
     await connection.execute(_FOLDED, (run_ids,))
     return len(run_ids)
 
@@ -120,7 +120,7 @@ def _follows(batch: Batch, group: list[Batch]) -> bool:
     )
 
 
-def _joined(groups: list[list[Batch]]) -> list[Batch]:
+def _join_groups(groups: list[list[Batch]]) -> list[Batch]:
     """Return one batch for each group of several; leave a group that cannot be read as it is."""
     joined = []
     for group in groups:
@@ -136,7 +136,7 @@ def _joined(groups: list[list[Batch]]) -> list[Batch]:
 def _join(group: list[Batch]) -> Batch:
     """Return the group as one batch. Raise ValueError unless it gives the same events again."""
     events = [event for batch in group for event in batch.events]
-    batch = event_log.batch_of(group[0].run_id, events)
+    batch = event_log.make_batch(group[0].run_id, events)
     if batch.last_seq != group[-1].last_seq or batch.events != events:
         raise ValueError("the folded batch differs")
     return batch

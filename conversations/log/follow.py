@@ -31,7 +31,7 @@ _SLOW: Final = 512
 _LONG: Final = 64  # events of a batch, after which other tasks on the loop run
 
 
-class Reader:
+class Follower:
     """One follower's place in the live stream; bounded, because the log holds the rest."""
 
     def __init__(self) -> None:
@@ -47,12 +47,12 @@ class Reader:
         self._batches.append(batch)
         self._news.set()
 
-    def let_go(self) -> None:
+    def end(self) -> None:
         """End the stream: the run has been erased."""
         self.gone = True
         self._news.set()
 
-    def look_again(self) -> None:
+    def mark_missed(self) -> None:
         self._missed = True
         self._news.set()
 
@@ -77,15 +77,15 @@ class Feed:
     """The readers of one run in this process."""
 
     def __init__(self) -> None:
-        self.readers: set[Reader] = set()
+        self.followers: set[Follower] = set()
         self.last_seq = 0
         self.heard_at = time.monotonic()
 
     def push(self, batch: Batch) -> None:
         self.last_seq = max(self.last_seq, batch.last_seq)
         self.heard_at = time.monotonic()
-        for reader in self.readers:
-            reader.push(batch)
+        for follower in self.followers:
+            follower.push(batch)
 
 
 class Hub:
@@ -98,7 +98,7 @@ class Hub:
 
     def start(self) -> None:
         loop = asyncio.get_running_loop()
-        listening = notifications.listen(event_log.GROUP, self._heard)
+        listening = notifications.listen(event_log.GROUP, self._receive)
         self._tasks = [loop.create_task(listening), loop.create_task(self._watch())]
 
     async def stop(self) -> None:
@@ -106,24 +106,24 @@ class Hub:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def join(self, run_id: UUID, reader: Reader) -> None:
-        self._feeds.setdefault(run_id, Feed()).readers.add(reader)
+    def join(self, run_id: UUID, follower: Follower) -> None:
+        self._feeds.setdefault(run_id, Feed()).followers.add(follower)
 
-    def leave(self, run_id: UUID, reader: Reader) -> None:
+    def leave(self, run_id: UUID, follower: Follower) -> None:
         feed = self._feeds.get(run_id)
         if feed is not None:
-            feed.readers.discard(reader)
-            if not feed.readers:
+            feed.followers.discard(follower)
+            if not feed.followers:
                 del self._feeds[run_id]
 
-    def seen(self, run_id: UUID, seq: int) -> None:
+    def record_read(self, run_id: UUID, seq: int) -> None:
         """Record that a reader has read the log itself as far as `seq`."""
         feed = self._feeds.get(run_id)
         if feed is not None:
             feed.last_seq = max(feed.last_seq, seq)
 
-    def _heard(self, message: notifications.Message) -> None:
-        for batch in event_log.heard(message):
+    def _receive(self, message: notifications.Message) -> None:
+        for batch in event_log.decode_notification(message):
             feed = self._feeds.get(batch.run_id)
             if feed is not None:
                 self._every_s = _CALM_S
@@ -133,28 +133,28 @@ class Hub:
         while True:
             await asyncio.sleep(self._every_s)
             try:
-                await self._look()
+                await self._check_silent_runs()
             except Exception as error:  # a failed check is repeated; followers must not end for it
                 logger.warning("looking at the log failed", error=type(error).__name__)
 
-    async def _look(self) -> None:
+    async def _check_silent_runs(self) -> None:
         """Read once for all silent runs where their logs end, and wake readers that missed events."""
         before = time.monotonic() - self._every_s
         silent = [run_id for run_id, feed in self._feeds.items() if feed.heard_at < before]
         if not silent:
             return
-        ends = await event_log.last_seqs(silent)
+        ends = await event_log.fetch_last_seqs(silent)
         for run_id in silent:
             feed = self._feeds.get(run_id)
             if feed is None:
                 continue
             if run_id not in ends:
-                for reader in feed.readers:
-                    reader.let_go()
+                for follower in feed.followers:
+                    follower.end()
             elif ends[run_id] > feed.last_seq:
                 self._every_s = _ALARMED_S
-                for reader in feed.readers:
-                    reader.look_again()
+                for follower in feed.followers:
+                    follower.mark_missed()
 
 
 _hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = WeakKeyDictionary()
@@ -185,8 +185,8 @@ async def follow(
     A batch may begin at or before `after` (take `batch.after(seq)`); otherwise none is skipped or
     repeated. For a run that is not live, yield only the stored batches.
     """
-    reader, here = Reader(), hub()
-    here.join(run_id, reader)
+    follower, here = Follower(), hub()
+    here.join(run_id, follower)
     seen = after
     try:
         missed = True
@@ -195,16 +195,16 @@ async def follow(
                 async for batch in event_log.read(run_id, after=seen):
                     yield batch
                     seen = batch.last_seq
-                    if batch.ends:
+                    if batch.is_last:
                         return
                 if not live:
                     return
-                here.seen(run_id, seen)
-            if not await reader.wait(silence_s):
+                here.record_read(run_id, seen)
+            if not await follower.wait(silence_s):
                 yield None
-            if reader.gone:
+            if follower.gone:
                 return
-            arrived, missed = reader.take()
+            arrived, missed = follower.take()
             for batch in arrived:
                 if batch.first_seq > seen + 1:
                     missed = True
@@ -212,9 +212,9 @@ async def follow(
                 if batch.last_seq > seen:
                     yield batch
                     seen = batch.last_seq
-                    if batch.ends:
+                    if batch.is_last:
                         return
                     if batch.last_seq - batch.first_seq >= _LONG:
                         await asyncio.sleep(0)
     finally:
-        here.leave(run_id, reader)
+        here.leave(run_id, follower)

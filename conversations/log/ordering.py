@@ -16,11 +16,11 @@ from conversations import events
 from conversations.events import Fact
 
 
-class InOrder:
+class FactOrdering:
     """One run's facts on their way to the log; `said` returns the text of a message so far."""
 
-    def __init__(self, said: Callable[[str], str]) -> None:
-        self._said = said
+    def __init__(self, text_of: Callable[[str], str]) -> None:
+        self._text_of = text_of
         self._whole: set[str] = set()
         self._called: dict[str, events.ToolKind] = {}
         self._answered: set[str] = set()
@@ -60,7 +60,7 @@ class InOrder:
         if body.message_id in self._whole:
             return
         self._whole.add(body.message_id)
-        streamed = self._said(body.message_id)
+        streamed = self._text_of(body.message_id)
         if body.content.startswith(streamed):
             replaces = False
         elif not replaces:

@@ -45,7 +45,7 @@ class Partition:
     upper: UUID
 
 
-def weeks(now: datetime, *, ahead: int = AHEAD) -> list[Partition]:
+def weekly_partitions(now: datetime, *, ahead: int = AHEAD) -> list[Partition]:
     """Return the partitions of this week (from Monday, UTC) and of the next `ahead` ones."""
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     monday = today - timedelta(days=today.weekday())
@@ -62,10 +62,14 @@ async def ensure_partitions(now: datetime) -> list[str]:
     A week with rows in the default partition stays there, with a warning.
     """
     async with database.connection() as connection:
-        return [week.name for week in await _missing(connection, now) if await _made(connection, week)]
+        return [
+            week.name
+            for week in await _list_missing(connection, now)
+            if await _create_unless_occupied(connection, week)
+        ]
 
 
-async def partitions() -> list[Partition]:
+async def list_partitions() -> list[Partition]:
     """Return the existing partitions, oldest first, without the default one."""
     async with database.connection() as connection:
         rows = await (await connection.execute(_PARTITIONS, (TABLE,))).fetchall()
@@ -77,11 +81,11 @@ async def drop_partition(partition: Partition) -> bool:
     """Drop a partition with all its events. Return False if it was in use all the time."""
 
     async def drop(connection: AsyncConnection[Any]) -> bool:
-        await connection.execute(_naming("DROP TABLE IF EXISTS {}", partition.name))
+        await connection.execute(_with_name("DROP TABLE IF EXISTS {}", partition.name))
         return True
 
     async with database.connection() as connection:
-        return await _patiently(connection, drop)
+        return await _retry_on_lock(connection, drop)
 
 
 _PARTITIONS: Final = """
@@ -102,22 +106,22 @@ SELECT pg_relation_size('{DEFAULT}') > %s
 """
 
 
-async def _missing(connection: AsyncConnection[Any], now: datetime) -> list[Partition]:
-    wanted = weeks(now)
+async def _list_missing(connection: AsyncConnection[Any], now: datetime) -> list[Partition]:
+    wanted = weekly_partitions(now)
     cursor = await connection.execute(_MISSING, ([week.name for week in wanted], TABLE))
     names = {name for (name,) in await cursor.fetchall()}
     return [week for week in wanted if week.name in names]
 
 
-async def _made(connection: AsyncConnection[Any], week: Partition) -> bool:
+async def _create_unless_occupied(connection: AsyncConnection[Any], week: Partition) -> bool:
     try:
-        return await _patiently(connection, lambda held: _make(held, week))
+        return await _retry_on_lock(connection, lambda held: _create(held, week))
     except (CheckViolation, InvalidObjectDefinition):  # rows arrived, or an operator's own partition
         _warn_once("a week's events stay in the default partition", week.name)
         return False
 
 
-async def _make(connection: AsyncConnection[Any], week: Partition) -> bool:
+async def _create(connection: AsyncConnection[Any], week: Partition) -> bool:
     """Create the table separately, then attach it: that locks only the default partition."""
     cursor = await connection.execute("SELECT pg_try_advisory_xact_lock(%s)", (_LOCK,))
     if await cursor.fetchone() != (True,):  # another process is creating them
@@ -143,7 +147,7 @@ async def _make(connection: AsyncConnection[Any], week: Partition) -> bool:
     return True
 
 
-async def _patiently(
+async def _retry_on_lock(
     connection: AsyncConnection[Any], change: Callable[[AsyncConnection[Any]], Awaitable[bool]]
 ) -> bool:
     """Make the change in a transaction of its own; retry while others hold the locks."""
@@ -185,7 +189,7 @@ WHERE inhparent = %s::regclass AND NOT indisvalid AND index.relname ~ '_cc(new|o
 """
 
 
-async def pack(*, larger_than: int = 64 * 1024 * 1024) -> str | None:
+async def rebuild_sparse_index(*, larger_than: int = 64 * 1024 * 1024) -> str | None:
     """Rebuild the emptiest large index of a partition, at most every ten minutes. Return its name.
 
     Folding leaves one index entry per run, and entries of later runs never use the same pages,
@@ -206,8 +210,8 @@ async def _rebuild(connection: AsyncConnection[Any], index: str) -> bool:
     await connection.execute("SET statement_timeout = 0")
     try:
         for (broken,) in await (await connection.execute(_HALF_BUILT, (TABLE,))).fetchall():
-            await connection.execute(_naming("DROP INDEX CONCURRENTLY IF EXISTS {}", broken))
-        await connection.execute(_naming("REINDEX INDEX CONCURRENTLY {}", index))
+            await connection.execute(_with_name("DROP INDEX CONCURRENTLY IF EXISTS {}", broken))
+        await connection.execute(_with_name("REINDEX INDEX CONCURRENTLY {}", index))
     except LockNotAvailable:  # a long reader; the next attempt drops this index
         return False
     finally:
@@ -215,5 +219,5 @@ async def _rebuild(connection: AsyncConnection[Any], index: str) -> bool:
     return True
 
 
-def _naming(statement: LiteralString, name: str) -> sql.Composed:
+def _with_name(statement: LiteralString, name: str) -> sql.Composed:
     return sql.SQL(statement).format(sql.Identifier(name))

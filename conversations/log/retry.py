@@ -17,7 +17,7 @@ _RETRY_S: Final = 0.2
 T = TypeVar("T")
 
 
-async def outlast(read: Callable[[], Awaitable[T]]) -> T:
+async def retry_until_answered(read: Callable[[], Awaitable[T]]) -> T:
     """Return the result of `read`, retried until the database answers; the run's deadline bounds it."""
     while True:
         try:

@@ -19,7 +19,7 @@ from conversations import events, usage
 from conversations.events import Fact, RunEvent, Terminal
 from conversations.log.growing_text import GrowingText
 from conversations.log.stored import StoredInterrupt, StoredMessage
-from conversations.thread_state import put
+from conversations.thread_state import set_value
 
 _LONGEST_ID: Final = 200  # of the column; the whole id stands in the metadata
 _STATUS_OF_CODE = {"cancelled": "cancelled"}
@@ -32,11 +32,11 @@ class _Draft:
     message_id: str
     stage: str | None
     body: events.MessageBody | None = None
-    _said: GrowingText = field(default_factory=GrowingText)
+    _text: GrowingText = field(default_factory=GrowingText)
 
     def add(self, text: str) -> None:
         """Append text."""
-        self._said.add(text)
+        self._text.add(text)
 
     @property
     def shows_something(self) -> bool:
@@ -44,7 +44,7 @@ class _Draft:
 
     @property
     def text(self) -> str:
-        return self.body.content if self.body else str(self._said)
+        return self.body.content if self.body else str(self._text)
 
 
 @dataclass
@@ -96,7 +96,7 @@ class Transcript:
                 call = self._entries.get(f"call:{completed.tool_call_id}")
                 if completed.asked_in:
                     key = f"answer:{completed.asked_in}:{completed.tool_call_id}"
-                    self._entries[key] = _answered(completed)
+                    self._entries[key] = _earlier_call(completed)
                 elif isinstance(call, _Call):
                     call.completed = completed
             case events.StageStarted(stage):
@@ -107,7 +107,7 @@ class Transcript:
             case events.UpstreamRaw():
                 self._shown_raw = True
             case events.StateUpdated("thread", key, value):
-                self.state = put(self.state, key, value)
+                self.state = set_value(self.state, key, value)
             case events.ModelRouted() as routed:
                 self.routed = routed
             case events.ModelCompleted() as call:
@@ -115,7 +115,7 @@ class Transcript:
             case events.RunCompleted() | events.RunFailed() as terminal:
                 self.terminal = terminal
 
-    def said(self, message_id: str) -> str:
+    def text_of(self, message_id: str) -> str:
         """Return the text of a message so far."""
         entry = self._entries.get(f"message:{message_id}")
         return entry.text if isinstance(entry, _Draft) else ""
@@ -127,7 +127,7 @@ class Transcript:
         said = (one.text for one in drafts if one.body is None or one.body.role == "assistant")
         return next(said, "")
 
-    def closing(self, terminal: Terminal, at_ms: int) -> list[Fact]:
+    def closing_facts(self, terminal: Terminal, at_ms: int) -> list[Fact]:
         """Return the facts that close what is open before `terminal`: calls, then messages, then stages.
 
         A call that waits for the client, or for approval, stays open if the run ends well: its answer
@@ -141,7 +141,7 @@ class Transcript:
         )
         for entry in self._entries.values():
             if isinstance(entry, _Call) and entry.completed is None:
-                if not failed and (entry.is_clients or entry.call_id in _interrupted(terminal)):
+                if not failed and (entry.is_clients or entry.call_id in _interrupted_call_ids(terminal)):
                     continue
                 begun = entry.started
                 facts.append(
@@ -194,7 +194,7 @@ class Transcript:
         )
 
     @property
-    def said_anything(self) -> bool:
+    def has_output(self) -> bool:
         """Return whether a client has seen words, raw pieces or tool calls of this run."""
         return self._shown_raw or bool(self._entries)
 
@@ -222,9 +222,9 @@ class Transcript:
             case _Draft():
                 return self._spoken_message(entry)
             case _Call(completed=None) if entry.is_clients:
-                return self._asking_message(entry.started)
-            case _Call(completed=None) if entry.call_id in _interrupted(self.terminal):
-                return self._asking_message(entry.started, awaits="approval")
+                return self._open_call_message(entry.started)
+            case _Call(completed=None) if entry.call_id in _interrupted_call_ids(self.terminal):
+                return self._open_call_message(entry.started, awaits="approval")
         return self._tool_message(entry)
 
     def _stage_message(self, ended: events.StageCompleted) -> StoredMessage:
@@ -252,9 +252,9 @@ class Transcript:
             metadata |= {"stage": draft.stage, "latency_ms": ended.latency_ms if ended else 0}
         if role == "assistant":
             metadata["worker_agent_output"] = answer
-        return _storable(role, draft.text, metadata | self._spent_on(draft), draft.message_id)
+        return _storable(role, draft.text, metadata | self._usage_of(draft), draft.message_id)
 
-    def _spent_on(self, draft: _Draft) -> dict[str, Any]:
+    def _usage_of(self, draft: _Draft) -> dict[str, Any]:
         """Return the message's model call: model, outcome, usage and cost; {} if no model was called."""
         calls = [call for call in self.calls if call.message_id == draft.message_id]
         if not calls:
@@ -265,7 +265,7 @@ class Transcript:
         asked |= {name: word for name, word in told.items() if word}
         return asked | {"usage": usage.usage_to_json(usage.sum_usage(calls))}
 
-    def _asking_message(self, call: events.ToolCallStarted, **more: str) -> StoredMessage:
+    def _open_call_message(self, call: events.ToolCallStarted, **more: str) -> StoredMessage:
         """Return a call that waits for an answer, as the message in which a model makes it."""
         arguments = msgspec.json.encode(call.parameters).decode()
         message_id = events.call_message_id(call.tool_call_id)
@@ -297,7 +297,7 @@ def _thoughts(call: events.ToolCallStarted) -> dict[str, Any]:
     return {"reasoning": call.reasoning} if call.reasoning else {}
 
 
-def _interrupted(terminal: Terminal | None) -> set[str]:
+def _interrupted_call_ids(terminal: Terminal | None) -> set[str]:
     """Return the ids of the calls for which the run's end requests approval."""
     if not isinstance(terminal, events.RunCompleted):
         return set()
@@ -305,7 +305,7 @@ def _interrupted(terminal: Terminal | None) -> set[str]:
     return {call_id for call_id in named if isinstance(call_id, str)}
 
 
-def _answered(done: events.ToolCallCompleted) -> _Call:
+def _earlier_call(done: events.ToolCallCompleted) -> _Call:
     """Return the answer to a call that an earlier run made."""
     started = events.ToolCallStarted(
         done.tool_call_id, done.tool_name, done.parameters or {}, done.kind, done.server_label

@@ -104,7 +104,7 @@ class Run(models.Model):
     cost_usd = models.DecimalField(  # what is known of it; null where no price is known
         "cost (USD)", max_digits=24, decimal_places=10, null=True, blank=True
     )
-    model_usage = models.JSONField(  # as `usage.by_model` gives it
+    model_usage = models.JSONField(  # as `usage.sum_by_model` gives it
         default=list, db_default=[], blank=True, help_text="Calls, tokens and cost of each model."
     )
 

@@ -94,12 +94,12 @@ async def insert_run(connection: AsyncConnection[Any], row: dict[str, Any]) -> i
 
 async def lock_thread(connection: AsyncConnection[Any], thread_id: UUID, owner_id: UUID) -> list[UUID]:
     """Lock the thread's id until the transaction ends. Return its runs that have not ended."""
-    named = {"thread_id": thread_id, "owner_id": owner_id}
-    await connection.execute(_LOCK_THREAD, named)
-    return [run_id for (run_id,) in await (await connection.execute(_LIVE, named)).fetchall()]
+    arguments = {"thread_id": thread_id, "owner_id": owner_id}
+    await connection.execute(_LOCK_THREAD, arguments)
+    return [run_id for (run_id,) in await (await connection.execute(_LIVE, arguments)).fetchall()]
 
 
-async def earlier_run(
+async def find_earlier_run(
     connection: AsyncConnection[Any], *, owner_id: UUID, thread_id: UUID, client_run_id: str | None
 ) -> EarlierRun | None:
     """Return the run that the client has started under this id in the thread."""

@@ -48,29 +48,29 @@ def run_not_found() -> NotFound:
     return NotFound("There is no such run.", code="run_not_found")
 
 
-async def run_row(given: str, *, user_id: UUID) -> RunRow:
+async def fetch_run(reference: str, *, user_id: UUID) -> RunRow:
     """Return the head of the user's run by its id (32 hex digits or a UUID) or by the client's `runId`.
 
     Our id comes first; of several runs with one `runId` (in different threads) the newest counts.
     Raise NotFound for an unknown run, a foreign one, and one that has ended and is not stored.
     """
-    row = await started_run(given, user_id=user_id)
+    row = await fetch_started_run(reference, user_id=user_id)
     if not row.stored and row.status not in LIVE:
         raise run_not_found()
     return row
 
 
-async def started_run(given: str, *, user_id: UUID) -> RunRow:
+async def fetch_started_run(reference: str, *, user_id: UUID) -> RunRow:
     """Return the same for the client that started or ended the run: also of one that is not stored."""
-    if not 0 < len(given) <= _LONGEST_ID or "\x00" in given:
+    if not 0 < len(reference) <= _LONGEST_ID or "\x00" in reference:
         raise run_not_found()
-    run_id = uuid_of(given)
+    run_id = uuid_of(reference)
     async with database.connection() as connection:
         row = None
         if run_id is not None:
             row = await (await connection.execute(_BY_ID, (run_id,))).fetchone()
         if row is None or row[2] != user_id:
-            row = await (await connection.execute(_BY_CLIENT_ID, (user_id, given))).fetchone()
+            row = await (await connection.execute(_BY_CLIENT_ID, (user_id, reference))).fetchone()
     if row is None:
         raise run_not_found()
     return RunRow(*row)
@@ -81,11 +81,11 @@ _KEPT: Final = "SELECT EXISTS (SELECT 1 FROM conversations_eventbatch WHERE run_
 
 async def check_events_kept(run: RunRow) -> None:
     """Raise Gone if an ended run's events are past EVENT_RETENTION_DAYS, which is a day at least."""
-    if not await events_kept(run):
+    if not await has_events(run):
         raise Gone("The events of this run are no longer kept.", code="events_expired")
 
 
-async def events_kept(run: RunRow) -> bool:
+async def has_events(run: RunRow) -> bool:
     """Return whether the run can still be replayed."""
     a_day_ago = lowest_uuid7(datetime.now(UTC) - timedelta(days=1))
     if run.status in LIVE or run.run_id > a_day_ago:
@@ -103,21 +103,21 @@ FROM conversations_run WHERE id = %s
 """
 
 
-async def run_detail(given: str, *, user_id: UUID) -> dict[str, Any]:
-    """Return the user's run as JSON: status, timings, usage, error. Raise NotFound as `run_row`."""
-    run = await run_row(given, user_id=user_id)
+async def fetch_run_detail(reference: str, *, user_id: UUID) -> dict[str, Any]:
+    """Return the user's run as JSON: status, timings, usage, error. Raise NotFound as `fetch_run`."""
+    run = await fetch_run(reference, user_id=user_id)
     async with database.connection() as connection:
         cursor = await connection.execute(_DETAIL, (run.run_id,))
         row = await cursor.fetchone()
         names = [column.name for column in cursor.description or ()]
     if row is None:
         raise run_not_found()
-    detail = _detail(dict(zip(names, row, strict=True)))
-    asked = await interrupts.of_run(run.run_id) if detail["finish_reason"] == "interrupt" else []
-    return detail | {"interrupts": [shown_interrupt(one) for one in asked]}
+    detail = _detail_to_json(dict(zip(names, row, strict=True)))
+    pending = await interrupts.list_of_run(run.run_id) if detail["finish_reason"] == "interrupt" else []
+    return detail | {"interrupts": [interrupt_to_json(one) for one in pending]}
 
 
-def shown_interrupt(interrupt: Interrupt) -> dict[str, Any]:
+def interrupt_to_json(interrupt: Interrupt) -> dict[str, Any]:
     """Return an interrupt as its owner and staff see it."""
     decided_at = interrupt.decided_at
     return {
@@ -139,7 +139,7 @@ def shown_interrupt(interrupt: Interrupt) -> dict[str, Any]:
     }
 
 
-def _detail(row: dict[str, Any]) -> dict[str, Any]:
+def _detail_to_json(row: dict[str, Any]) -> dict[str, Any]:
     failed = {"code": row["error_code"], "message": row["error_message"]} if row["error_code"] else None
     return {
         "run_id": row["id"].hex,

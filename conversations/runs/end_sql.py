@@ -13,7 +13,7 @@ from psycopg import AsyncConnection
 from conversations import events
 from conversations.log.event_log import Batch
 from conversations.log.stored import StoredInterrupt, StoredMessage
-from conversations.runs.spending import COUNTED, TODAY, counted
+from conversations.runs.spending import COUNTER_SQL, TODAY, counter_values
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ _INTERRUPTS: Final = """, interrupt AS (
 
 def _statement(interrupts: str) -> str:
     """Return the statement for such rows. psycopg remembers one of 4,096 characters at most."""
-    return " ".join(_STATEMENT.format(interrupts=interrupts, day=TODAY, **COUNTED).split())
+    return " ".join(_STATEMENT.format(interrupts=interrupts, day=TODAY, **COUNTER_SQL).split())
 
 
 _END: Final = _statement("")
@@ -121,7 +121,7 @@ class Ended:
     thread_waits: bool
 
 
-async def end(connection: AsyncConnection[Any], ending: Ending, ids: Sequence[UUID]) -> Ended | None:
+async def end_run(connection: AsyncConnection[Any], ending: Ending, ids: Sequence[UUID]) -> Ended | None:
     """End a run by one statement; None if the fence is no longer ours or the run has ended.
 
     For a run that is not stored, write only the log and its numbers (`unstored`).
@@ -160,7 +160,7 @@ def _end_arguments(ending: Ending, ids: Sequence[UUID]) -> dict[str, Any]:
         "cost_usd": ending.usage.cost_usd,
         "unpriced_tokens": ending.usage.unpriced_tokens,
         "model_usage": ending.model_usage,
-        **counted(ending.run_id, ending.usage),
+        **counter_values(ending.run_id, ending.usage),
         "count": sum(message.placed for message in ending.messages),
         "ids": list(ids),
         "roles": [message.role for message in ending.messages],

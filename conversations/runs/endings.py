@@ -22,7 +22,7 @@ from conversations.events import Fact, RunEvent, Terminal
 from conversations.identifiers import uuid7
 from conversations.log import event_log
 from conversations.log.transcript import Transcript
-from conversations.runs.end_sql import Ended, Ending, end
+from conversations.runs.end_sql import Ended, Ending, end_run
 
 logger = structlog.get_logger(__name__)
 
@@ -49,7 +49,7 @@ FAILURES: Final[dict[Reason, events.RunFailed]] = {
 }
 
 
-def compose(
+def compose_ending(
     transcript: Transcript,
     terminal: Terminal,
     *,
@@ -65,9 +65,9 @@ def compose(
     """
     calls = [*transcript.calls, *(fact for fact in first if isinstance(fact, events.ModelCompleted))]
     if isinstance(terminal, events.RunCompleted):
-        terminal = _counted(terminal, calls) if calls else terminal
-        calls = calls or _reported(transcript.routed, terminal.usage)
-    last = placed(after, [*first, *transcript.closing(terminal, events.now_ms()), terminal])
+        terminal = _with_total_usage(terminal, calls) if calls else terminal
+        calls = calls or _calls_from_usage(transcript.routed, terminal.usage)
+    last = number_facts(after, [*first, *transcript.closing_facts(terminal, events.now_ms()), terminal])
     for event in last:
         transcript.feed(event)
     routed = transcript.routed
@@ -75,13 +75,13 @@ def compose(
         run_id=transcript.run_id,
         fence=fence,
         runner=runner,
-        batch=event_log.batch_of(transcript.run_id, last),
+        batch=event_log.make_batch(transcript.run_id, last),
         status=transcript.status,
         provider=routed.provider[:_CODE_LENGTH] if routed else "",
         resolved_model=routed.model[:_NAME_LENGTH] if routed else "",
         endpoint_id=routed.endpoint_id if routed else None,
         usage=usage.sum_usage(calls),
-        model_usage=msgspec.json.encode(usage.by_model(calls)).decode(),
+        model_usage=msgspec.json.encode(usage.sum_by_model(calls)).decode(),
         first_token_at_ms=transcript.first_token_at_ms,
         messages=transcript.messages(),
         interrupts=transcript.interrupts(),
@@ -93,18 +93,20 @@ def compose(
     return replace(ending, finish_reason=terminal.finish_reason[:_CODE_LENGTH])
 
 
-def _counted(
+def _with_total_usage(
     terminal: events.RunCompleted, calls: Sequence[events.ModelCompleted]
 ) -> events.RunCompleted:
     """Return the terminal with the usage of all calls, and the last call's reason for its end."""
-    word = calls[-1].upstream_reason
-    said = {"upstream_reason": word} if word else {}
+    upstream_reason = calls[-1].upstream_reason
+    metadata = {"upstream_reason": upstream_reason} if upstream_reason else {}
     return msgspec.structs.replace(
-        terminal, usage=usage.sum_usage(calls), metadata=said | terminal.metadata
+        terminal, usage=usage.sum_usage(calls), metadata=metadata | terminal.metadata
     )
 
 
-def _reported(routed: events.ModelRouted | None, used: events.Usage) -> list[events.ModelCompleted]:
+def _calls_from_usage(
+    routed: events.ModelRouted | None, used: events.Usage
+) -> list[events.ModelCompleted]:
     """Return the usage that a runner reports, as one call of the model that it was routed to."""
     if used == events.Usage():
         return []
@@ -112,15 +114,15 @@ def _reported(routed: events.ModelRouted | None, used: events.Usage) -> list[eve
     return [events.ModelCompleted(by.provider, by.model, by.endpoint_id, used)]
 
 
-async def insist(ending: Ending) -> Ended | None:
+async def write_ending(ending: Ending) -> Ended | None:
     """Write the ending until the database answers. Return None if no attempt of ours stands."""
     ids = [uuid7() for _ in ending.messages]
     repeated = False
     while True:
         try:
             async with database.connection() as connection:
-                ended = await end(connection, ending, ids)
-            if ended is None and repeated and await _stands(ending):
+                ended = await end_run(connection, ending, ids)
+            if ended is None and repeated and await _is_committed(ending):
                 ended = Ended(thread_waits=True)  # perhaps
             if ended is not None:
                 event_log.announce([ending.batch])
@@ -137,13 +139,13 @@ async def insist(ending: Ending) -> Ended | None:
                 raise
 
 
-def placed(last_seq: int, facts: Sequence[Fact]) -> list[RunEvent]:
+def number_facts(last_seq: int, facts: Sequence[Fact]) -> list[RunEvent]:
     """Return the facts as the events that follow `last_seq`."""
     at = events.now_ms()
     return [RunEvent(seq, at, fact) for seq, fact in enumerate(facts, last_seq + 1)]
 
 
-async def _stands(ending: Ending) -> bool:
+async def _is_committed(ending: Ending) -> bool:
     """Return whether an attempt with a lost answer had been committed."""
     before = ending.batch.first_seq - 1
     stored = [

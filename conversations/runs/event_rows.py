@@ -26,19 +26,19 @@ class TimelineRow(Struct, frozen=True):
     seqs: str
     type: str
     at_ms: int
-    said: str
+    text: str
 
 
-def stored_events(run_id: UUID) -> list[RunEvent]:
+def fetch_events(run_id: UUID) -> list[RunEvent]:
     """Return the run's events, cut off past a limit of batches."""
     stored = _batches(run_id).values_list("first_seq", "body")[:_BATCHES]
     return [event for first_seq, body in stored for event in events.decode(first_seq, body)]
 
 
-def state_told(run_id: UUID) -> Any:
+def fetch_state_read(run_id: UUID) -> Any:
     """Return the thread's state as the run's model read it; None where none is known."""
-    told = _batches(run_id).filter(body__contains='"state.updated"')
-    for first_seq, body in told.values_list("first_seq", "body")[:_STATES]:
+    batches = _batches(run_id).filter(body__contains='"state.updated"')
+    for first_seq, body in batches.values_list("first_seq", "body")[:_STATES]:
         for event in events.decode(first_seq, body):
             match event.fact:
                 case events.StateUpdated("thread", "", value):
@@ -52,11 +52,11 @@ def _batches(run_id: UUID) -> QuerySet[Any]:
     return batches.order_by("first_seq")
 
 
-def rows(some: list[RunEvent]) -> Iterable[TimelineRow]:
+def make_rows(run_events: list[RunEvent]) -> Iterable[TimelineRow]:
     """Return the events as rows."""
-    begun = some[0].at if some else 0
+    begun = run_events[0].at if run_events else 0
     joined: list[RunEvent] = []
-    for event in some:
+    for event in run_events:
         if joined and type(event.fact) is not type(joined[0].fact):
             yield _row(joined, begun)
             joined = []
@@ -71,8 +71,8 @@ def rows(some: list[RunEvent]) -> Iterable[TimelineRow]:
 def _row(joined: list[RunEvent], begun: int) -> TimelineRow:
     first, last = joined[0], joined[-1]
     seqs = str(first.seq) if first.seq == last.seq else f"{first.seq}–{last.seq}"
-    said = "".join(event.fact.text for event in joined if hasattr(event.fact, "text"))
-    if not said:
+    text = "".join(event.fact.text for event in joined if hasattr(event.fact, "text"))
+    if not text:
         facts = msgspec.to_builtins(first.fact)
-        said = msgspec.json.encode({name: facts[name] for name in facts if name != "type"}).decode()
-    return TimelineRow(seqs, first.type, first.at - begun, said[:_SHOWN_TEXT])
+        text = msgspec.json.encode({name: facts[name] for name in facts if name != "type"}).decode()
+    return TimelineRow(seqs, first.type, first.at - begun, text[:_SHOWN_TEXT])

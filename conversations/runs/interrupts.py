@@ -82,17 +82,17 @@ async def find(interrupt_id: UUID) -> Interrupt | None:
     return None if row is None else _rows([row])[0]
 
 
-async def of_run(run_id: UUID) -> list[Interrupt]:
+async def list_of_run(run_id: UUID) -> list[Interrupt]:
     """Return the interrupts with which a run ended, in the order of its calls."""
     return _rows(await sql.every(_OF_RUN, (run_id,)))
 
 
-async def page(
+async def list_page(
     *, owner_id: UUID | None, status: Status | None, before: UUID, limit: int
 ) -> list[Interrupt]:
     """Return up to `limit` interrupts older than `before`, newest first; all users' without an owner."""
-    asked = {"owner_id": owner_id, "status": status, "before": before, "limit": limit}
-    return _rows(await sql.every(_PAGE, asked))
+    arguments = {"owner_id": owner_id, "status": status, "before": before, "limit": limit}
+    return _rows(await sql.every(_PAGE, arguments))
 
 
 # --- deciding -----------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ WHERE held.id = %(id)s AND held.status = 'approved' AND held.told_run_id = run.i
 """
 
 
-async def take(run_id: UUID, *, fence: int) -> list[Interrupt]:
+async def assign_to_run(run_id: UUID, *, fence: int) -> list[Interrupt]:
     """Assign the branch's interrupts to this run, whose model reads their outcome. Return them.
 
     A pending one is cancelled, or has expired. Another attempt of the run takes the same ones again.
@@ -175,7 +175,7 @@ async def take(run_id: UUID, *, fence: int) -> list[Interrupt]:
     return _rows(await sql.every(_TAKE, (run_id, fence)))
 
 
-async def begin(interrupt_id: UUID, *, run_id: UUID, fence: int, again: bool) -> bool:
+async def begin_call(interrupt_id: UUID, *, run_id: UUID, fence: int, again: bool) -> bool:
     """Return whether the run's holder may call the approved tool now: once, unless `again` (P8)."""
-    asked = {"id": interrupt_id, "run_id": run_id, "fence": fence, "again": again}
-    return await sql.change(_BEGIN, asked) == 1
+    arguments = {"id": interrupt_id, "run_id": run_id, "fence": fence, "again": again}
+    return await sql.change(_BEGIN, arguments) == 1

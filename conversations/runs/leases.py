@@ -147,7 +147,7 @@ WHERE id = ANY(%s) AND losses > 0 AND status IN ('queued', 'running')
 """
 
 
-async def exonerate(run_ids: Iterable[UUID]) -> None:
+async def take_back_loss(run_ids: Iterable[UUID]) -> None:
     """Take back one lost worker of these runs: another run had blocked its loop."""
     await sql.change(_EXONERATE, (list(run_ids),))
 

@@ -23,7 +23,7 @@ SELECT id FROM found ORDER BY created_at DESC LIMIT {METADATA_MOST}
 """
 
 
-def with_metadata(value: str) -> list[UUID]:
+def find_runs_with_metadata(value: str) -> list[UUID]:
     """Return the newest runs whose metadata has this text, or its number, as a value."""
     with connection.cursor() as cursor:
         cursor.execute(_WITH, (_path(value),))

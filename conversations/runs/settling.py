@@ -29,7 +29,7 @@ from conversations.identifiers import uuid7
 from conversations.log import event_log
 from conversations.log.transcript import Transcript, fold
 from conversations.runs import endings
-from conversations.runs.end_sql import Ending, end
+from conversations.runs.end_sql import Ending, end_run
 from conversations.runs.endings import FAILURES, Reason
 
 logger = structlog.get_logger(__name__)
@@ -58,10 +58,10 @@ class _Draft(NamedTuple):
     ending: Ending | None
 
 
-_Drafting = Callable[[Due], Awaitable[_Draft]]
+_MakeDraft = Callable[[Due], Awaitable[_Draft]]
 
 
-class _Grown(Exception):
+class _LogHasGrown(Exception):
     """The log has grown since it was folded."""
 
 
@@ -96,11 +96,11 @@ class Settler:
             if isinstance(error, event_log.OUTAGE) and database.is_transient(error):
                 logger.warning("settling waits for the database", run_id=due.run_id.hex)
                 return
-            self._failed(due, failures + 1)
+            self._record_failure(due, failures + 1)
         else:
             self._failures.pop(due.run_id, None)
 
-    def _failed(self, due: Due, failures: int) -> None:
+    def _record_failure(self, due: Due, failures: int) -> None:
         pause_s = 0.0 if failures == _PATIENCE else min(_LONGEST_PAUSE_S, 0.5 * 2**failures)
         self._failures[due.run_id] = (failures, monotonic() + pause_s)
         logger.exception("settling failed", run_id=due.run_id.hex, reason=due.reason, failures=failures)
@@ -113,51 +113,51 @@ async def settle(due: Due) -> bool:
     renewed, and while another process is changing its row: a process that froze in the middle of that
     must not stop the others.
     """
-    return await _written(due, _folded)
+    return await _write_draft(due, _draft_from_log)
 
 
 async def end_without_messages(due: Due) -> bool:
     """End the run with its last event alone; its output stays only in the log. False as `settle`."""
-    return await _written(due, _unread)
+    return await _write_draft(due, _draft_without_log)
 
 
-async def _written(due: Due, drafting: _Drafting) -> bool:
+async def _write_draft(due: Due, make_draft: _MakeDraft) -> bool:
     for _ in range(_TRIES):
-        draft = await drafting(due)
+        draft = await make_draft(due)
         try:
             async with database.connection() as connection, connection.transaction():
                 written = await _write(connection, due, draft)
         except (UniqueViolation, DeadlockDetected):  # an append under way arrived first, or the same
             continue  # run is being posted again: look at that too
-        except _Grown:
+        except _LogHasGrown:
             if due.reason == "worker_lost":  # it is not lost: it writes
                 return False
-            due = await _fenced_off(due)
+            due = await _fence_off(due)
             continue
         event_log.announce(written or [])
         return written is not None
     return False
 
 
-async def _folded(due: Due) -> _Draft:
+async def _draft_from_log(due: Due) -> _Draft:
     """Return the draft folded from the whole log."""
     transcript = fold(due.run_id, await event_log.read_joined(due.run_id))
     last_seq = transcript.last_seq
-    if due.reason in _MAY_RUN_AGAIN and not transcript.said_anything:
+    if due.reason in _MAY_RUN_AGAIN and not transcript.has_output:
         return _Draft(transcript, last_seq, None)
     return _Draft(transcript, last_seq, await asyncio.to_thread(_ending, due, transcript))
 
 
-async def _unread(due: Due) -> _Draft:
+async def _draft_without_log(due: Due) -> _Draft:
     """Return the draft of a run whose log cannot be folded."""
     transcript = Transcript(due.run_id)
-    transcript.last_seq = last_seq = (await event_log.last_seqs([due.run_id])).get(due.run_id, 0)
+    transcript.last_seq = last_seq = (await event_log.fetch_last_seqs([due.run_id])).get(due.run_id, 0)
     return _Draft(transcript, last_seq, _ending(due, transcript))
 
 
 def _ending(due: Due, transcript: Transcript) -> Ending:
     """Return the run's end, under the fence that its row will have."""
-    return endings.compose(
+    return endings.compose_ending(
         transcript, FAILURES[due.reason], fence=due.fence + 1, after=transcript.last_seq
     )
 
@@ -185,7 +185,7 @@ INSERT INTO conversations_eventbatch (run_id, first_seq, last_seq, events) VALUE
 """
 
 
-async def _fenced_off(due: Due) -> Due:
+async def _fence_off(due: Due) -> Due:
     """Return the same run to settle, after its worker has been kept from writing more."""
     row = await sql.one(_FENCE_OFF, (due.run_id, due.fence))
     return due._replace(fence=row[0]) if row else due
@@ -201,14 +201,14 @@ async def _write(
         return None
     losses, last_seq = taken
     if last_seq != draft.last_seq:
-        raise _Grown
+        raise _LogHasGrown
     if draft.ending is None:
         counts = due.reason == "worker_lost"
         if losses + counts < settings.RUN_ATTEMPTS:
             return await _give_back(connection, draft.transcript, losses=int(counts))
         due = due._replace(reason="quarantined" if losses else due.reason)
     ending = draft.ending or _ending(due, draft.transcript)
-    await end(connection, ending, [uuid7() for _ in ending.messages])
+    await end_run(connection, ending, [uuid7() for _ in ending.messages])
     logger.info("run settled", run_id=due.run_id.hex, reason=due.reason)
     return [ending.batch]
 
@@ -219,10 +219,10 @@ async def _give_back(
     """Queue the run again; close in the log the items that its lost attempt had opened."""
     await connection.execute(_GIVE_BACK, (losses, transcript.run_id))
     lost = FAILURES["worker_lost"]
-    closing = endings.placed(transcript.last_seq, transcript.closing(lost, events.now_ms()))
+    closing = endings.number_facts(transcript.last_seq, transcript.closing_facts(lost, events.now_ms()))
     logger.info("run queued again", run_id=transcript.run_id.hex)
     if not closing:
         return []
-    batch = event_log.batch_of(transcript.run_id, closing)
+    batch = event_log.make_batch(transcript.run_id, closing)
     await connection.execute(_NOTE, (batch.run_id, batch.first_seq, batch.last_seq, batch.text))
     return [batch]

@@ -20,7 +20,7 @@ from conversations.events import Usage
 
 _SHARDS: Final = 8
 TODAY: Final = "(clock_timestamp() AT TIME ZONE %(zone)s::text)::date"
-COUNTED: Final = {
+COUNTER_SQL: Final = {
     "values": "%(shard)s, 1, %(input_tokens)s, %(output_tokens)s, %(unpriced_tokens)s, %(cost_usd)s",
     "added": """
         runs = spent.runs + 1,
@@ -34,7 +34,7 @@ COUNTED: Final = {
 """The pieces of the statement that ends a run; `counted` gives what they take beside the run's own."""
 
 
-def counted(run_id: UUID, usage: Usage) -> dict[str, Any]:
+def counter_values(run_id: UUID, usage: Usage) -> dict[str, Any]:
     """Return the values of the run's counters; a run that used nothing counts for nothing."""
     return {
         "zone": settings.TIME_ZONE,
@@ -44,7 +44,7 @@ def counted(run_id: UUID, usage: Usage) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class SpendingSums:
     """Runs that used a model, their tokens, and their known cost (None: nothing is known)."""
 
     runs: int = 0
@@ -63,8 +63,8 @@ class Spending:
     """The spending of today and of this month so far."""
 
     today: date
-    day: Spent
-    month: Spent
+    day: SpendingSums
+    month: SpendingSums
 
 
 _NAMES: Final = ("runs", "input_tokens", "output_tokens", "unpriced_tokens", "cost_usd")
@@ -80,12 +80,12 @@ _OF_OWNER: Final = _SPENT.format(whose="spend.owner_id = %(owner)s")
 _OF_ALL: Final = _SPENT.format(whose="spend.owner_id IS NULL")
 
 
-async def spending(connection: AsyncConnection[Any], owner_id: UUID | None) -> Spending:
+async def fetch_spending(connection: AsyncConnection[Any], owner_id: UUID | None) -> Spending:
     """Return the account's spending today and this month; without an account, that of all."""
-    asked = {"zone": settings.TIME_ZONE, "owner": owner_id}
-    cursor = await connection.execute(_OF_ALL if owner_id is None else _OF_OWNER, asked)
+    arguments = {"zone": settings.TIME_ZONE, "owner": owner_id}
+    cursor = await connection.execute(_OF_ALL if owner_id is None else _OF_OWNER, arguments)
     row: Any = await cursor.fetchone()
-    return Spending(row[0], _spent(row[1:6]), _spent(row[6:11]))
+    return Spending(row[0], _to_sums(row[1:6]), _to_sums(row[6:11]))
 
 
 _OF_OWNERS: Final = f"""
@@ -97,15 +97,15 @@ _OF_OWNERS: Final = f"""
 """
 
 
-async def spending_of(
+async def fetch_spending_of(
     connection: AsyncConnection[Any], owner_ids: Sequence[UUID]
 ) -> dict[UUID, Spending]:
     """Return the spending of each of these accounts today and this month."""
-    asked = {"zone": settings.TIME_ZONE, "owners": list(owner_ids)}
-    rows = await (await connection.execute(_OF_OWNERS, asked)).fetchall()
-    return {row[0]: Spending(row[1], _spent(row[2:7]), _spent(row[7:12])) for row in rows}
+    arguments = {"zone": settings.TIME_ZONE, "owners": list(owner_ids)}
+    rows = await (await connection.execute(_OF_OWNERS, arguments)).fetchall()
+    return {row[0]: Spending(row[1], _to_sums(row[2:7]), _to_sums(row[7:12])) for row in rows}
 
 
-def _spent(sums: tuple[Any, ...]) -> Spent:
-    runs, given, said, unpriced = (int(some or 0) for some in sums[:4])
-    return Spent(runs, given, said, unpriced, sums[4])
+def _to_sums(sums: tuple[Any, ...]) -> SpendingSums:
+    runs, input_tokens, output_tokens, unpriced = (int(some or 0) for some in sums[:4])
+    return SpendingSums(runs, input_tokens, output_tokens, unpriced, sums[4])

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from psycopg import AsyncConnection
 
-from conversations.runs.spending import Spent
+from conversations.runs.spending import SpendingSums
 
 _SUMS: Final = """sum(runs)::bigint, sum(input_tokens)::bigint, sum(output_tokens)::bigint,
     sum(unpriced_tokens)::bigint, sum(cost_usd)"""
@@ -35,25 +35,25 @@ ORDER BY found.cost_usd DESC NULLS LAST, account.username
 
 
 @dataclass(frozen=True, slots=True)
-class SpentBy:
+class AccountSpending:
     """One account's spending in the requested days."""
 
     user_id: UUID
     username: str
-    spent: Spent
+    spent: SpendingSums
 
 
-async def by_day(
+async def fetch_spending_by_day(
     connection: AsyncConnection[Any], first: date, last: date, *, owner_id: UUID | None
-) -> list[tuple[date, Spent]]:
+) -> list[tuple[date, SpendingSums]]:
     """Return the spending of the account, or of all together, on each of these days, newest first."""
     whose = "owner_id IS NULL" if owner_id is None else "owner_id = %(owner)s"
-    asked = {"first": first, "last": last, "owner": owner_id}
-    rows = await (await connection.execute(_DAYS.format(whose=whose), asked)).fetchall()
-    return [(day, _spent(*sums)) for day, *sums in rows]
+    arguments = {"first": first, "last": last, "owner": owner_id}
+    rows = await (await connection.execute(_DAYS.format(whose=whose), arguments)).fetchall()
+    return [(day, _to_sums(*sums)) for day, *sums in rows]
 
 
-async def by_account(
+async def fetch_spending_by_account(
     connection: AsyncConnection[Any],
     first: date,
     last: date,
@@ -61,24 +61,24 @@ async def by_account(
     owners: list[UUID] | None,
     limit: int,
     past: int = 0,
-) -> list[SpentBy]:
+) -> list[AccountSpending]:
     """Return the top spenders in these days, of all accounts or of these; skip `past` of them."""
-    asked = {"first": first, "last": last, "owners": owners, "limit": limit, "past": past}
-    rows = await (await connection.execute(_ACCOUNTS, asked)).fetchall()
-    return [SpentBy(user_id, name, _spent(*sums)) for user_id, *sums, name in rows]
+    arguments = {"first": first, "last": last, "owners": owners, "limit": limit, "past": past}
+    rows = await (await connection.execute(_ACCOUNTS, arguments)).fetchall()
+    return [AccountSpending(user_id, name, _to_sums(*sums)) for user_id, *sums, name in rows]
 
 
-def total(some: list[Spent]) -> Spent:
+def sum_spending(sums: list[SpendingSums]) -> SpendingSums:
     """Return their sum; its cost is the known part."""
-    costs = [one.cost_usd for one in some if one.cost_usd is not None]
-    return Spent(
-        sum(one.runs for one in some),
-        sum(one.input_tokens for one in some),
-        sum(one.output_tokens for one in some),
-        sum(one.unpriced_tokens for one in some),
+    costs = [one.cost_usd for one in sums if one.cost_usd is not None]
+    return SpendingSums(
+        sum(one.runs for one in sums),
+        sum(one.input_tokens for one in sums),
+        sum(one.output_tokens for one in sums),
+        sum(one.unpriced_tokens for one in sums),
         sum(costs[1:], costs[0]) if costs else None,
     )
 
 
-def _spent(runs: int, given: int, said: int, unpriced: int, cost: Any) -> Spent:
-    return Spent(runs or 0, given or 0, said or 0, unpriced or 0, cost)
+def _to_sums(runs: int, input_tokens: int, output_tokens: int, unpriced: int, cost: Any) -> SpendingSums:
+    return SpendingSums(runs or 0, input_tokens or 0, output_tokens or 0, unpriced or 0, cost)

@@ -34,17 +34,17 @@ UPDATE conversations_run SET prompt_values = %s WHERE id = %s AND fence = %s AND
 """
 
 
-async def request_of(run_id: UUID) -> StoredRequest | None:
+async def fetch_request(run_id: UUID) -> StoredRequest | None:
     """Return the run's request, whoever owns it; None where there is no such run."""
     row: Any = await sql.one(_REQUEST, (run_id,))
     return StoredRequest(*row) if row else None
 
 
-async def known_ids(ids: Iterable[UUID], *, owner_id: UUID) -> set[UUID]:
+async def find_known_ids(ids: Iterable[UUID], *, owner_id: UUID) -> set[UUID]:
     """Return the ids among these that are ended runs, or interrupts, of the owner."""
     return {row[0] for row in await sql.every(_KNOWN, {"ids": list(ids), "owner": owner_id})}
 
 
-async def keep_prompt_values(run_id: UUID, *, fence: int, values: dict[str, str]) -> None:
+async def record_prompt_values(run_id: UUID, *, fence: int, values: dict[str, str]) -> None:
     """Record on the run the values of its prompt's variables; with a lost fence nothing."""
     await sql.change(_KEEP_VALUES, (msgspec.json.encode(values).decode(), run_id, fence))

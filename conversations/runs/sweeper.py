@@ -68,15 +68,15 @@ class Sweeper:
         async with database.connection() as connection:
             overdue = await (await connection.execute(_OVERDUE, (_AT_ONCE,))).fetchall()
             lapsed = await (await connection.execute(_LAPSED, (2 * settings.LEASE_S,))).fetchall()
-        lost = list(self._lost(lapsed, time.monotonic()))
+        lost = list(self._find_lost(lapsed, time.monotonic()))
         await self._settler.settle_all([*(Due(*run) for run in overdue), *lost[:_AT_ONCE]])
         return len(overdue) + len(lost)
 
-    def look_away(self) -> None:
+    def wait_for_renewals(self) -> None:
         """Give the workers half a lease's time after an outage, in which they could not renew leases."""
         self._blind_until = time.monotonic() + settings.LEASE_S / 2
 
-    def _lost(self, lapsed: Iterable[Lapsed], now: float) -> Iterator[Due]:
+    def _find_lost(self, lapsed: Iterable[Lapsed], now: float) -> Iterator[Due]:
         """Return the runs seen to stand still long enough. The time that a sweep waited for the database
         does not count, because its workers had to wait too.
         """
@@ -100,4 +100,4 @@ async def sweep_for_ever() -> None:
             await sweeper.sweep()
         except Exception as error:  # a failed sweep is repeated; it must never be the last one
             logger.warning("sweep failed", error=type(error).__name__)
-            sweeper.look_away()
+            sweeper.wait_for_renewals()

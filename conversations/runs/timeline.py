@@ -34,7 +34,7 @@ class Span(Struct, frozen=True):
     end: int
 
     @property
-    def took(self) -> int:
+    def duration_ms(self) -> int:
         return self.end - self.begin
 
 
@@ -46,29 +46,35 @@ class RunTime(Struct, frozen=True):
     first_token: int | None = None
 
 
-def run_time(some: Sequence[RunEvent], *, now_ms: int | None = None) -> RunTime | None:
+def measure_run(run_events: Sequence[RunEvent], *, now_ms: int | None = None) -> RunTime | None:
     """Return the run's spans in the order in which they began; of a live run up to `now_ms`."""
-    if not some:
+    if not run_events:
         return None
-    begun = some[0].at
-    ended = isinstance(some[-1].fact, events.TERMINAL)
-    end = some[-1].at if ended or now_ms is None else max(now_ms, some[-1].at)
-    made = (_queue(some, end), _stages(some, end), _steps(some, end), _words(some), _tools(some, end))
+    begun = run_events[0].at
+    ended = isinstance(run_events[-1].fact, events.TERMINAL)
+    end = run_events[-1].at if ended or now_ms is None else max(now_ms, run_events[-1].at)
+    made = (
+        _queue(run_events, end),
+        _stages(run_events, end),
+        _steps(run_events, end),
+        _words(run_events),
+        _tools(run_events, end),
+    )
     spans = [span for kind in made for span in kind]
     shown = sorted(spans, key=lambda span: (span.begin, -span.end))
     moved = tuple(Span(s.kind, s.label, s.begin - begun, s.end - begun) for s in shown)
-    words = (event.at - begun for event in some if isinstance(event.fact, events.MessageDelta))
+    words = (event.at - begun for event in run_events if isinstance(event.fact, events.MessageDelta))
     return RunTime(moved, max(1, end - begun), next(words, None))
 
 
-def _queue(some: Sequence[RunEvent], end: int) -> Iterator[Span]:
-    started = next((event.at for event in some if isinstance(event.fact, events.RunStarted)), end)
-    yield Span("queue", "queue wait", some[0].at, started)
+def _queue(run_events: Sequence[RunEvent], end: int) -> Iterator[Span]:
+    started = next((event.at for event in run_events if isinstance(event.fact, events.RunStarted)), end)
+    yield Span("queue", "queue wait", run_events[0].at, started)
 
 
-def _stages(some: Sequence[RunEvent], end: int) -> Iterator[Span]:
+def _stages(run_events: Sequence[RunEvent], end: int) -> Iterator[Span]:
     begun: dict[str, int] = {}
-    for event in some:
+    for event in run_events:
         match event.fact:
             case events.StageStarted(stage):
                 begun[stage] = event.at
@@ -78,54 +84,54 @@ def _stages(some: Sequence[RunEvent], end: int) -> Iterator[Span]:
         yield Span("stage", f"stage {stage}", at, end)
 
 
-def _steps(some: Sequence[RunEvent], end: int) -> Iterator[Span]:
+def _steps(run_events: Sequence[RunEvent], end: int) -> Iterator[Span]:
     """Return spans from a model's request to its last word or call before a tool answers or the end."""
-    asked: int | None = None
+    requested_at: int | None = None
     last: int | None = None
     number, routed = 0, False
-    for event in some:
+    for event in run_events:
         match event.fact:
             case events.ModelRouted() if not routed:
-                routed, asked = True, event.at
+                routed, requested_at = True, event.at
             case events.MessageDelta() | events.ReasoningDelta() | events.ToolCallStarted():
-                last = event.at if asked is not None else None
+                last = event.at if requested_at is not None else None
             case events.ModelCompleted():
-                if asked is not None:
+                if requested_at is not None:
                     number += 1
-                    yield Span("model", f"model step {number}", asked, event.at)
-                asked, last = None, None
+                    yield Span("model", f"model step {number}", requested_at, event.at)
+                requested_at, last = None, None
             case events.ToolCallCompleted():
-                if asked is not None and last is not None and last > asked:
+                if requested_at is not None and last is not None and last > requested_at:
                     number += 1
-                    yield Span("model", f"model step {number}", asked, last)
-                asked, last = (event.at, None) if routed else (None, None)
-    if asked is not None:
-        yield Span("model", f"model step {number + 1}", asked, end if last is None else last)
+                    yield Span("model", f"model step {number}", requested_at, last)
+                requested_at, last = (event.at, None) if routed else (None, None)
+    if requested_at is not None:
+        yield Span("model", f"model step {number + 1}", requested_at, end if last is None else last)
 
 
-def _words(some: Sequence[RunEvent]) -> Iterator[Span]:
+def _words(run_events: Sequence[RunEvent]) -> Iterator[Span]:
     """Return reasoning and answers, each from its first word to its last in one go."""
-    saying: Span | None = None
-    for event in some:
+    current: Span | None = None
+    for event in run_events:
         kind = _WORDS.get(type(event.fact))
-        if saying and kind == saying.kind:
-            saying = Span(kind, kind, saying.begin, event.at)
+        if current and kind == current.kind:
+            current = Span(kind, kind, current.begin, event.at)
             continue
-        if saying and (kind or isinstance(event.fact, events.ToolCallStarted)):
-            yield saying
-            saying = None
+        if current and (kind or isinstance(event.fact, events.ToolCallStarted)):
+            yield current
+            current = None
         if kind:
-            saying = Span(kind, kind, event.at, event.at)
-    if saying:
-        yield saying
+            current = Span(kind, kind, event.at, event.at)
+    if current:
+        yield current
 
 
 _WORDS: Final[dict[type, str]] = {events.ReasoningDelta: "reasoning", events.MessageDelta: "answer"}
 
 
-def _tools(some: Sequence[RunEvent], end: int) -> Iterator[Span]:
+def _tools(run_events: Sequence[RunEvent], end: int) -> Iterator[Span]:
     begun: dict[str, tuple[str, int]] = {}
-    for event in some:
+    for event in run_events:
         match event.fact:
             case events.ToolCallStarted(call_id, name):
                 begun[call_id] = (name, event.at)
@@ -139,7 +145,7 @@ def _tools(some: Sequence[RunEvent], end: int) -> Iterator[Span]:
 # --- drawn --------------------------------------------------------------------------------------
 
 
-def svg(time: RunTime | None) -> SafeString | None:
+def render_svg(time: RunTime | None) -> SafeString | None:
     """Return the spans as bars under each other, each with its time; dashed line at the first token."""
     if time is None:
         return None
@@ -170,7 +176,10 @@ def _axis(time: RunTime, height: int) -> Iterator[SafeString]:
         x = _x(at, time)
         yield format_html('<line class="axis" x1="{}" x2="{}" y1="{}" y2="{}"/>', x, x, _TOP - 6, height)
         yield format_html(
-            '<text class="ms" x="{}" y="{}" text-anchor="middle">{}</text>', x, _TOP - 12, took(at)
+            '<text class="ms" x="{}" y="{}" text-anchor="middle">{}</text>',
+            x,
+            _TOP - 12,
+            format_duration(at),
         )
 
 
@@ -182,8 +191,8 @@ def _bar(span: Span, place: int, time: RunTime) -> SafeString:
         '<rect class="bar {}" x="{}" y="{}" width="{}" height="14"/>'
         '<text class="ms" x="{}" y="{}">{}</text></g>',
         span.label,
-        took(span.took),
-        took(span.begin),
+        format_duration(span.duration_ms),
+        format_duration(span.begin),
         y + 12,
         label,
         span.kind,
@@ -192,7 +201,7 @@ def _bar(span: Span, place: int, time: RunTime) -> SafeString:
         max(2, round(end - begin, 1)),
         round(max(end, begin + 2) + 5, 1),
         y + 12,
-        took(span.took),
+        format_duration(span.duration_ms),
     )
 
 
@@ -205,11 +214,11 @@ def _first(time: RunTime, height: int) -> SafeString:
         x,
         _TOP - 6,
         height,
-        took(time.first_token or 0),
+        format_duration(time.first_token or 0),
     )
 
 
-def took(ms: int) -> str:
+def format_duration(ms: int) -> str:
     """Return milliseconds in a readable unit."""
     if ms < 1_000:
         return f"{ms} ms"

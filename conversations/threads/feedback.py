@@ -84,7 +84,7 @@ RETURNING {_COLUMNS}, xmax = 0
 
 async def give(run: str, judgement: Judgement, *, user_id: UUID) -> tuple[dict[str, Any], bool]:
     """Store the user's feedback. Return it, and whether it is new. Raise NotFound for a foreign run."""
-    row = await client_queries.run_row(run, user_id=user_id)
+    row = await client_queries.fetch_run(run, user_id=user_id)
     told = {
         "id": uuid7(),
         "run_id": row.run_id,
@@ -109,7 +109,7 @@ _WITHDRAW: Final = "DELETE FROM conversations_feedback WHERE run_id = %s AND use
 
 async def read(run: str, *, user_id: UUID) -> dict[str, Any]:
     """Return the user's feedback on their run. Raise NotFound for a foreign run or without feedback."""
-    row = await client_queries.run_row(run, user_id=user_id)
+    row = await client_queries.fetch_run(run, user_id=user_id)
     found = await sql.one(_READ, (row.run_id, user_id))
     if found is None:
         raise NotFound("You have given no feedback on this run.", code="feedback_not_found")
@@ -118,7 +118,7 @@ async def read(run: str, *, user_id: UUID) -> dict[str, Any]:
 
 async def withdraw(run: str, *, user_id: UUID) -> None:
     """Delete the user's feedback on their run, if any. Raise NotFound for a foreign run."""
-    row = await client_queries.run_row(run, user_id=user_id)
+    row = await client_queries.fetch_run(run, user_id=user_id)
     await sql.change(_WITHDRAW, (row.run_id, user_id))
 
 

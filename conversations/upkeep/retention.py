@@ -65,7 +65,7 @@ async def drop_expired(now: datetime) -> Expired:
         row = await (await held.execute(_OLDEST_LIVE)).fetchone()
         bound = min(bound, row[0]) if row else bound
         rows = (await held.execute(_DELETE_OLD, (bound, since, _ROWS))).rowcount
-    old = [one for one in await partitions.partitions() if one.upper <= bound]
+    old = [one for one in await partitions.list_partitions() if one.upper <= bound]
     dropped = [one for one in old if await partitions.drop_partition(one)]
     return Expired(len(dropped), rows, more=rows == _ROWS or len(dropped) < len(old))
 

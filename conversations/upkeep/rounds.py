@@ -56,7 +56,7 @@ async def upkeep(*, budget_s: float = _BUDGET_S) -> Upkept | None:
         made = await partitions.ensure_partitions(now)
         expired = await retention.drop_expired(now)
         folded, more = await _fold(budget_s)
-        await partitions.pack()
+        await partitions.rebuild_sparse_index()
         await search_index.merge_new()
         await interrupts.expire_due()
         forgotten = await unstored.forget_due()

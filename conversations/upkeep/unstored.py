@@ -2,7 +2,7 @@
 
 While such a run is live it is as durable as any other: its request and its log hold all of it. Its
 messages never enter the thread, so neither history nor search, titles or exports have to omit
-them. After its end nobody finds it any more (`client_queries.run_row`), and a minute later, when its
+them. After its end nobody finds it any more (`client_queries.fetch_run`), and a minute later, when its
 last reader has got the rest, upkeep empties its request and deletes its log. The numbers of the row
 stay.
 

@@ -191,7 +191,7 @@ def test_a_run_that_is_deleted_under_its_reader_does_not_look_like_a_success(
 
     async def erased(*given: Any, **more: Any) -> Any:
         async for batch in follow(*given, **more):
-            if batch is None or batch.ends:
+            if batch is None or batch.is_last:
                 return
             yield batch
 

@@ -83,7 +83,7 @@ def resumed(dialect: Dialect, run: Sequence[RunEvent], after: int) -> list[Frame
     """What a reader gets that comes back with this `Last-Event-ID`."""
     row = RunRow(RUN, THREAD, RUN, "", "request-1", "completed", "demo", None, None, AT_MS, HEAD.wire)
     cursor = reader_of(row, dialect, after=after)
-    return [frame for event in run for frame in cursor.take(event_log.batch_of(RUN, [event]))]
+    return [frame for event in run for frame in cursor.take(event_log.make_batch(RUN, [event]))]
 
 
 def told(facts: list[Fact]) -> list[RunEvent]:

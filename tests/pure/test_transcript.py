@@ -16,7 +16,7 @@ from conversations import events
 from conversations.events import Fact, RunEvent
 from conversations.log.stored import StoredMessage
 from conversations.log.transcript import Transcript, fold
-from conversations.runs.endings import FAILURES, compose
+from conversations.runs.endings import FAILURES, compose_ending
 from conversations.usage import sum_usage
 from tests.strategies import AT, OBJECTS, RUNS, TERMINALS, UNENDED_RUNS, numbered, texts
 
@@ -276,12 +276,12 @@ def test_an_untouched_transcript_is_empty() -> None:
     transcript = Transcript(RUN_ID)
     assert transcript.closing(events.RunFailed("cancelled", ""), AT) == []
     assert transcript.messages() == ()
-    assert transcript.said("m") == ""
-    assert (transcript.status, transcript.said_anything, transcript.last_seq) == ("running", False, 0)
+    assert transcript.text_of("m") == ""
+    assert (transcript.status, transcript.has_output, transcript.last_seq) == ("running", False, 0)
 
 
 @pytest.mark.parametrize(
-    ("fact", "said_anything"),
+    ("fact", "has_output"),
     [
         (events.RunStarted(1, AT), False),
         (events.StageStarted("execution"), False),
@@ -290,8 +290,8 @@ def test_an_untouched_transcript_is_empty() -> None:
         (events.ToolCallStarted("c", "t", {}), True),
     ],
 )
-def test_words_and_calls_make_a_run_one_that_cannot_be_repeated(fact: Fact, said_anything: bool) -> None:
-    assert folded(fact).said_anything is said_anything
+def test_words_and_calls_make_a_run_one_that_cannot_be_repeated(fact: Fact, has_output: bool) -> None:
+    assert folded(fact).has_output is has_output
 
 
 @pytest.mark.parametrize(
@@ -434,7 +434,7 @@ def test_the_stored_answer_is_the_streamed_text(some: list[RunEvent], terminal: 
     spoken = [event for event in some if not isinstance(event.fact, events.MessageCompleted)]
     transcript = fold(RUN_ID, spoken)
     streamed = deltas(spoken)
-    assert {name: transcript.said(name) for name in streamed} == streamed
+    assert {name: transcript.text_of(name) for name in streamed} == streamed
     closed(transcript, terminal)
     answers = {
         meta["message_id"]: content for role, content, meta in stored(transcript) if role == "assistant"
@@ -447,7 +447,7 @@ def test_the_text_so_far_is_the_deltas_so_far(pieces: list[str]) -> None:
     transcript = Transcript(RUN_ID)
     for number, piece in enumerate(pieces, 1):
         transcript.feed(RunEvent(number, AT, events.MessageDelta("m", piece)))
-        assert transcript.said("m") == "".join(pieces[:number])
+        assert transcript.text_of("m") == "".join(pieces[:number])
 
 
 # --- endings -------------------------------------------------------------------------------------
@@ -459,7 +459,7 @@ def test_an_ending_has_exactly_one_terminal_event_and_it_is_the_last(
 ) -> None:
     transcript = fold(RUN_ID, some)
     opened = len(transcript.closing(events.RunFailed("x", ""), AT))
-    ending = compose(transcript, terminal, fence=3, after=len(some))
+    ending = compose_ending(transcript, terminal, fence=3, after=len(some))
     if transcript.calls and isinstance(terminal, events.RunCompleted):  # the calls' counts win
         word = transcript.calls[-1].upstream_reason
         said = ({"upstream_reason": word} if word else {}) | terminal.metadata
@@ -473,7 +473,7 @@ def test_an_ending_has_exactly_one_terminal_event_and_it_is_the_last(
 
 @given(UNENDED_RUNS, TERMINALS)
 def test_an_ending_is_the_fold_of_the_whole_log(some: list[RunEvent], terminal: events.Terminal) -> None:
-    ending = compose(fold(RUN_ID, some), terminal, fence=3, after=len(some))
+    ending = compose_ending(fold(RUN_ID, some), terminal, fence=3, after=len(some))
     whole = fold(RUN_ID, [*some, *ending.batch.events])
     assert (ending.status, ending.messages) == (whole.status, whole.messages())
     assert ending.first_token_at_ms == whole.first_token_at_ms
@@ -494,7 +494,7 @@ def test_the_ending_of_a_completed_run_says_all_that_its_row_keeps() -> None:
         ]
     )
     usage = events.Usage(11, 2, 7, 5)
-    ending = compose(fold(RUN_ID, some), events.RunCompleted("stop", usage), fence=3, after=3)
+    ending = compose_ending(fold(RUN_ID, some), events.RunCompleted("stop", usage), fence=3, after=3)
     assert [type(event.fact) for event in ending.batch.events] == [
         events.MessageCompleted,
         events.StageCompleted,
@@ -521,7 +521,7 @@ def test_the_ending_of_a_completed_run_says_all_that_its_row_keeps() -> None:
 @pytest.mark.parametrize("reason", FAILURES)
 def test_the_ending_of_a_run_that_others_end_says_why(reason: Any) -> None:
     transcript = folded(events.ToolCallStarted("c", "t", {}))
-    ending = compose(transcript, FAILURES[reason], fence=4, after=1)
+    ending = compose_ending(transcript, FAILURES[reason], fence=4, after=1)
     failure = FAILURES[reason]
     problem = events.Problem(failure.code, "The run ended before the tool answered.")
     assert [event.fact for event in ending.batch.events] == [

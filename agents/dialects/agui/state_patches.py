@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from conversations.events import StateUpdated
-from conversations.thread_state import changed, pointer_of, tokens_of
+from conversations.thread_state import set_value_with_op, split_pointer, to_pointer
 
 _FORBIDDEN: Final = frozenset({"__proto__", "constructor", "prototype"})
 
@@ -22,10 +22,10 @@ class Shared:
 
         It cannot if the parent of the value is missing, or its library refuses the name.
         """
-        self.value, operation = changed(self.value, updated.key, updated.value)
+        self.value, operation = set_value_with_op(self.value, updated.key, updated.value)
         self.changed = True
-        pointer = pointer_of(updated.key) if updated.key else ""
-        if operation is None or _FORBIDDEN.intersection(tokens_of(pointer)):
+        pointer = to_pointer(updated.key) if updated.key else ""
+        if operation is None or _FORBIDDEN.intersection(split_pointer(pointer)):
             return {"type": "STATE_SNAPSHOT", "snapshot": self.value}
         return {
             "type": "STATE_DELTA",
