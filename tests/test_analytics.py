@@ -135,10 +135,10 @@ def test_upkeep_ends_what_an_analyst_holds_too_long_and_nothing_else(
 ) -> None:
     with transaction.atomic():
         assert rows("SELECT 1") == [(1,)]  # a transaction of ours, as old as theirs
-        assert run_sync(analyst_roles.end_overlong()) == 0
+        assert run_sync(analyst_roles.end_long_sessions()) == 0
         with analyst.transaction():
             analyst.execute("SELECT FROM analytics_runs")
-            assert run_sync(analyst_roles.end_overlong(longest_s=0)) == 1
+            assert run_sync(analyst_roles.end_long_sessions(longest_s=0)) == 1
             with pytest.raises(psycopg.OperationalError):
                 analyst.execute("SELECT 1")
         assert rows("SELECT 1") == [(1,)]

@@ -694,14 +694,14 @@ def test_a_thread_of_one_branch_is_read_with_as_many_statements_as_ever(
     chat.say("one")
     chat.say("two")
     owner, thread_id, run = chat.client.user.pk, UUID(chat.thread_id), Run.objects.latest("created_at")
-    asked = search.asked("answer", thread_id=thread_id, limit=None, cursor=None)
+    asked = search.parse_search("answer", thread_id=thread_id, limit=None, cursor=None)
 
     def counted() -> dict[str, int]:
         before = {"thread_id": thread_id, "run_id": run.pk}
         works: dict[str, Coroutine[Any, Any, Any]] = {
-            "history": history_room.history_day(owner, thread_id=thread_id, before=None),
-            "head": stored_messages.thread_head(thread_id, owner_id=owner),
-            "messages": stored_messages.whole(thread_id, owner_id=owner),
+            "history": history_room.fetch_history_day(owner, thread_id=thread_id, before=None),
+            "head": stored_messages.fetch_thread_head(thread_id, owner_id=owner),
+            "messages": stored_messages.fetch_messages(thread_id, owner_id=owner),
             "context": context.so_far(**before, before=99, budget=9_999),  # type: ignore[arg-type]
             "request": new_messages.settled(shown_again(chat), owner_id=owner, thread_id=thread_id),
             "search": search.search(owner, asked),
@@ -712,11 +712,11 @@ def test_a_thread_of_one_branch_is_read_with_as_many_statements_as_ever(
         "history": 2, "head": 1, "messages": 1, "context": 2, "request": 1, "search": 4,
     }  # fmt: skip
     with CaptureQueriesContext(connection) as one:
-        told.told_page(thread_id)
+        told.fetch_page(thread_id)
     chat.show(chat.up_to(2))
     assert counted()["history"] == 3
     with CaptureQueriesContext(connection) as branched:
-        told.told_page(thread_id)
+        told.fetch_page(thread_id)
     assert (len(one), len(branched)) == (4, 6)
 
 

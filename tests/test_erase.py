@@ -18,7 +18,7 @@ from benchmarks import erase as benchmark
 from config.auth.models import ApiToken
 from conversations.models import EventBatch, Message, Run, Thread
 from conversations.upkeep import retention
-from conversations.upkeep.retention import Erased, erase_user
+from conversations.upkeep.retention import ErasedCounts, erase_user
 from tests.client import Client, read_sse
 
 
@@ -56,7 +56,7 @@ def test_all_of_a_user_goes_and_nothing_of_another(make_client: Callable[..., Cl
     run_id, frames, before = runs[1]
     assert rows_of(other.user.pk) == before
     assert other.watch(run_id) == frames
-    assert erase_user(mine.user.pk) == Erased()
+    assert erase_user(mine.user.pk) == ErasedCounts()
 
 
 def test_a_running_run_is_cancelled_first_and_its_reader_is_told(
@@ -91,14 +91,14 @@ def test_an_interrupted_erase_is_repeated_to_the_end(monkeypatch: pytest.MonkeyP
     class Interrupted(Exception):
         pass
 
-    def interrupt(erased: Erased) -> None:
+    def interrupt(erased: ErasedCounts) -> None:
         if erased.runs >= 40:
             raise Interrupted
 
     with pytest.raises(Interrupted):
         erase_user(user.pk, interrupt)
     assert rows_of(user.pk) == {"threads": 10, "runs": 60, "messages": 120}
-    assert erase_user(user.pk) == Erased(messages=120, events=60, runs=60, threads=10)
+    assert erase_user(user.pk) == ErasedCounts(messages=120, events=60, runs=60, threads=10)
     assert rows_of(user.pk) == NOTHING
 
 
@@ -106,8 +106,8 @@ def test_steps_are_bounded_and_progress_is_told(monkeypatch: pytest.MonkeyPatch)
     user = someone()
     benchmark.seed(user.pk, 400)
     monkeypatch.setattr(retention, "_FOLDED_AT_ONCE", 25)
-    told: list[Erased] = []
-    assert erase_user(user.pk, told.append) == told[-1] == Erased(400, 200, 200, 20)
+    told: list[ErasedCounts] = []
+    assert erase_user(user.pk, told.append) == told[-1] == ErasedCounts(400, 200, 200, 20)
     assert [one.messages for one in told[:8]] == [50, 100, 150, 200, 250, 300, 350, 400]
 
 

@@ -19,7 +19,7 @@ from agents.models.host import HostArtifact, HostState
 from config.database import run_sync
 from config.errors import NotFound
 from conversations.models import EventBatch, Feedback, Run, Thread, ThreadCopy
-from conversations.upkeep.retention import Erased, erase_user
+from conversations.upkeep.retention import ErasedCounts, erase_user
 from tests.client import Client
 
 TABLES = """
@@ -218,7 +218,7 @@ def test_copies_from_before_they_were_recorded_are_found_by_their_mark(
     with connection.cursor() as cursor:
         cursor.execute(found + " ON CONFLICT DO NOTHING")
     assert set(made.values_list("thread_id", "source_id", "owner_id")) == recorded
-    assert erase_user(client.user.pk) != Erased()
+    assert erase_user(client.user.pk) != ErasedCounts()
     assert not Thread.objects.filter(pk__in=[copy.thread_id, own.thread_id, last.thread_id]).exists()
 
 

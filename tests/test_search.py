@@ -18,7 +18,7 @@ from hypothesis import strategies as some
 from config import database
 from conversations.models import Message
 from conversations.threads import search
-from conversations.threads.search_terms import terms_of
+from conversations.threads.search_terms import make_terms
 from conversations.upkeep import rounds, search_index
 from tests.client import Client
 from tests.conversation import NOON, Conversation
@@ -224,7 +224,7 @@ def test_what_is_said_between_the_two_steps_is_not_found_twice(
 ) -> None:
     said = Conversation(client.user)
     said.say_much([f"lynx {number}" for number in range(5)])
-    walk = search._rows
+    walk = search._fetch_rows
     late = NOON + timedelta(days=1)
 
     async def slow(connection: Any, statement: str, arguments: Any) -> Any:
@@ -237,7 +237,7 @@ def test_what_is_said_between_the_two_steps_is_not_found_twice(
             thread.join()
         return rows
 
-    monkeypatch.setattr(search, "_rows", slow)
+    monkeypatch.setattr(search, "_fetch_rows", slow)
     monkeypatch.setattr(search, "_WALK", search._WALK.replace("LIMIT 1000", "LIMIT 3"))
     monkeypatch.setattr(search, "_WALKED", search._WALKED.replace("OFFSET 999", "OFFSET 2"))
     found = [plain(one) for one in page(client, "lynx")["results"]]
@@ -298,7 +298,7 @@ def test_any_text_finds_the_message_that_holds_it(client: Client, text: str, aro
     assert response.status_code == 200, response.text
     spaced, held = database.run_sync(_both(str(message.pk), q, str(client.user.pk)))
     walked = [one["id"] for one in response.json()["results"]]
-    assert walked == ([str(message.pk)] if terms_of(spaced).texts else [])
+    assert walked == ([str(message.pk)] if make_terms(spaced).texts else [])
     assert held == bool(walked)
 
 
@@ -306,7 +306,7 @@ async def _both(message_id: str, q: str, owner_id: str) -> tuple[str, bool]:
     async with database.connection() as connection:
         row = await (await connection.execute("SELECT conversations_spaced(%s)", (q,))).fetchone()
         assert row
-        terms = terms_of(row[0])
+        terms = make_terms(row[0])
         held = await connection.execute(
             "SELECT conversations_tokens(owner_id, content) @@ %s::tsquery "
             "FROM conversations_message WHERE id = %s",
@@ -364,6 +364,6 @@ def test_upkeep_merges_what_was_said_into_the_index(client: Client) -> None:
         said.say("pangolin " + " ".join(uuid4().hex for _ in range(500)))
         merged = database.run_sync(search_index.merge_new())
     said.say("pangolin " + " ".join(uuid4().hex for _ in range(500)))
-    while database.run_sync(rounds.upkeep()) is None:
+    while database.run_sync(rounds.run_upkeep_round()) is None:
         pass
     assert database.run_sync(search_index.merge_new()) == 0

@@ -297,7 +297,7 @@ def test_a_lease_renewed_in_the_last_moment_keeps_its_run(client: Client) -> Non
 
 def looked(sweeper: Sweeper, lease: Lapsed, *at_s: float) -> list[bool]:
     """Whether the lease, which stands still, is taken for lost at each of those times."""
-    return [bool(list(sweeper._lost([lease], now))) for now in at_s]
+    return [bool(list(sweeper._find_lost([lease], now))) for now in at_s]
 
 
 def test_a_lease_is_lost_when_it_was_seen_to_stand_still_for_two_seconds() -> None:
@@ -309,7 +309,7 @@ def test_time_in_which_nobody_could_look_proves_no_worker_dead() -> None:
     """A sweep that waits through an outage does not fail: its worker waits for the same database."""
     lease, sweeper = (uuid7(), 1, timezone.now()), Sweeper()
     assert looked(sweeper, lease, 100, 100.4, 109, 109.4) == [False] * 4
-    assert list(sweeper._lost([(lease[0], 1, timezone.now())], 109.8)) == []  # it was renewed
+    assert list(sweeper._find_lost([(lease[0], 1, timezone.now())], 109.8)) == []  # it was renewed
 
 
 def test_a_busy_sweeper_finds_the_dead_too() -> None:

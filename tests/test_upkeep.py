@@ -28,7 +28,7 @@ from conversations.log import fold as folding
 from conversations.models import EventBatch, Run, Thread
 from conversations.runs import client_queries
 from conversations.upkeep import retention
-from conversations.upkeep.rounds import _LOCK, Upkept, upkeep
+from conversations.upkeep.rounds import _LOCK, UpkeepResult, run_upkeep_round
 from tests.client import Client
 
 WEEK_MS = 7 * 86_400_000
@@ -374,7 +374,7 @@ def expired(client: Client, settings: Any, undisturbed: None) -> Iterator[Run]:
     drop_expired()
 
 
-def drop_expired() -> retention.Expired:
+def drop_expired() -> retention.ExpiredCounts:
     return run_sync(retention.drop_expired(datetime.now(UTC)))
 
 
@@ -387,7 +387,7 @@ def test_partitions_past_their_time_are_dropped_and_the_rest_is_kept(
     assert (done.partitions, done.rows, done.more) == (5, len(said(5)), False)
     assert stored(expired.id) == []
     assert stored(recent.id) == said(3)
-    assert drop_expired() == retention.Expired()
+    assert drop_expired() == retention.ExpiredCounts()
 
 
 def test_a_young_run_with_an_old_id_keeps_its_events(client: Client, expired: Run) -> None:
@@ -402,7 +402,7 @@ def test_nothing_is_dropped_unless_asked_and_never_from_a_live_run(
     client: Client, expired: Run, settings: Any
 ) -> None:
     settings.EVENT_RETENTION_DAYS = 0
-    assert drop_expired() == retention.Expired()
+    assert drop_expired() == retention.ExpiredCounts()
     settings.EVENT_RETENTION_DAYS = 12_000
     soon = timezone.now() + timedelta(hours=1)
     Run.objects.filter(pk=expired.pk).update(
@@ -449,10 +449,10 @@ def test_a_young_run_is_not_asked_about(client: Client) -> None:
 # --- rounds -------------------------------------------------------------------------------------
 
 
-def rounds() -> Iterator[Upkept | None]:
+def rounds() -> Iterator[UpkeepResult | None]:
     """Rounds as they come; the server of the suite keeps up too, so one may find it at it."""
     for _ in range(200):
-        yield run_sync(upkeep())
+        yield run_sync(run_upkeep_round())
     raise AssertionError("the lock was never free")
 
 
@@ -462,10 +462,10 @@ def test_a_round_folds_what_is_due_and_only_one_process_at_a_time_is_at_it(clien
     next(done for done in rounds() if done is not None and not done.more)
     assert len(spans(run.id)) == 1
 
-    async def meanwhile() -> Upkept | None:
+    async def meanwhile() -> UpkeepResult | None:
         async with database.connection() as held, held.transaction():
             await held.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-            return await upkeep()
+            return await run_upkeep_round()
 
     assert run_sync(meanwhile()) is None
 

@@ -25,7 +25,7 @@ from config.errors import ParleyError
 from config.staff.lists import LargeList, ModelAdmin, newest, newest_filter
 from config.staff.staff_pages import ReadOnly
 from conversations.admin.filters import DayFilter
-from conversations.admin.threads import record_about
+from conversations.admin.threads import record_access
 from conversations.identifiers import lowest_uuid7
 from conversations.models import Interrupt, InterruptStatus
 
@@ -144,7 +144,7 @@ class InterruptAdmin(ReadOnly, LargeList, ModelAdmin):
             except ParleyError as refusal:
                 form.add_error(None, refusal.detail)
             else:
-                record_about("approved" if approve else "refused", interrupt)
+                record_access("approved" if approve else "refused", interrupt)
                 messages.success(request, "Approved." if approve else "Refused.")
                 return HttpResponseRedirect(
                     reverse("admin:conversations_interrupt_change", args=[object_id])

@@ -29,8 +29,8 @@ from config.errors import ParleyError
 from config.staff.lists import ModelAdmin
 from config.staff.staff_pages import ReadOnly
 from conversations import events
-from conversations.admin.filters import OF_RUNS, PAGINATOR, DialectFilter, newest_runs
-from conversations.admin.threads import FoundById, record_about, without_bulk
+from conversations.admin.filters import OF_RUNS, PAGINATOR, DialectFilter, limit_to_window
+from conversations.admin.threads import UuidSearch, defer_large_columns, record_access
 from conversations.identifiers import uuid_of
 from conversations.models import LIVE, Run, RunStatus
 from conversations.runs.event_rows import fetch_events, fetch_state_read, make_rows
@@ -68,7 +68,7 @@ class RerunForm(forms.Form):
 
 
 @admin.register(Run)
-class RunAdmin(FoundById, ReadOnly, ModelAdmin):
+class RunAdmin(UuidSearch, ReadOnly, ModelAdmin):
     """Runs, newest first."""
 
     list_display = (
@@ -277,7 +277,7 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):
             request, object_id, form_url, (extra_context or {}) | shown
         )
         if run_id and response.status_code == HTTPStatus.OK:
-            record_about("read", Run(pk=run_id))
+            record_access("read", Run(pk=run_id))
         return response
 
     @action(description="Cancel run", url_path="cancel", permissions=["cancel"])  # type: ignore[untyped-decorator]
@@ -294,7 +294,7 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):
             messages.info(request, "The run has ended already.")
         else:
             run_sync(cancel_run(run.id))
-            record_about("cancelled", run)
+            record_access("cancelled", run)
             messages.success(request, "Cancelling: the run ends within two seconds.")
         return HttpResponseRedirect(reverse("admin:conversations_run_change", args=[object_id]))
 
@@ -321,7 +321,7 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):
         except ParleyError as error:
             messages.error(request, error.detail)
             return HttpResponseRedirect(reverse("admin:conversations_run_change", args=[run.pk]))
-        record_about("run again", run, run=str(started.run_id))
+        record_access("run again", run, run=str(started.run_id))
         messages.success(request, "Started in a conversation of your own; the original is untouched.")
         return HttpResponseRedirect(reverse("admin:conversations_run_change", args=[started.run_id]))
 
@@ -332,7 +332,7 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         bulk = ("request", "model_usage", "error_message", "prompt_versions", "prompt_values")
-        return without_bulk(request, super().get_queryset(request), *bulk)
+        return defer_large_columns(request, super().get_queryset(request), *bulk)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -345,7 +345,7 @@ class RunAdmin(FoundById, ReadOnly, ModelAdmin):
             of_id = queryset.filter(Q(pk=identifier) | Q(thread_id=identifier) | Q(owner_id=identifier))
             if of_id.exists():
                 return of_id, False
-        named = newest_runs(request, queryset).filter(Q(client_run_id=term) | Q(request_id=term))
+        named = limit_to_window(request, queryset).filter(Q(client_run_id=term) | Q(request_id=term))
         if not (found := find_runs_with_metadata(term)):
             return named, False
         found += named.values_list("pk", flat=True)[:METADATA_MOST]

@@ -38,7 +38,7 @@ from conversations import attachments
 from conversations.metrics.reconnects import count_reconnect
 from conversations.runs.client_queries import RunRow
 from conversations.threads import stored_messages
-from conversations.threads.stored_messages import Said
+from conversations.threads.stored_messages import ThreadMessage
 
 
 def send_outcome(started: Started, dialect: AnsweringDialect) -> HttpResponseBase:
@@ -114,10 +114,10 @@ async def missed(
                 yield some
 
 
-async def _before(run: RunRow) -> tuple[list[Said], Any]:
+async def _before(run: RunRow) -> tuple[list[ThreadMessage], Any]:
     """Return the thread's messages up to the run's own input, and its state; raise NotFound."""
-    head = await stored_messages.thread_head(run.thread_id, owner_id=run.owner_id)
-    rows = await stored_messages.before(
+    head = await stored_messages.fetch_thread_head(run.thread_id, owner_id=run.owner_id)
+    rows = await stored_messages.fetch_messages_before(
         run.run_id,
         thread_id=run.thread_id,
         owner_id=run.owner_id,

@@ -59,7 +59,7 @@ async def response(request: HttpRequest, caller: Caller, response_id: str) -> Ht
 
 
 async def _deleted(row: RunRow) -> dict[str, Any]:
-    if not await unstored.delete(row.run_id, owner_id=row.owner_id):
+    if not await unstored.erase_run(row.run_id, owner_id=row.owner_id):
         raise client_queries.run_not_found()
     await submit.cancel_run(row.run_id)
     return {"id": shape.response_id(row.run_id), "object": "response", "deleted": True}

@@ -21,7 +21,7 @@ from config.auth.bearer import Caller
 from config.auth.requirements import READ, RUN
 from config.http.api import api, json_response
 from conversations import attachments
-from conversations.api.threads import branch_of, change_thread
+from conversations.api.threads import change_thread, read_branch
 from conversations.events import RunEvent
 from conversations.runs import client_queries
 from conversations.runs.client_queries import RunRow
@@ -39,18 +39,20 @@ async def thread(request: HttpRequest, caller: Caller, thread_id: str) -> HttpRe
     found = await names.thread_of(thread_id, caller=caller)
     if request.method in ("PATCH", "DELETE"):
         return await change_thread(request, caller, str(found))
-    detail = await listing.thread_detail(caller.user_id, str(found))
-    branch = await branch_of(request, caller, found)
-    head = await stored_messages.thread_head(found, owner_id=caller.user_id, branch=branch)
+    detail = await listing.fetch_thread(caller.user_id, str(found))
+    branch = await read_branch(request, caller, found)
+    head = await stored_messages.fetch_thread_head(found, owner_id=caller.user_id, branch=branch)
     reasoned: dict[str, list[RunEvent]] = {}
     if request.GET.get("reasoning") == "true":
-        reasoned = await reasoning_events.of_thread(found, owner_id=caller.user_id, branch=head.branch)
+        reasoned = await reasoning_events.fetch_reasoning_events(
+            found, owner_id=caller.user_id, branch=head.branch
+        )
     thoughts = {run: outline(run, some) for run, some in reasoned.items()}
     messages = with_thoughts(await _messages(found, caller.user_id, head.branch), thoughts)
-    opinions = await feedback.of_thread(found, user_id=caller.user_id)
+    opinions = await feedback.list_feedback_of_thread(found, user_id=caller.user_id)
     detail |= {"state": head.state, "messages": messages, "feedback": opinions}
     if head.branch is not None:
-        detail |= {"branch": head.branch.hex, "branches": await listing.branches_of(found)}
+        detail |= {"branch": head.branch.hex, "branches": await listing.list_branches(found)}
     return json_response(detail)
 
 
@@ -62,8 +64,8 @@ async def connect(request: HttpRequest, caller: Caller, thread_id: str) -> HttpR
     run of the branch to show, if that is not the one last continued.
     """
     found = await names.thread_of(thread_id, caller=caller)
-    branch = await branch_of(request, caller, found)
-    head = await stored_messages.thread_head(found, owner_id=caller.user_id, branch=branch)
+    branch = await read_branch(request, caller, found)
+    head = await stored_messages.fetch_thread_head(found, owner_id=caller.user_id, branch=branch)
     if request.method == "HEAD":
         return answering.headers_of_stream()
     row = (
@@ -96,7 +98,7 @@ async def _messages(thread_id: UUID, owner_id: UUID, branch: UUID | None) -> lis
 
     Files have fresh URLs.
     """
-    rows = await stored_messages.whole(thread_id, owner_id=owner_id, branch=branch)
+    rows = await stored_messages.fetch_messages(thread_id, owner_id=owner_id, branch=branch)
     return ag_ui_messages(rows, sign=attachments.sign_url)
 
 

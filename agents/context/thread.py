@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from agents.requests import AskedCall, Attachment, InputMessage, Role, RunRequest
 from config import database
 from conversations.threads import branches, earlier
-from conversations.threads.branches import LEADING, leading_first, leading_place
+from conversations.threads.branches import LEADING, leading_place, split_leading
 from conversations.threads.earlier import EarlierMessage, Place
 from prompts.wordings.token_estimate import estimate
 
@@ -80,26 +80,24 @@ async def so_far(
     if before <= 1 and not answers:
         return SoFar()
     async with database.connection() as connection:
-        state, interrupted, stored, branched = await earlier.head_of(connection, thread_id, run_id)
+        state, interrupted, stored, branched = await earlier.fetch_head(connection, thread_id, run_id)
         summary = msgspec.convert(stored, Summary) if summaries and stored else None
         if branched:
-            state = await branches.state(connection, thread_id, run_id)
+            state = await branches.fetch_state(connection, thread_id, run_id)
             summarised_until = summary.place[1] if summary else None
-            own = await earlier.of_own_branch(connection, thread_id, run_id, told=summarised_until)
+            own = await earlier.check_own_branch(connection, thread_id, run_id, told=summarised_until)
             interrupted, summary = own[0], summary if own[1] else None
-        pages = partial(
-            earlier.page_before, connection, thread_id, run_id, seq=before, branched=branched
-        )
+        pages = partial(earlier.fetch_page, connection, thread_id, run_id, seq=before, branched=branched)
         since = summary.place if summary else earlier.BEGINNING
         messages, cut = await _backwards(pages, (before, run_id, _ENDLESS), since, budget)
-    leading, rest = leading_first(messages, _mark, _is_system)
+    leading, rest = split_leading(messages, _mark, _is_system)
     shown = tuple(one.message for one in leading if one.message.content)
     return SoFar(tuple(rest), state, interrupted, summary, shown, cut)
 
 
 def led(request: RunRequest, so_far: SoFar) -> tuple[tuple[InputMessage, ...], tuple[InputMessage, ...]]:
     """Return the system messages that lead the run's conversation, and the request's other messages."""
-    marked, own = leading_first(request.messages, _place, lambda _: False)
+    marked, own = split_leading(request.messages, _place, lambda _: False)
     leading = tuple(one for one in marked if one.content) if marked else so_far.leading
     return request.leading or leading, tuple(own)
 
@@ -118,12 +116,12 @@ def _is_system(entry: Said) -> bool:
 
 async def keep_summary(thread_id: UUID, summary: Summary) -> None:
     """Keep the summary with the thread; it is deleted with it."""
-    await earlier.keep_summary(thread_id, msgspec.json.encode(summary).decode())
+    await earlier.store_summary(thread_id, msgspec.json.encode(summary).decode())
 
 
 async def asked_in(run_id: UUID, *, owner_id: UUID) -> list[tuple[UUID, InputMessage]]:
     """Return the client's messages of this run, each with the id of its row."""
-    rows = await earlier.asked_with(run_id, owner_id=owner_id)
+    rows = await earlier.fetch_input_messages(run_id, owner_id=owner_id)
     return [(row_id, _message(row)) for row_id, row in rows]
 
 
@@ -135,7 +133,7 @@ async def named(
     They are those with these ids, and of these runs those with these names.
     """
     found: dict[str | UUID, InputMessage] = {}
-    for row_id, row in await earlier.named(ids, names, owner_id=owner_id):
+    for row_id, row in await earlier.fetch_messages_by_id(ids, names, owner_id=owner_id):
         message = _message(row)
         found[row_id] = message
         found[message.client_id or row_id] = message

@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agents.requests import Attachment, InputMessage
-from conversations.threads.branches import BEGINNING, LEADING, Entry, Turn, count_leading, leading_first
+from conversations.threads.branches import BEGINNING, LEADING, Entry, Turn, count_leading, split_leading
 
 WINDOW: Final = 500  # messages that a snapshot of ours shows at most: more may stand before them
 _RUN: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
@@ -95,11 +95,11 @@ class _Turn(Struct, frozen=True):
 
 
 def _turn(number: int, turn: Turn) -> _Turn:
-    entries = [one for one in turn.entries if one.said is None and not _mark(one)]
+    entries = [one for one in turn.entries if one.run_message_id is None and not _mark(one)]
     if number == 0:
         entries = entries[count_leading(entries, lambda one: one.role in _SYSTEM) :]
     inputs = tuple(one for one in entries if one.role not in _SILENT)
-    outputs = tuple(one for one in turn.entries if one.said is not None)
+    outputs = tuple(one for one in turn.entries if one.run_message_id is not None)
     return _Turn(number, turn.run_id.hex, turn.live, inputs, outputs)
 
 
@@ -214,7 +214,7 @@ class _Comparison:
         texts = [entry for entry in outputs if entry.role == "assistant" and entry.size]
         under = {one.client_id: one for one in shown if one.role == "assistant"}
         for entry in texts:
-            found = under.get(f"{entry.said}-{turn.run}") or under.get(entry.said)
+            found = under.get(f"{entry.run_message_id}-{turn.run}") or under.get(entry.run_message_id)
             if found is not None and not _is_text_of(found.content, entry, texts):
                 return False
         if self._shows_call(outputs[-1], turn, shown):
@@ -290,7 +290,7 @@ def _calls_in(shown: Sequence[InputMessage]) -> set[str]:
 
 def _is_shown(entry: Entry, turn: _Turn, under: dict[str | None, InputMessage]) -> bool:
     """Return whether a text is shown, by its id or within another: some clients join a run's texts."""
-    if f"{entry.said}-{turn.run}" in under or entry.said in under:
+    if f"{entry.run_message_id}-{turn.run}" in under or entry.run_message_id in under:
         return True
     return any((entry.tail or "") in one.content for one in under.values())
 
@@ -348,8 +348,8 @@ def _led(
 
 def _leading(kept: Sequence[Turn]) -> list[Entry]:
     """Return the entries that lead after these turns."""
-    entries = [entry for turn in kept for entry in turn.entries if entry.said is None]
-    led, rest = leading_first(entries, _mark, lambda entry: entry.role in _SYSTEM)
+    entries = [entry for turn in kept for entry in turn.entries if entry.run_message_id is None]
+    led, rest = split_leading(entries, _mark, lambda entry: entry.role in _SYSTEM)
     first = [] if led else rest[: count_leading(rest, lambda entry: entry.role in _SYSTEM)]
     return [entry for entry in (led or first) if entry.text]
 

@@ -24,7 +24,7 @@ from config.errors import InvalidRequest
 from conversations.events import call_message_id, tool_message_id
 from conversations.runs import interrupts
 from conversations.threads import branches, earlier
-from conversations.threads.branches import Held, Turn
+from conversations.threads.branches import ThreadTurns, Turn
 
 _encode: Final = msgspec.json.Encoder().encode
 _RUN: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
@@ -63,7 +63,7 @@ def _named(messages: tuple[InputMessage, ...]) -> tuple[InputMessage, ...]:
 async def _gone_on(request: RunRequest, owner_id: UUID, thread_id: UUID) -> RunRequest:
     """Return the request with the run that it continues, and with its own of the shown messages."""
     async with database.connection() as connection:
-        thread = await branches.held(connection, thread_id, owner_id=owner_id)
+        thread = await branches.fetch_turns(connection, thread_id, owner_id=owner_id)
     if request.parent_run_id and thread.turns:
         thread, parent = await _up_to(request.parent_run_id, thread, owner_id, thread_id)
         going = _going(thread.turns, request)
@@ -81,7 +81,9 @@ def _going(turns: Sequence[Turn], request: RunRequest) -> Going:
     return branching.go_on(turns, request.shown, complete=request.known == "whole")
 
 
-async def _up_to(parent_run_id: str, thread: Held, owner_id: UUID, thread_id: UUID) -> tuple[Held, UUID]:
+async def _up_to(
+    parent_run_id: str, thread: ThreadTurns, owner_id: UUID, thread_id: UUID
+) -> tuple[ThreadTurns, UUID]:
     """Return the thread up to the run that a client names as the one to continue, and that run."""
     named = parent_run_id.replace("-", "").lower()
     for place, turn in enumerate(thread.turns, 1):
@@ -92,7 +94,7 @@ async def _up_to(parent_run_id: str, thread: Held, owner_id: UUID, thread_id: UU
     raise InvalidRequest("parentRunId names no run of this conversation.", code="parent_run_not_found")
 
 
-async def _on_branch(request: RunRequest, thread: Held, owner_id: UUID, thread_id: UUID) -> Going:
+async def _on_branch(request: RunRequest, thread: ThreadTurns, owner_id: UUID, thread_id: UUID) -> Going:
     """Return how it continues: in the branch last continued, or in one that the client shows more of."""
     if not thread.branched or thread.head is None:
         return _going(thread.turns, request)
@@ -107,9 +109,9 @@ async def _on_branch(request: RunRequest, thread: Held, owner_id: UUID, thread_i
     return shown if shown.told > going.told else going
 
 
-async def _branch(run_id: UUID, owner_id: UUID, thread_id: UUID) -> Held:
+async def _branch(run_id: UUID, owner_id: UUID, thread_id: UUID) -> ThreadTurns:
     async with database.connection() as connection:
-        return await branches.held(connection, thread_id, owner_id=owner_id, branch=run_id)
+        return await branches.fetch_turns(connection, thread_id, owner_id=owner_id, branch=run_id)
 
 
 async def _asking(request: RunRequest) -> UUID | None:
@@ -130,7 +132,9 @@ async def _new(
     stored_ids = [_stored_ids(message) for message in messages]
     ids = [one for some_ids in stored_ids for one in some_ids]
     continues = UUID(request.continues) if request.continues else None
-    rows = await earlier.of_client(ids, thread_id=thread_id, owner_id=owner_id, continues=continues)
+    rows = await earlier.find_client_messages(
+        ids, thread_id=thread_id, owner_id=owner_id, continues=continues
+    )
     known = {client_id for client_id, _, _ in rows}
     if request.known == "id":
         places = [place for place, some_ids in enumerate(stored_ids) if not known.isdisjoint(some_ids)]

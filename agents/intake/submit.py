@@ -28,7 +28,7 @@ from conversations.runs import acceptance, settling
 from conversations.runs.load_shedding import load
 from conversations.runs.settling import Due
 from conversations.threads import copies
-from conversations.upkeep.unstored import title_of
+from conversations.upkeep.unstored import make_title
 from prompts import app_settings
 from prompts.allowances import quotas
 from prompts.endpoints.routing import ServedModel, check_model, get_default_model
@@ -151,7 +151,7 @@ async def _write(
             await approvals.answer(connection, request.answers, owner_id=owner_id, thread_id=thread_id)
         accepted = await _accept(connection, arguments, request.on_busy)
         if copied_from:
-            await copies.record(connection, thread_id, source=copied_from)
+            await copies.record_copy(connection, thread_id, source=copied_from)
         if prepared.quota:
             await quotas.consume(connection, owner_id, prepared.quota)
         if prepared.budgeted:
@@ -256,7 +256,7 @@ def _start_arguments(
     return {
         "thread_id": thread_id,
         "owner_id": owner_id,
-        "title": title_of(first),
+        "title": make_title(first),
         "count": len(messages),
         "run_id": run_id,
         "continues": UUID(request.continues) if request.continues else None,

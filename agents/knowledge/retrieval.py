@@ -13,7 +13,7 @@ from uuid import UUID
 from agents.host_protocol.messages import ContentElement, RetrievalEntry
 from agents.knowledge import embeddings
 from config import sql
-from conversations.threads.search_terms import spaced, terms_of
+from conversations.threads.search_terms import make_terms, spaced
 
 MOST: Final = 50
 _MOST_PIECES: Final = 32
@@ -65,7 +65,7 @@ async def retrieve(
 
 async def _by_words(base_id: UUID, question: str) -> dict[int, float]:
     """Return each chunk's share of the question's weight, 0 to 1."""
-    pieces = terms_of(await spaced(question)).pieces[:_MOST_PIECES]
+    pieces = make_terms(await spaced(question)).pieces[:_MOST_PIECES]
     if not pieces:
         return {}
     quoted = [f"'{one}':*" if len(one) >= _PREFIXED else f"'{one}'" for one in pieces]

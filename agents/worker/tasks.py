@@ -11,7 +11,7 @@ from agents.worker.loop import ensure_worker
 from config import database
 from config.celery import app
 from conversations.metrics.refresh import refresh_if_due
-from conversations.upkeep.rounds import upkeep
+from conversations.upkeep.rounds import run_upkeep_round
 
 logger = structlog.get_logger(__name__)
 
@@ -32,7 +32,7 @@ def keep_up() -> None:
 
 def _keep_up() -> None:
     try:
-        database.run_sync(upkeep())
+        database.run_sync(run_upkeep_round())
         database.run_sync(refresh_if_due())
     except Exception as error:  # the next minute brings the next round
         logger.warning("upkeep failed", error=type(error).__name__)

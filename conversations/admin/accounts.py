@@ -40,7 +40,7 @@ class AccountAdmin(UserAdmin):
             if not self.has_delete_permission(request, user):
                 refused.add("account")
             held = {
-                kind.name: count for kind, count in holdings.search(user.pk).items() if not kind.kept
+                kind.name: count for kind, count in holdings.count_rows(user.pk).items() if not kind.kept
             }
             listed += [str(user), [f"{name}: {count:,}" for name, count in held.items() if count]]
             summed = {name: summed.get(name, 0) + count for name, count in held.items()}

@@ -56,7 +56,7 @@ class _Row(NamedTuple):
     arguments: str | None
     answer: str | None
     ok: bool
-    asked: str | None
+    calls: str | None
     branch: UUID | None
 
 
@@ -70,7 +70,7 @@ class File:
 
 
 @dataclass(frozen=True)
-class ToldMessage:
+class MessageEntry:
     """A message as it is shown; of a tool's the call and its answer."""
 
     seq: int
@@ -87,13 +87,13 @@ class ToldMessage:
 
 
 @dataclass(frozen=True)
-class ToldRun:
+class RunEntry:
     """A run, its time and cost, users' feedback, and its messages."""
 
     run: Run | None
     stages: tuple[tuple[str, int], ...] = ()
     feedback: tuple[Feedback, ...] = ()
-    messages: list[ToldMessage] = field(default_factory=list)
+    messages: list[MessageEntry] = field(default_factory=list)
 
     @property
     def facts(self) -> list[tuple[str, str]]:
@@ -114,7 +114,7 @@ class ToldRun:
 
 
 @dataclass(frozen=True)
-class ToldBranch:
+class BranchEntry:
     """A branch that can be opened: its last run, the time of its request, and its question."""
 
     run_id: UUID
@@ -124,76 +124,80 @@ class ToldBranch:
 
 
 @dataclass(frozen=True)
-class ToldPage:
+class ConversationPage:
     """The newest runs before a place, oldest first; `older` is the place to go on from.
 
     `branches` are the thread's if it has more than one, and `branch` the last run of the one shown.
     """
 
-    runs: list[ToldRun]
+    runs: list[RunEntry]
     older: int | None
-    branches: tuple[ToldBranch, ...] = ()
+    branches: tuple[BranchEntry, ...] = ()
     branch: UUID | None = None
 
 
-def told_page(thread_id: UUID, *, before: int | None = None, branch: UUID | None = None) -> ToldPage:
+def fetch_page(
+    thread_id: UUID, *, before: int | None = None, branch: UUID | None = None
+) -> ConversationPage:
     """Return the newest page of the thread's messages before a place in it.
 
     With branches, of the one that ends with the run `branch`, or of the one last continued.
     """
-    asked = {"thread_id": thread_id, "before": before or 2**31 - 1}
-    rows = _rows(_OF_THREAD, asked)
+    arguments = {"thread_id": thread_id, "before": before or 2**31 - 1}
+    rows = _fetch_rows(_OF_THREAD, arguments)
     shown = rows[0].branch if rows else None
-    branches: tuple[ToldBranch, ...] = ()
+    branches: tuple[BranchEntry, ...] = ()
     if shown:
-        shown, branches = _branches(thread_id, branch, last=shown)
-        rows = _rows(_OF_BRANCH, asked | {"branch": shown})
+        shown, branches = _fetch_branches(thread_id, branch, last=shown)
+        rows = _fetch_rows(_OF_BRANCH, arguments | {"branch": shown})
     page = rows[:PAGE]
     older = page[-1].stored.seq if len(rows) > PAGE else None
     ids = {row.run_id for row in page if row.run_id}
     runs = {run.pk: run for run in Run.objects.filter(pk__in=ids).defer("request", "state")}
-    page.sort(key=lambda row: _place(runs.get(row.run_id) if row.run_id else None, row))
-    return ToldPage(_grouped(page, runs), older, branches, shown)
+    page.sort(key=lambda row: _sort_key(runs.get(row.run_id) if row.run_id else None, row))
+    return ConversationPage(_group_by_run(page, runs), older, branches, shown)
 
 
-def _rows(statement: str, asked: dict[str, Any]) -> list[_Row]:
+def _fetch_rows(statement: str, arguments: dict[str, Any]) -> list[_Row]:
     with connection.cursor() as cursor:
-        cursor.execute(statement, asked)
+        cursor.execute(statement, arguments)
         return [_Row(Stored(*row[:7]), *row[7:]) for row in cursor.fetchall()]
 
 
-def _branches(
-    thread_id: UUID, wanted: UUID | None, *, last: UUID
-) -> tuple[UUID, tuple[ToldBranch, ...]]:
+def _fetch_branches(
+    thread_id: UUID, requested: UUID | None, *, last: UUID
+) -> tuple[UUID, tuple[BranchEntry, ...]]:
     """Return the branch to show, and all that exist: the requested one, if it is among them."""
     with connection.cursor() as cursor:
         cursor.execute(TIPS, {"thread_id": thread_id})
         found = [Tip(*row) for row in cursor.fetchall()]
-    shown = next((tip.run_id for tip in found if tip.run_id == wanted), last)
-    told = (ToldBranch(tip.run_id, tip.created_at, tip.question, tip.run_id == shown) for tip in found)
-    return shown, tuple(told)
+    shown = next((tip.run_id for tip in found if tip.run_id == requested), last)
+    entries = (
+        BranchEntry(tip.run_id, tip.created_at, tip.question, tip.run_id == shown) for tip in found
+    )
+    return shown, tuple(entries)
 
 
-def _place(run: Run | None, row: _Row) -> tuple[int, str, int]:
+def _sort_key(run: Run | None, row: _Row) -> tuple[int, str, int]:
     """Return the place: a message queued behind a running answer stands after that answer."""
     return (run.thread_seq, run.pk.hex, row.stored.seq) if run else (row.stored.seq, "", 0)
 
 
-def _grouped(page: Sequence[_Row], runs: dict[UUID, Run]) -> list[ToldRun]:
-    stages, feedback = _stages(runs), _feedback(runs)
-    told: list[ToldRun] = []
+def _group_by_run(page: Sequence[_Row], runs: dict[UUID, Run]) -> list[RunEntry]:
+    stages, feedback = _fetch_stages(runs), _fetch_feedback(runs)
+    entries: list[RunEntry] = []
     last: UUID | None = None
     for row in page:
-        if not told or row.run_id != last:
+        if not entries or row.run_id != last:
             run = runs.get(row.run_id) if row.run_id else None
             key = run.pk if run else UUID(int=0)
-            told.append(ToldRun(run, tuple(stages.get(key, ())), tuple(feedback.get(key, ()))))
+            entries.append(RunEntry(run, tuple(stages.get(key, ())), tuple(feedback.get(key, ()))))
             last = row.run_id
-        told[-1].messages.append(_message(row))
-    return told
+        entries[-1].messages.append(_make_entry(row))
+    return entries
 
 
-def _stages(runs: Iterable[UUID]) -> dict[UUID, list[tuple[str, int]]]:
+def _fetch_stages(runs: Iterable[UUID]) -> dict[UUID, list[tuple[str, int]]]:
     """Return the latencies of each run's stages, from its messages and the notes beside them."""
     known = Message.objects.filter(run_id__in=list(runs), stage__isnull=False).order_by("seq")
     found: dict[UUID, dict[str, int]] = {}
@@ -206,37 +210,37 @@ def _stages(runs: Iterable[UUID]) -> dict[UUID, list[tuple[str, int]]]:
 _TOOLS: Final = "tool_execution"
 
 
-def _feedback(runs: Iterable[UUID]) -> dict[UUID, list[Feedback]]:
+def _fetch_feedback(runs: Iterable[UUID]) -> dict[UUID, list[Feedback]]:
     found: dict[UUID, list[Feedback]] = {}
     for given in Feedback.objects.filter(run_id__in=list(runs)).select_related("user"):
         found.setdefault(given.run_id, []).append(given)
     return found
 
 
-def _message(row: _Row) -> ToldMessage:
+def _make_entry(row: _Row) -> MessageEntry:
     stored = row.stored
-    shown = history_message.shown(stored, "blocks")
+    shown = history_message.message_to_json(stored, "blocks")
     blocks = shown["content"] if isinstance(shown["content"], list) else []
-    return ToldMessage(
+    return MessageEntry(
         seq=stored.seq,
         role=stored.role,
         content=stored.content,
         at=stored.created_at,
         files=tuple(
-            File(_here(block["url"]), block.get("mimeType") or "", block.get("filename", ""))
+            File(_local_path(block["url"]), block.get("mimeType") or "", block.get("filename", ""))
             for block in blocks
             if block["type"] == "binary"
         ),
         card=card_html(shown.get("uiSchema")),
-        tool_name=row.tool_name or ("asks for a tool" if row.asked else ""),
+        tool_name=row.tool_name or ("asks for a tool" if row.calls else ""),
         latency_ms=row.latency_ms,
-        arguments=row.arguments or row.asked or "",
+        arguments=row.arguments or row.calls or "",
         answer=row.answer or "",
         ok=row.ok,
     )
 
 
-def _here(url: str) -> str:
+def _local_path(url: str) -> str:
     """Return a URL of this server as a path, whatever address staff use for it."""
     parts = urlsplit(url)
     ours = url.startswith(f"{settings.PUBLIC_URL}/")

@@ -79,7 +79,7 @@ def _json_begin(thread: Any) -> bytes:
 
 def _json_message(row: Any, first: bool) -> bytes:
     seq, role, content, created_at, metadata, run_id, *of_run = row
-    told = {
+    entry = {
         "seq": seq,
         "role": role,
         "content": content,
@@ -88,7 +88,7 @@ def _json_message(row: Any, first: bool) -> bytes:
         "run_id": run_id.hex if run_id else None,
         "run": dict(zip(_RUN, of_run, strict=True)) if run_id else None,
     }
-    return (b"" if first else b",\n") + _encode(told)
+    return (b"" if first else b",\n") + _encode(entry)
 
 
 def _markdown_begin(thread: Any) -> bytes:

@@ -29,7 +29,7 @@ WINDOW: Final = 20_000
 _NAMED_VERSION: Final = re.compile(r"(?P<name>.*\S)\s+v(?P<number>\d{1,9})")
 
 
-class _OfRuns:
+class _RunCondition:
     """A filter whose value is a condition on runs; a conversation fits if one of its runs does."""
 
     def queryset(self, request: Any, queryset: QuerySet[Any]) -> QuerySet[Any]:
@@ -38,7 +38,9 @@ class _OfRuns:
             return queryset
         begin = _window_begin(request)
         condition = self.condition(value)
-        return fitting(request, queryset, condition & Q(created_at__gte=begin) if begin else condition)
+        return filter_by_runs(
+            request, queryset, condition & Q(created_at__gte=begin) if begin else condition
+        )
 
     def condition(self, value: str) -> Q:
         raise NotImplementedError
@@ -56,15 +58,15 @@ def _window_begin(request: Any) -> datetime | None:
     return since
 
 
-def _window_end(asked: Any) -> datetime | None:
+def _window_end(parameters: Any) -> datetime | None:
     """Return the end of the requested time, from the days in the filter or a link of a chart."""
-    if (day := _midnight(asked.get("created_at_to"))) is not None:
+    if (day := _midnight(parameters.get("created_at_to"))) is not None:
         return day + timedelta(days=1)
     try:
-        given = datetime.fromisoformat(asked.get("created_at__lt") or "")
+        moment = datetime.fromisoformat(parameters.get("created_at__lt") or "")
     except ValueError:
         return None
-    return given if timezone.is_aware(given) else timezone.make_aware(given)
+    return moment if timezone.is_aware(moment) else timezone.make_aware(moment)
 
 
 def _midnight(day: object) -> datetime | None:
@@ -75,7 +77,7 @@ def _midnight(day: object) -> datetime | None:
         return None
 
 
-def fitting(request: Any, queryset: QuerySet[Any], condition: Q) -> QuerySet[Any]:
+def filter_by_runs(request: Any, queryset: QuerySet[Any], condition: Q) -> QuerySet[Any]:
     """Return the runs that fit; for conversations all, until `ListOfThreads` has every condition."""
     if queryset.model is Run:
         return queryset.filter(condition)
@@ -83,7 +85,7 @@ def fitting(request: Any, queryset: QuerySet[Any], condition: Q) -> QuerySet[Any
     return queryset
 
 
-class ListOfThreads(ChangeList):  # type: ignore[misc]
+class ThreadChangeList(ChangeList):  # type: ignore[misc]
     """Conversations with a run that fits every filter at once, among the newest of those that do."""
 
     def get_queryset(self, request: Any, exclude_parameters: Any = None) -> QuerySet[Any]:
@@ -105,7 +107,7 @@ class UserFilter(TextFilter):  # type: ignore[misc]
         value = str(self.value() or "").strip()[:200]
         if not value or "\x00" in value:
             return queryset
-        return owned_by(queryset, find_users(value))
+        return filter_by_owners(queryset, find_users(value))
 
 
 _OF_EACH: Final = """
@@ -116,7 +118,7 @@ _MOST_OF_EACH: Final = 25
 _MOST_USERS: Final = 40
 
 
-def owned_by(queryset: QuerySet[Any], users: list[UUID]) -> QuerySet[Any]:
+def filter_by_owners(queryset: QuerySet[Any], users: list[UUID]) -> QuerySet[Any]:
     """Return the rows of one user; of several the newest of each, read by the index, not by a walk."""
     if len(users) == 1:
         return queryset.filter(owner_id=users[0])
@@ -126,13 +128,13 @@ def owned_by(queryset: QuerySet[Any], users: list[UUID]) -> QuerySet[Any]:
     return queryset.filter(pk__in=RawSQL(some, [users[:_MOST_USERS]]))
 
 
-def newest_runs(request: Any, queryset: QuerySet[Any]) -> QuerySet[Any]:
+def limit_to_window(request: Any, queryset: QuerySet[Any]) -> QuerySet[Any]:
     """Return those of these runs that the filters read."""
     begin = _window_begin(request)
     return queryset.filter(created_at__gte=begin) if begin else queryset
 
 
-class ModelFilter(_OfRuns, TextFilter):  # type: ignore[misc]
+class ModelFilter(_RunCondition, TextFilter):  # type: ignore[misc]
     """Filter by the model that was requested, or that answered."""
 
     title = "model"
@@ -142,7 +144,7 @@ class ModelFilter(_OfRuns, TextFilter):  # type: ignore[misc]
         return Q(model__in=[value, f"global:{value}"]) | Q(resolved_model=value)
 
 
-class DialectFilter(_OfRuns, TextFilter):  # type: ignore[misc]
+class DialectFilter(_RunCondition, TextFilter):  # type: ignore[misc]
     """Filter by the client's protocol."""
 
     title = "dialect"
@@ -152,7 +154,7 @@ class DialectFilter(_OfRuns, TextFilter):  # type: ignore[misc]
         return Q(dialect=value)
 
 
-class PromptVersionFilter(_OfRuns, TextFilter):  # type: ignore[misc]
+class PromptVersionFilter(_RunCondition, TextFilter):  # type: ignore[misc]
     """Filter by the id of a prompt version, or as `name v3`."""
 
     title = "prompt version (id, or name v3)"
@@ -168,7 +170,7 @@ class PromptVersionFilter(_OfRuns, TextFilter):  # type: ignore[misc]
         return Q(prompt_versions__contains=[version])
 
 
-class StatusFilter(_OfRuns, DropdownFilter):  # type: ignore[misc]
+class StatusFilter(_RunCondition, DropdownFilter):  # type: ignore[misc]
     """Filter by the run's status."""
 
     title = "status"
@@ -181,7 +183,7 @@ class StatusFilter(_OfRuns, DropdownFilter):  # type: ignore[misc]
         return Q(status=value)
 
 
-class ErrorFilter(_OfRuns, TextFilter):  # type: ignore[misc]
+class ErrorFilter(_RunCondition, TextFilter):  # type: ignore[misc]
     """Filter by error code; `any` is every failure."""
 
     title = "error code, or any"
@@ -231,7 +233,7 @@ class FeedbackFilter(DropdownFilter):  # type: ignore[misc]
         if condition is None:
             return queryset
         judged = Feedback.objects.filter(condition).order_by("-updated_at").values("run_id")[:NEWEST]
-        return fitting(request, queryset, Q(pk__in=judged))
+        return filter_by_runs(request, queryset, Q(pk__in=judged))
 
 
 OF_RUNS: Final[list[Any]] = [

@@ -17,17 +17,17 @@ from config.http.slow_readers import patiently
 from config.staff.lists import ModelAdmin
 from config.staff.staff_pages import ReadOnly
 from config.staff.user_search import find_users
-from conversations.admin.conversation_page import told_page
+from conversations.admin.conversation_page import fetch_page
 from conversations.admin.export import FORMATS, export
-from conversations.admin.filters import NEWEST, OF_RUNS, PAGINATOR, ListOfThreads, owned_by
+from conversations.admin.filters import NEWEST, OF_RUNS, PAGINATOR, ThreadChangeList, filter_by_owners
 from conversations.identifiers import uuid_of
 from conversations.models import Run, Thread
-from conversations.threads.staff_search import threads_holding
+from conversations.threads.staff_search import find_threads_holding
 
 _SEARCHED_USERS: Final = 50
 
 
-class FoundById:
+class UuidSearch:
     """Search that finds a UUID however it is written: clients see 32 hex digits."""
 
     def get_search_results(
@@ -43,7 +43,7 @@ class FoundById:
 
 
 @admin.register(Thread)
-class ThreadAdmin(FoundById, ReadOnly, ModelAdmin):
+class ThreadAdmin(UuidSearch, ReadOnly, ModelAdmin):
     """Conversations, latest first; each with its transcript, and as a file."""
 
     list_display = ("title_or_id", "owner", "last_seq", "created_at", "updated_at")
@@ -69,10 +69,10 @@ class ThreadAdmin(FoundById, ReadOnly, ModelAdmin):
         return str(thread)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return without_bulk(request, super().get_queryset(request), "state", "summary")
+        return defer_large_columns(request, super().get_queryset(request), "state", "summary")
 
-    def get_changelist(self, request: HttpRequest, **more: Any) -> type[ListOfThreads]:
-        return ListOfThreads
+    def get_changelist(self, request: HttpRequest, **more: Any) -> type[ThreadChangeList]:
+        return ThreadChangeList
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -84,9 +84,11 @@ class ThreadAdmin(FoundById, ReadOnly, ModelAdmin):
         try:
             wanted = UUID(term)
         except ValueError:
-            ids = threads_holding(term)
+            ids = find_threads_holding(term)
             if users := find_users(term)[:_SEARCHED_USERS]:
-                ids += owned_by(Thread.objects.all(), users).values_list("pk", flat=True)[:NEWEST]
+                ids += filter_by_owners(Thread.objects.all(), users).values_list("pk", flat=True)[
+                    :NEWEST
+                ]
             return queryset.filter(pk__in=ids), False
         of_run = Run.objects.filter(pk=wanted).values("thread_id")
         return queryset.filter(Q(pk=wanted) | Q(pk__in=of_run) | Q(owner_id=wanted)), False
@@ -100,13 +102,13 @@ class ThreadAdmin(FoundById, ReadOnly, ModelAdmin):
     ) -> HttpResponse:
         shown: dict[str, Any] = {}
         if (thread_id := uuid_of(object_id)) and self.has_view_permission(request):
-            before, branch = _place(request.GET.get("before")), uuid_of(request.GET.get("branch"))
-            shown = {"told": told_page(thread_id, before=before, branch=branch)}
+            before, branch = _parse_place(request.GET.get("before")), uuid_of(request.GET.get("branch"))
+            shown = {"told": fetch_page(thread_id, before=before, branch=branch)}
         response: HttpResponse = super().changeform_view(
             request, object_id, form_url, (extra_context or {}) | shown
         )
         if thread_id and response.status_code == HTTPStatus.OK:
-            record_about("read", Thread(pk=thread_id))
+            record_access("read", Thread(pk=thread_id))
         return response
 
     @action(description="Export JSON", url_path="export-json", permissions=["view"])  # type: ignore[untyped-decorator]
@@ -118,19 +120,19 @@ class ThreadAdmin(FoundById, ReadOnly, ModelAdmin):
         return _file(object_id, "md")
 
 
-def record_about(action: str, thing: Model, **after: Any) -> None:
+def record_access(action: str, thing: Model, **after: Any) -> None:
     """Record a staff access to a user's content; the entry names the object by its id, not a title."""
     record(action, thing, name=str(thing.pk), after=after)
 
 
-def without_bulk(request: HttpRequest, queryset: QuerySet[Any], *columns: str) -> QuerySet[Any]:
+def defer_large_columns(request: HttpRequest, queryset: QuerySet[Any], *columns: str) -> QuerySet[Any]:
     """Return rows for a list, without the large columns that it does not show."""
     match = request.resolver_match
     is_list = match is not None and (match.url_name or "").endswith("_changelist")
     return queryset.defer(*columns) if is_list else queryset
 
 
-def _place(given: str | None) -> int | None:
+def _parse_place(given: str | None) -> int | None:
     """Return a place in a thread, from an address that anybody may type."""
     return int(given) if given and given.isascii() and given.isdigit() and len(given) <= 9 else None
 
@@ -139,7 +141,7 @@ def _file(object_id: str, form: str) -> HttpResponseBase:
     thread_id = uuid_of(object_id)
     if thread_id is None or not Thread.objects.filter(pk=thread_id).exists():
         raise Http404
-    record_about("exported", Thread(pk=thread_id), format=form)
+    record_access("exported", Thread(pk=thread_id), format=form)
     connection.close()  # else this request's operating-system thread holds it while they read
     name = f'attachment; filename="conversation-{thread_id}.{form}"'
     return StreamingHttpResponse(

@@ -15,10 +15,10 @@ async def run_feedback(request: HttpRequest, caller: Caller, run_id: str) -> Htt
     """`/api/v1/agent/runs/{run_id}/feedback`: give or replace (POST), look (GET), withdraw (DELETE)."""
     match request.method:
         case "POST":
-            judgement = feedback.judgement_of(await json_body(request))
-            given, is_new = await feedback.give(run_id, judgement, user_id=caller.user_id)
+            judgement = feedback.parse_judgement(await json_body(request))
+            given, is_new = await feedback.record_feedback(run_id, judgement, user_id=caller.user_id)
             return json_response(given, 201 if is_new else 200)
         case "DELETE":
-            await feedback.withdraw(run_id, user_id=caller.user_id)
+            await feedback.delete_feedback(run_id, user_id=caller.user_id)
             return HttpResponse(status=204)
-    return json_response(await feedback.read(run_id, user_id=caller.user_id))
+    return json_response(await feedback.fetch_feedback(run_id, user_id=caller.user_id))

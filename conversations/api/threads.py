@@ -25,14 +25,14 @@ async def history_day(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     A thread that the caller names is told by that name, as its runs tell it.
     """
     asked = request.GET
-    content = history.content_form(asked.get("content"))
-    thread_id = await _thread(request, caller)
-    day = await history.history_day(
+    content = history.parse_content_form(asked.get("content"))
+    thread_id = await _read_thread(request, caller)
+    day = await history.fetch_history_day(
         caller.user_id,
         thread_id=thread_id,
         before=asked.get("before"),
         content=content,
-        branch=await branch_of(request, caller, thread_id),
+        branch=await read_branch(request, caller, thread_id),
     )
     return json_response(day | {"threadId": asked.get("threadId") or day["threadId"]})
 
@@ -41,22 +41,22 @@ async def history_day(request: HttpRequest, caller: Caller) -> HttpResponseBase:
 async def history_search(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`GET /api/v1/agent/history/search`: messages that hold every word, the newest first."""
     given = request.GET
-    asked = search.asked(
+    asked = search.parse_search(
         given.get("q"),
-        thread_id=await _thread(request, caller),
+        thread_id=await _read_thread(request, caller),
         limit=given.get("limit"),
         cursor=given.get("cursor"),
     )
     return json_response(await search.search(caller.user_id, asked))
 
 
-async def _thread(request: HttpRequest, caller: Caller) -> UUID | None:
+async def _read_thread(request: HttpRequest, caller: Caller) -> UUID | None:
     """Return the thread that `threadId` means, by its id or by the client's own name."""
     given = request.GET.get("threadId")
     return await names.thread_of(given, caller=caller) if given else None
 
 
-async def branch_of(request: HttpRequest, caller: Caller, thread_id: UUID | None) -> UUID | None:
+async def read_branch(request: HttpRequest, caller: Caller, thread_id: UUID | None) -> UUID | None:
     """The run that `?branch=` names as the last of the branch to show; NotFound if the thread has none
     such. InvalidRequest without a thread: the newest one is not chosen by its branches."""
     given = request.GET.get("branch")
@@ -74,7 +74,7 @@ async def branch_of(request: HttpRequest, caller: Caller, thread_id: UUID | None
 async def thread_list(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`GET /api/v1/agent/threads`: the caller's conversations, the latest first."""
     asked = request.GET
-    page = await listing.thread_page(
+    page = await listing.fetch_thread_page(
         caller.user_id,
         archived=asked.get("archived"),
         limit=asked.get("limit"),
@@ -86,13 +86,13 @@ async def thread_list(request: HttpRequest, caller: Caller) -> HttpResponseBase:
 async def change_thread(request: HttpRequest, caller: Caller, thread_id: str) -> HttpResponse:
     """`/api/v1/agent/threads/{thread_id}`: rename and archive (PATCH), delete (DELETE)."""
     if request.method == "PATCH":
-        changes = _changes(await json_body(request))
+        changes = _read_changes(await json_body(request))
         return json_response(await listing.change_thread(caller.user_id, thread_id, changes))
     await asyncio.shield(listing.delete_thread(caller.user_id, thread_id))
     return HttpResponse(status=204)
 
 
-def _changes(body: dict[str, Any]) -> Changes:
+def _read_changes(body: dict[str, Any]) -> Changes:
     try:
         return msgspec.convert(body, Changes)
     except msgspec.ValidationError:

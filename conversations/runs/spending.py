@@ -31,7 +31,7 @@ COUNTER_SQL: Final = {
             ELSE coalesce(spent.cost_usd, 0) + excluded.cost_usd END
     """,
 }
-"""The pieces of the statement that ends a run; `counted` gives what they take beside the run's own."""
+"""The pieces of the statement that ends a run; `counter_values` gives their other parameters."""
 
 
 def counter_values(run_id: UUID, usage: Usage) -> dict[str, Any]:

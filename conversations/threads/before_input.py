@@ -87,7 +87,7 @@ class Row(NamedTuple):
         return self.run_seq, self.seq, self.part
 
     @property
-    def made(self) -> set[str]:
+    def call_ids(self) -> set[str]:
         """Return the ids of the calls that it makes."""
         if self.part == CALL:
             return {self.call_id or ""}
@@ -104,38 +104,38 @@ class BeforeInput(NamedTuple):
     input_seq: int
 
 
-async def backward(
+async def fetch_backward(
     before: BeforeInput, first: Place, last: Place, *, roles: list[str], limit: int
 ) -> list[Row]:
     """Return the newest rows between these places, newest first."""
-    return await _rows(_BACKWARD, before, roles, _bounds(first, last) | {"limit": limit})
+    return await _fetch_rows(_BACKWARD, before, roles, _bounds(first, last) | {"limit": limit})
 
 
-async def forward(
+async def fetch_forward(
     before: BeforeInput, first: Place, last: Place, *, roles: list[str], limit: int
 ) -> list[Row]:
     """Return the oldest rows between these places, oldest first."""
-    return await _rows(_FORWARD, before, roles, _bounds(first, last) | {"limit": limit})
+    return await _fetch_rows(_FORWARD, before, roles, _bounds(first, last) | {"limit": limit})
 
 
-async def search(before: BeforeInput, text: str, *, roles: list[str], limit: int) -> list[Row]:
+async def search_rows(before: BeforeInput, text: str, *, roles: list[str], limit: int) -> list[Row]:
     """Return the rows that contain the text in any case, newest first."""
     escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    return await _rows(_SEARCH, before, roles, {"like": f"%{escaped}%", "limit": limit})
+    return await _fetch_rows(_SEARCH, before, roles, {"like": f"%{escaped}%", "limit": limit})
 
 
-async def count(before: BeforeInput, *, roles: list[str], most: int) -> int:
+async def count_rows(before: BeforeInput, *, roles: list[str], most: int) -> int:
     """Return how many messages with words there are, counted up to `most`."""
     found = await sql.one(_COUNT, before._asdict() | {"roles": roles, "most": most})
     return int(found[0]) if found else 0
 
 
-def folded(text: str) -> str:
+def normalize_text(text: str) -> str:
     """Return the text as the database's `conversations_folded` compares it."""
     return unicodedata.normalize("NFKC", text[:_FOLDED]).lower()
 
 
-async def _rows(
+async def _fetch_rows(
     statement: str, before: BeforeInput, roles: list[str], more: dict[str, Any]
 ) -> list[Row]:
     found = await sql.every(statement, before._asdict() | {"roles": roles} | more)

@@ -35,8 +35,8 @@ OWN_BRANCH: Final = """(NOT EXISTS (
 T = TypeVar("T")
 
 
-def leading_first(
-    said: Sequence[T], place: Callable[[T], int], is_system: Callable[[T], bool]
+def split_leading(
+    messages: Sequence[T], place: Callable[[T], int], is_system: Callable[[T], bool]
 ) -> tuple[list[T], list[T]]:
     """Return the system messages that lead the conversation now, and the rest of it.
 
@@ -45,7 +45,7 @@ def leading_first(
     """
     led: list[T] = []
     rest: list[T] = []
-    for one in said:
+    for one in messages:
         number = place(one)
         if number == 1:
             led.clear()
@@ -53,9 +53,9 @@ def leading_first(
     return led, rest[count_leading(rest, is_system) :] if led else rest
 
 
-def count_leading(said: Sequence[T], is_system: Callable[[T], bool]) -> int:
+def count_leading(messages: Sequence[T], is_system: Callable[[T], bool]) -> int:
     """Return the number of system messages at the beginning."""
-    return next((at for at, one in enumerate(said) if not is_system(one)), len(said))
+    return next((at for at, one in enumerate(messages) if not is_system(one)), len(messages))
 
 
 def leading_place(metadata: dict[str, Any]) -> int:
@@ -97,14 +97,14 @@ _OF_BRANCH: Final = OF_BRANCH + _ENTRIES.format(of_branch=f"AND {IN_BRANCH}")
 class Entry(Struct, frozen=True):
     """A stored message, as far as a client's own copy of it is compared with it.
 
-    `said` is the id that a run gave it; a run's message is known by its size, hash, beginning and
-    end, a client's message by its `text`. We answer a call that `awaits`, once it is approved.
+    `run_message_id` is the id that a run gave it. A run's message is known by its size, hash, beginning
+    and end, a client's message by its `text`. We answer a call that `awaits`, once it is approved.
     """
 
     id: str
     client_id: str | None
     role: str
-    said: str | None
+    run_message_id: str | None
     text: str
     size: int
     hash: str | None
@@ -127,7 +127,7 @@ class Turn(Struct, frozen=True):
     entries: tuple[Entry, ...]
 
 
-class Held(Struct, frozen=True):
+class ThreadTurns(Struct, frozen=True):
     """A thread's turns on one branch, oldest first; `head` is the thread's newest run."""
 
     turns: tuple[Turn, ...] = ()
@@ -138,16 +138,16 @@ class Held(Struct, frozen=True):
         return any(turn.run_id == run_id for turn in self.turns)
 
 
-async def held(
+async def fetch_turns(
     connection: AsyncConnection[Any], thread_id: UUID, *, owner_id: UUID, branch: UUID | None = None
-) -> Held:
+) -> ThreadTurns:
     """Return the owner's thread: all of its runs, or those of the branch that ends with this run."""
-    asked = {"thread_id": thread_id, "owner_id": owner_id, "branch": branch}
+    arguments = {"thread_id": thread_id, "owner_id": owner_id, "branch": branch}
     statement = _OF_BRANCH if branch else _OF_THREAD
-    rows = await (await connection.execute(statement, asked)).fetchall()
+    rows = await (await connection.execute(statement, arguments)).fetchall()
     if not rows:
-        return Held()
-    return Held(tuple(_turns(rows)), rows[0][0], rows[0][1])
+        return ThreadTurns()
+    return ThreadTurns(tuple(_turns(rows)), rows[0][0], rows[0][1])
 
 
 def _turns(rows: Sequence[Sequence[Any]]) -> list[Turn]:
@@ -170,10 +170,10 @@ ORDER BY thread_seq DESC, id DESC LIMIT 1
 """
 
 
-async def state(connection: AsyncConnection[Any], thread_id: UUID, branch: UUID) -> Any:
+async def fetch_state(connection: AsyncConnection[Any], thread_id: UUID, branch: UUID) -> Any:
     """Return the thread's state at the end of the branch that ends with this run."""
-    asked = {"thread_id": thread_id, "branch": branch}
-    row = await (await connection.execute(_STATE, asked)).fetchone()
+    arguments = {"thread_id": thread_id, "branch": branch}
+    row = await (await connection.execute(_STATE, arguments)).fetchone()
     return row[0] if row else {}
 
 

@@ -27,7 +27,7 @@ SELECT FROM source
 """
 
 
-async def record(connection: AsyncConnection[Any], thread_id: UUID, *, source: UUID) -> None:
+async def record_copy(connection: AsyncConnection[Any], thread_id: UUID, *, source: UUID) -> None:
     """Record that the thread contains the source's text. Raise NotFound if the source is gone."""
     cursor = await connection.execute(_RECORD, {"thread": thread_id, "source": source})
     if await cursor.fetchone() is None:

@@ -93,23 +93,23 @@ WHERE m.owner_id = %(owner)s AND (m.id = ANY(%(ids)s)
 """
 
 
-async def head_of(connection: AsyncConnection[Any], thread_id: UUID, run_id: UUID) -> ThreadHead:
+async def fetch_head(connection: AsyncConnection[Any], thread_id: UUID, run_id: UUID) -> ThreadHead:
     """Return the thread beside its messages, as the run finds it."""
-    asked = {"thread_id": thread_id, "run_id": run_id}
-    row: Any = await (await connection.execute(_STATE, asked)).fetchone()
+    arguments = {"thread_id": thread_id, "run_id": run_id}
+    row: Any = await (await connection.execute(_STATE, arguments)).fetchone()
     return ThreadHead(*row) if row else ThreadHead()
 
 
-async def of_own_branch(
+async def check_own_branch(
     connection: AsyncConnection[Any], thread_id: UUID, run_id: UUID, *, told: UUID | None
 ) -> tuple[bool, bool]:
     """Return whether calls of the run's own branch wait, or did, and whether the run `told` is in it."""
-    asked = {"thread_id": thread_id, "run_id": run_id, "told": told}
-    row: Any = await (await connection.execute(_OWN, asked)).fetchone()
+    arguments = {"thread_id": thread_id, "run_id": run_id, "told": told}
+    row: Any = await (await connection.execute(_OWN, arguments)).fetchone()
     return row[0], row[1]
 
 
-async def page_before(
+async def fetch_page(
     connection: AsyncConnection[Any],
     thread_id: UUID,
     run_id: UUID,
@@ -122,10 +122,16 @@ async def page_before(
 ) -> list[tuple[Place, EarlierMessage]]:
     """Return the newest messages between two places and before the run, newest first;
     only those of its own branch where the thread is `branched`. `seq` is the run's place."""
-    asked = {"thread_id": thread_id, "run_id": run_id, "branch": run_id, "before": seq, "page": limit}
-    asked |= _bounds("first", after) | _bounds("last", before)
+    arguments = {
+        "thread_id": thread_id,
+        "run_id": run_id,
+        "branch": run_id,
+        "before": seq,
+        "page": limit,
+    }
+    arguments |= _bounds("first", after) | _bounds("last", before)
     statement = _OF_BRANCH if branched else _OF_THREAD
-    rows = await (await connection.execute(statement, asked)).fetchall()
+    rows = await (await connection.execute(statement, arguments)).fetchall()
     return [(row[:3], EarlierMessage(*row[3:])) for row in rows]
 
 
@@ -133,17 +139,17 @@ def _bounds(end: str, place: Place) -> dict[str, Any]:
     return {f"{end}_seq": place[0], f"{end}_id": place[1], end: place[2]}
 
 
-async def asked_with(run_id: UUID, *, owner_id: UUID) -> list[tuple[UUID, EarlierMessage]]:
+async def fetch_input_messages(run_id: UUID, *, owner_id: UUID) -> list[tuple[UUID, EarlierMessage]]:
     """Return the client's messages of this run, and the id of each message's row."""
     return [(row[0], EarlierMessage(*row[1:])) for row in await sql.every(_OF_RUN, (run_id, owner_id))]
 
 
-async def named(
+async def fetch_messages_by_id(
     ids: Sequence[UUID], names: Sequence[str], *, owner_id: UUID
 ) -> list[tuple[UUID, EarlierMessage]]:
     """Return the owner's messages with these ids, and of these runs those with these names."""
-    asked = {"owner": owner_id, "ids": list(ids), "names": list(names)}
-    return [(row[0], EarlierMessage(*row[1:])) for row in await sql.every(_NAMED, asked)]
+    arguments = {"owner": owner_id, "ids": list(ids), "names": list(names)}
+    return [(row[0], EarlierMessage(*row[1:])) for row in await sql.every(_NAMED, arguments)]
 
 
 _OF_CLIENT: Final = """
@@ -156,15 +162,15 @@ WHERE message.thread_id = %(thread_id)s AND thread.owner_id = %(owner_id)s
 """
 
 
-async def of_client(
+async def find_client_messages(
     client_ids: Sequence[str], *, thread_id: UUID, owner_id: UUID, continues: UUID | None
 ) -> list[tuple[str, str, str]]:
     """Return id, role and text of the messages that the branch (of the run that it `continues`, or the
     one last continued) holds under these ids of the client."""
-    asked = {"thread_id": thread_id, "owner_id": owner_id, "ids": list(client_ids)}
-    return await sql.every(_OF_CLIENT, asked | {"continues": continues})
+    arguments = {"thread_id": thread_id, "owner_id": owner_id, "ids": list(client_ids)}
+    return await sql.every(_OF_CLIENT, arguments | {"continues": continues})
 
 
-async def keep_summary(thread_id: UUID, summary: str) -> None:
+async def store_summary(thread_id: UUID, summary: str) -> None:
     """Store the summary (JSON) with the thread; it is deleted with the thread."""
     await sql.change(_KEEP_SUMMARY, (summary, thread_id))

@@ -30,7 +30,7 @@ class Judgement(Struct, frozen=True):
     tags: tuple[str, ...] = ()
 
 
-class Given(NamedTuple):
+class StoredFeedback(NamedTuple):
     """A judgement as it is stored."""
 
     run_id: UUID
@@ -44,7 +44,7 @@ class Given(NamedTuple):
 _KNOWN: Final = frozenset(("score", "comment", "tags"))
 
 
-def judgement_of(body: dict[str, Any]) -> Judgement:
+def parse_judgement(body: dict[str, Any]) -> Judgement:
     """Return a client's `{score, comment, tags}`. Raise InvalidRequest (`invalid_feedback`)."""
     if unknown := sorted(body.keys() - _KNOWN):
         raise _invalid(f"Send score, comment and tags; {unknown[0]} is none of them.")
@@ -82,10 +82,12 @@ RETURNING {_COLUMNS}, xmax = 0
 """
 
 
-async def give(run: str, judgement: Judgement, *, user_id: UUID) -> tuple[dict[str, Any], bool]:
+async def record_feedback(
+    run: str, judgement: Judgement, *, user_id: UUID
+) -> tuple[dict[str, Any], bool]:
     """Store the user's feedback. Return it, and whether it is new. Raise NotFound for a foreign run."""
     row = await client_queries.fetch_run(run, user_id=user_id)
-    told = {
+    arguments = {
         "id": uuid7(),
         "run_id": row.run_id,
         "user_id": user_id,
@@ -94,29 +96,29 @@ async def give(run: str, judgement: Judgement, *, user_id: UUID) -> tuple[dict[s
         "tags": list(judgement.tags),
     }
     try:
-        stored = await sql.one(_GIVE, told)
+        stored = await sql.one(_GIVE, arguments)
     except ForeignKeyViolation:  # deleted a moment ago
         raise client_queries.run_not_found() from None
     if stored is None:
         raise client_queries.run_not_found()
     *given, is_new = stored
-    return shown(Given(*given)), bool(is_new)
+    return feedback_to_json(StoredFeedback(*given)), bool(is_new)
 
 
 _READ: Final = f"SELECT {_COLUMNS} FROM conversations_feedback WHERE run_id = %s AND user_id = %s"
 _WITHDRAW: Final = "DELETE FROM conversations_feedback WHERE run_id = %s AND user_id = %s"
 
 
-async def read(run: str, *, user_id: UUID) -> dict[str, Any]:
+async def fetch_feedback(run: str, *, user_id: UUID) -> dict[str, Any]:
     """Return the user's feedback on their run. Raise NotFound for a foreign run or without feedback."""
     row = await client_queries.fetch_run(run, user_id=user_id)
     found = await sql.one(_READ, (row.run_id, user_id))
     if found is None:
         raise NotFound("You have given no feedback on this run.", code="feedback_not_found")
-    return shown(Given(*found))
+    return feedback_to_json(StoredFeedback(*found))
 
 
-async def withdraw(run: str, *, user_id: UUID) -> None:
+async def delete_feedback(run: str, *, user_id: UUID) -> None:
     """Delete the user's feedback on their run, if any. Raise NotFound for a foreign run."""
     row = await client_queries.fetch_run(run, user_id=user_id)
     await sql.change(_WITHDRAW, (row.run_id, user_id))
@@ -129,19 +131,19 @@ SELECT {_COLUMNS} FROM conversations_feedback WHERE user_id = %(user_id)s AND ru
 """
 
 
-async def of_thread(thread_id: UUID, *, user_id: UUID) -> list[dict[str, Any]]:
+async def list_feedback_of_thread(thread_id: UUID, *, user_id: UUID) -> list[dict[str, Any]]:
     """Return the user's feedback on the newest runs of their thread."""
     rows = await sql.every(_OF_THREAD, {"thread_id": thread_id, "user_id": user_id})
-    return [shown(Given(*row)) for row in rows]
+    return [feedback_to_json(StoredFeedback(*row)) for row in rows]
 
 
-def shown(given: Given) -> dict[str, Any]:
+def feedback_to_json(feedback: StoredFeedback) -> dict[str, Any]:
     """Return a judgement as JSON."""
     return {
-        "run_id": given.run_id.hex,
-        "score": given.score,
-        "comment": given.comment,
-        "tags": given.tags,
-        "created_at": timestamp(given.created_at),
-        "updated_at": timestamp(given.updated_at),
+        "run_id": feedback.run_id.hex,
+        "score": feedback.score,
+        "comment": feedback.comment,
+        "tags": feedback.tags,
+        "created_at": timestamp(feedback.created_at),
+        "updated_at": timestamp(feedback.updated_at),
     }

@@ -70,7 +70,7 @@ class _Place(Place, frozen=True, array_like=True):
     seq: int
 
 
-async def history_day(
+async def fetch_history_day(
     user_id: UUID,
     *,
     thread_id: UUID | None,
@@ -84,23 +84,23 @@ async def history_day(
     branch to read; without it that is the one last continued. Raise NotFound for a thread that is
     not the user's, InvalidRequest for a bad date.
     """
-    until = _until(before)
+    until = _parse_before(before)
     async with database.connection() as connection:
-        thread, newest, last = await _newest(connection, user_id, thread_id, until)
-        asked = {"thread_id": thread, "branch": branch or last} | until
-        if asked["branch"]:
-            newest = await _newest_of_branch(connection, asked)
+        thread, newest, last = await _find_newest(connection, user_id, thread_id, until)
+        arguments = {"thread_id": thread, "branch": branch or last} | until
+        if arguments["branch"]:
+            newest = await _find_newest_of_branch(connection, arguments)
         if thread is None or newest is None:
             return _snapshot(thread, None, [], has_more=False)
         day = timezone.localtime(newest).date()
         of_day = {"begin": _midnight(day), "end": _midnight(day + timedelta(days=1))}
-        statement = _DAY_OF_BRANCH if asked["branch"] else _DAY_OF_THREAD
-        rows = await (await connection.execute(statement, asked | of_day)).fetchall()
+        statement = _DAY_OF_BRANCH if arguments["branch"] else _DAY_OF_THREAD
+        rows = await (await connection.execute(statement, arguments | of_day)).fetchall()
     cut = len(rows) > DAY_LIMIT
     stored = [Stored(*row[:-1]) for row in rows[:DAY_LIMIT]]
     more = {"nextBefore": _place(stored[-1])} if cut else {}
     has_more = cut or any(row[-1] for row in rows)
-    shown = await _shown(sorted(stored, key=lambda message: message.seq), content)
+    shown = await _to_json(sorted(stored, key=lambda message: message.seq), content)
     return _snapshot(thread, day, shown, has_more=has_more) | more
 
 
@@ -108,7 +108,7 @@ def _place(oldest: Stored) -> str:
     return write_cursor(_Place(microseconds(oldest.created_at), oldest.seq))
 
 
-async def _newest(
+async def _find_newest(
     connection: AsyncConnection[Any], user_id: UUID, thread_id: UUID | None, until: dict[str, Any]
 ) -> tuple[UUID | None, datetime | None, UUID | None]:
     """Return the thread, the time of its newest message before `until`, and, where it has branches,
@@ -123,15 +123,17 @@ async def _newest(
     return row[0], row[1], row[2]
 
 
-async def _newest_of_branch(connection: AsyncConnection[Any], asked: dict[str, Any]) -> datetime | None:
+async def _find_newest_of_branch(
+    connection: AsyncConnection[Any], arguments: dict[str, Any]
+) -> datetime | None:
     """Return the time of the branch's newest message before `until`."""
-    row = await (await connection.execute(_NEWEST_OF_BRANCH, asked)).fetchone()
+    row = await (await connection.execute(_NEWEST_OF_BRANCH, arguments)).fetchone()
     return row[0] if row else None
 
 
-def content_form(given: str | None) -> Content:
+def parse_content_form(parameter: str | None) -> Content:
     """Return the form of users' messages: `?content=text` (000, the default) or `blocks` (001)."""
-    match given:
+    match parameter:
         case None | "" | "text":
             return "text"
         case "blocks":
@@ -139,7 +141,7 @@ def content_form(given: str | None) -> Content:
     raise InvalidRequest("content must be text or blocks.", code="invalid_content")
 
 
-def _until(before: str | None) -> dict[str, Any]:
+def _parse_before(before: str | None) -> dict[str, Any]:
     """Return the time and seq below which to read."""
     if not before:
         return {"until": "infinity", "seq": 0}
@@ -160,11 +162,11 @@ def _midnight(day: date) -> datetime:
         return datetime.combine(day, time.min, UTC)
 
 
-async def _shown(stored: list[Stored], content: Content) -> list[dict[str, Any]]:
+async def _to_json(stored: list[Stored], content: Content) -> list[dict[str, Any]]:
     """Return the messages as JSON. Cards and signatures take CPU: other tasks run in between."""
     shown: list[dict[str, Any]] = []
     for number, message in enumerate(stored, 1):
-        shown.append(history_message.shown(message, content))
+        shown.append(history_message.message_to_json(message, content))
         if number % _AT_ONCE == 0:
             await asyncio.sleep(0)
     return shown

@@ -44,7 +44,7 @@ class Stored(NamedTuple):
     relevant: str | None
 
 
-def shown(message: Stored, content: Content) -> dict[str, Any]:
+def message_to_json(message: Stored, content: Content) -> dict[str, Any]:
     """Return the message as JSON: users' have `url`, their first image's; the others have `uiSchema`.
 
     Other files than users' images stand in `files`, if there are any.
@@ -57,7 +57,7 @@ def shown(message: Stored, content: Content) -> dict[str, Any]:
     }
     relevant = msgspec.json.decode(message.relevant) if message.relevant else None
     if message.role == "user":
-        sent, layout = _sent(relevant)
+        sent, layout = _binary_blocks(relevant)
         images = [block["url"] for block in sent if "filename" not in block]
         said["url"] = images[0] if images else None
         files = [_file(block) for block in sent if "filename" in block]
@@ -65,7 +65,7 @@ def shown(message: Stored, content: Content) -> dict[str, Any]:
             said["content"] = _blocks(message.content, sent, layout)
     else:
         said["uiSchema"] = ui_schema_for(relevant, message.role) if relevant else None
-        files = [*_made(relevant or {})]
+        files = [*_extras(relevant or {})]
     more = {"files": files} if files else {}
     return said | more | {"timestamp": timestamp(message.created_at)}
 
@@ -83,7 +83,7 @@ def _blocks(text: str, files: list[dict[str, Any]], layout: Any) -> list[dict[st
     ]
 
 
-def _sent(found: Any) -> tuple[list[dict[str, Any]], Any]:
+def _binary_blocks(found: Any) -> tuple[list[dict[str, Any]], Any]:
     """Return the binary blocks, freshly signed, and the layout, without foreign attachments."""
     layout = None
     if isinstance(found, dict) and "layout" in found:
@@ -106,9 +106,9 @@ def _file(block: dict[str, Any]) -> dict[str, Any]:
     return {"name": block["filename"], "mimeType": block["mimeType"], "url": block["url"]}
 
 
-def _made(metadata: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _extras(metadata: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Return what a run or a client's tool shows beside its words; more of an artifact if available."""
-    sent, _ = _sent(metadata.get("user_message_attachments"))
+    sent, _ = _binary_blocks(metadata.get("user_message_attachments"))
     for block in sent:
         yield {"name": block.get("filename", ""), "mimeType": block["mimeType"], "url": block["url"]}
     listed = [one for one in metadata.get("contents") or () if one.get("type") != "data"]

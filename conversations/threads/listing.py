@@ -19,7 +19,7 @@ from config.errors import InvalidRequest
 from conversations.threads import branches
 from conversations.threads.cursors import Place, microseconds, read_cursor, read_limit, write_cursor
 from conversations.threads.history_message import timestamp
-from conversations.threads.ownership import thread_id_of, thread_not_found
+from conversations.threads.ownership import parse_thread_id, thread_not_found
 from conversations.upkeep import retention
 
 TITLE_LENGTH: Final = 200
@@ -65,19 +65,19 @@ _ARCHIVED: Final = {
 }
 
 
-async def thread_page(
+async def fetch_thread_page(
     user_id: UUID, *, archived: str | None, limit: str | None, cursor: str | None
 ) -> dict[str, Any]:
     """Return a page of the user's threads, latest first, and the next cursor. Raise InvalidRequest."""
     if archived not in _ARCHIVED:
         raise InvalidRequest("archived must be true, false or all.", code="invalid_archived")
     most = read_limit(limit, default=_DEFAULT)
-    at, last = _place(cursor)
+    at, last = _parse_cursor(cursor)
     arguments = {"owner_id": user_id, "at": at, "id": last, "limit": most + 1}
     rows = await sql.every(_PAGE.format(archived=_ARCHIVED[archived]), arguments)
     page = [Row(*row) for row in rows[:most]]
     more = _cursor(page[-1]) if len(rows) > most else None
-    return {"threads": [_shown(row) for row in page], "nextCursor": more}
+    return {"threads": [_to_json(row) for row in page], "nextCursor": more}
 
 
 def _cursor(last: Row) -> str:
@@ -90,23 +90,23 @@ class _Place(Place, frozen=True, array_like=True):
     id: UUID
 
 
-def _place(cursor: str | None) -> tuple[datetime | str, UUID]:
+def _parse_cursor(cursor: str | None) -> tuple[datetime | str, UUID]:
     if not cursor:
         return "infinity", UUID(int=0)
     place = read_cursor(cursor, _Place)
     return place.at, place.id
 
 
-async def thread_detail(user_id: UUID, thread: str) -> dict[str, Any]:
+async def fetch_thread(user_id: UUID, thread: str) -> dict[str, Any]:
     """Return the user's thread. Raise NotFound for an unknown and for a foreign one alike."""
-    arguments = {"owner_id": user_id, "thread_id": thread_id_of(thread)}
+    arguments = {"owner_id": user_id, "thread_id": parse_thread_id(thread)}
     row = await sql.one(_ONE, arguments)
     if row is None:
         raise thread_not_found()
-    return _shown(Row(*row))
+    return _to_json(Row(*row))
 
 
-async def branches_of(thread_id: UUID) -> list[dict[str, Any]]:
+async def list_branches(thread_id: UUID) -> list[dict[str, Any]]:
     """Return the ends of the thread's branches, newest first: each one's last run and its question.
     The caller has checked the thread's owner."""
     rows = await sql.every(branches.TIPS, {"thread_id": thread_id})
@@ -131,24 +131,24 @@ WHERE id = %(thread_id)s AND owner_id = %(owner_id)s
 
 
 async def change_thread(user_id: UUID, thread: str, changes: Changes) -> dict[str, Any]:
-    """Rename or archive the user's thread. Return it afterwards. Raise NotFound as `thread_detail`."""
+    """Rename or archive the user's thread. Return it afterwards. Raise NotFound as `fetch_thread`."""
     arguments = {
         "owner_id": user_id,
-        "thread_id": thread_id_of(thread),
+        "thread_id": parse_thread_id(thread),
         "title": None if changes.title is UNSET else _title(changes.title),
         "archived": None if changes.archived is UNSET else changes.archived,
     }
     await sql.change(_CHANGE, arguments)
-    return await thread_detail(user_id, thread)
+    return await fetch_thread(user_id, thread)
 
 
 async def delete_thread(user_id: UUID, thread: str) -> None:
-    """Delete all of the user's thread, which ends its live run. Raise NotFound as `thread_detail`.
+    """Delete all of the user's thread, which ends its live run. Raise NotFound as `fetch_thread`.
 
     Return when everything is gone. The caller should let it finish even if its client is gone.
     """
-    await thread_detail(user_id, thread)
-    await sync_to_async(_erase, thread_sensitive=False)(user_id, thread_id_of(thread))
+    await fetch_thread(user_id, thread)
+    await sync_to_async(_erase, thread_sensitive=False)(user_id, parse_thread_id(thread))
 
 
 def _erase(user_id: UUID, thread_id: UUID) -> None:
@@ -158,14 +158,14 @@ def _erase(user_id: UUID, thread_id: UUID) -> None:
         connection.close()  # this operating-system thread of the pool may never need one again
 
 
-def _title(given: str) -> str:
-    title = " ".join(given.split())
+def _title(text: str) -> str:
+    title = " ".join(text.split())
     if len(title) > TITLE_LENGTH:
         raise InvalidRequest(f"title must have at most {TITLE_LENGTH} characters.", code="invalid_title")
     return title
 
 
-def _shown(row: Row) -> dict[str, Any]:
+def _to_json(row: Row) -> dict[str, Any]:
     return {
         "id": str(row.thread_id),
         "title": row.title,

@@ -15,12 +15,12 @@ from config.auth.bearer import Caller
 _OWN: Final = "SELECT FROM conversations_thread WHERE id = %s AND owner_id = %s"
 
 
-async def thread_of(given: str, *, caller: Caller) -> UUID:
+async def thread_of(name_or_id: str, *, caller: Caller) -> UUID:
     """Return the thread that the caller means: by its id, or by a session's name."""
     try:
-        return UUID(given)
+        return UUID(name_or_id)
     except ValueError:
-        return await thread_of_session(given, caller=caller)
+        return await thread_of_session(name_or_id, caller=caller)
 
 
 async def thread_of_session(name: str, *, caller: Caller) -> UUID:

@@ -12,7 +12,7 @@ from config.errors import NotFound
 _EXISTING: Final = "SELECT id FROM conversations_thread WHERE id = ANY(%s)"
 
 
-def thread_id_of(text: str) -> UUID:
+def parse_thread_id(text: str) -> UUID:
     """Return a thread id that a client wrote. Raise NotFound for any other text."""
     try:
         return UUID(text)
@@ -20,7 +20,7 @@ def thread_id_of(text: str) -> UUID:
         raise thread_not_found() from None
 
 
-async def existing(thread_ids: Sequence[UUID]) -> set[UUID]:
+async def find_existing(thread_ids: Sequence[UUID]) -> set[UUID]:
     """Return those that exist, whoever owns them."""
     return {row[0] for row in await sql.every(_EXISTING, (list(thread_ids),))}
 

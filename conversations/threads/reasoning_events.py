@@ -30,7 +30,7 @@ _OF_THREAD: Final = _READ.format(of_branch="")
 _OF_BRANCH: Final = OF_BRANCH + _READ.format(of_branch=f"\n        AND {IN_BRANCH}")
 
 
-async def of_thread(
+async def fetch_reasoning_events(
     thread_id: UUID, *, owner_id: UUID, branch: UUID | None = None
 ) -> dict[str, list[RunEvent]]:
     """Return run (32 hex digits) → its events, for the newest runs that are kept and not too long.

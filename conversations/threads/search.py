@@ -23,7 +23,7 @@ from config.errors import InvalidRequest
 from conversations.threads.cursors import Place, microseconds, read_cursor, read_limit, write_cursor
 from conversations.threads.history_message import timestamp
 from conversations.threads.ownership import thread_not_found
-from conversations.threads.search_terms import Terms, spaced, terms_of
+from conversations.threads.search_terms import Terms, make_terms, spaced
 
 LONGEST: Final = 200
 _DEFAULT: Final = 20
@@ -54,7 +54,7 @@ class Found(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Asked:
+class SearchQuery:
     """A search as the client wrote it, checked."""
 
     query: str
@@ -63,14 +63,16 @@ class Asked:
     after: _Place | None
 
 
-def asked(query: str | None, *, thread_id: UUID | None, limit: str | None, cursor: str | None) -> Asked:
+def parse_search(
+    query: str | None, *, thread_id: UUID | None, limit: str | None, cursor: str | None
+) -> SearchQuery:
     """Return the search that a request describes. Raise InvalidRequest if it is invalid."""
     text = (query or "").strip()
     if not 1 <= len(text) <= LONGEST:
         raise InvalidRequest(f"q must have 1 to {LONGEST} characters.", code="invalid_query")
     if "\x00" in text:
         raise InvalidRequest("q holds a NUL character.", code="invalid_characters")
-    return Asked(
+    return SearchQuery(
         query=text,
         thread_id=thread_id,
         limit=read_limit(limit, default=_DEFAULT),
@@ -119,25 +121,28 @@ WHERE {_HOLDS} ORDER BY {_ORDER} LIMIT %(limit)s
 _OWN_THREAD: Final = "SELECT FROM conversations_thread WHERE id = %s AND owner_id = %s"
 
 
-async def search(user_id: UUID, asked: Asked) -> dict[str, Any]:
+async def search(user_id: UUID, search_query: SearchQuery) -> dict[str, Any]:
     """Return a page of the caller's messages that hold every term, newest first, and the next cursor.
 
     Raise NotFound for a thread that is not the caller's. A query without a word finds nothing.
     """
-    terms = terms_of(await spaced(asked.query))
+    terms = make_terms(await spaced(search_query.query))
     async with database.connection() as connection:
-        await _check_thread(connection, user_id, asked.thread_id)
-        found = await _find(connection, user_id, asked, terms) if terms.texts else []
-    page = found[: asked.limit]
+        await _check_thread(connection, user_id, search_query.thread_id)
+        found = await _find(connection, user_id, search_query, terms) if terms.texts else []
+    page = found[: search_query.limit]
     if sum(len(one.content) for one in page) > _MUCH_TEXT:
         results = await asyncio.to_thread(_results, page, terms)
     else:
         results = _results(page, terms)
-    return {"results": results, "nextCursor": _next(page) if len(found) > asked.limit else None}
+    return {
+        "results": results,
+        "nextCursor": _next_cursor(page) if len(found) > search_query.limit else None,
+    }
 
 
 async def _find(
-    connection: AsyncConnection[Any], user_id: UUID, asked: Asked, terms: Terms
+    connection: AsyncConnection[Any], user_id: UUID, search_query: SearchQuery, terms: Terms
 ) -> list[Found]:
     """Return the newest messages past the cursor that hold the terms: one more than requested, if any.
 
@@ -145,24 +150,24 @@ async def _find(
     """
     arguments = {
         "owner_id": user_id,
-        "thread_id": asked.thread_id,
+        "thread_id": search_query.thread_id,
         "rough": terms.rough,
         "exact": terms.exact,
         "tsquery": terms.tsquery(user_id),
-        "limit": asked.limit + 1,
-    } | _place(asked)
+        "limit": search_query.limit + 1,
+    } | _place(search_query)
     found: dict[UUID, Found] = {}
     for _ in range(_WINDOWS):
-        found |= await _read(connection, _WALK, arguments)
-        if len(found) > asked.limit:
+        found |= await _fetch_found(connection, _WALK, arguments)
+        if len(found) > search_query.limit:
             return list(found.values())
-        floor = await _rows(connection, _WALKED, arguments)
+        floor = await _fetch_rows(connection, _WALKED, arguments)
         if not floor:
             return list(found.values())
         arguments |= dict(zip(("at", "seq", "id"), floor[0], strict=True))
-        if len(found) < asked.limit / _WINDOWS:
+        if len(found) < search_query.limit / _WINDOWS:
             break
-    return list((found | await _read(connection, _INDEXED, arguments)).values())
+    return list((found | await _fetch_found(connection, _INDEXED, arguments)).values())
 
 
 async def _check_thread(connection: AsyncConnection[Any], user_id: UUID, thread_id: UUID | None) -> None:
@@ -172,21 +177,21 @@ async def _check_thread(connection: AsyncConnection[Any], user_id: UUID, thread_
         raise thread_not_found()
 
 
-def _place(asked: Asked) -> dict[str, Any]:
+def _place(search_query: SearchQuery) -> dict[str, Any]:
     """Return the place past which to search; at first the end of time."""
-    after = asked.after
+    after = search_query.after
     if after is None:
         return {"at": "infinity", "seq": 0, "id": UUID(int=0)}
     return {"at": after.at, "seq": after.seq, "id": after.id}
 
 
-async def _read(
+async def _fetch_found(
     connection: AsyncConnection[Any], statement: str, arguments: dict[str, Any]
 ) -> dict[UUID, Found]:
-    return {row[0]: Found(*row) for row in await _rows(connection, statement, arguments)}
+    return {row[0]: Found(*row) for row in await _fetch_rows(connection, statement, arguments)}
 
 
-async def _rows(
+async def _fetch_rows(
     connection: AsyncConnection[Any], statement: str, arguments: dict[str, Any]
 ) -> list[Any]:
     """Return the rows, by a plan for just these arguments: no plan fits all owners and words.
@@ -215,6 +220,6 @@ def _results(page: list[Found], terms: Terms) -> list[dict[str, Any]]:
     ]
 
 
-def _next(page: list[Found]) -> str:
+def _next_cursor(page: list[Found]) -> str:
     last = page[-1]
     return write_cursor(_Place(microseconds(last.created_at), last.seq, last.message_id))

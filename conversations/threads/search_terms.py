@@ -88,7 +88,7 @@ class Terms:
             yield text[place:], False
 
 
-def terms_of(spaced: str) -> Terms:
+def make_terms(spaced: str) -> Terms:
     """Return the terms of a query that the database has spaced, each once."""
     return Terms(tuple(dict.fromkeys(spaced.split())))
 

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.db import connection
 
-from conversations.threads.search_terms import Terms, terms_of
+from conversations.threads.search_terms import Terms, make_terms
 
 LONGEST: Final = 200
 _ENOUGH: Final = 50
@@ -37,12 +37,12 @@ SELECT DISTINCT thread_id FROM (
 """
 
 
-def threads_holding(query: str) -> list[UUID]:
+def find_threads_holding(query: str) -> list[UUID]:
     """Return the ids of conversations with a message that holds every term; of many the newest."""
     text = query.replace("\x00", "").strip()[:LONGEST]
     with connection.cursor() as cursor:
         cursor.execute("SELECT conversations_spaced(%s)", [text])
-        terms = terms_of((cursor.fetchone() or [""])[0])
+        terms = make_terms((cursor.fetchone() or [""])[0])
         if not terms.texts:
             return []
         found: dict[UUID, None] = {}

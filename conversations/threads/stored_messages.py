@@ -14,7 +14,7 @@ from msgspec import Struct
 from config import database, sql
 from config.errors import NotFound
 from conversations.threads import branches
-from conversations.threads.branches import IN_BRANCH, OF_BRANCH, leading_first, leading_place
+from conversations.threads.branches import IN_BRANCH, OF_BRANCH, leading_place, split_leading
 
 MOST: Final = 500
 
@@ -43,7 +43,7 @@ FROM conversations_thread thread WHERE id = %(thread_id)s AND owner_id = %(owner
 """
 
 
-class Said(Struct, frozen=True):
+class ThreadMessage(Struct, frozen=True):
     """A stored message, as far as a dialect needs it."""
 
     id: str
@@ -64,45 +64,51 @@ class ThreadHead(Struct, frozen=True):
     branch: UUID | None = None
 
 
-async def whole(thread_id: UUID, *, owner_id: UUID, branch: UUID | None = None) -> list[Said]:
+async def fetch_messages(
+    thread_id: UUID, *, owner_id: UUID, branch: UUID | None = None
+) -> list[ThreadMessage]:
     """Return the newest messages of the thread, or of the branch that ends with this run."""
-    return await _rows("", thread_id, owner_id, branch)
+    return await _fetch_rows("", thread_id, owner_id, branch)
 
 
-async def before(run_id: UUID, *, thread_id: UUID, owner_id: UUID, branched: bool = False) -> list[Said]:
+async def fetch_messages_before(
+    run_id: UUID, *, thread_id: UUID, owner_id: UUID, branched: bool = False
+) -> list[ThreadMessage]:
     """Return the newest messages up to the run's input, without the run's own messages."""
-    return await _rows(_BEFORE, thread_id, owner_id, run_id if branched else None, run_id)
+    return await _fetch_rows(_BEFORE, thread_id, owner_id, run_id if branched else None, run_id)
 
 
-async def _rows(
+async def _fetch_rows(
     condition: str, thread_id: UUID, owner_id: UUID, branch: UUID | None, run_id: UUID | None = None
-) -> list[Said]:
-    told = {"thread_id": thread_id, "owner_id": owner_id, "run_id": run_id, "most": MOST}
+) -> list[ThreadMessage]:
+    arguments = {"thread_id": thread_id, "owner_id": owner_id, "run_id": run_id, "most": MOST}
     query = f"{_COLUMNS}{condition}{_NEWEST}"
     if branch is not None:
         query = f"{OF_BRANCH}{_COLUMNS}{condition}{_BRANCH}{_NEWEST}"
-    rows = [Said(*row) for row in await sql.every(query, told | {"branch": branch})]
-    leading, rest = leading_first(rows, lambda row: leading_place(row.metadata), _is_system)
+    rows = [ThreadMessage(*row) for row in await sql.every(query, arguments | {"branch": branch})]
+    leading, rest = split_leading(rows, lambda row: leading_place(row.metadata), _is_system)
     return [*(row for row in leading if row.content), *rest]
 
 
-def _is_system(row: Said) -> bool:
+def _is_system(row: ThreadMessage) -> bool:
     return row.role in ("system", "developer")
 
 
-async def thread_head(thread_id: UUID, *, owner_id: UUID, branch: UUID | None = None) -> ThreadHead:
+async def fetch_thread_head(
+    thread_id: UUID, *, owner_id: UUID, branch: UUID | None = None
+) -> ThreadHead:
     """Return the head of the user's thread. Raise NotFound for an unknown and a foreign one alike.
 
     With `branch`, a run of the thread, return the head of the branch that ends with it.
     """
     async with database.connection() as connection:
-        told = {"thread_id": thread_id, "owner_id": owner_id}
-        row = await (await connection.execute(_THREAD, told)).fetchone()
+        arguments = {"thread_id": thread_id, "owner_id": owner_id}
+        row = await (await connection.execute(_THREAD, arguments)).fetchone()
         if row is None:
             raise NotFound("There is no such thread.", code="thread_not_found")
         head = ThreadHead(*row)
         shown = branch or (head.run_id if head.branch else None)
         if shown is None:
             return head
-        state = await branches.state(connection, thread_id, shown)
+        state = await branches.fetch_state(connection, thread_id, shown)
     return ThreadHead(state, shown, branch or head.branch)

@@ -44,20 +44,20 @@ class RunPlace(NamedTuple):
     thread_seq: int
 
 
-async def place_of(run_id: UUID) -> RunPlace | None:
+async def fetch_run_place(run_id: UUID) -> RunPlace | None:
     """Return the run's place; None if there is no run, or if it ended and was not to be stored."""
     row = await sql.one(_RUN, (run_id,))
     return RunPlace(*row) if row else None
 
 
-async def event_at(run_id: UUID, seq: int) -> RunEvent | None:
+async def fetch_event(run_id: UUID, seq: int) -> RunEvent | None:
     """Return the run's event with this number."""
     batch = await sql.one(_BATCH, (run_id, seq, seq))
     found = events.decode(batch[0], batch[1]) if batch else []
     return next((event for event in found if event.seq == seq), None)
 
 
-async def events_before(run_id: UUID, seq: int) -> list[RunEvent]:
+async def fetch_events_before(run_id: UUID, seq: int) -> list[RunEvent]:
     """Return the run's events before this number, newest first, of at most 500 batches."""
     batches = await sql.every(_BATCHES, (run_id, seq))
     return [
@@ -68,18 +68,20 @@ async def events_before(run_id: UUID, seq: int) -> list[RunEvent]:
     ]
 
 
-async def runs_back_from(run_id: UUID, place: RunPlace, *, limit: int) -> list[tuple[UUID, str | None]]:
+async def list_runs_back_from(
+    run_id: UUID, place: RunPlace, *, limit: int
+) -> list[tuple[UUID, str | None]]:
     """Return the branch's runs from this one back, and the type of the event that started each."""
-    named = {
+    arguments = {
         "thread_id": place.thread_id,
         "user_id": place.owner_id,
         "seq": place.thread_seq,
         "run_id": run_id,
         "limit": limit,
     }
-    return [(run, received) for run, received in await sql.every(_RUNS, named)]
+    return [(run, received) for run, received in await sql.every(_RUNS, arguments)]
 
 
-async def started_by(run_id: UUID) -> tuple[Any, str | None]:
+async def fetch_start(run_id: UUID) -> tuple[Any, str | None]:
     """Return the event that the run's request names, and the beginning of its user's last message."""
     return await sql.one(_ASKED, (run_id,)) or (None, None)

@@ -63,19 +63,19 @@ WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
 """
 
 
-async def end_overlong(*, longest_s: float = LONGEST_S) -> int:
+async def end_long_sessions(*, longest_s: float = LONGEST_S) -> int:
     """End the analysts' sessions that hold an advisory lock or a transaction older than `longest_s`.
 
     Return their number. Sessions that DATABASE_URL's role may not end go on.
     """
-    async with database.connection() as held:
-        return (await held.execute(_END, {"longest_s": longest_s})).rowcount
+    async with database.connection() as connection:
+        return (await connection.execute(_END, {"longest_s": longest_s})).rowcount
 
 
 def narrow_public() -> None:
     """Reserve for the roles that write runs the privileges that analysts must lack, where we may."""
     publics, writers = [privilege for _, privilege in privileges_of("public")], _writers()
-    ours = [privilege for kind, privilege in privileges_of(_ourselves()) if kind in _WRITERS_NEED]
+    ours = [privilege for kind, privilege in privileges_of(_own_role()) if kind in _WRITERS_NEED]
     for privilege in {*publics, *ours}:
         for writer in writers:
             _try(sql.SQL(f"GRANT {privilege} TO {{}}").format(writer))
@@ -83,7 +83,7 @@ def narrow_public() -> None:
         _try(sql.SQL(f"REVOKE {privilege} FROM PUBLIC").format())
 
 
-def let_end(role: str) -> None:
+def grant_ending(role: str) -> None:
     """Let the roles that write runs see and end the sessions of an analyst's role."""
     for writer in _writers():
         _try(sql.SQL("GRANT {} TO {}").format(sql.Identifier(role), writer))
@@ -111,7 +111,7 @@ def _writers() -> list[sql.Identifier]:
         return [sql.Identifier(name) for (name,) in cursor.fetchall()]
 
 
-def _ourselves() -> str:
+def _own_role() -> str:
     with connection.cursor() as cursor:
         cursor.execute("SELECT current_user")
         ((name,),) = cursor.fetchall()
@@ -124,10 +124,10 @@ def _try(statement: sql.Composed) -> None:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(statement)
     except ProgrammingError as error:
-        if not denied(error):
+        if not is_denied(error):
             raise
 
 
-def denied(error: ProgrammingError) -> bool:
+def is_denied(error: ProgrammingError) -> bool:
     """Return whether PostgreSQL refused for lack of a privilege."""
     return getattr(error.__cause__, "sqlstate", "") == _DENIED

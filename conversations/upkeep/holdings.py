@@ -74,7 +74,7 @@ _KEPT: Final = (
 )
 
 
-def search(user_id: UUID) -> dict[Kind, int]:
+def count_rows(user_id: UUID) -> dict[Kind, int]:
     """Return the number of rows of each kind."""
     with connection.cursor() as cursor:
         found = {}

@@ -34,7 +34,7 @@ _ROWS: Final = 2_000
 
 
 @dataclass(frozen=True)
-class Expired:
+class ExpiredCounts:
     """The dropped partitions and rows; `more` if old events are left for the next time."""
 
     partitions: int = 0
@@ -53,21 +53,21 @@ DELETE FROM {partitions.DEFAULT} WHERE ctid = ANY(ARRAY(
 """
 
 
-async def drop_expired(now: datetime) -> Expired:
+async def drop_expired(now: datetime) -> ExpiredCounts:
     """Drop whole partitions older than EVENT_RETENTION_DAYS (0: keep for ever), and some old rows
     of the default partition: there lie also young runs to which a clock set back gave an old id. The
     events of a live run are never dropped."""
     if not settings.EVENT_RETENTION_DAYS:
-        return Expired()
+        return ExpiredCounts()
     since = now - timedelta(days=settings.EVENT_RETENTION_DAYS)
     bound = lowest_uuid7(since)
-    async with database.connection() as held:
-        row = await (await held.execute(_OLDEST_LIVE)).fetchone()
+    async with database.connection() as connection:
+        row = await (await connection.execute(_OLDEST_LIVE)).fetchone()
         bound = min(bound, row[0]) if row else bound
-        rows = (await held.execute(_DELETE_OLD, (bound, since, _ROWS))).rowcount
+        rows = (await connection.execute(_DELETE_OLD, (bound, since, _ROWS))).rowcount
     old = [one for one in await partitions.list_partitions() if one.upper <= bound]
     dropped = [one for one in old if await partitions.drop_partition(one)]
-    return Expired(len(dropped), rows, more=rows == _ROWS or len(dropped) < len(old))
+    return ExpiredCounts(len(dropped), rows, more=rows == _ROWS or len(dropped) < len(old))
 
 
 # --- everything of a user or a thread -----------------------------------------------------------
@@ -79,7 +79,7 @@ _PASSES: Final = 5
 
 
 @dataclass(frozen=True)
-class Erased:
+class ErasedCounts:
     """The numbers of erased rows; staff made `copies` of the threads from the others."""
 
     messages: int = 0
@@ -90,12 +90,12 @@ class Erased:
     copies: int = 0
 
 
-Progress = Callable[[Erased], None]
+Progress = Callable[[ErasedCounts], None]
 
 
 def erase_user(
     user_id: UUID, progress: Progress = lambda _: None, *, keep_account: bool = False
-) -> Erased:
+) -> ErasedCounts:
     """Erase a user's threads, messages, runs, events and files, then tokens and account. Return counts.
 
     The account is shut first and its live runs are cancelled. Staff's re-runs go too. May
@@ -103,8 +103,8 @@ def erase_user(
     operating-system thread: it blocks.
     """
     if not keep_account:
-        _shut(user_id)
-    erased = _erase_copies(_COPIES_OF_USER, user_id, progress, Erased())
+        _disable_account(user_id)
+    erased = _erase_copies(_COPIES_OF_USER, user_id, progress, ErasedCounts())
     erased = _erase(_OF_USER, user_id, _cancel_runs(_OF_USER, user_id), progress, erased)
     files = database.run_sync(attachments.delete_user_files(user_id))
     erased = replace(erased, files=files)
@@ -118,20 +118,22 @@ def erase_user(
     return erased
 
 
-def erase_thread(thread_id: UUID, *, owner_id: UUID) -> Erased:
+def erase_thread(thread_id: UUID, *, owner_id: UUID) -> ErasedCounts:
     """Erase a thread: messages, runs, events, files and staff's re-runs of it. Return the counts.
 
     Its live runs are cancelled first, so that their followers see an end, and no worker can write
     afterwards. May be called again after an interruption. Blocks, as `erase_user` does.
     """
-    erased = _erase_copies(_COPIES_OF_THREAD, thread_id, _untold, Erased())  # they name its files too
+    erased = _erase_copies(
+        _COPIES_OF_THREAD, thread_id, _ignore_progress, ErasedCounts()
+    )  # they name its files too
     live = _cancel_runs(_OF_THREAD, thread_id)
     database.run_sync(attachments.delete_thread_files(owner_id, thread_id))  # while messages name them
-    erased = _erase(_OF_THREAD, thread_id, live, _untold, erased)
-    return _erase_copies(_COPIES_OF_THREAD, thread_id, _untold, erased)
+    erased = _erase(_OF_THREAD, thread_id, live, _ignore_progress, erased)
+    return _erase_copies(_COPIES_OF_THREAD, thread_id, _ignore_progress, erased)
 
 
-def _untold(_: Erased) -> None:
+def _ignore_progress(_: ErasedCounts) -> None:
     """Ignore the progress."""
 
 
@@ -174,7 +176,7 @@ _COPIES_OF_THREAD: Final = _copies("source_id = %s")
 _COPIED: Final = "SELECT owner_id, id FROM conversations_thread WHERE {threads}"
 
 
-def _erase_copies(scope: _Scope, of_id: UUID, progress: Progress, erased: Erased) -> Erased:
+def _erase_copies(scope: _Scope, of_id: UUID, progress: Progress, erased: ErasedCounts) -> ErasedCounts:
     """Erase the copies, until no new one has been made meanwhile."""
     while copied := _rows(_COPIED.format(threads=scope.threads), of_id):
         live = _cancel_runs(scope, of_id)
@@ -185,7 +187,9 @@ def _erase_copies(scope: _Scope, of_id: UUID, progress: Progress, erased: Erased
     return erased
 
 
-def _erase(scope: _Scope, of_id: UUID, live: list[UUID], progress: Progress, erased: Erased) -> Erased:
+def _erase(
+    scope: _Scope, of_id: UUID, live: list[UUID], progress: Progress, erased: ErasedCounts
+) -> ErasedCounts:
     for left in reversed(range(_PASSES)):
         try:
             for so_far in _erase_rows(scope, of_id, erased):
@@ -199,7 +203,7 @@ def _erase(scope: _Scope, of_id: UUID, live: list[UUID], progress: Progress, era
     return erased
 
 
-def _shut(user_id: UUID) -> None:
+def _disable_account(user_id: UUID) -> None:
     """Make the user's tokens worthless from now on."""
     get_user_model().objects.filter(pk=user_id).update(is_active=False)
 
@@ -236,21 +240,21 @@ _UNFOLDED: Final = "SELECT id FROM conversations_run WHERE {runs} ORDER BY id"
 _THREADS: Final = "SELECT id FROM conversations_thread WHERE {threads}"
 
 
-def _erase_rows(scope: _Scope, of_id: UUID, erased: Erased) -> Iterator[Erased]:
+def _erase_rows(scope: _Scope, of_id: UUID, erased: ErasedCounts) -> Iterator[ErasedCounts]:
     """Erase runs with their rows, then rows without a run; yield the count after each step."""
-    for ids in _some(_FOLDED.format(runs=scope.runs), of_id, _FOLDED_AT_ONCE):
+    for ids in _id_lists(_FOLDED.format(runs=scope.runs), of_id, _FOLDED_AT_ONCE):
         with transaction.atomic():
             events = _delete("DELETE FROM conversations_eventbatch WHERE run_id = ANY(%s)", ids)
             erased = _erase_runs(ids, replace(erased, events=erased.events + events))
         yield erased
-    for ids in _some(_UNFOLDED.format(runs=scope.runs), of_id, _UNFOLDED_AT_ONCE):
+    for ids in _id_lists(_UNFOLDED.format(runs=scope.runs), of_id, _UNFOLDED_AT_ONCE):
         erased = _erase_runs(ids, replace(erased, events=erased.events + _delete_events(ids)))
         yield erased
-    for ids in _some(scope.messages, of_id, _ROWS):
+    for ids in _id_lists(scope.messages, of_id, _ROWS):
         gone = _delete("DELETE FROM conversations_message WHERE id = ANY(%s)", ids)
         erased = replace(erased, messages=erased.messages + gone)
         yield erased
-    for ids in _some(_THREADS.format(threads=scope.threads), of_id, _ROWS):
+    for ids in _id_lists(_THREADS.format(threads=scope.threads), of_id, _ROWS):
         gone = _delete("DELETE FROM conversations_thread WHERE id = ANY(%s)", ids)
         erased = replace(erased, threads=erased.threads + gone)
         yield erased
@@ -260,7 +264,7 @@ _MESSAGES_GONE: Final = "SELECT pg_stat_get_xact_tuples_deleted('conversations_m
 _DELETE_RUNS: Final = "DELETE FROM conversations_run WHERE id = ANY(%s)"
 
 
-def _erase_runs(ids: list[UUID], erased: Erased) -> Erased:
+def _erase_runs(ids: list[UUID], erased: ErasedCounts) -> ErasedCounts:
     """Erase these runs with their messages, which PostgreSQL counts: a query for them costs more."""
     with transaction.atomic(), connection.cursor() as cursor:
         before = _number(cursor, _MESSAGES_GONE)
@@ -275,7 +279,7 @@ def _number(cursor: CursorWrapper, query: str) -> int:
     return int(cursor.fetchone()[0])
 
 
-def _some(query: str, of_id: UUID, count: int) -> Iterator[list[UUID]]:
+def _id_lists(query: str, of_id: UUID, count: int) -> Iterator[list[UUID]]:
     """Yield the ids in lists, from a server-side cursor: deleted rows are not read twice."""
     with connection.chunked_cursor() as cursor:
         cursor.execute(query, (of_id,))

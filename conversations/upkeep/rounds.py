@@ -35,7 +35,7 @@ _LOCK: Final = 0x5550_4B45
 
 
 @dataclass(frozen=True)
-class Upkept:
+class UpkeepResult:
     """The result of a round; `more` if work was left over."""
 
     made: int = 0
@@ -47,10 +47,10 @@ class Upkept:
     more: bool = False
 
 
-async def upkeep(*, budget_s: float = _BUDGET_S) -> Upkept | None:
+async def run_upkeep_round(*, budget_s: float = _BUDGET_S) -> UpkeepResult | None:
     """Run one round of about `budget_s` seconds. Return None if another process is running one."""
-    async with _alone() as alone:
-        if not alone:
+    async with _acquire_lock() as acquired:
+        if not acquired:
             return None
         now = await _now()
         made = await partitions.ensure_partitions(now)
@@ -59,13 +59,13 @@ async def upkeep(*, budget_s: float = _BUDGET_S) -> Upkept | None:
         await partitions.rebuild_sparse_index()
         await search_index.merge_new()
         await interrupts.expire_due()
-        forgotten = await unstored.forget_due()
+        forgotten = await unstored.erase_due()
         files, more_files = await attachments.delete_orphans()
         audit = await audit_retention.delete_old()
-        await analyst_roles.end_overlong()
+        await analyst_roles.end_long_sessions()
     left = more or expired.more or more_files
     left = left or audit == audit_retention.AT_ONCE or forgotten == unstored.AT_ONCE
-    return Upkept(len(made), folded, expired.partitions, expired.rows, files, audit, left)
+    return UpkeepResult(len(made), folded, expired.partitions, expired.rows, files, audit, left)
 
 
 async def upkeep_for_ever() -> None:
@@ -74,7 +74,7 @@ async def upkeep_for_ever() -> None:
     while True:
         await asyncio.sleep(pause * random.uniform(0.8, 1.2))
         try:
-            done = await upkeep()
+            done = await run_upkeep_round()
             pause = _BUSY_S if done is not None and done.more else EVERY_S
         except Exception as error:  # a failed round is repeated; it must never be the last one
             logger.warning("upkeep failed", error=type(error).__name__)
@@ -99,13 +99,13 @@ async def _fold(budget_s: float) -> tuple[int, bool]:
 
 
 @asynccontextmanager
-async def _alone() -> AsyncIterator[bool]:
+async def _acquire_lock() -> AsyncIterator[bool]:
     """Yield whether this process is the only one; if it dies the lock goes with the connection."""
     async with database.connection() as connection:
         cursor = await connection.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,))
-        held = await cursor.fetchone() == (True,)
+        acquired = await cursor.fetchone() == (True,)
         try:
-            yield held
+            yield acquired
         finally:
-            if held:
+            if acquired:
                 await connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))

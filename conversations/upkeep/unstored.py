@@ -53,7 +53,7 @@ _FORGET: Final = (
 )
 
 
-async def forget_due(*, after_s: float = AFTER_S, limit: int = AT_ONCE) -> int:
+async def erase_due(*, after_s: float = AFTER_S, limit: int = AT_ONCE) -> int:
     """Erase up to `limit` runs that ended longer ago. Return their number."""
     async with database.connection() as connection, connection.transaction():
         rows = await (await connection.execute(_DUE, (after_s, limit))).fetchall()
@@ -106,7 +106,7 @@ SELECT EXISTS (SELECT FROM conversations_message WHERE thread_id = %(thread_id)s
 """
 
 
-async def delete(run_id: UUID, *, owner_id: UUID) -> bool:
+async def erase_run(run_id: UUID, *, owner_id: UUID) -> bool:
     """Erase the content of the owner's run: messages, approvals, title, and soon its log.
 
     Return False if there is no such run. A live run goes on, and nothing of it will be kept: the caller
@@ -125,11 +125,11 @@ async def delete(run_id: UUID, *, owner_id: UUID) -> bool:
         thread = {"thread_id": row[0]}
         new = await (await connection.execute(_FIRST_SAID.format(of="thread_id"), row)).fetchone()
         left = await (await connection.execute(_LEFT, thread)).fetchone()
-        titles = {"old": title_of(old[0] if old else ""), "new": title_of(new[0] if new else "")}
+        titles = {"old": make_title(old[0] if old else ""), "new": make_title(new[0] if new else "")}
         await connection.execute(_RETELL, thread | titles | {"empty": left == (False,)})
     return True
 
 
-def title_of(said: str) -> str:
+def make_title(text: str) -> str:
     """Return the title of a thread that begins with these words."""
-    return " ".join(said[:400].split())[:80]
+    return " ".join(text[:400].split())[:80]

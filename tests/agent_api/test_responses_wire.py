@@ -397,7 +397,7 @@ def forgotten(made: Any) -> Run:
     async def look() -> None:
         async with database.connection() as held:
             await held.execute(_LONG_AGO, (run_of(made),))
-        await unstored.forget_due()
+        await unstored.erase_due()
 
     run_sync(look())
     return Run.objects.get(pk=run_of(made))

@@ -28,13 +28,13 @@ from agents.runners.demo import runner, shows, tool_use
 from agents.runners.thinkingml import Repair, validate_thinkingml
 from agents.tools.exercises import words
 from config.logs import mask
-from conversations.threads.search_terms import terms_of
+from conversations.threads.search_terms import make_terms
 from prompts.wordings import template
 from tests.hostile.adversarial import METHODS, SIZES, too_slow
 from tests.pure.test_architecture import MODULES, ROOT
 
 BUILT: Final[dict[str, re.Pattern[str]]] = {
-    "conversations/threads/search_terms.py": terms_of("ab aab a 卧 卧推 a1 aaaaaaaa")._pattern,
+    "conversations/threads/search_terms.py": make_terms("ab aab a 卧 卧推 a1 aaaaaaaa")._pattern,
 }
 """One of the patterns that a module compiles in a function, because a user writes them."""
 RUN_ID: Final = UUID("0199c3c0-1111-7222-8333-444455556666")
@@ -241,7 +241,7 @@ _TAGS: Final = ("<", "<a ", "<phase ", "</final>", "<!-- ", "<!--<serp_queries>"
         (words.read_query, (*_BLANKS, "push ", "push-", "卧", "no any ", "1 ")),
         (mask, (*_BLANKS, "secret", "secret=", 'secret="', "eyJ", "eyJ.", "://a:", "sk-", "token ")),
         (lambda text: template.fill(text, {}), (*_BLANKS, "{{", "{{ date ", "{{a.", "{{a|", "\\")),
-        (lambda text: terms_of("ab aab 卧推 a").snippet(text), (*_BLANKS, "aa", "卧")),
+        (lambda text: make_terms("ab aab 卧推 a").snippet(text), (*_BLANKS, "aa", "卧")),
     ],
 )  # fmt: skip
 def test_a_loop_over_foreign_text_is_linear(

@@ -37,7 +37,9 @@ def entry(role: str, message_id: str, said: str | None, **more: Any) -> Entry:
         "calls": None,
     }
     none = {"call_id": None, "asked_in": None, "leading": None, "files": None}
-    return Entry(id=message_id, client_id=message_id, role=role, said=said, **(empty | none | more))
+    return Entry(
+        id=message_id, client_id=message_id, role=role, run_message_id=said, **(empty | none | more)
+    )
 
 
 def turn(*entries: Entry, live: bool = False, run_id: UUID | None = None) -> Turn:
@@ -53,10 +55,10 @@ def shown(turns: Sequence[Turn]) -> list[InputMessage]:
     found: list[InputMessage] = []
     for one in turns:
         for message in one.entries:
-            if message.said is None:
+            if message.run_message_id is None:
                 found.append(InputMessage(message.role, message.text, message.client_id))  # type: ignore[arg-type]
             else:
-                wire_id = f"{message.said}-{one.run_id.hex}"
+                wire_id = f"{message.run_message_id}-{one.run_id.hex}"
                 found.append(InputMessage("assistant", message.head or "", wire_id))
     return found
 

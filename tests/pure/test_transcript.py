@@ -36,7 +36,7 @@ def folded(*facts: Fact) -> Transcript:
 
 def closed(transcript: Transcript, terminal: events.Terminal) -> Transcript:
     """The transcript after its closing facts and the terminal one."""
-    facts = [*transcript.closing(terminal, AT), terminal]
+    facts = [*transcript.closing_facts(terminal, AT), terminal]
     for event in numbered(facts, after=transcript.last_seq):
         transcript.feed(event)
     return transcript
@@ -125,8 +125,8 @@ def test_a_call_that_waits_for_the_client_is_stored_with_the_message_that_makes_
         events.ToolCallStarted("c", "get_weather", {"city": "北京"}, "frontend"),
     )
     terminal = events.RunCompleted("tool_calls")
-    assert transcript.closing(terminal, 0) == [events.StageCompleted("execution", 0)]
-    assert [type(fact) for fact in transcript.closing(events.RunFailed("cancelled", ""), AT)] == [
+    assert transcript.closing_facts(terminal, 0) == [events.StageCompleted("execution", 0)]
+    assert [type(fact) for fact in transcript.closing_facts(events.RunFailed("cancelled", ""), AT)] == [
         events.ToolCallCompleted,
         events.StageCompleted,
     ]
@@ -258,7 +258,7 @@ def test_what_is_open_is_closed_calls_first_then_messages_then_stages() -> None:
         events.StageCompleted("over", 1),
     )
     problem = events.Problem("worker_lost", "The run ended before the tool answered.")
-    assert transcript.closing(events.RunFailed("worker_lost", ""), AT + 110) == [
+    assert transcript.closing_facts(events.RunFailed("worker_lost", ""), AT + 110) == [
         events.ToolCallCompleted("open", "t", False, 0, error=problem),
         events.MessageCompleted(events.MessageBody("m", "assistant", "half a word")),
         events.StageCompleted("execution", 100),
@@ -267,14 +267,14 @@ def test_what_is_open_is_closed_calls_first_then_messages_then_stages() -> None:
 
 def test_a_stage_is_never_closed_before_it_began() -> None:
     transcript = folded(events.StageStarted("execution"))
-    assert transcript.closing(events.RunFailed("cancelled", ""), AT - 5_000) == [
+    assert transcript.closing_facts(events.RunFailed("cancelled", ""), AT - 5_000) == [
         events.StageCompleted("execution", 0)
     ]
 
 
 def test_an_untouched_transcript_is_empty() -> None:
     transcript = Transcript(RUN_ID)
-    assert transcript.closing(events.RunFailed("cancelled", ""), AT) == []
+    assert transcript.closing_facts(events.RunFailed("cancelled", ""), AT) == []
     assert transcript.messages() == ()
     assert transcript.text_of("m") == ""
     assert (transcript.status, transcript.has_output, transcript.last_seq) == ("running", False, 0)
@@ -380,7 +380,7 @@ def test_the_fold_can_be_read_at_any_moment_without_changing_it(some: list[RunEv
     for event in some:
         read.feed(event)
         unread.feed(event)
-        read.closing(events.RunFailed("cancelled", ""), event.at)
+        read.closing_facts(events.RunFailed("cancelled", ""), event.at)
         read.messages()
     assert read == unread
 
@@ -390,7 +390,7 @@ def test_after_closing_and_the_terminal_nothing_is_open(
     some: list[RunEvent], terminal: events.Terminal
 ) -> None:
     transcript = closed(fold(RUN_ID, some), terminal)
-    assert transcript.closing(events.RunFailed("cancelled", ""), AT) == []
+    assert transcript.closing_facts(events.RunFailed("cancelled", ""), AT) == []
     expected = "completed"
     if isinstance(terminal, events.RunFailed):
         expected = "cancelled" if terminal.code == "cancelled" else "failed"
@@ -415,7 +415,7 @@ def test_closing_closes_each_open_thing_once_and_nothing_else(some: list[RunEven
                 stages.discard(stage)
     whole = [e.fact.message for e in some if isinstance(e.fact, events.MessageCompleted)]
     messages -= {body.message_id for body in whole if body.role != "reasoning"}
-    closing = fold(RUN_ID, some).closing(events.RunFailed("cancelled", ""), AT)
+    closing = fold(RUN_ID, some).closing_facts(events.RunFailed("cancelled", ""), AT)
     kinds = [type(fact) for fact in closing]
     order = [events.ToolCallCompleted, events.MessageCompleted, events.StageCompleted]
     assert kinds == sorted(kinds, key=order.index)
@@ -458,7 +458,7 @@ def test_an_ending_has_exactly_one_terminal_event_and_it_is_the_last(
     some: list[RunEvent], terminal: events.Terminal
 ) -> None:
     transcript = fold(RUN_ID, some)
-    opened = len(transcript.closing(events.RunFailed("x", ""), AT))
+    opened = len(transcript.closing_facts(events.RunFailed("x", ""), AT))
     ending = compose_ending(transcript, terminal, fence=3, after=len(some))
     if transcript.calls and isinstance(terminal, events.RunCompleted):  # the calls' counts win
         word = transcript.calls[-1].upstream_reason

@@ -61,14 +61,16 @@ async def _backward(scene: Scene, first: Place, last: Place, limit: int) -> list
     own = [row for row in reversed(_own(scene)) if first < row.place < last][:limit]
     if len(own) == limit:
         return own
-    return own + await before_input.backward(
+    return own + await before_input.fetch_backward(
         _before(scene), first, last, roles=list(_ROLES), limit=limit - len(own)
     )
 
 
 async def _forward(scene: Scene, first: Place, last: Place, limit: int) -> list[Row]:
     """Return the oldest rows between these places, oldest first."""
-    found = await before_input.forward(_before(scene), first, last, roles=list(_ROLES), limit=limit)
+    found = await before_input.fetch_forward(
+        _before(scene), first, last, roles=list(_ROLES), limit=limit
+    )
     own = [row for row in _own(scene) if first < row.place < last]
     return found + own[: limit - len(found)]
 
@@ -90,20 +92,20 @@ async def search(session: Session, ask: parameters.SearchHistory) -> replies.His
     missing = limit - len(own) if roles else 0
     found = own
     if missing > 0:
-        found = own + await before_input.search(_before(scene), query, roles=roles, limit=missing)
+        found = own + await before_input.search_rows(_before(scene), query, roles=roles, limit=missing)
     items = _items(scene, found, files=False)
     return replies.HistoryFound(items=items, total_count=len(items), query=ask.query)
 
 
 def _holds(row: Row, query: str) -> bool:
-    return before_input.folded(query) in before_input.folded(row.content)
+    return before_input.normalize_text(query) in before_input.normalize_text(row.content)
 
 
 async def count_before(scene: Scene, most: int) -> int:
     """Return how many messages of user and agent before the input have a text; at most `most`."""
     if scene.thread_id is None:
         return 0
-    found = await before_input.count(_before(scene), roles=list(_ROLES[:2]), most=most)
+    found = await before_input.count_rows(_before(scene), roles=list(_ROLES[:2]), most=most)
     own = sum(row.role in _ROLES[:2] and bool(row.content) for row in _own(scene))
     return min(most, own + found)
 

@@ -35,8 +35,8 @@ async def get(session: Session, ask: parameters.GetEvent) -> replies.EventRecord
     """Return one event of the run's conversation; events of others do not exist (promise P10)."""
     scene = session.scene
     run_id, seq = _parts(ask.event_id)
-    is_ours = _is_in(scene, await thread_events.place_of(run_id))
-    event = await thread_events.event_at(run_id, seq) if is_ours else None
+    is_ours = _is_in(scene, await thread_events.fetch_run_place(run_id))
+    event = await thread_events.fetch_event(run_id, seq) if is_ours else None
     if event is None:
         raise not_found(f"Event {ask.event_id} not found")
     return await _record(scene, run_id, event)
@@ -69,11 +69,11 @@ async def _runs_from(scene: Scene, run_id: UUID) -> list[tuple[UUID, str]]:
 
     The list has one run more than a page reads.
     """
-    place = await thread_events.place_of(run_id)
+    place = await thread_events.fetch_run_place(run_id)
     if place is None or not _is_in(scene, place):
         raise invalid("A cursor must be one that this API gave.")
     place = place._replace(thread_seq=min(place.thread_seq, scene.thread_seq))
-    found = await thread_events.runs_back_from(run_id, place, limit=_RUNS_AT_ONCE + 1)
+    found = await thread_events.list_runs_back_from(run_id, place, limit=_RUNS_AT_ONCE + 1)
     return [(one, received or RECEIVED) for one, received in found]
 
 
@@ -85,7 +85,7 @@ async def _shown(run_id: UUID, before: int, types: frozenset[str], received: str
     """Return a run's events before that place, newest first, without the pieces of messages."""
     return [
         event
-        for event in await thread_events.events_before(run_id, before)
+        for event in await thread_events.fetch_events_before(run_id, before)
         if not isinstance(event.fact, _PIECES) and (not types or _type(event, received) in types)
     ]
 
@@ -132,7 +132,7 @@ async def _record(scene: Scene, run_id: UUID, event: RunEvent) -> replies.EventR
 
 async def _received(scene: Scene, run_id: UUID) -> dict[str, Any]:
     """Return the cause of a run: a message of its user, or an event of its caller."""
-    event, summary = await thread_events.started_by(run_id)
+    event, summary = await thread_events.fetch_start(run_id)
     fields: dict[str, Any] = {"event_type": RECEIVED, "source": "api", "input_summary": summary}
     by = {"actor_type": "user", "actor_id": scene.user_id.hex}
     about = {"subject_type": "message", "subject_id": run_id.hex}

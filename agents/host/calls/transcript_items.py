@@ -44,7 +44,7 @@ def own_row(said: OwnMessage, run_id: UUID, run_seq: int) -> Row:
 
 def whole_turns(rows: Sequence[Row]) -> list[Row]:
     """Return a page, newest first, without the answers at its end: their calls begin the next page."""
-    made = {call for row in rows for call in row.made}
+    made = {call for row in rows for call in row.call_ids}
     end = len(rows)
     while end and _is_lone(rows[end - 1], made):
         end -= 1
@@ -55,7 +55,9 @@ def answered(rows: Sequence[Row]) -> list[Row]:
     """Return the newest rows without calls that have no answer."""
     answers = {row.call_id for row in rows if _is_answer(row)}
     kept = [_with_calls(row, answers) for row in rows]
-    return [row for row in kept if row.content or row.attached or row.made or row.role != "assistant"]
+    return [
+        row for row in kept if row.content or row.attached or row.call_ids or row.role != "assistant"
+    ]
 
 
 def called(rows: Sequence[Row], *, forward: bool) -> list[Row]:
@@ -64,7 +66,7 @@ def called(rows: Sequence[Row], *, forward: bool) -> list[Row]:
     kept: list[Row] = []
     for row in rows if forward else reversed(rows):
         if not _is_lone(row, made):
-            made |= row.made
+            made |= row.call_ids
             kept.append(row)
     return kept if forward else kept[::-1]
 
@@ -99,7 +101,7 @@ def _item(row: Row, conversation: str | None, *, files: bool) -> replies.Transcr
         conversation_id=conversation,
         thread_id=conversation,
         role="assistant" if row.part == CALL else row.role,
-        item_type="tool_call" if row.made else KINDS[row.role],
+        item_type="tool_call" if row.call_ids else KINDS[row.role],
         content="" if row.part == CALL else row.content,
         content_json=None if message is None else msgspec.to_builtins(message),
         artifact_refs=_refs(row.attached) if files else [],

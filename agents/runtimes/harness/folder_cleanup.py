@@ -12,7 +12,7 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 
-from conversations.threads.ownership import existing
+from conversations.threads.ownership import find_existing
 
 log = structlog.get_logger(__name__)
 
@@ -42,7 +42,7 @@ async def tidy() -> int:
     removed = 0
     for start in range(0, len(known), _AT_ONCE):
         some = dict(list(known.items())[start : start + _AT_ONCE])
-        there = await existing(list(some))
+        there = await find_existing(list(some))
         for conversation, folder in some.items():
             if conversation not in there:
                 await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)

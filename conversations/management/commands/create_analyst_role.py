@@ -36,7 +36,7 @@ class Command(BaseCommand):
                 else:
                     self._make(name, options["password"], contents=options["contents"])
         except ProgrammingError as error:
-            if not analyst_roles.denied(error):
+            if not analyst_roles.is_denied(error):
                 raise
             raise CommandError(
                 "DATABASE_URL's role may not make roles. Let a superuser of the database run "
@@ -68,7 +68,7 @@ class Command(BaseCommand):
             ):
                 cursor.execute(statement)
         analyst_roles.narrow_public()
-        analyst_roles.let_end(name)
+        analyst_roles.grant_ending(name)
         shown = "as given" if given else f"{password}  (shown once)"
         self.stdout.write(f"Role {name}, password {shown}.")
         self.stdout.write("It reads the views analytics_*; see docs/analytics/README.md.")

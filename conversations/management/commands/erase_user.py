@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from conversations.upkeep import holdings
 from conversations.upkeep.holdings import Kind
-from conversations.upkeep.retention import Erased, erase_user
+from conversations.upkeep.retention import ErasedCounts, erase_user
 
 _SAY_EVERY_S = 1.0
 _NOT_SEARCHED: Final = (
@@ -34,20 +34,20 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         user_id, keep = _user_id(options["user"]), options["keep_account"]
-        found = holdings.search(user_id)
+        found = holdings.count_rows(user_id)
         if options["dry_run"]:
             self.stdout.write(_table(found, found))
             return
         since = self._said_at = time.monotonic()
         erased = erase_user(user_id, self._progress, keep_account=keep)
-        left = holdings.search(user_id)
+        left = holdings.count_rows(user_id)
         self.stdout.write(_table(found, left))
         self.stdout.write(_NOT_SEARCHED)
         self.stdout.write(f"Done in {time.monotonic() - since:.1f} s: {_words(erased)}.")
         if kinds := [kind.name for kind, count in left.items() if count and _goes(kind, keep)]:
             raise CommandError(f"Something is left ({', '.join(kinds)}): run this again.")
 
-    def _progress(self, erased: Erased) -> None:
+    def _progress(self, erased: ErasedCounts) -> None:
         if time.monotonic() - self._said_at >= _SAY_EVERY_S:
             self._said_at = time.monotonic()
             self.stdout.write(_words(erased))
@@ -66,7 +66,7 @@ def _user_id(name: str) -> UUID:
         user_id = UUID(name)
     except ValueError:
         raise CommandError(f"There is no user {name}.") from None
-    if not any(count for kind, count in holdings.search(user_id).items() if not kind.kept):
+    if not any(count for kind, count in holdings.count_rows(user_id).items() if not kind.kept):
         raise CommandError(f"There is no user {name}.")
     return user_id
 
@@ -85,7 +85,7 @@ def _table(found: dict[Kind, int], left: dict[Kind, int]) -> str:
 _KEPT: Final = ", kept"
 
 
-def _words(erased: Erased) -> str:
+def _words(erased: ErasedCounts) -> str:
     return (
         f"{erased.messages} messages, {erased.events} event rows, {erased.runs} runs, "
         f"{erased.threads} threads, {erased.files} files erased"

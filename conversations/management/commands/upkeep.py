@@ -11,7 +11,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from config import database
-from conversations.upkeep.rounds import Upkept, upkeep
+from conversations.upkeep.rounds import UpkeepResult, run_upkeep_round
 
 
 class Command(BaseCommand):
@@ -23,7 +23,7 @@ class Command(BaseCommand):
 
     async def _until_done(self) -> None:
         while True:
-            done = await upkeep(budget_s=5)
+            done = await run_upkeep_round(budget_s=5)
             self.stdout.write(_said(done))
             if done is None:
                 await asyncio.sleep(0.5)
@@ -31,7 +31,7 @@ class Command(BaseCommand):
                 return
 
 
-def _said(done: Upkept | None) -> str:
+def _said(done: UpkeepResult | None) -> str:
     if done is None:
         return "another process is at it"
     return (
