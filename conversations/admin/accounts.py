@@ -39,13 +39,13 @@ class AccountAdmin(UserAdmin):
         for user in objs:
             if not self.has_delete_permission(request, user):
                 refused.add("account")
-            held = {
+            counts = {
                 kind.name: count for kind, count in holdings.count_rows(user.pk).items() if not kind.kept
             }
-            listed += [str(user), [f"{name}: {count:,}" for name, count in held.items() if count]]
-            summed = {name: summed.get(name, 0) + count for name, count in held.items()}
-            if sum(held.values()) > MOST:
-                protected.append(_TOO_MUCH.format(name=user, count=sum(held.values())))
+            listed += [str(user), [f"{name}: {count:,}" for name, count in counts.items() if count]]
+            summed = {name: summed.get(name, 0) + count for name, count in counts.items()}
+            if sum(counts.values()) > MOST:
+                protected.append(_TOO_MUCH.format(name=user, count=sum(counts.values())))
         return listed, {name: count for name, count in summed.items() if count}, refused, protected
 
     def delete_model(self, request: HttpRequest, obj: User) -> None:

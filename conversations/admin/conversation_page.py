@@ -212,8 +212,8 @@ _TOOLS: Final = "tool_execution"
 
 def _fetch_feedback(runs: Iterable[UUID]) -> dict[UUID, list[Feedback]]:
     found: dict[UUID, list[Feedback]] = {}
-    for given in Feedback.objects.filter(run_id__in=list(runs)).select_related("user"):
-        found.setdefault(given.run_id, []).append(given)
+    for feedback in Feedback.objects.filter(run_id__in=list(runs)).select_related("user"):
+        found.setdefault(feedback.run_id, []).append(feedback)
     return found
 
 

@@ -198,8 +198,8 @@ class DayFilter(RangeDateFilter):  # type: ignore[misc]
 
     def queryset(self, request: Any, queryset: QuerySet[Any]) -> QuerySet[Any]:
         name = self.parameter_name
-        given = self.used_parameters
-        begin, end = (_midnight(given.get(f"{name}_{side}")) for side in ("from", "to"))
+        parameters = self.used_parameters
+        begin, end = (_midnight(parameters.get(f"{name}_{side}")) for side in ("from", "to"))
         return self.between(queryset, begin, end + timedelta(days=1) if end is not None else None)
 
     def between(

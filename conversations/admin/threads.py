@@ -120,9 +120,9 @@ class ThreadAdmin(UuidSearch, ReadOnly, ModelAdmin):
         return _file(object_id, "md")
 
 
-def record_access(action: str, thing: Model, **after: Any) -> None:
+def record_access(action: str, subject: Model, **after: Any) -> None:
     """Record a staff access to a user's content; the entry names the object by its id, not a title."""
-    record(action, thing, name=str(thing.pk), after=after)
+    record(action, subject, name=str(subject.pk), after=after)
 
 
 def defer_large_columns(request: HttpRequest, queryset: QuerySet[Any], *columns: str) -> QuerySet[Any]:
@@ -132,9 +132,9 @@ def defer_large_columns(request: HttpRequest, queryset: QuerySet[Any], *columns:
     return queryset.defer(*columns) if is_list else queryset
 
 
-def _parse_place(given: str | None) -> int | None:
+def _parse_place(text: str | None) -> int | None:
     """Return a place in a thread, from an address that anybody may type."""
-    return int(given) if given and given.isascii() and given.isdigit() and len(given) <= 9 else None
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) <= 9 else None
 
 
 def _file(object_id: str, form: str) -> HttpResponseBase:

@@ -17,10 +17,10 @@ def parse_range(header: str, size: int) -> tuple[int, int] | None:
 
     Those are answered with the whole file, as the RFC allows.
     """
-    asked = _ONE.fullmatch(header)
-    if not asked or asked.groups() == ("", ""):
+    match = _ONE.fullmatch(header)
+    if not match or match.groups() == ("", ""):
         return None
-    first, last = asked.groups()
+    first, last = match.groups()
     if first and last and int(last) < int(first):
         return None
     start, end = (int(first), int(last or size)) if first else (max(0, size - int(last)), size)

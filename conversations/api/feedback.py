@@ -16,8 +16,8 @@ async def run_feedback(request: HttpRequest, caller: Caller, run_id: str) -> Htt
     match request.method:
         case "POST":
             judgement = feedback.parse_judgement(await json_body(request))
-            given, is_new = await feedback.record_feedback(run_id, judgement, user_id=caller.user_id)
-            return json_response(given, 201 if is_new else 200)
+            stored, is_new = await feedback.record_feedback(run_id, judgement, user_id=caller.user_id)
+            return json_response(stored, 201 if is_new else 200)
         case "DELETE":
             await feedback.delete_feedback(run_id, user_id=caller.user_id)
             return HttpResponse(status=204)

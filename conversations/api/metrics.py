@@ -101,17 +101,17 @@ class _Exports:
 _exports: Final = _Exports()
 
 
-def _limit(given: str | None) -> int:
-    if not given:
+def _limit(text: str | None) -> int:
+    if not text:
         return _DEFAULT
-    if given.isascii() and given.isdigit() and len(given) <= 9 and 1 <= int(given) <= _MOST:
-        return int(given)
+    if text.isascii() and text.isdigit() and len(text) <= 9 and 1 <= int(text) <= _MOST:
+        return int(text)
     raise InvalidRequest(f"limit must be 1 to {_MOST}.", code="invalid_limit")
 
 
-def _versions(given: str) -> tuple[int, int]:
+def _versions(text: str) -> tuple[int, int]:
     """Return two ids of prompt versions, as `12,15`."""
-    match given.split(","):
+    match text.split(","):
         case [first, second] if all(_ID.fullmatch(one) for one in (first, second)):
             return int(first), int(second)
     raise InvalidRequest(

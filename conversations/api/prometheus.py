@@ -34,9 +34,9 @@ async def prometheus(request: HttpRequest) -> HttpResponse:
 
 
 def _is_known(request: HttpRequest) -> bool:
-    given = request.headers.get("Authorization", "")
+    authorization = request.headers.get("Authorization", "")
     if settings.METRICS_TOKEN and hmac.compare_digest(
-        given.encode(), f"Bearer {settings.METRICS_TOKEN}".encode()
+        authorization.encode(), f"Bearer {settings.METRICS_TOKEN}".encode()
     ):
         return True
     try:

@@ -24,47 +24,47 @@ async def history_day(request: HttpRequest, caller: Caller) -> HttpResponseBase:
 
     A thread that the caller names is told by that name, as its runs tell it.
     """
-    asked = request.GET
-    content = history.parse_content_form(asked.get("content"))
+    parameters = request.GET
+    content = history.parse_content_form(parameters.get("content"))
     thread_id = await _read_thread(request, caller)
     day = await history.fetch_history_day(
         caller.user_id,
         thread_id=thread_id,
-        before=asked.get("before"),
+        before=parameters.get("before"),
         content=content,
         branch=await read_branch(request, caller, thread_id),
     )
-    return json_response(day | {"threadId": asked.get("threadId") or day["threadId"]})
+    return json_response(day | {"threadId": parameters.get("threadId") or day["threadId"]})
 
 
 @api(GET=READ)
 async def history_search(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`GET /api/v1/agent/history/search`: messages that hold every word, the newest first."""
-    given = request.GET
-    asked = search.parse_search(
-        given.get("q"),
+    parameters = request.GET
+    search_query = search.parse_search(
+        parameters.get("q"),
         thread_id=await _read_thread(request, caller),
-        limit=given.get("limit"),
-        cursor=given.get("cursor"),
+        limit=parameters.get("limit"),
+        cursor=parameters.get("cursor"),
     )
-    return json_response(await search.search(caller.user_id, asked))
+    return json_response(await search.search(caller.user_id, search_query))
 
 
 async def _read_thread(request: HttpRequest, caller: Caller) -> UUID | None:
     """Return the thread that `threadId` means, by its id or by the client's own name."""
-    given = request.GET.get("threadId")
-    return await names.thread_of(given, caller=caller) if given else None
+    name_or_id = request.GET.get("threadId")
+    return await names.thread_of(name_or_id, caller=caller) if name_or_id else None
 
 
 async def read_branch(request: HttpRequest, caller: Caller, thread_id: UUID | None) -> UUID | None:
     """The run that `?branch=` names as the last of the branch to show; NotFound if the thread has none
     such. InvalidRequest without a thread: the newest one is not chosen by its branches."""
-    given = request.GET.get("branch")
-    if not given:
+    reference = request.GET.get("branch")
+    if not reference:
         return None
     if thread_id is None:
         raise InvalidRequest("branch needs a threadId.", code="branch_needs_thread")
-    row = await client_queries.fetch_run(given, user_id=caller.user_id)
+    row = await client_queries.fetch_run(reference, user_id=caller.user_id)
     if row.thread_id != thread_id:
         raise client_queries.run_not_found()
     return row.run_id
@@ -73,12 +73,12 @@ async def read_branch(request: HttpRequest, caller: Caller, thread_id: UUID | No
 @api(GET=READ)
 async def thread_list(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`GET /api/v1/agent/threads`: the caller's conversations, the latest first."""
-    asked = request.GET
+    parameters = request.GET
     page = await listing.fetch_thread_page(
         caller.user_id,
-        archived=asked.get("archived"),
-        limit=asked.get("limit"),
-        cursor=asked.get("cursor"),
+        archived=parameters.get("archived"),
+        limit=parameters.get("limit"),
+        cursor=parameters.get("cursor"),
     )
     return json_response(page)
 

@@ -98,8 +98,8 @@ def decode_base64(data: str) -> bytes:
         raise InvalidRequest("binary content data must be base64", code="invalid_binary_data") from None
 
 
-def _path_part(given: str) -> str:
+def _path_part(text: str) -> str:
     try:
-        return normalize_path_part(given, field="")
+        return normalize_path_part(text, field="")
     except InvalidRequest:
         return NOT_GIVEN

@@ -82,5 +82,5 @@ def _link(text: str, url: str) -> SafeString:
     return format_html('<a href="{}" rel="noopener noreferrer" target="_blank">{}</a>', url, text)
 
 
-def _status(given: object) -> str:
-    return given if isinstance(given, str) and given in _STATUSES else "info"
+def _status(status: object) -> str:
+    return status if isinstance(status, str) and status in _STATUSES else "info"

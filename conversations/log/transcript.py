@@ -124,8 +124,8 @@ class Transcript:
     def answer(self) -> str:
         """Return the text of the assistant's newest message so far."""
         drafts = (entry for entry in reversed(self._entries.values()) if isinstance(entry, _Draft))
-        said = (one.text for one in drafts if one.body is None or one.body.role == "assistant")
-        return next(said, "")
+        texts = (one.text for one in drafts if one.body is None or one.body.role == "assistant")
+        return next(texts, "")
 
     def closing_facts(self, terminal: Terminal, at_ms: int) -> list[Fact]:
         """Return the facts that close what is open before `terminal`: calls, then messages, then stages.
@@ -161,27 +161,27 @@ class Transcript:
     def messages(self) -> tuple[StoredMessage, ...]:
         """Return the messages to store, in the order in which they began; stages' notes come last."""
         entries = self._entries.values()
-        spoken = {entry.stage for entry in entries if isinstance(entry, _Draft)} | {"execution"}
-        stages = [ended for stage, ended in self._ended.items() if stage not in spoken]
-        said = [
+        message_stages = {entry.stage for entry in entries if isinstance(entry, _Draft)} | {"execution"}
+        stages = [ended for stage, ended in self._ended.items() if stage not in message_stages]
+        stored_entries = [
             entry for entry in entries if isinstance(entry, _Call) or entry.text or entry.shows_something
         ]
-        return (*map(self._message, said), *map(self._stage_message, stages))
+        return (*map(self._message, stored_entries), *map(self._stage_message, stages))
 
     def interrupts(self) -> tuple[StoredInterrupt, ...]:
         """Return the calls that wait for approval, as rows; an id that is not ours has no row."""
         terminal = self.terminal
-        asked = terminal.interrupts if isinstance(terminal, events.RunCompleted) else ()
-        found = (self._interrupt(interrupt) for interrupt in asked)
+        pending = terminal.interrupts if isinstance(terminal, events.RunCompleted) else ()
+        found = (self._interrupt(interrupt) for interrupt in pending)
         return tuple(interrupt for interrupt in found if interrupt is not None)
 
-    def _interrupt(self, given: dict[str, Any]) -> StoredInterrupt | None:
-        call = self._entries.get(f"call:{given.get('toolCallId')}")
+    def _interrupt(self, interrupt: dict[str, Any]) -> StoredInterrupt | None:
+        call = self._entries.get(f"call:{interrupt.get('toolCallId')}")
         if not isinstance(call, _Call):
             return None
         try:
-            interrupt_id = UUID(given["id"])
-            expires_at = datetime.fromisoformat(given["expiresAt"])
+            interrupt_id = UUID(interrupt["id"])
+            expires_at = datetime.fromisoformat(interrupt["expiresAt"])
         except (KeyError, ValueError, TypeError, AttributeError):
             return None
         return StoredInterrupt(
@@ -189,7 +189,7 @@ class Transcript:
             _without_nul(call.call_id)[:_LONGEST_ID],
             _without_nul(call.started.tool_name)[:_LONGEST_ID],
             msgspec.json.encode(_without_nul(call.started.parameters)).decode(),
-            _without_nul(str(given.get("message", ""))),
+            _without_nul(str(interrupt.get("message", ""))),
             expires_at.isoformat(),
         )
 
@@ -260,10 +260,10 @@ class Transcript:
         if not calls:
             return {}
         last = calls[-1]
-        told = {"finish_reason": last.finish_reason, "upstream_reason": last.upstream_reason}
-        asked = {"provider": last.provider, "model": last.model}
-        asked |= {name: word for name, word in told.items() if word}
-        return asked | {"usage": usage.usage_to_json(usage.sum_usage(calls))}
+        reasons = {"finish_reason": last.finish_reason, "upstream_reason": last.upstream_reason}
+        fields = {"provider": last.provider, "model": last.model}
+        fields |= {name: word for name, word in reasons.items() if word}
+        return fields | {"usage": usage.usage_to_json(usage.sum_usage(calls))}
 
     def _open_call_message(self, call: events.ToolCallStarted, **more: str) -> StoredMessage:
         """Return a call that waits for an answer, as the message in which a model makes it."""

@@ -127,7 +127,7 @@ def runs_link(query: MetricsQuery, begin: datetime | None = None, **more: Any) -
     since, until = query.begin, query.end
     if begin is not None:
         since, until = max(since, begin), min(until, _end_of(begin, query.bucket))
-    given: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "created_at__gte": since.isoformat(),
         "created_at__lt": until.isoformat(),
         "model__exact": query.model,
@@ -136,7 +136,7 @@ def runs_link(query: MetricsQuery, begin: datetime | None = None, **more: Any) -
         "prompt_version": query.prompt_version,
         "owner__id__exact": query.user,
     } | more
-    kept = {name: value for name, value in given.items() if value is not None}
+    kept = {name: value for name, value in parameters.items() if value is not None}
     return f"/admin/conversations/run/?{urlencode(kept)}"
 
 

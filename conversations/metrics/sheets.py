@@ -71,12 +71,12 @@ async def _tools(query: MetricsQuery) -> list[Row]:
 SHEETS: Final[dict[str, Sheet]] = {
     "overview": Sheet(lambda _: ("period", "from", "to", *MEASURES), whole=snapshot.fetch_overview),
     "timeseries": Sheet(
-        lambda asked: ("bucket", *_group_columns(asked.group), *MEASURES),
+        lambda query: ("bucket", *_group_columns(query.group), *MEASURES),
         whole=snapshot.fetch_timeseries,
     ),
     "stages": Sheet(lambda _: ("stage", *_STEP), whole=_stages),
     "tools": Sheet(lambda _: ("tool", *_TOOL), whole=_tools),
-    "models": Sheet(lambda asked: (*_group_columns(asked.group or "model"), *MEASURES), whole=_models),
+    "models": Sheet(lambda query: (*_group_columns(query.group or "model"), *MEASURES), whole=_models),
     "prompts": Sheet(lambda _: (*_VERSION, *MEASURES), whole=_prompts),
     "users": Sheet(
         lambda _: detail_rows.USER_COLUMNS,
@@ -126,15 +126,14 @@ def kind_of(column: str) -> str:
 
 def query_to_json(query: MetricsQuery) -> dict[str, Any]:
     """Return the query as it was understood, for the answer's head."""
-    given = query
     found = {
-        "from": given.begin,
-        "to": given.end,
-        "model": given.model,
-        "prompt_version": given.prompt_version,
-        "dialect": given.dialect,
-        "runner": given.runner,
-        "user": str(given.user) if given.user else None,
-        "group_by": given.group,
+        "from": query.begin,
+        "to": query.end,
+        "model": query.model,
+        "prompt_version": query.prompt_version,
+        "dialect": query.dialect,
+        "runner": query.runner,
+        "user": str(query.user) if query.user else None,
+        "group_by": query.group,
     }
     return {name: value for name, value in found.items() if value is not None}

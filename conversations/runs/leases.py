@@ -126,19 +126,19 @@ RETURNING run.id, run.cancel_requested_at IS NOT NULL
 """
 
 
-async def renew(held: Sequence[tuple[UUID, int]], *, lease_s: float) -> dict[UUID, bool]:
+async def renew(claims: Sequence[tuple[UUID, int]], *, lease_s: float) -> dict[UUID, bool]:
     """Renew the leases of (run, fence) pairs. Return run → whether to cancel it, without lost ones."""
-    return dict(await sql.every(_RENEW, _renewal(held, lease_s)))
+    return dict(await sql.every(_RENEW, _renewal(claims, lease_s)))
 
 
-def renew_from_thread(held: Sequence[tuple[UUID, int]], *, lease_s: float) -> None:
+def renew_from_thread(claims: Sequence[tuple[UUID, int]], *, lease_s: float) -> None:
     """Renew them without a loop, on a connection of the calling operating-system thread."""
     with database.connect() as connection:
-        connection.execute(_RENEW, _renewal(held, lease_s))
+        connection.execute(_RENEW, _renewal(claims, lease_s))
 
 
-def _renewal(held: Sequence[tuple[UUID, int]], lease_s: float) -> tuple[list[UUID], list[int], float]:
-    return [run_id for run_id, _ in held], [fence for _, fence in held], lease_s
+def _renewal(claims: Sequence[tuple[UUID, int]], lease_s: float) -> tuple[list[UUID], list[int], float]:
+    return [run_id for run_id, _ in claims], [fence for _, fence in claims], lease_s
 
 
 _EXONERATE: Final = """

@@ -56,16 +56,16 @@ def parse_judgement(body: dict[str, Any]) -> Judgement:
     return Judgement(int(score), (comment or "").strip(), _tags(tags))
 
 
-def _tags(given: Any) -> tuple[str, ...]:
+def _tags(tags: Any) -> tuple[str, ...]:
     """Return the tags without repetition, in their order."""
-    if given is None:
+    if tags is None:
         return ()
-    if not isinstance(given, list) or len(given) > TAGS:
+    if not isinstance(tags, list) or len(tags) > TAGS:
         raise _invalid(f"tags must be a list of at most {TAGS} texts.")
-    for tag in given:
+    for tag in tags:
         if not (isinstance(tag, str) and tag.strip() and len(tag) <= TAG_LENGTH):
             raise _invalid(f"Each tag must be a text of 1 to {TAG_LENGTH} characters.")
-    return tuple(dict.fromkeys(tag.strip() for tag in given))
+    return tuple(dict.fromkeys(tag.strip() for tag in tags))
 
 
 def _invalid(detail: str) -> InvalidRequest:
@@ -101,8 +101,8 @@ async def record_feedback(
         raise client_queries.run_not_found() from None
     if stored is None:
         raise client_queries.run_not_found()
-    *given, is_new = stored
-    return feedback_to_json(StoredFeedback(*given)), bool(is_new)
+    *columns, is_new = stored
+    return feedback_to_json(StoredFeedback(*columns)), bool(is_new)
 
 
 _READ: Final = f"SELECT {_COLUMNS} FROM conversations_feedback WHERE run_id = %s AND user_id = %s"

@@ -49,7 +49,7 @@ def message_to_json(message: Stored, content: Content) -> dict[str, Any]:
 
     Other files than users' images stand in `files`, if there are any.
     """
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "id": message.client_id or str(message.message_id),
         "seq": message.seq,
         "role": message.role,
@@ -59,15 +59,15 @@ def message_to_json(message: Stored, content: Content) -> dict[str, Any]:
     if message.role == "user":
         sent, layout = _binary_blocks(relevant)
         images = [block["url"] for block in sent if "filename" not in block]
-        said["url"] = images[0] if images else None
+        fields["url"] = images[0] if images else None
         files = [_file(block) for block in sent if "filename" in block]
         if content == "blocks":
-            said["content"] = _blocks(message.content, sent, layout)
+            fields["content"] = _blocks(message.content, sent, layout)
     else:
-        said["uiSchema"] = ui_schema_for(relevant, message.role) if relevant else None
+        fields["uiSchema"] = ui_schema_for(relevant, message.role) if relevant else None
         files = [*_extras(relevant or {})]
     more = {"files": files} if files else {}
-    return said | more | {"timestamp": timestamp(message.created_at)}
+    return fields | more | {"timestamp": timestamp(message.created_at)}
 
 
 def timestamp(at: datetime) -> str:

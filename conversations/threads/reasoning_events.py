@@ -37,9 +37,9 @@ async def fetch_reasoning_events(
 
     With `branch` only of runs of the branch that ends with this run.
     """
-    asked: dict[str, Any] = {"thread_id": thread_id, "owner_id": owner_id, "branch": branch}
-    asked |= {"runs": _RUNS, "characters": _CHARACTERS}
-    rows = await sql.every(_OF_BRANCH if branch else _OF_THREAD, asked)
+    arguments: dict[str, Any] = {"thread_id": thread_id, "owner_id": owner_id, "branch": branch}
+    arguments |= {"runs": _RUNS, "characters": _CHARACTERS}
+    rows = await sql.every(_OF_BRANCH if branch else _OF_THREAD, arguments)
     return await asyncio.to_thread(_decoded, rows) if rows else {}
 
 

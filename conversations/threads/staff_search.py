@@ -55,6 +55,6 @@ def find_threads_holding(query: str) -> list[UUID]:
 
 def _ids(cursor: Any, statement: str, terms: Terms, **window: int) -> dict[UUID, None]:
     of_nobody = terms.tsquery("nobody").partition(" & ")[2]  # the first key is the owner
-    asked = {"rough": terms.rough, "exact": terms.exact, "tsquery": of_nobody}
-    cursor.execute(statement, asked | window)
+    arguments = {"rough": terms.rough, "exact": terms.exact, "tsquery": of_nobody}
+    cursor.execute(statement, arguments | window)
     return {thread_id: None for (thread_id,) in cursor.fetchall()}

@@ -112,13 +112,13 @@ async def erase_run(run_id: UUID, *, owner_id: UUID) -> bool:
     Return False if there is no such run. A live run goes on, and nothing of it will be kept: the caller
     ends it.
     """
-    asked: dict[str, Any] = {"run_id": run_id, "owner_id": owner_id}
+    arguments: dict[str, Any] = {"run_id": run_id, "owner_id": owner_id}
     async with database.connection() as connection, connection.transaction():
-        row = await (await connection.execute(_UNSTORE, asked)).fetchone()
+        row = await (await connection.execute(_UNSTORE, arguments)).fetchone()
         if row is None:
             return False
-        await connection.execute(_FORK_ON, asked)
-        await connection.execute(_HEAD_BACK, asked)
+        await connection.execute(_FORK_ON, arguments)
+        await connection.execute(_HEAD_BACK, arguments)
         old = await (await connection.execute(_FIRST_SAID.format(of="run_id"), (run_id,))).fetchone()
         for table in ("conversations_message", "conversations_interrupt"):
             await connection.execute(f"DELETE FROM {table} WHERE run_id = %s", (run_id,))

@@ -43,8 +43,8 @@ class Command(BaseCommand):
                 "ALTER ROLE … CREATEROLE for it, or run this command with a superuser's DATABASE_URL."
             ) from None
 
-    def _make(self, name: str, given: str | None, *, contents: bool) -> None:
-        password = given or secrets.token_urlsafe(24)
+    def _make(self, name: str, chosen_password: str | None, *, contents: bool) -> None:
+        password = chosen_password or secrets.token_urlsafe(24)
         with connection.cursor() as cursor:
             cursor.execute("SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = %s)", [name])
             verb = "ALTER" if cursor.fetchone() == (True,) else "CREATE"
@@ -69,7 +69,7 @@ class Command(BaseCommand):
                 cursor.execute(statement)
         analyst_roles.narrow_public()
         analyst_roles.grant_ending(name)
-        shown = "as given" if given else f"{password}  (shown once)"
+        shown = "as given" if chosen_password else f"{password}  (shown once)"
         self.stdout.write(f"Role {name}, password {shown}.")
         self.stdout.write("It reads the views analytics_*; see docs/analytics/README.md.")
         self._report(name)

@@ -41,8 +41,8 @@ class Command(BaseCommand):
         return await rollups.roll_up_range(begin, end, lambda day: self.stdout.write(f"{day} added up"))
 
 
-def _day(given: str | None, name: str) -> date | None:
+def _day(text: str | None, name: str) -> date | None:
     try:
-        return date.fromisoformat(given) if given else None
+        return date.fromisoformat(text) if text else None
     except ValueError:
-        raise CommandError(f"{name} must be a day like 2026-11-21, not {given!r}.") from None
+        raise CommandError(f"{name} must be a day like 2026-11-21, not {text!r}.") from None
