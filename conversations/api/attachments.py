@@ -1,4 +1,4 @@
-"""Upload an image, and get it again by its signed URL (specs/run-agent-input.md §6)."""
+"""Attachments over REST: upload an image, download it by a signed URL (specs/run-agent-input.md §6)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _AT_ONCE_PER_USER: Final = 8
 
 @api(POST=RUN)
 async def upload(request: HttpRequest, caller: Caller) -> HttpResponseBase:
-    """Multipart `file`, optional `threadId` and `runId` → 201 `{bucket, path, mime_type, url}`."""
+    """Store multipart `file`, optional `threadId` and `runId` → 201 `{bucket, path, mime_type, url}`."""
     with _uploads.hold(caller.user_id):
         async with Spool() as sent:
             fields = await _receive(request, sent)
@@ -52,7 +52,7 @@ def _to_json(stored: StoredObject) -> dict[str, str]:
 
 
 async def _receive(request: HttpRequest, sent: Spool) -> dict[str, str]:
-    """Take the form: the file into the spool, the fields as they are."""
+    """Read the form: write the file to the spool, and return the other fields."""
     fields: dict[str, bytes] = {}
     name = ""
     async for event in parts(incoming(request), request.headers.get("Content-Type", "")):
@@ -81,7 +81,7 @@ _uploads: Final = ConcurrencyLimit(
 
 
 async def download(request: HttpRequest, bucket: str, path: str) -> HttpResponseBase:
-    """The bytes, to whoever has a valid URL; errors as Supabase's storage gives them."""
+    """Answer with the bytes, for a valid URL; errors have the form of those of Supabase's storage."""
     stored = StoredObject(bucket, path)
     try:
         allow(request, "GET", "HEAD")

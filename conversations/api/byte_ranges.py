@@ -9,13 +9,13 @@ _ONE: Final = re.compile(r"bytes=\s*([0-9]{0,18})-([0-9]{0,18})\s*", re.IGNORECA
 
 
 class Unsatisfiable(Exception):
-    """The range has no byte in common with the file."""
+    """The requested range and the file have no byte in common."""
 
 
 def parse_range(header: str, size: int) -> tuple[int, int] | None:
-    """Return its begin and end (the end is outside); None for no range, several, or a garbled one.
+    """Return the begin and the end (excluded) of the range; None for none, several or an invalid one.
 
-    Those are answered with the whole file, as the RFC allows.
+    Such requests are answered with the whole file, as the RFC allows.
     """
     match = _ONE.fullmatch(header)
     if not match or match.groups() == ("", ""):

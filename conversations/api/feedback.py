@@ -1,4 +1,4 @@
-"""Feedback over REST."""
+"""Feedback on runs over REST."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conversations.threads import feedback
 
 @api(GET=READ, POST=RUN, DELETE=RUN)
 async def run_feedback(request: HttpRequest, caller: Caller, run_id: str) -> HttpResponseBase:
-    """`/api/v1/agent/runs/{run_id}/feedback`: give or replace (POST), look (GET), withdraw (DELETE)."""
+    """Answer `/api/v1/agent/runs/{run_id}/feedback`: write (POST), read (GET), delete (DELETE)."""
     match request.method:
         case "POST":
             judgement = feedback.parse_judgement(await json_body(request))

@@ -33,7 +33,7 @@ _ID: Final = re.compile(r"[0-9]{1,9}")
 
 @api(GET=METRICS)
 async def metrics(request: HttpRequest, caller: Caller, sheet: str) -> HttpResponseBase:
-    """One sheet; see README "Metrics" for its columns."""
+    """Answer with one sheet; README "Metrics" describes its columns."""
     found = SHEETS.get(sheet)
     if found is None:
         raise NotFound(f"There is no such sheet; there are: {', '.join(SHEETS)}.")
@@ -81,13 +81,13 @@ async def _all(first: bytes, rest: AsyncGenerator[bytes]) -> AsyncGenerator[byte
 
 
 class _Exports:
-    """The accounts with exports in progress in this process."""
+    """The accounts that have an export in progress in this process."""
 
     def __init__(self) -> None:
         self._accounts: set[UUID] = set()
 
     def take(self, account_id: UUID) -> None:
-        """Take a place until the running task (the request's) ends. Raise TooManyRequests."""
+        """Occupy a place until the running task (the request's) ends. Raise TooManyRequests."""
         if account_id in self._accounts:
             raise TooManyRequests("Another export of yours is under way.", retry_after=_RETRY_S)
         if len(self._accounts) >= EXPORTS_AT_ONCE:

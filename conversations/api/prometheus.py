@@ -1,4 +1,4 @@
-"""`GET /metrics`: for Prometheus alone."""
+"""`GET /metrics`: the metrics in the format of Prometheus."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 
 async def prometheus(request: HttpRequest) -> HttpResponse:
-    """The numbers, for who has METRICS_TOKEN, comes from METRICS_NETWORKS, or may see metrics anyway."""
+    """Answer with the metrics, to METRICS_TOKEN, METRICS_NETWORKS and accounts that may see metrics."""
     try:
         allow(request, "GET", "HEAD")
         if not _is_known(request):

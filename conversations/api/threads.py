@@ -1,4 +1,4 @@
-"""History, search and threads (specs/run-agent-input.md §4)."""
+"""History, search and threads over REST (specs/run-agent-input.md §4)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from conversations.threads.listing import Changes
 
 @api(GET=READ)
 async def history_day(request: HttpRequest, caller: Caller) -> HttpResponseBase:
-    """`GET /api/v1/agent/history`: one day of a conversation, the newest first.
+    """Answer `GET /api/v1/agent/history`: one day of a thread, newest day first.
 
-    A thread that the caller names is told by that name, as its runs tell it.
+    Where the caller names a thread, the answer repeats that name, as the thread's runs do.
     """
     parameters = request.GET
     content = history.parse_content_form(parameters.get("content"))
@@ -39,7 +39,7 @@ async def history_day(request: HttpRequest, caller: Caller) -> HttpResponseBase:
 
 @api(GET=READ)
 async def history_search(request: HttpRequest, caller: Caller) -> HttpResponseBase:
-    """`GET /api/v1/agent/history/search`: messages that hold every word, the newest first."""
+    """Answer `GET /api/v1/agent/history/search`: messages that contain every word, newest first."""
     parameters = request.GET
     search_query = search.parse_search(
         parameters.get("q"),
@@ -57,8 +57,9 @@ async def _read_thread(request: HttpRequest, caller: Caller) -> UUID | None:
 
 
 async def read_branch(request: HttpRequest, caller: Caller, thread_id: UUID | None) -> UUID | None:
-    """The run that `?branch=` names as the last of the branch to show; NotFound if the thread has none
-    such. InvalidRequest without a thread: the newest one is not chosen by its branches."""
+    """Return the run in `?branch=`, the last one of the branch to show. Raise NotFound if it is not in
+    the thread, InvalidRequest without a thread: the newest thread is not chosen by its branches.
+    """
     reference = request.GET.get("branch")
     if not reference:
         return None
@@ -72,7 +73,7 @@ async def read_branch(request: HttpRequest, caller: Caller, thread_id: UUID | No
 
 @api(GET=READ)
 async def thread_list(request: HttpRequest, caller: Caller) -> HttpResponseBase:
-    """`GET /api/v1/agent/threads`: the caller's conversations, the latest first."""
+    """Answer `GET /api/v1/agent/threads`: the caller's threads, latest first."""
     parameters = request.GET
     page = await listing.fetch_thread_page(
         caller.user_id,
@@ -84,7 +85,7 @@ async def thread_list(request: HttpRequest, caller: Caller) -> HttpResponseBase:
 
 
 async def change_thread(request: HttpRequest, caller: Caller, thread_id: str) -> HttpResponse:
-    """`/api/v1/agent/threads/{thread_id}`: rename and archive (PATCH), delete (DELETE)."""
+    """Answer `/api/v1/agent/threads/{thread_id}`: rename and archive (PATCH), delete (DELETE)."""
     if request.method == "PATCH":
         changes = _read_changes(await json_body(request))
         return json_response(await listing.change_thread(caller.user_id, thread_id, changes))

@@ -1,7 +1,7 @@
-"""Metrics: what analysts read of runs. Rollups are written here and read here.
+"""Metrics of runs for analysts: the rollups are written and read here.
 
-histograms      a latency in slots, and its percentiles
-rollup_sql      the statements that add up          rollups, refresh    when, and by whom
-query           the question of an address          snapshot, measures  its answer, as rows
-intervals       confidence intervals                exports, sheets     rows as CSV, JSON, Parquet
+histograms      latencies in slots, percentiles     intervals           confidence intervals
+rollup_sql      the statements that add up          rollups, refresh    when and by whom they run
+query           the query of a request              snapshot, measures  its result, as rows
+sheets          the tables that REST offers         exports             rows as CSV, JSON lines, Parquet
 """

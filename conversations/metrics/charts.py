@@ -1,6 +1,6 @@
 """The dashboard's charts, cards and links, made from the rows that REST returns.
 
-Every number has a link to the runs behind it: admin's list of runs with the same bounds.
+Every number has a link to its runs: admin's list of runs with the same filters.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Values = Sequence[float | int | None]
 
 @dataclass(frozen=True)
 class Series:
-    """One line, or one colour of the bars; a faded one is of the previous period."""
+    """One line, or one colour of the bars; a faded one shows the previous period."""
 
     name: str
     values: Values
@@ -34,7 +34,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Chart:
-    """A picture of numbers by bucket, and the links behind them."""
+    """Numbers by bucket, each with a link to its runs."""
 
     title: str
     unit: str
@@ -110,7 +110,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Card:
-    """One number, its change since the previous period, and the runs behind it."""
+    """One number, its change since the previous period, and a link to its runs."""
 
     title: str
     value: str

@@ -1,9 +1,9 @@
-"""Rows one by one, as many as there are: users, runs and messages, without a word of what was said.
+"""Lists of single users, runs and messages, without any text of the messages.
 
-A run has its client's `metadata` as JSON text, by which its owner's books and ours are compared.
+A run includes its client's `metadata` as JSON text, by which a client compares its records with ours.
 
-All come in pages by key, so a slow reader holds neither a transaction nor a connection, and the process
-holds one page. Users are put in order first, as ids alone, and added up a page at a time.
+All lists are paged by key, so a slow reader holds neither a transaction nor a connection, and the
+process holds one page. Users are first ordered, as ids alone, and then added up a page at a time.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ async def _rank_users(
 ) -> tuple[bytes, int]:
     """Return the ids of the users with the most runs, joined, and the number of the last one's runs.
 
-    The database joins them: a value for each would take too much time of the serving loop.
+    The database joins them: one value per user would take too much time of the serving loop.
     """
     arguments = rollup_sources.arguments(query) | {"limit": limit}
     if after is not None:
@@ -119,7 +119,7 @@ def _ids(joined: bytes) -> list[UUID]:
 
 
 def _user_sums_sql(query: MetricsQuery) -> str:
-    """Added up by conversation and then by user: to count distinct ones would sort every row."""
+    """Return the sums by thread and then by user: counting distinct threads would sort every row."""
     sums = ", ".join(f"sum({name}) AS {name}" for name in rollup_sql.THREAD_MEASURES)
     return f"""
     SELECT part.owner_id, account.username, runs, conversations, completed, failed, cancelled,
@@ -146,7 +146,7 @@ async def fetch_user_page(
 ) -> tuple[list[Row], str | None]:
     """Return the users with the most runs, and the cursor of the next page.
 
-    Their runs alone find them; only theirs are added up.
+    Users are ranked by their runs alone; the other sums are computed for this page only.
     """
     after = _user_place(cursor) if cursor else None
     async with open_snapshot() as connection:
@@ -169,7 +169,7 @@ def _invalid_cursor() -> InvalidRequest:
 
 
 async def stream_users(query: MetricsQuery) -> AsyncGenerator[list[Row]]:
-    """Yield every user with runs, a list at a time, each with the numbers at the time of reading."""
+    """Yield every user with runs, in lists; each list has the numbers of its own reading time."""
     after: UserPlace | None = None
     while True:
         async with open_snapshot() as connection:
@@ -196,7 +196,7 @@ def _user(found: Sequence[Any]) -> Row:
 
 
 class RunPlace(Place, frozen=True, array_like=True):
-    """A run's place in the list, newest first."""
+    """The place of a run in the list, newest first."""
 
     run_id: UUID
 
@@ -250,7 +250,7 @@ async def fetch_message_page(
 ) -> tuple[list[Row], str | None]:
     """Return messages in the order of writing, and the cursor of the next page.
 
-    A message's id determines its hour.
+    The time range is one of ids: an id contains the time at which it was made.
     """
     if any((query.model, query.dialect, query.runner, query.prompt_version is not None)):
         raise InvalidRequest(

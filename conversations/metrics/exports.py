@@ -1,7 +1,7 @@
-"""Rows as CSV, JSON lines or Parquet, a list at a time: an export of any length holds one list.
+"""Rows as CSV, JSON lines or Parquet, written a list at a time: memory holds one list of any export.
 
-What is written is made on a thread, so that no stream waits for an export. Parquet needs pyarrow, an
-optional extra (requirements/analytics.txt).
+The bytes are made on an operating-system thread, so that no stream waits for an export. Parquet needs
+pyarrow, an optional extra (requirements/analytics.txt).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ParquetMissing(ParleyError):
 
 
 class _Writer(Protocol):
-    """Rows in, bytes out; `end` returns the rest."""
+    """Turns rows into bytes; `end` returns the last ones."""
 
     def write(self, rows: Sequence[Row]) -> bytes: ...
 
@@ -58,7 +58,7 @@ def make_writer(kind: Format, columns: tuple[str, ...]) -> _Writer:
 
 
 async def export_rows(lists: AsyncGenerator[list[Row]], using: _Writer) -> AsyncGenerator[bytes]:
-    """Yield the file, piece by piece."""
+    """Yield the file in pieces."""
     async with aclosing(lists):
         async for rows in lists:
             if piece := await asyncio.to_thread(using.write, rows):
@@ -77,7 +77,7 @@ class _JsonLines:
 
 
 class _Csv:
-    """RFC 4180, with a header. A text that a spreadsheet would take for a formula gets an apostrophe."""
+    """CSV (RFC 4180) with a header. A text that spreadsheets take for a formula gets an apostrophe."""
 
     def __init__(self, columns: tuple[str, ...]) -> None:
         self._columns = columns
@@ -168,7 +168,7 @@ def _plain(value: Any) -> Any:
 
 
 class _Drained(io.RawIOBase):
-    """A file that only grows and whose bytes are taken as they arrive."""
+    """An append-only file whose bytes are taken as they are written."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []

@@ -1,8 +1,8 @@
-"""Metrics for Prometheus: counted in the database, so every process returns the same.
+"""Metrics for Prometheus: counted in the database, so every process returns the same ones.
 
-Counters are sums of all days, histograms those of the rollups with every eighth slot as a bucket; they
-are as fresh as the rollups. An answer is kept for a few seconds, so that any number of scrapes costs
-little. Each process exports its own values (its memory, its open streams) itself.
+Counters are sums of all days; histograms are those of the rollups, with every eighth slot as a bucket.
+Both are as fresh as the rollups. An answer is cached for some seconds, so that any number of scrapes
+costs little. Each process adds its own values (its memory, its open streams).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _asking: Final = asyncio.Lock()
 
 
 async def fetch_exposition() -> bytes:
-    """Return the text of a scrape, at most KEPT_S seconds old."""
+    """Return the metrics as text, at most CACHED_S seconds old."""
     global _cached
     async with _asking:  # concurrent scrapes get the same answer
         if monotonic() - _cached[0] >= CACHED_S:
@@ -76,7 +76,7 @@ async def fetch_exposition() -> bytes:
 
 
 def clear_cache() -> None:
-    """Drop the kept answer."""
+    """Drop the cached answer."""
     global _cached
     _cached = (float("-inf"), b"")
 
@@ -89,7 +89,7 @@ def _write_exposition(found: Sequence[Rows]) -> bytes:
 
 
 class _Collected:
-    """The counted metrics, as a collector."""
+    """The collector of metrics that are already counted."""
 
     def __init__(self, families: list[Metric]) -> None:
         self._families = families

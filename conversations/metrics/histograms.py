@@ -1,10 +1,9 @@
-"""Latencies in slots: small, mergeable by addition, and never more than 4.5 % wrong.
+"""Histograms of latencies: small, merged by addition, with an error of at most 4.5 %.
 
-A slot is as wide as an eighth of a doubling: slot 0 holds what is below 1, slot s > 0 what lies from
-2^((s-1)/8) up to 2^(s/8). Its middle, 2^((s-1/2)/8), is within 2^(1/16) - 1 = 4.43 % of everything in
-it, so that is how far a percentile may be off, however many hours were merged. A percentile is the
-middle of the slot in which the nearest rank (the smallest value with at least that share of all at or
-below it) lies.
+Slot 0 holds values below 1, slot s > 0 values from 2^((s-1)/8) up to 2^(s/8): eight slots per doubling.
+The middle of a slot, 2^((s-1/2)/8), is within 2^(1/16) - 1 = 4.43 % of every value in it. That is the
+largest error of a percentile, however many hours are merged. A percentile is the middle of the slot with
+the nearest rank: the smallest value such that at least this share of all values is equal or lower.
 """
 
 from __future__ import annotations
@@ -29,31 +28,31 @@ _PERCENTS: Final = tuple(round(share * 100) for share in SHARES.values())  # 95 
 
 
 def slot_sql(value: str) -> str:
-    """Return the slot of a number, as SQL."""
+    """Return the SQL of the slot of a number."""
     exact = f"{PER_DOUBLING} * ln({value}::float8) / ln(2::float8)"
     return f"CASE WHEN {value} < 1 THEN 0 ELSE 1 + floor({exact} + 1e-9)::int END"
 
 
 def slot_of(value: float) -> int:
-    """Return the slot of one number."""
+    """Return the slot of a number."""
     return 0 if value < 1 else 1 + floor(PER_DOUBLING * log2(value) + 1e-9)
 
 
 def middle_sql(slot: str) -> str:
-    """Return the value that a slot stands for, as SQL; thousands are left out."""
+    """Return the SQL of the middle of a slot, without its thousands."""
     place = f"mod({slot}, {STRIDE})"
     return f"CASE WHEN {place} = 0 THEN 0 ELSE power(2::float8, ({place} - 0.5) / {PER_DOUBLING}) END"
 
 
 @cache
 def middle(slot: int) -> float:
-    """Return the value that a slot stands for."""
+    """Return the middle of a slot."""
     place = slot % STRIDE
     return 0.0 if place == 0 else float(2 ** ((place - 0.5) / PER_DOUBLING))
 
 
 class Histogram:
-    """Counts by slot, merged from any number of rollups. One alone, which most are, is read as it is."""
+    """Counts by slot, merged from any number of rollups; a single one (usual) is used as it is."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[bytes, bytes]] = []
@@ -63,7 +62,7 @@ class Histogram:
         self._parts.append((slots, counts))
 
     def spreads(self) -> dict[int, tuple[int, float, float, float]]:
-        """Return by measure (the thousands of its slots): the count, p50, p95, p99."""
+        """Return per measure (the thousands of its slots): the count, p50, p95, p99."""
         slots, counts = self._merged()
         found, begin = {}, 0
         while begin < len(slots):
@@ -85,7 +84,7 @@ class Histogram:
 
 
 def sent_sql(column: str) -> str:
-    """Return a column of whole numbers as PostgreSQL's bytes: read in a fiftieth of a list's time."""
+    """Return the SQL of whole numbers as bytes, which are read fifty times as fast as a list."""
     return f"array_send({column})"
 
 

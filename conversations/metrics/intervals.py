@@ -13,7 +13,7 @@ Z: Final = 1.959963984540054
 
 
 class Interval(NamedTuple):
-    """A value, and the bounds between which it lies with 95 % confidence."""
+    """A value with the bounds of its 95 % confidence interval."""
 
     value: float
     low: float
@@ -21,7 +21,7 @@ class Interval(NamedTuple):
 
 
 def share(hits: int, of: int) -> Interval | None:
-    """Return Wilson's score interval of hits/of; None of nothing."""
+    """Return Wilson's score interval of hits/of; None if `of` is 0."""
     if of == 0:
         return None
     p, z2 = hits / of, Z * Z
@@ -41,7 +41,7 @@ def shares_differ(a: Interval | None, b: Interval | None) -> Interval | None:
 
 
 class Scores(NamedTuple):
-    """Judgements of -1, 0 and 1."""
+    """Counts of judgements of -1, 0 and 1."""
 
     good: int
     bad: int
@@ -53,7 +53,7 @@ class Scores(NamedTuple):
 
     @property
     def squared_error(self) -> float:
-        """Return the variance of the mean (0 of a single judgement, which has no spread)."""
+        """Return the variance of the mean; 0 for a single judgement, which has no variance."""
         if self.total < 2:
             return 0.0
         spread = (self.good + self.bad) / self.total - self.mean**2
@@ -61,7 +61,7 @@ class Scores(NamedTuple):
 
 
 def mean_score(scores: Scores) -> Interval | None:
-    """Return the mean of scores, within -1 and 1; None of nothing."""
+    """Return the mean of scores with an interval within -1 and 1; None without scores."""
     if scores.total == 0:
         return None
     reach = Z * sqrt(scores.squared_error)

@@ -1,6 +1,6 @@
-"""The numbers of a row, computed from sums: the one place where a metric is defined.
+"""The metrics of a row, computed from sums: the only place where a metric is defined.
 
-README "Metrics" describes the same in words; a test has a small data set counted by hand.
+README "Metrics" describes them in words; a test compares them with a small data set counted by hand.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NOTHING: Final = Spread()
 
 @dataclass(frozen=True)
 class Members:
-    """The numbers of people and conversations; None where they were not counted."""
+    """The numbers of users and conversations; None where they were not counted."""
 
     users: int | None = None
     conversations: int | None = None
@@ -46,7 +46,7 @@ class Members:
 
 @dataclass(frozen=True)
 class RunGroup:
-    """All known numbers of one group of runs."""
+    """All known numbers of a group of runs."""
 
     sums: Numbers
     spreads: Mapping[int, Spread] = field(default_factory=dict)
@@ -60,19 +60,19 @@ class RunGroup:
 
     @property
     def success(self) -> Interval | None:
-        """Return the share of completed runs among those that ended by themselves."""
+        """Return the share of completed runs among completed and failed ones."""
         completed, failed = int(self.sums["completed"]), int(self.sums["failed"])
         return intervals.share(completed, completed + failed)
 
     @property
     def liked(self) -> Interval | None:
-        """Return the share of good judgements among those that take a side."""
+        """Return the share of good judgements among good and bad ones."""
         scores = self.scores
         return intervals.share(scores.good, scores.good + scores.bad)
 
 
 def group_to_row(group: RunGroup) -> dict[str, Any]:
-    """Return the numbers of a group of runs, flat."""
+    """Return the metrics of a group of runs as a flat row."""
     sums, members = group.sums, group.members
     runs, ended = (
         int(sums["runs"]),
@@ -151,7 +151,7 @@ def rounded(value: float | None, digits: int = 4) -> float | None:
 
 
 def compare_groups(a: RunGroup, b: RunGroup) -> dict[str, Any]:
-    """Return b's differences, each with its 95 % interval; significant where that does not hold 0."""
+    """Return the differences of b from a with 95 % intervals; `sure` if the interval excludes 0."""
     found = {
         "success_rate": intervals.shares_differ(a.success, b.success),
         "feedback_good_share": intervals.shares_differ(a.liked, b.liked),

@@ -1,7 +1,7 @@
-"""A metrics query, as an address holds it: a range, filters, a bucket, a format.
+"""The query of a metrics request: a range of time, filters, a bucket, a format.
 
-A range is of whole hours of TIME_ZONE. `from` and `to` are days (`to` is included whole) or times
-(`to` is not included); without them, it is the last seven days with today.
+The range consists of whole hours of TIME_ZONE. `from` and `to` are days (`to` is included) or times
+(`to` is excluded); the default is the last seven days including today.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DAY: Final = timedelta(days=1)
 
 @dataclass(frozen=True)
 class MetricsQuery:
-    """A checked query. `now` is its time: later hours have no numbers yet."""
+    """A valid query. `now` is its time: later hours have no numbers yet."""
 
     begin: datetime
     end: datetime
@@ -48,24 +48,24 @@ class MetricsQuery:
 
     @property
     def first_day(self) -> datetime:
-        """Return the beginning of the range's first whole day."""
+        """Return the beginning of the first whole day in the range."""
         begins = day_begins(self.begin.astimezone(zone()).date())
         return begins if begins == self.begin else next_day(begins)
 
     @property
     def last_day(self) -> datetime:
-        """Return the end of the range's last whole day; an unfinished day counts as whole."""
+        """Return the end of the last whole day in the range; an unfinished day counts as whole."""
         begins = day_begins(self.end.astimezone(zone()).date())
         return next_day(begins) if begins < self.end and self.end > self.now else begins
 
     @property
     def is_of_whole_days(self) -> bool:
-        """Return whether no hours are left over at either end."""
+        """Return whether the range consists of whole days."""
         return self.begin == self.first_day < self.last_day and self.last_day >= self.end
 
     @property
     def previous_period(self) -> MetricsQuery:
-        """The same of the period before, which is as long."""
+        """Return the query of the previous period, which is as long."""
         return replace(self, begin=self.begin - (self.end - self.begin), end=self.begin)
 
 
@@ -75,7 +75,7 @@ def next_day(begins: datetime) -> datetime:
 
 
 def bucket_starts(query: MetricsQuery) -> list[datetime]:
-    """Return the beginning of each bucket; the range may cut off the first and the last."""
+    """Return the beginning of each bucket; the range may cut the first and the last one."""
     start, found = _bucket_of(query.begin, query.bucket), list[datetime]()
     while start < query.end:
         found.append(start)
@@ -92,7 +92,7 @@ _PAST_IT: Final = {  # from the beginning of a bucket surely into the next one, 
 
 
 def _bucket_of(at: datetime, bucket: Bucket) -> datetime:
-    """Return the bucket of a moment, as PostgreSQL's date_trunc does (weeks begin on Monday)."""
+    """Return the bucket of a time, as PostgreSQL's date_trunc does (weeks begin on Monday)."""
     if bucket == "hour":
         return _floor(at)
     day = at.astimezone(zone()).date()
@@ -102,7 +102,7 @@ def _bucket_of(at: datetime, bucket: Bucket) -> datetime:
 
 
 def parse_query(parameters: Mapping[str, str], *, now: datetime | None = None) -> MetricsQuery:
-    """Return the query of an address. Raise InvalidRequest with the fault and its correction."""
+    """Return the query of a request's parameters. Raise InvalidRequest, which says how to correct it."""
     now = now or datetime.now(UTC)
     begin, end = _range(parameters.get("from", ""), parameters.get("to", ""), now)
     bucket = _choice(parameters, "bucket", BUCKETS) or ("hour" if end - begin <= 2 * _DAY else "day")
@@ -141,7 +141,7 @@ def _range(first: str, last: str, now: datetime) -> tuple[datetime, datetime]:
 
 
 def _moment(name: str, text: str, *, ends: bool) -> datetime:
-    """Return a day or a time, as the beginning or the end of its hour."""
+    """Return a day or a time, rounded to the beginning or the end of its hour."""
     try:
         if len(text) == 10:
             day = date.fromisoformat(text)
@@ -161,7 +161,7 @@ def _moment(name: str, text: str, *, ends: bool) -> datetime:
 
 
 def _floor(at: datetime) -> datetime:
-    """Return the beginning of the hour; computed in UTC, where adding an hour is an hour later."""
+    """Return the beginning of the hour; in UTC, where adding an hour is always one hour later."""
     here = at.astimezone(zone())
     past = timedelta(minutes=here.minute, seconds=here.second, microseconds=here.microsecond)
     return at.astimezone(UTC) - past

@@ -1,5 +1,4 @@
-"""What the runs of the last minutes or days used, counted from the runs themselves: one pass over the
-index `run_by_time`."""
+"""The usage of the last minutes or days, counted from the runs by one pass over `run_by_time`."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ _ALL, _OF_MODEL, _OF_ENDPOINT = 3, 1, 2  # what `grouping` says of a row
 
 
 class UsageSums(NamedTuple):
-    """The runs of a window, or those of one model or endpoint in it."""
+    """The sums over the runs of a window, or over those of one model or endpoint in it."""
 
     total: int = 0
     success: int = 0
@@ -43,12 +42,12 @@ class UsageSums(NamedTuple):
 
     @property
     def latency_ms(self) -> float:
-        """Return the time from acceptance to the end, of completed runs."""
+        """Return the mean time from acceptance to the end, of completed runs."""
         return round(float(self.spent_s) * 1000 / self.success, 2) if self.success else 0.0
 
     @property
     def success_rate(self) -> float:
-        """Return the percentage of successes among runs that ended by themselves."""
+        """Return the percentage of completed runs among completed and failed ones."""
         return percent(self.success, self.success + self.error)
 
 
@@ -59,7 +58,7 @@ class Usage(NamedTuple):
 
 
 def fetch_recent_usage(seconds: int) -> Usage:
-    """Count the runs that were created in the last so many seconds."""
+    """Return the usage of the runs that were created in the last `seconds`."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(
             "SET LOCAL work_mem = '32MB'"
@@ -85,5 +84,5 @@ def _used(numbers: Sequence[Any]) -> UsageSums:
 
 
 def percent(part: int, whole: int) -> float:
-    """Return the part in percent of the whole, 0 of nothing."""
+    """Return the part in percent of the whole; 0 if the whole is 0."""
     return round(100 * part / whole, 2) if whole else 0.0

@@ -1,7 +1,7 @@
-"""Count the readers that return to a run, so cheaply that streams are not slowed.
+"""Counts of the readers that return to a run, at so little cost that streams are not slowed.
 
-A return adds one in memory; a few seconds later all of a process's are written at once. A process
-that dies loses the counts that it had not written yet.
+Each return is counted in memory; some seconds later the counts of a process are written together. A
+process that dies loses its unwritten counts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def count_reconnect(run_id: UUID) -> None:
 
 
 async def write_reconnects() -> int:
-    """Write the reconnects. Return their number. Keep those that cannot be written for the next time."""
+    """Write the reconnects. Return their number. If that fails, keep them for the next time."""
     taken = Counter(_waiting)
     _waiting.clear()
     if not taken:

@@ -1,6 +1,6 @@
-"""Keep the rollups fresh: every serving process checks whether a round is due, and one of them runs it.
+"""Refresh of the rollups: every serving process checks whether a round is due, and one runs it.
 
-The time of the next round is kept in the database, so that many processes add up no more often than one.
+The time of the next round is stored in the database, so many processes run no more rounds than one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ UPDATE conversations_metrics SET next_at = clock_timestamp() + make_interval(sec
 
 
 async def refresh_for_ever() -> None:
-    """Write reconnects and add up when it is due; go on after failures."""
+    """Write reconnects, and run rounds when they are due; go on after failures."""
     while True:
         await asyncio.sleep(_LOOK_S * random.uniform(0.8, 1.2))
         try:
@@ -46,7 +46,7 @@ async def refresh_for_ever() -> None:
 
 
 async def refresh_if_due() -> RollUpResult | None:
-    """Run a round, if one is due and no other process is running it."""
+    """Run a round if one is due and no other process is running one."""
     await reconnects.write_reconnects()
     if not await _is_due():
         return None
@@ -58,11 +58,11 @@ async def refresh_if_due() -> RollUpResult | None:
 
 
 def rest_after(took_s: float, *, more: bool = False) -> float:
-    """Seconds without a round after one that took so long; `more` if stale hours are left.
+    """Return the seconds of rest after a round that took `took_s`; `more` if stale hours are left.
 
-    Nineteen times as long as the round, from 10 to 40 seconds, so that a number is hardly ever a minute
-    old. A round of more than ten seconds, on a day of some hundred thousand runs, is followed by four
-    times as much rest: adding up may delay numbers then, but not the runs.
+    The rest is 19 times as long as the round, but 10 to 40 seconds, so that numbers are rarely older
+    than a minute. After a round of more than ten seconds (a day of some hundred thousand runs) the rest
+    is four times as long as the round: refreshing may then delay numbers, but not runs.
     """
     if more:
         return max(_BUSY_S, took_s)

@@ -1,8 +1,7 @@
-"""Which rows a question is answered from, as SQL: whole days from days, the hours at both ends from
-hours.
+"""The SQL of the rows that answer a query: whole days from days, the hours at both ends from hours.
 
-With `user` the cells are made on the spot from that user's own runs (by the index `run_of_owner`), by
-the same statement that makes the rollups, so the numbers are the same in kind.
+With `user`, cells are computed from that user's own runs (by the index `run_of_owner`) by the same
+statement that makes the rollups, so the numbers are defined in the same way.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _HOURS: Final = "grain = '{}' AND bucket >= %(begin)s AND bucket < %(end)s"
 
 
 def arguments(query: MetricsQuery) -> Arguments:
-    """Return the arguments of every statement made here."""
+    """Return the arguments of all statements of this module."""
     return {
         "begin": query.begin,
         "end": query.end,
@@ -39,7 +38,7 @@ def arguments(query: MetricsQuery) -> Arguments:
 
 
 def run_cells(query: MetricsQuery, group: str | None = None) -> str:
-    """Return cells of `RunRollup` that keep `group` and the filtered dimensions apart."""
+    """Return the cells of `RunRollup`, with `group` and the filtered dimensions separate."""
     if query.user is None:
         names = _separate_dimensions(query, group)
         days, hours = rollup_sql.day_grain_for(names), rollup_sql.hour_grain_for(names)
@@ -52,7 +51,7 @@ def run_cells(query: MetricsQuery, group: str | None = None) -> str:
 
 
 def step_cells(query: MetricsQuery, kind: str) -> str:
-    """Return cells of `StepRollup` of stages or of tools."""
+    """Return the cells of `StepRollup`, for stages or for tools."""
     if query.user is None:
         more = f"AND kind = '{kind}'"
         days = rollup_sql.day_grain_for(_separate_dimensions(query, None))
@@ -65,7 +64,7 @@ def step_cells(query: MetricsQuery, kind: str) -> str:
 
 
 def members(query: MetricsQuery) -> str:
-    """Return each conversation's numbers per day, including days cut off at both ends."""
+    """Return the numbers of each thread per day, including days cut at both ends."""
     measures = ", ".join(rollup_sql.THREAD_MEASURES)
     whole = f"""
     SELECT day AS at, owner_id, thread_id, {_CELL}, {measures} FROM conversations_threadday
@@ -76,13 +75,13 @@ def members(query: MetricsQuery) -> str:
 
 
 def members_by_run(query: MetricsQuery) -> str:
-    """Who ran what and when, run by run: for a short range, or one user."""
+    """Return users, threads and times run by run: for a short range, or one user."""
     whole = "run.created_at >= %(begin)s AND run.created_at < %(end)s"
     return _runs_of(query, at="run.created_at", reach=whole)
 
 
 def member_sets(query: MetricsQuery, group: str | None) -> str:
-    """(at, kind, cell, block, bits) of the members of whole days, and of those that are cut off."""
+    """Return (at, kind, cell, block, bits) of the members of whole days and of cut days."""
     grain = rollup_sql.day_grain_for(_separate_dimensions(query, group))
     whole = f"""
     SELECT bucket AS at, kind, {_CELL}, block, bits FROM conversations_memberset
@@ -115,7 +114,7 @@ _COLUMNS: Final = {"prompt_version": "prompt_versions"}
 
 
 def _separate_dimensions(query: MetricsQuery, group: str | None) -> set[str]:
-    """Return the dimensions that must not be added up."""
+    """Return the dimensions that must stay separate."""
     names = {name for name in rollup_sql.CELL if getattr(query, _PARAMETERS.get(name, name)) is not None}
     return names | ({_COLUMNS.get(group, group)} if group else set())
 

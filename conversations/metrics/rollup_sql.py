@@ -1,7 +1,7 @@
-"""The statements that add up: runs to hours, hours to days, runs to a conversation's day, those to sets.
+"""The SQL of the rollups: runs to hours, hours to days, runs to days of threads, those to member sets.
 
-Each computes the rows of a range and makes the table hold exactly these: equal rows stay as they
-are, so computing a range again changes nothing. Every measure has its line in `RUN_MEASURES`.
+Each statement computes the rows of a range and replaces the table's rows in it; equal rows stay as they
+are, so repeating a statement changes nothing. Every measure has its line in `RUN_MEASURES`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ VERSIONS: Final = """ARRAY(SELECT one::int FROM jsonb_array_elements_text(jsonb_
 
 
 def measured_runs(where: str) -> str:
-    """The runs of a range with what is measured of each; `where` speaks of `run`."""
+    """Return the runs of a range with the measures of each; `where` refers to `run`."""
     return f"""
     SELECT run.id, run.thread_id, run.owner_id, run.created_at, run.model, run.dialect, run.runner,
         {VERSIONS} AS prompt_versions,
@@ -78,7 +78,7 @@ def measured_runs(where: str) -> str:
 
 
 def run_cells(source: str, bucket: str) -> str:
-    """Return rows of `RunRollup` (without grain) from the runs of `source`; `bucket` is SQL of a run."""
+    """Return rows of `RunRollup` (without grain) from the runs of `source`; `bucket` is SQL on a run."""
     key = "bucket, model, prompt_versions, dialect, runner"
     measures = ", ".join(f"{sql} AS {name}" for name, sql in RUN_MEASURES.items())
     values = f"""(VALUES (0, duration_ms), ({STRIDE}, queue_wait_ms), ({2 * STRIDE}, first_token_ms),
@@ -105,7 +105,7 @@ def run_cells(source: str, bucket: str) -> str:
 def step_cells(bucket: str, *, where: str = "") -> str:
     """Return rows of `StepRollup` (without grain) from the messages of the runs of a range.
 
-    A stage counts once per run, however many messages it left; every tool call counts.
+    A stage counts once per run, whatever the number of its messages; every tool call counts.
     """
     key = "bucket, kind, name, model, prompt_versions, dialect, runner"
     return f"""
@@ -158,7 +158,7 @@ _BLANK: Final = {"prompt_versions": "'{}'::int[]"}
 
 
 def day_grain_for(names: set[str]) -> str:
-    """Return the grain of days that holds these dimensions and as few others as possible."""
+    """Return the grain of days that keeps these dimensions, and as few others as possible."""
     return next((cut for cut, kept in CUTS.items() if names == set(kept)), "day")
 
 
@@ -177,8 +177,9 @@ def merged_cells(
     measures: tuple[str, ...],
     errors: bool = False,
 ) -> str:
-    """What buckets that begin `into` hold of grain `of`, added up by `step` and the dimensions `kept`:
-    sums, and histograms slot by slot."""
+    """Return the cells of grain `of`, added up to buckets that begin `into`, by `step` and the
+    dimensions `kept`: sums, and histograms slot by slot.
+    """
     key = (*step, *kept)
     by = ", ".join(("begins", *key))
     sums = ", ".join(f"sum({name}) AS {name}" for name in measures)
@@ -206,7 +207,7 @@ def merged_cells(
 
 
 def _blanks(kept: tuple[str, ...]) -> list[str]:
-    """Return the added-up dimensions as columns."""
+    """Return the dimensions that are added up, as blank columns."""
     return [f"""{_BLANK.get(name, "''")} AS {name}""" for name in CELL if name not in kept]
 
 
@@ -230,7 +231,7 @@ MEMBERS: Final = {
 
 
 def number_members(kind: str) -> str:
-    """Give an ordinal to each member of a day without one; only one process may at a time."""
+    """Assign an ordinal to each member of a day without one; not by two processes at once."""
     member, ordinals = MEMBERS[kind]
     return f"""
     INSERT INTO {ordinals} (member) SELECT DISTINCT {member} FROM conversations_threadday
@@ -238,8 +239,9 @@ def number_members(kind: str) -> str:
 
 
 def members_of(source: str, at: str) -> str:
-    """(`at`, kind, cell, block, bits) for each member and cell of `source`, some told more than once;
-    who has no ordinal is left out, as are runs that are not added up yet."""
+    """Return (`at`, kind, cell, block, bits) per member and cell of `source`, with repetitions; without
+    members that have no ordinal yet, and without runs that are not added up yet.
+    """
     cell = ", ".join(CELL)
     each = " UNION ALL ".join(
         f"""
@@ -258,7 +260,7 @@ def member_sets() -> str:
 
 
 def merged_members(kept: tuple[str, ...]) -> str:
-    """Return the same with all dimensions but those `kept` added up."""
+    """Return the same with all dimensions except `kept` added up."""
     day = """SELECT * FROM conversations_memberset
         WHERE grain = 'day' AND bucket >= %(begin)s AND bucket < %(end)s"""
     return _joined(day, kept)
@@ -276,7 +278,7 @@ def _joined(source: str, kept: tuple[str, ...]) -> str:
 def replace_rows(
     table: str, fresh: str, *, key: tuple[str, ...], values: tuple[str, ...], where: str, grain: str = ""
 ) -> str:
-    """Return one statement after which the rows of `table` under `where` are those of `fresh`."""
+    """Return a statement that makes the rows of `table` under `where` equal to those of `fresh`."""
     columns = (*key, *values)
     constant = f"'{grain}' AS grain, " if grain else ""
     whole = ("grain", *columns) if grain else columns

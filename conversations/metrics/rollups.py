@@ -1,8 +1,8 @@
-"""Add up what is stale: its hours from the runs, its days from the hours. One process at a time does it.
+"""Rollups of stale time: hours are computed from runs, days from hours. One process at a time does it.
 
-An hour is stale while it is young, while runs of it are live, and when feedback, a reconnect or a
-deletion has changed it (triggers see to that). Each day's work is a transaction of its own, so a round
-that breaks off leaves whole days behind it and the rest stale. To add up again is to find the same.
+An hour is stale while it is young, while it has live runs, and after feedback, a reconnect or a deletion
+(triggers mark it). Each day is a transaction of its own, so an interrupted round leaves whole days, and
+the rest stale. Repeating a round gives the same result.
 """
 
 from __future__ import annotations
@@ -140,19 +140,19 @@ class RollUpResult:
 
 
 def zone() -> ZoneInfo:
-    """Return the zone whose hours and days are counted."""
+    """Return the time zone of hours and days."""
     return ZoneInfo(settings.TIME_ZONE)
 
 
 def day_begins(day: date) -> datetime:
-    """Return the first moment of a day in TIME_ZONE."""
+    """Return the beginning of a day in TIME_ZONE."""
     return datetime(day.year, day.month, day.day, tzinfo=zone())
 
 
 async def roll_up(*, budget_s: float = 2.0) -> RollUpResult | None:
-    """Add up stale days, newest first, for about `budget_s` seconds; return None if another does it.
+    """Roll up stale days, newest first, for about `budget_s` seconds; None if another process does it.
 
-    However long the newest day takes, and whatever stays stale, another one has its turn in every round.
+    Every round includes a day other than the newest, however long the newest takes or stays stale.
     """
     async with _acquire_lock() as acquired:
         if not acquired:
@@ -177,7 +177,7 @@ async def roll_up(*, budget_s: float = 2.0) -> RollUpResult | None:
 async def roll_up_range(
     first: date, last: date, on_day_done: Callable[[date], None] = lambda _: None
 ) -> int:
-    """Add up every day from `first` to `last` again. Return their number. Wait for another process."""
+    """Roll up every day from `first` to `last` again. Return their number. Wait for another process."""
     days = (last - first).days + 1
     for number in range(days):
         day = first + timedelta(days=number)
@@ -196,7 +196,7 @@ async def roll_up_range(
 
 
 async def fetch_first_day() -> date | None:
-    """Return the day of the oldest run; None where there is none."""
+    """Return the day of the oldest run; None without runs."""
     async with database.connection() as connection:
         row = await (
             await connection.execute("SELECT min(created_at) FROM conversations_run")
@@ -207,7 +207,7 @@ async def fetch_first_day() -> date | None:
 async def roll_up_day(
     connection: AsyncConnection[Any], day: date, *, begin: datetime, end: datetime
 ) -> None:
-    """Compute the hours of [begin, end), which lie in this day, and then the day."""
+    """Compute the hours of [begin, end), which belong to this day, and then the day."""
     whole = {"begin": day_begins(day), "end": day_begins(day + timedelta(days=1))}
     async with connection.transaction():
         await connection.execute(_AT_LEISURE)
@@ -262,7 +262,7 @@ _TABLES: Final = (
 
 
 async def _mark_young(connection: AsyncConnection[Any]) -> None:
-    """Mark hours since the last round as stale; at the first one, or in another TIME_ZONE, all."""
+    """Mark the hours since the last round as stale; in the first round, or in another TIME_ZONE, all."""
     async with connection.transaction():
         row = await (await connection.execute(_SINCE, {"zone": settings.TIME_ZONE})).fetchone()
         since, same_zone = row or (None, True)
@@ -275,9 +275,9 @@ async def _mark_young(connection: AsyncConnection[Any]) -> None:
 
 
 async def mark_as_rolled_up() -> None:
-    """Say that everything up to now is about to be added up, so that no round does it as well.
+    """Record that all time up to now is being rolled up, so that no round does it too.
 
-    But for the hours of live runs, which will change.
+    Except the hours of live runs, which will change.
     """
     async with database.connection() as connection, connection.transaction():
         await connection.execute(_SINCE, {"zone": settings.TIME_ZONE})
@@ -326,19 +326,19 @@ def _group_by_day(stale: dict[datetime, int]) -> dict[date, list[datetime]]:
 
 
 def _order_days(days: list[date]) -> list[date]:
-    """Return the newest, then any one of the others, then the rest, newest first."""
+    """Return the newest day, then a random other one, then the rest, newest first."""
     lot = random.sample(days[1:], k=min(1, len(days[1:])))
     return list(dict.fromkeys(days[:1] + lot + days))
 
 
 def _days_of(at: datetime) -> list[date]:
-    """Return the days that an hour of UTC touches: one, but two where TIME_ZONE is half an hour off."""
+    """Return the days of an hour of UTC: one, or two where TIME_ZONE is off by half an hour."""
     ends = at + _HOUR - timedelta(microseconds=1)
     return sorted({moment.astimezone(zone()).date() for moment in (at, ends)}, reverse=True)
 
 
 def _span_of(hours: list[datetime]) -> tuple[datetime, datetime]:
-    """Return the span of these hours, widened to whole hours of TIME_ZONE."""
+    """Return the span of these hours, extended to whole hours of TIME_ZONE."""
     begin = min(hours).astimezone(zone()).replace(minute=0)
     end = (max(hours) + _HOUR).astimezone(zone())
     return begin, end if end.minute == 0 else end.replace(minute=0) + _HOUR
@@ -346,7 +346,7 @@ def _span_of(hours: list[datetime]) -> tuple[datetime, datetime]:
 
 @asynccontextmanager
 async def _acquire_lock(*, wait: bool = False) -> AsyncIterator[bool]:
-    """Whether this is the only one at it; with `wait`, once it is."""
+    """Yield whether this process has the lock of rollups; with `wait`, wait for the lock."""
     async with database.connection() as connection:
         while not (acquired := await _try_lock(connection)) and wait:  # noqa: ASYNC110 - another process tells nobody
             await asyncio.sleep(0.2)

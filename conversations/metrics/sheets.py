@@ -1,4 +1,4 @@
-"""The sheets that can be requested: each one's columns and the source of its rows."""
+"""The sheets (tables of numbers) that can be requested: their columns, and the sources of their rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Page = Callable[..., Awaitable[tuple[list[Row], str | None]]]
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table of numbers: small ones are read whole, long ones in pages or a list at a time."""
+    """A table of numbers: a short one is read whole, a long one in pages or as a stream of lists."""
 
     columns: Callable[[MetricsQuery], tuple[str, ...]]
     whole: Callable[[MetricsQuery], Awaitable[list[Row]]] | None = None
@@ -29,7 +29,7 @@ class Sheet:
     every: Callable[[MetricsQuery], AsyncGenerator[list[Row]]] | None = None
 
     async def lists(self, query: MetricsQuery) -> AsyncGenerator[list[Row]]:
-        """All rows, a list at a time."""
+        """Yield all rows, in lists."""
         if self.whole is not None:
             yield await self.whole(query)
         elif self.every is not None:
@@ -112,7 +112,7 @@ _FLOATS: Final = ("_mean", "_p50", "_p95", "_p99", "_low", "_high", "_share", "_
 
 
 def kind_of(column: str) -> str:
-    """`time`, `text`, `flag`, `number` or `count`: what a column holds where types must be known."""
+    """Return the type of a column: `time`, `text`, `flag`, `number` or `count`."""
     if column in _TIMES:
         return "time"
     if column in _TEXTS:
@@ -125,7 +125,7 @@ def kind_of(column: str) -> str:
 
 
 def query_to_json(query: MetricsQuery) -> dict[str, Any]:
-    """Return the query as it was understood, for the answer's head."""
+    """Return the query as it was understood, for the head of the answer."""
     found = {
         "from": query.begin,
         "to": query.end,

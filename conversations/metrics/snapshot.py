@@ -1,4 +1,4 @@
-"""One reading of the rollups in one snapshot, as rows (`measures` says what a row holds)."""
+"""Reads of the rollups, each in one database snapshot, as rows (`measures` defines their columns)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _VERSIONS: Final = "CROSS JOIN LATERAL unnest(prompt_versions) version(prompt_ve
 
 
 async def fetch_overview(query: MetricsQuery) -> list[Row]:
-    """Return one row; with `compare=previous` a second one, of the previous period."""
+    """Return one row; with `compare=previous` also the row of the previous period."""
     async with open_snapshot() as connection:
         rows = [{"period": "this"} | await _fetch_totals(connection, query)]
         if query.compares:
@@ -47,7 +47,7 @@ async def fetch_overview(query: MetricsQuery) -> list[Row]:
 
 
 async def fetch_timeseries(query: MetricsQuery) -> list[Row]:
-    """Return one row per bucket, also where nothing ran; with `group_by` per bucket and used group."""
+    """Return one row per bucket, also without runs; with `group_by` one per bucket and used group."""
     keys = ("bucket",) if query.group is None else ("bucket", query.group)
     async with open_snapshot() as connection:
         groups = await _fetch_groups(connection, query, keys)
@@ -71,7 +71,7 @@ def _series(query: MetricsQuery, groups: dict[Key, RunGroup], names: dict[int, R
 async def fetch_by_group(query: MetricsQuery, group: Group) -> list[Row]:
     """Return one row per model, prompt version, dialect or runner, the most used first.
 
-    A run counts for each of its prompts' versions: one of `agent_system`, one of `agent_tools`.
+    A run counts for the version of each of its prompts: `agent_system` and `agent_tools`.
     """
     async with open_snapshot() as connection:
         groups = await _fetch_groups(connection, query, (group,))
@@ -81,7 +81,7 @@ async def fetch_by_group(query: MetricsQuery, group: Group) -> list[Row]:
 
 
 async def compare_versions(query: MetricsQuery, first: int, second: int) -> Row:
-    """An A/B comparison of two prompt versions: what is different of the second, with intervals."""
+    """Return an A/B comparison of two prompt versions: the differences of the second, with intervals."""
     async with open_snapshot() as connection:
         groups = await _fetch_groups(connection, query, ("prompt_version",))
     nothing = RunGroup(ZEROS)
@@ -127,7 +127,7 @@ SELECT set_config('work_mem', '64MB', true), set_config('plan_cache_mode', 'forc
 
 @asynccontextmanager
 async def open_snapshot() -> AsyncIterator[AsyncConnection[Any]]:
-    """Yield an analysts' connection on which every statement sees the same moment."""
+    """Yield an analysts' connection on which all statements see the same moment."""
     async with database.connection("analytics") as connection:
         await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
         try:
@@ -154,7 +154,7 @@ async def _fetch_totals(connection: AsyncConnection[Any], query: MetricsQuery) -
 async def _fetch_groups(
     connection: AsyncConnection[Any], query: MetricsQuery, keys: Sequence[str]
 ) -> dict[Key, RunGroup]:
-    """Return the numbers of each group that ran."""
+    """Return the numbers of each group that has runs."""
     query = query if "bucket" in keys else replace(query, bucket="day")
     arguments = rollup_sources.arguments(query)
     cells = f"({rollup_sources.run_cells(query, _group(keys))}) cells"
@@ -189,7 +189,7 @@ _LATENCIES: Final = f"{sent_sql('slots')}, {sent_sql('counts')}"
 
 
 def _spreads(rows: Sequence[Key]) -> dict[Key, dict[int, Spread]]:
-    """Return each group's latencies from rows of (keys, slots, counts); run it off the event loop."""
+    """Return the latencies per group, from rows of (keys, slots, counts); call it off the event loop."""
     merged: dict[Key, Histogram] = {}
     for *key, slots, counts in rows:
         merged.setdefault(tuple(key), Histogram()).add(slots, counts)
@@ -204,7 +204,7 @@ def _group(keys: Sequence[str]) -> str | None:
 
 
 class _Grouping:
-    """How cells are put into groups: what to select, from where, and what to group by."""
+    """The SQL of a grouping: the columns to select, their source, and the columns to group by."""
 
     def __init__(self, keys: Sequence[str], moment: str, cells: str) -> None:
         bucket = f"date_trunc(%(bucket)s::text, {moment}, %(zone)s::text)"
@@ -221,7 +221,7 @@ _HOURLY_MEMBERS: Final = timedelta(days=2)
 async def _fetch_members(
     connection: AsyncConnection[Any], query: MetricsQuery, keys: Sequence[str]
 ) -> dict[Key, Members]:
-    """How many people and conversations; not by the hour over more than two days, which reads runs."""
+    """Return the numbers of users and threads; none by hour for over two days, which would read runs."""
     if query.bucket == "hour" and query.end - query.begin > _HOURLY_MEMBERS:
         return {}
     by_run = query.bucket == "hour" or query.user is not None

@@ -1,7 +1,7 @@
 """The read-only views `analytics_*` for BI tools, described in docs/analytics/README.md.
 
-Made by a migration. None shows what was said except `analytics_contents`, which is granted apart. A
-column may be added at the end of a view; none may change its meaning.
+A migration creates them. Only `analytics_contents` shows texts, and it is granted separately. A column
+may be added at the end of a view; none may change its meaning.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _rolled(grain: str) -> str:
 
 
 def _latencies(grain: str) -> str:
-    """Percentiles by bucket and model, of runs; merged over the other dimensions."""
+    """Return percentiles of runs by bucket and model, merged over the other dimensions."""
     names = " ".join(f"WHEN {place} THEN '{name}'" for place, name in enumerate(MEASURED))
     shares = ", ".join(
         f"{middle_sql(f'min(slot) FILTER (WHERE upto >= {share} * total)')} AS {name}"
@@ -84,7 +84,7 @@ def _steps(kind: str) -> str:
 
 
 def views() -> dict[str, str]:
-    """Return name → query."""
+    """Return the query of each view by its name."""
     return {
         "analytics_runs": _runs(),
         "analytics_messages": """

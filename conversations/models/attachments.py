@@ -1,4 +1,4 @@
-"""Attachments."""
+"""The table of attachments."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from django.db.models.functions import Now
 
 
 class Attachment(models.Model):
-    """A stored file. Messages name it by bucket and path in `metadata.user_message_attachments`.
+    """A stored file. Messages refer to it by bucket and path in `metadata.user_message_attachments`.
 
-    The row is written before the file and deleted after it, so every file has one. The owner is
-    no foreign key: an account deleted in admin must leave the row by which its files are found.
+    The row is written before the file and deleted after it, so every file has a row. The owner is no
+    foreign key: deleting an account in admin must leave the row, by which its files are found.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)

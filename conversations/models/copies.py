@@ -1,4 +1,4 @@
-"""Conversations that contain text of others."""
+"""The table of threads that contain text of other threads."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from django.db import models
 
 
 class ThreadCopy(models.Model):
-    """A conversation with text of another one, of which a run was run again (`agents.intake.rerun`).
+    """A thread with text of another one, of which staff ran a run again (`agents.intake.rerun`).
 
-    The source is no foreign key: its later erasure must still find the copy. A copy of a copy
-    names every one that it comes from.
+    The source is no foreign key: its later erasure must still find the copy. A copy of a copy has a row
+    for each of its sources.
     """
 
     thread = models.ForeignKey(  # takes it along when it is deleted (ON DELETE CASCADE, migration 0018)

@@ -1,4 +1,4 @@
-"""The event log."""
+"""The table of the event log."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from django.db import models
 class EventBatch(models.Model):
     """Consecutive events of one run as one row of the log (DESIGN §6).
 
-    The table is partitioned by `run_id`, whose leading bits are the time (see `identifiers`), so it
-    is made by SQL in the migration. Rows are written by `conversations.log.event_log` alone.
+    The table is partitioned by `run_id`, whose leading bits are the time (see `identifiers`), so SQL in
+    the migration creates it. Only `conversations.log` and the statements of runs write rows.
     """
 
     pk = models.CompositePrimaryKey("run_id", "first_seq")

@@ -1,4 +1,4 @@
-"""Users' feedback on runs, as a table that metrics read."""
+"""The table of users' feedback on runs, which metrics read."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ SCORES = (-1, 0, 1)
 class Feedback(models.Model):
     """One user's judgement of one run; a new one replaces it.
 
-    It is deleted with its run (ON DELETE CASCADE). Written by
-    `conversations.threads.feedback`.
+    It is deleted with its run (ON DELETE CASCADE). `conversations.threads.feedback` writes it.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7)

@@ -1,4 +1,4 @@
-"""The rows of tool calls that wait for approval."""
+"""The table of interrupts: tool calls that wait for approval."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conversations.identifiers import uuid7
 
 
 class InterruptStatus(models.TextChoices):
-    """The outcome of an interrupt; a decision is made once."""
+    """The outcome of an interrupt; it is decided once."""
 
     PENDING = "pending"
     APPROVED = "approved"
@@ -25,9 +25,9 @@ class InterruptStatus(models.TextChoices):
 class Interrupt(models.Model):
     """A tool call that waits for approval; the run that made it ended with it.
 
-    Written by the run's last statement, decided in `conversations.runs.interrupts`. A later run
-    of the thread (`told_run_id`) passes the outcome to the model, and calls the tool if it was approved.
-    It is deleted with its run (ON DELETE CASCADE).
+    The run's last statement writes it; `conversations.runs.interrupts` decides it. A later run of the
+    thread (`told_run_id`) passes the outcome to the model, and calls the tool if it was approved. It is
+    deleted with its run (ON DELETE CASCADE).
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7)

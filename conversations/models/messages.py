@@ -1,4 +1,4 @@
-"""Messages."""
+"""The table of messages."""
 
 from __future__ import annotations
 

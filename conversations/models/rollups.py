@@ -1,8 +1,8 @@
-"""What metrics keep: hours and days added up, so that no chart reads a run; `metrics` writes them.
+"""The tables of metrics: sums of hours and days, so that no chart reads runs; `metrics` writes them.
 
-A latency is kept as a histogram: `slots` and `counts` side by side, of any hour, model or version,
-merged by adding the counts of equal slots. `metrics.histograms` says what a slot is. Who took part is
-kept as bits, so that people and conversations are counted exactly over any cells: `MemberSet`.
+A latency is stored as a histogram: the columns `slots` and `counts`, of any hour, model or version,
+which are merged by adding the counts of equal slots; `metrics.histograms` defines slots. Members are
+stored as bits, so that users and conversations are counted exactly over any cells: `MemberSet`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from django.db.models.functions import Now
 
 
 class Grain(models.TextChoices):
-    """How long a bucket is; weeks and months are added up from days.
+    """The length of a bucket; weeks and months are added up from days.
 
-    The others are days and hours in which dimensions are added up and left blank: all, or all but one.
+    The other grains are days and hours in which all dimensions, or all but one, are added up and blank.
     """
 
     HOUR = "hour"
@@ -39,7 +39,7 @@ def _many() -> models.BigIntegerField[Any, Any]:
 
 
 class Cell(models.Model):
-    """The cell of a bucket: one model, one set of prompt versions, one dialect, one runner."""
+    """A cell of a bucket: one model, one set of prompt versions, one dialect, one runner."""
 
     grain = models.CharField(max_length=4, choices=Grain)
     bucket = models.DateTimeField(help_text="When the hour or day begins, in TIME_ZONE.")
@@ -66,7 +66,7 @@ class Rollup(Cell):
 
 
 class RunRollup(Rollup):
-    """The runs that were accepted in a bucket. In `slots` the thousands say what was measured."""
+    """The runs that were accepted in a bucket. The thousands of a slot give its measure."""
 
     pk = models.CompositePrimaryKey("grain", "bucket", "model", "prompt_versions", "dialect", "runner")
     runs = _many()
@@ -119,15 +119,16 @@ BLOCK: Final = 2_048
 
 
 class BitsField(models.Field):  # type: ignore[type-arg]
-    """`BLOCK` bits; only SQL reads and writes them."""
+    """A column of `BLOCK` bits; only SQL reads and writes it."""
 
     def db_type(self, connection: Any) -> str:
         return f"bit({BLOCK})"
 
 
 class MemberSet(Cell):
-    """Who took part in a day's cell: a bit each, in blocks. Sets are joined by `bit_or`, so they may be
-    counted over any days and cells; hours have none."""
+    """The members of a day's cell: one bit each, in blocks. `bit_or` unites sets, so members are counted
+    over any days and cells; hours have no sets.
+    """
 
     pk = models.CompositePrimaryKey(
         "grain", "bucket", "kind", "model", "prompt_versions", "dialect", "runner", "block"
@@ -142,7 +143,7 @@ class MemberSet(Cell):
 
 
 class Ordinal(models.Model):
-    """The bit of a member; assigned at its first run and never to another one."""
+    """The bit of a member; it is assigned at its first run, and never to another member."""
 
     ordinal = models.BigAutoField(primary_key=True)
     member = models.UUIDField(unique=True)
@@ -155,7 +156,7 @@ class Ordinal(models.Model):
 
 
 class UserOrdinal(Ordinal):
-    """Of a user; their last run takes it along (a trigger sees to that)."""
+    """The ordinal of a user; a trigger deletes it with the user's last run."""
 
     class Meta(Ordinal.Meta):
         abstract = False
@@ -163,7 +164,7 @@ class UserOrdinal(Ordinal):
 
 
 class ThreadOrdinal(Ordinal):
-    """Of a conversation; its last run takes it along."""
+    """The ordinal of a thread; a trigger deletes it with the thread's last run."""
 
     class Meta(Ordinal.Meta):
         abstract = False
@@ -171,7 +172,7 @@ class ThreadOrdinal(Ordinal):
 
 
 class ThreadDay(models.Model):
-    """One conversation's numbers of one day: users are added up from it, and sets of members made."""
+    """The numbers of one thread on one day: the source of users' sums and of member sets."""
 
     pk = models.CompositePrimaryKey(
         "day", "owner_id", "thread_id", "model", "prompt_versions", "dialect", "runner"
@@ -201,7 +202,7 @@ class ThreadDay(models.Model):
 
 
 class VersionName(models.Model):
-    """The readable name of a prompt version; learned from the runs that used it."""
+    """The readable name of a prompt version, taken from the runs that used it."""
 
     version_id = models.IntegerField(primary_key=True)
     kind = models.CharField(max_length=64)
@@ -229,9 +230,9 @@ class Reconnect(models.Model):
 
 
 class StaleHour(models.Model):
-    """An hour (of UTC) whose runs have changed since it was added up, or will: some are still live.
+    """An hour (of UTC) whose runs changed after it was rolled up, or will change: some are still live.
 
-    Every change adds a mark, and a mark that comes while the hour is added up keeps it stale.
+    Every change adds a mark; a mark that is added during the rollup keeps the hour stale.
     """
 
     at = models.DateTimeField(primary_key=True)
@@ -245,9 +246,9 @@ class StaleHour(models.Model):
 
 
 class Metrics(models.Model):
-    """How far the rollups go, in one row, and when a round is due again.
+    """The one row with the end of the rolled-up time and the time of the next round.
 
-    Who may see any metric has `conversations.view_metrics`.
+    Seeing any metric needs the permission `conversations.view_metrics`.
     """
 
     id = models.SmallIntegerField(primary_key=True, default=1)

@@ -1,4 +1,4 @@
-"""Runs."""
+"""The table of runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ENDED = (RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED)
 
 
 class Run(models.Model):
-    """One execution on a thread. The row is the truth about its holder and its end."""
+    """One execution on a thread. The row decides who holds the run and how it ended."""
 
     id = models.UUIDField(primary_key=True, default=uuid7)
     owner = models.ForeignKey(

@@ -1,4 +1,4 @@
-"""The counters of spending."""
+"""The table of spending: counters per account and day."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from django.db.models import Q
 
 
 class Spend(models.Model):
-    """The usage and cost of an account's runs of one day; without an owner, of all accounts.
+    """The usage and cost of an account's runs on one day; without an owner, of all accounts.
 
-    Runs write it in the statement that ends them. The day is that of TIME_ZONE in which a run ended.
-    A day has several rows (`shard`), so that runs that end together do not wait for each other; an
-    erased account's spending stays in the rows without an owner.
+    The statement that ends a run writes it. The day is the one of TIME_ZONE on which the run ended. A
+    day has several rows (`shard`), so that runs that end together do not wait for each other; an erased
+    account's spending stays in the rows without an owner.
     """
 
     owner = models.ForeignKey(

@@ -1,4 +1,4 @@
-"""Threads."""
+"""The table of threads."""
 
 from __future__ import annotations
 
