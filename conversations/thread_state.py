@@ -14,7 +14,7 @@ def set_value(state: Any, key: str, value: Any) -> Any:
 
 
 def set_value_with_op(state: Any, key: str, value: Any) -> tuple[Any, Op | None]:
-    """The state with `value` at `key`, and the operation of a patch (RFC 6902) that does the same.
+    """Return the state with `value` at `key`, and the patch operation (RFC 6902) that does the same.
 
     Objects on the way are made, what is no object gives way; "-" or the length of a list appends. No
     operation where a patch cannot do that, and for "", which replaces the whole. A pointer deeper than

@@ -15,7 +15,7 @@ from conversations.threads import artifacts
 
 @api(GET=READ)
 async def artifact(request: HttpRequest, caller: Caller, artifact_id: str) -> HttpResponseBase:
-    """Answer `GET /api/v1/agent/artifacts/{artifact_id}`: the caller's artifact and a URL of its bytes."""
+    """Answer `GET /api/v1/agent/artifacts/{artifact_id}`: the caller's artifact, with a URL."""
     wanted = uuid_of(artifact_id)
     found = await artifacts.find_artifact(wanted, caller.user_id) if wanted else None
     if wanted is None or found is None:

@@ -60,7 +60,7 @@ def sign_url(bucket: str, path: str) -> str:
 
 
 def _token(claims: dict[str, Any]) -> str:
-    """A JWT by HS256 (RFC 7515 §3.1), as `jwt.encode` makes it in five times the time: a page of
+    """Return a JWT by HS256 (RFC 7515 §3.1), as `jwt.encode` makes it in five times the time: a page of
     history signs hundreds. What is read is verified by the library."""
     signed = _HEADER + b"." + _base64(msgspec.json.encode(claims))
     return (signed + b"." + _base64(hmac.digest(_key().encode(), signed, "sha256"))).decode()
@@ -124,7 +124,7 @@ _CLAIMS: Final = {"url", "scope", "iat", "exp"}
 
 
 def _parse_own_url(url: str) -> StoredObject | None:
-    """The object that a URL of our host and form names, whoever's it is.
+    """Return the object in a URL of our host and form, whoever owns it; None for other URLs.
 
     The beginning is compared as text: scheme, host, port and user information have one spelling.
     Each part is decoded once by itself, so an encoded slash cannot make two parts of one.

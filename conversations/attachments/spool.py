@@ -57,7 +57,7 @@ class Spool:
             await self.flush()
 
     async def flush(self) -> None:
-        """Everything taken is in the file."""
+        """Write everything taken to the file."""
         pending, self._pending = self._pending, bytearray()
         await run_file_io(_append, self.path, pending)
 

@@ -78,7 +78,7 @@ SELECT path, id IN (SELECT id FROM named) FROM file
 
 
 async def find_orphans(count: int) -> tuple[list[str], int]:
-    """The paths that nothing needs, of the `count` files that are due, and how many were due.
+    """Return the paths that nothing needs, of the `count` files that are due, and how many were due.
 
     The others are put off until they are due again, so a file whose message goes is found later.
     """

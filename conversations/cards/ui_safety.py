@@ -33,7 +33,7 @@ def is_safe_url(url: str) -> bool:
 
 
 def is_safe_action(action: UiAction) -> bool:
-    """Whether its link leads where it says: `//host` and `/\\host` are no paths inside the app."""
+    """Return whether its link leads where it says: `//host` and `/\\host` are no paths in the app."""
     match action:
         case OpenUrl(url):
             return is_safe_url(url)
@@ -43,7 +43,7 @@ def is_safe_action(action: UiAction) -> bool:
 
 
 def is_safe_markdown(text: str) -> bool:
-    """No HTML tag, and no link but to https, to a path or within the text."""
+    """Return whether it has no HTML tag, and no link but to https, to a path or within the text."""
     return not _UNSAFE_MARKDOWN.search(text)
 
 

@@ -74,7 +74,7 @@ class Batch:
 
     @property
     def text(self) -> str:
-        """The JSON as PostgreSQL takes it."""
+        """Return the JSON as PostgreSQL takes it."""
         return self.body.decode() if isinstance(self.body, bytes) else self.body
 
     @property

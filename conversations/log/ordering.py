@@ -17,7 +17,7 @@ from conversations.events import Fact
 
 
 class FactOrdering:
-    """One run's facts on their way to the log; `said` returns the text of a message so far."""
+    """One run's facts on their way to the log; `text_of` returns the text of a message so far."""
 
     def __init__(self, text_of: Callable[[str], str]) -> None:
         self._text_of = text_of

@@ -35,7 +35,7 @@ def dollars(value: Any) -> str:
 
 @register.filter
 def table_rows(chart: Chart) -> SafeString:
-    """A chart's numbers as `<tr>`s. A page has a thousand of them: a loop in the template took 0.1 s."""
+    """Return a chart's numbers as `<tr>`s: a loop in the template over a page's thousand took 0.1 s."""
     return mark_safe(
         "".join(
             f'<tr><td><a href="{escape(link)}">{escape(label)}</a></td>'

@@ -58,7 +58,7 @@ def _goes(kind: Kind, keep_account: bool) -> bool:
 
 
 def _user_id(name: str) -> UUID:
-    """The account of this name or id, or an id of which more is held than is kept by design."""
+    """Return the account of this name or id, or an id of which more is held than is kept by design."""
     found = get_user_model().objects.filter(username=name).first()
     if found is not None:
         return found.pk
