@@ -26,9 +26,9 @@ def sum_by_model(calls: Iterable[ModelCompleted]) -> list[dict[str, Any]]:
     for call in calls:
         grouped.setdefault((call.provider, call.model, call.endpoint_id), []).append(call)
     return [
-        {"provider": provider, "model": model, "endpoint_id": endpoint_id, "calls": len(some)}
-        | usage_to_json(sum_usage(some))
-        for (provider, model, endpoint_id), some in grouped.items()
+        {"provider": provider, "model": model, "endpoint_id": endpoint_id, "calls": len(model_calls)}
+        | usage_to_json(sum_usage(model_calls))
+        for (provider, model, endpoint_id), model_calls in grouped.items()
     ]
 
 

@@ -20,7 +20,7 @@ from django.test import Client as Browser
 from config import database
 from conversations.metrics import detail_rows
 from conversations.metrics.query import parse_query
-from conversations.metrics.rollups import day_begins
+from conversations.metrics.rollups import start_of_day
 from conversations.metrics.snapshot import Row
 from tests.client import Client
 from tests.conftest import Server
@@ -63,7 +63,7 @@ def crowd(database: None) -> Iterator[str]:
             SELECT %(day)s, md5(%(model)s || n)::uuid, gen_random_uuid(), %(model)s, '{}', 'text',
                 'chat', 1 + n %% 7 FROM generate_series(1, %(users)s) n
             """,
-            {"model": model, "users": USERS, "day": day_begins(DAY)},
+            {"model": model, "users": USERS, "day": start_of_day(DAY)},
         )
     yield model
     with connection.cursor() as cursor:

@@ -534,12 +534,12 @@ def test_the_nearest_rank_is_found_whatever_floats_say() -> None:
 
 def test_intervals_are_those_of_the_textbook() -> None:
     # Newcombe (1998), table II, contrast (a): 56/70 against 48/80, method 10
-    low, high = intervals.share(48, 80), intervals.share(56, 70)
-    found = intervals.shares_differ(low, high)
+    low, high = intervals.share_interval(48, 80), intervals.share_interval(56, 70)
+    found = intervals.difference_of_shares(low, high)
     assert found is not None
     assert [round(value, 4) for value in found] == [0.2, 0.0524, 0.3339]
-    assert intervals.share(0, 0) is None
-    assert [round(value, 4) for value in intervals.share(0, 10) or ()] == [0.0, 0.0, 0.2775]
+    assert intervals.share_interval(0, 0) is None
+    assert [round(value, 4) for value in intervals.share_interval(0, 10) or ()] == [0.0, 0.0, 0.2775]
 
 
 def test_the_command_adds_up_a_range_and_says_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:

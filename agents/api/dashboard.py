@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from django.db.models import Prefetch
 
-from conversations.metrics.recent_usage import Usage, UsageSums, fetch_recent_usage, percent
+from conversations.metrics.recent_usage import RecentUsage, UsageSums, fetch_recent_usage, percent
 from prompts.endpoints.routing import routable_candidates
 from prompts.models import Endpoint, ModelMapping
 
@@ -58,7 +58,7 @@ def _count(window: Window) -> dict[str, Any]:
     }
 
 
-def _connectivity(usage: Usage) -> dict[str, Any]:
+def _connectivity(usage: RecentUsage) -> dict[str, Any]:
     """Return the state of the active endpoints; one is healthy unless all its runs there failed."""
     active = list(Endpoint.objects.filter(is_active=True).values_list("pk", flat=True))
     here = [usage.endpoints.get(pk, UsageSums()) for pk in active]

@@ -18,7 +18,7 @@ from agents.requests import AskedCall, Attachment, InputMessage, Role, RunReques
 from config import database
 from conversations.threads import branches, earlier
 from conversations.threads.branches import LEADING, leading_place, split_leading
-from conversations.threads.earlier import EarlierMessage, Place
+from conversations.threads.earlier import EarlierMessage, MessagePlace
 from prompts.wordings.token_estimate import estimate
 
 MOST_MESSAGES: Final = 1_000
@@ -33,14 +33,14 @@ class Summary(Struct, frozen=True):
     """A short version of a thread up to a place (run's place, run, message's place)."""
 
     text: str
-    place: Place
+    place: MessagePlace
 
 
 class Said(Struct, frozen=True):
     """A message of an earlier run, and its place in the thread."""
 
     message: InputMessage
-    place: Place
+    place: MessagePlace
 
 
 class SoFar(Struct, frozen=True):
@@ -80,7 +80,7 @@ async def so_far(
     if before <= 1 and not answers:
         return SoFar()
     async with database.connection() as connection:
-        state, interrupted, stored, branched = await earlier.fetch_head(connection, thread_id, run_id)
+        state, interrupted, stored, branched = await earlier.fetch_context(connection, thread_id, run_id)
         summary = msgspec.convert(stored, Summary) if summaries and stored else None
         if branched:
             state = await branches.fetch_state(connection, thread_id, run_id)
@@ -141,9 +141,9 @@ async def named(
 
 
 async def _backwards(
-    pages: Callable[..., Awaitable[list[tuple[Place, EarlierMessage]]]],
-    before: Place,
-    since: Place,
+    pages: Callable[..., Awaitable[list[tuple[MessagePlace, EarlierMessage]]]],
+    before: MessagePlace,
+    since: MessagePlace,
     budget: int,
 ) -> tuple[tuple[Said, ...], bool]:
     """Read pages, each larger than the last, until the budget is reached.

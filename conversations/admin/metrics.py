@@ -45,14 +45,14 @@ class MetricsAdmin(ReportAdmin):
 
     def figures(self, request: HttpRequest) -> dict[str, Any]:
         try:
-            question = parse_query(request.GET.dict())
+            query = parse_query(request.GET.dict())
         except InvalidRequest as refusal:
             messages.error(request, refusal.detail)
-            question = parse_query({})
-        return run_sync(fetch_page(question)) | {"asked": question, "form": _form(question)}
+            query = parse_query({})
+        return run_sync(fetch_page(query)) | {"query": query, "form": _form(query)}
 
 
-async def fetch_page(question: MetricsQuery) -> dict[str, Any]:
+async def fetch_page(query: MetricsQuery) -> dict[str, Any]:
     """Return the values of the whole page; the slowest are read first."""
     room = asyncio.Semaphore(_AT_ONCE)
 
@@ -62,64 +62,62 @@ async def fetch_page(question: MetricsQuery) -> dict[str, Any]:
 
     ((users, _), versions, models), ((this, old), series, before, stages, tools) = await asyncio.gather(
         asyncio.gather(
-            read(detail_rows.fetch_user_page(question, limit=_USERS, cursor=None)),
-            read(snapshot.fetch_by_group(question, "prompt_version")),
-            read(snapshot.fetch_by_group(question, "model")),
+            read(detail_rows.fetch_user_page(query, limit=_USERS, cursor=None)),
+            read(snapshot.fetch_by_group(query, "prompt_version")),
+            read(snapshot.fetch_by_group(query, "model")),
         ),
         asyncio.gather(
-            read(snapshot.fetch_overview(replace(question, compares=True))),
-            read(snapshot.fetch_timeseries(question)),
-            read(_before(question)),
-            read(snapshot.fetch_steps(question, "stage")),
-            read(snapshot.fetch_steps(question, "tool")),
+            read(snapshot.fetch_overview(replace(query, compares=True))),
+            read(snapshot.fetch_timeseries(query)),
+            read(_before(query)),
+            read(snapshot.fetch_steps(query, "stage")),
+            read(snapshot.fetch_steps(query, "tool")),
         ),
     )
-    drawn = charts.make_charts_over_time(question, series, before)
-    if question.group is not None:
-        drawn = charts.make_charts_by_group(question, series)
+    drawn = charts.make_charts_over_time(query, series, before)
+    if query.group is not None:
+        drawn = charts.make_charts_by_group(query, series)
     return {
-        "cards": charts.make_cards(question, this, old),
+        "cards": charts.make_cards(query, this, old),
         "charts": drawn,
-        "models": [
-            row | {"link": charts.runs_link(question, model__exact=row["model"])} for row in models
-        ],
-        "versions": [_version(question, row) for row in versions],
+        "models": [row | {"link": charts.runs_link(query, model__exact=row["model"])} for row in models],
+        "versions": [_version(query, row) for row in versions],
         "stages": stages,
         "tools": tools,
         "users": [
-            row | {"link": charts.runs_link(question, owner__id__exact=row["user_id"])} for row in users
+            row | {"link": charts.runs_link(query, owner__id__exact=row["user_id"])} for row in users
         ],
         "errors": [
-            (code, times, charts.runs_link(question, error_code__exact=code))
+            (code, times, charts.runs_link(query, error_code__exact=code))
             for code, times in this["errors"].items()
         ],
     }
 
 
-async def _before(question: MetricsQuery) -> list[Row]:
-    if not question.compares or question.group is not None:
+async def _before(query: MetricsQuery) -> list[Row]:
+    if not query.compares or query.group is not None:
         return []
-    return await snapshot.fetch_timeseries(question.previous_period)
+    return await snapshot.fetch_timeseries(query.previous_period)
 
 
-def _version(question: MetricsQuery, row: Row) -> Row:
-    link = charts.runs_link(question, prompt_version=row["prompt_version"])
+def _version(query: MetricsQuery, row: Row) -> Row:
+    link = charts.runs_link(query, prompt_version=row["prompt_version"])
     return row | {"link": link, "name": charts.version_name(row)}
 
 
-def _form(question: MetricsQuery) -> dict[str, Any]:
+def _form(query: MetricsQuery) -> dict[str, Any]:
     """Return the choices of the form, and the chosen ones."""
-    last = (question.end - timedelta(microseconds=1)).astimezone(zone()).date()
+    last = (query.end - timedelta(microseconds=1)).astimezone(zone()).date()
     return {
-        "first": question.begin.astimezone(zone()).date().isoformat(),
+        "first": query.begin.astimezone(zone()).date().isoformat(),
         "last": last.isoformat(),
         "buckets": BUCKETS,
         "groups": [(group, group.replace("_", " ")) for group in GROUPS],
         "filters": [
-            (name, name, getattr(question, name) or "", _options(name, getattr(question, name) or ""))
+            (name, name, getattr(query, name) or "", _options(name, getattr(query, name) or ""))
             for name in ("model", "dialect", "runner")
         ]
-        + [("prompt_version", "version", question.prompt_version or "", _versions())],
+        + [("prompt_version", "version", query.prompt_version or "", _versions())],
         "ranges": [(title, _range(days)) for title, days in _RANGES],
     }
 

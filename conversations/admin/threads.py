@@ -82,7 +82,7 @@ class ThreadAdmin(UuidSearch, ReadOnly, ModelAdmin):
         if not term:
             return queryset, False
         try:
-            wanted = UUID(term)
+            found_id = UUID(term)
         except ValueError:
             ids = find_threads_holding(term)
             if users := find_users(term)[:_SEARCHED_USERS]:
@@ -90,8 +90,8 @@ class ThreadAdmin(UuidSearch, ReadOnly, ModelAdmin):
                     :NEWEST
                 ]
             return queryset.filter(pk__in=ids), False
-        of_run = Run.objects.filter(pk=wanted).values("thread_id")
-        return queryset.filter(Q(pk=wanted) | Q(pk__in=of_run) | Q(owner_id=wanted)), False
+        of_run = Run.objects.filter(pk=found_id).values("thread_id")
+        return queryset.filter(Q(pk=found_id) | Q(pk__in=of_run) | Q(owner_id=found_id)), False
 
     def changeform_view(
         self,
@@ -103,7 +103,7 @@ class ThreadAdmin(UuidSearch, ReadOnly, ModelAdmin):
         shown: dict[str, Any] = {}
         if (thread_id := uuid_of(object_id)) and self.has_view_permission(request):
             before, branch = _parse_place(request.GET.get("before")), uuid_of(request.GET.get("branch"))
-            shown = {"told": fetch_page(thread_id, before=before, branch=branch)}
+            shown = {"conversation": fetch_page(thread_id, before=before, branch=branch)}
         response: HttpResponse = super().changeform_view(
             request, object_id, form_url, (extra_context or {}) | shown
         )

@@ -16,8 +16,8 @@ from conversations.threads import artifacts
 @api(GET=READ)
 async def artifact(request: HttpRequest, caller: Caller, artifact_id: str) -> HttpResponseBase:
     """Answer `GET /api/v1/agent/artifacts/{artifact_id}`: the caller's artifact, with a URL."""
-    wanted = uuid_of(artifact_id)
-    found = await artifacts.find_artifact(wanted, caller.user_id) if wanted else None
-    if wanted is None or found is None:
+    requested_id = uuid_of(artifact_id)
+    found = await artifacts.find_artifact(requested_id, caller.user_id) if requested_id else None
+    if requested_id is None or found is None:
         raise NotFound("There is no such artifact.", code="artifact_not_found")
-    return json_response({"artifact_id": wanted.hex} | msgspec.to_builtins(found))
+    return json_response({"artifact_id": requested_id.hex} | msgspec.to_builtins(found))

@@ -37,36 +37,36 @@ async def metrics(request: HttpRequest, caller: Caller, sheet: str) -> HttpRespo
     found = SHEETS.get(sheet)
     if found is None:
         raise NotFound(f"There is no such sheet; there are: {', '.join(SHEETS)}.")
-    question = parse_query(request.GET.dict())
-    if question.format != "json":
+    query = parse_query(request.GET.dict())
+    if query.format != "json":
         _exports.take(caller.user_id)
-        return await _file(sheet, found, question)
-    if found.page is not None:
+        return await _file(sheet, found, query)
+    if found.fetch_page is not None:
         limit = _limit(request.GET.get("limit"))
-        rows, more = await found.page(question, limit=limit, cursor=request.GET.get("cursor"))
-        return json_response(query_to_json(question) | {"rows": rows, "next_cursor": more})
-    assert found.whole is not None
-    answer = query_to_json(question) | {
+        rows, more = await found.fetch_page(query, limit=limit, cursor=request.GET.get("cursor"))
+        return json_response(query_to_json(query) | {"rows": rows, "next_cursor": more})
+    assert found.fetch_all is not None
+    answer = query_to_json(query) | {
         "percentile_error": ERROR_BOUND,
-        "rows": await found.whole(question),
+        "rows": await found.fetch_all(query),
     }
     if sheet == "timeseries":
-        answer["bucket"] = question.bucket
+        answer["bucket"] = query.bucket
     if sheet == "prompts" and (pair := request.GET.get("versions")):
-        answer["comparison"] = await snapshot.compare_versions(question, *_versions(pair))
+        answer["comparison"] = await snapshot.compare_versions(query, *_versions(pair))
     return json_response(answer)
 
 
-async def _file(name: str, sheet: Sheet, question: MetricsQuery) -> HttpResponseBase:
+async def _file(name: str, sheet: Sheet, query: MetricsQuery) -> HttpResponseBase:
     """Return an export; an error before its first row is answered as an error."""
-    using = make_writer(question.format, sheet.columns(question))
-    pieces = export_rows(sheet.lists(question), using)
+    using = make_writer(query.format, sheet.columns(query))
+    pieces = export_rows(sheet.stream(query), using)
     first = await anext(pieces, b"")
     return StreamingHttpResponse(
         patiently(_all(first, pieces)),
-        content_type=CONTENT_TYPES[question.format],
+        content_type=CONTENT_TYPES[query.format],
         headers={
-            "Content-Disposition": f'attachment; filename="parley-{name}.{question.format}"',
+            "Content-Disposition": f'attachment; filename="parley-{name}.{query.format}"',
             "Cache-Control": "no-store",
             "X-Accel-Buffering": "no",
         },

@@ -44,5 +44,5 @@ class Storage(Protocol):
     def delete_below(self, prefix: str) -> int:
         """Delete all files whose path begins with `prefix`, which ends in a slash. Return the number."""
 
-    def address(self, path: str, mime_type: str) -> str | None:
+    def direct_url(self, path: str, mime_type: str) -> str | None:
         """Return a short-lived address of the storage's own, None where it has none."""

@@ -97,7 +97,7 @@ async def open_file(stored: StoredObject) -> OpenedFile | None:
 
 async def make_direct_url(stored: StoredObject) -> str | None:
     """Return a short-lived address at the storage itself, if it has any."""
-    return await run_file_io(get_storage().address, stored.path, mime_type_of(stored))
+    return await run_file_io(get_storage().direct_url, stored.path, mime_type_of(stored))
 
 
 async def exists(bucket: str, path: str) -> bool:

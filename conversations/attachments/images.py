@@ -63,7 +63,7 @@ def clean(original: Path, target: Path) -> ImageKind:
             found = _ANATOMIES[kind.name](source)
         except Malformed:
             raise _damaged() from None
-        if found.pixels > most_pixels():
+        if found.pixels > max_pixels():
             raise _too_many_pixels()
         with target.open("xb") as written:
             source.copy(found.pieces, written)
@@ -71,7 +71,7 @@ def clean(original: Path, target: Path) -> ImageKind:
     return kind
 
 
-def most_pixels() -> int:
+def max_pixels() -> int:
     return int(settings.ATTACHMENT_MAX_MEGAPIXELS) * 1_000_000
 
 
@@ -85,7 +85,7 @@ def _decode(path: Path, kind: ImageKind) -> None:
 
 def _load(file: BinaryIO, kind: ImageKind) -> None:
     with Image.open(file, formats=[kind.name]) as image:
-        if image.width * image.height > most_pixels():
+        if image.width * image.height > max_pixels():
             raise _too_many_pixels()
         image.draft(
             None, (image.width // 8 or 1, image.height // 8 or 1)

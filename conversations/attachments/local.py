@@ -63,7 +63,7 @@ class LocalStorage:
         self._drop_empty(folder.parent)
         return count
 
-    def address(self, path: str, mime_type: str) -> str | None:
+    def direct_url(self, path: str, mime_type: str) -> str | None:
         return None
 
     def _drop_empty(self, folder: Path) -> None:

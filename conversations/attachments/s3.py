@@ -24,7 +24,7 @@ _ADDRESS_S: Final = 60
 
 
 @contextmanager
-def _in_our_words() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     """Raise Unavailable for any failure of S3, without details for the client."""
     try:
         yield
@@ -38,26 +38,26 @@ class S3Storage:
     def __init__(self, backend: Any) -> None:
         self._backend = backend
 
-    @_in_our_words()
+    @_translate_errors()
     def save(self, path: str, file: Path, mime_type: str) -> None:
         with file.open("rb") as opened:
             content = File(opened, path)
             content.content_type = mime_type  # type: ignore[attr-defined]
             self._backend.save(path, content)
 
-    @_in_our_words()
+    @_translate_errors()
     def stat(self, path: str) -> Stat | None:
-        found = self._found(self._client().head_object, Key=path)
+        found = self._call(self._client().head_object, Key=path)
         if found is None:
             return None
         return Stat(found["ContentLength"], found["ETag"], found["LastModified"].replace(microsecond=0))
 
-    @_in_our_words()
+    @_translate_errors()
     def open(self, path: str, start: int) -> Reader | None:
-        found = self._found(self._client().get_object, Key=path, Range=f"bytes={start}-")
+        found = self._call(self._client().get_object, Key=path, Range=f"bytes={start}-")
         return _Body(found["Body"]) if found else None
 
-    @_in_our_words()
+    @_translate_errors()
     def delete(self, paths: Iterable[str]) -> None:
         for some in _batches(paths):
             keys = [{"Key": path} for path in some]
@@ -65,7 +65,7 @@ class S3Storage:
                 Bucket=self._backend.bucket_name, Delete={"Objects": keys, "Quiet": True}
             )
 
-    @_in_our_words()
+    @_translate_errors()
     def delete_below(self, prefix: str) -> int:
         count = 0
         pages = self._client().get_paginator("list_objects_v2")
@@ -76,8 +76,8 @@ class S3Storage:
             count += len(keys)
         return count
 
-    @_in_our_words()
-    def address(self, path: str, mime_type: str) -> str | None:
+    @_translate_errors()
+    def direct_url(self, path: str, mime_type: str) -> str | None:
         parameters = {
             "ResponseContentType": mime_type,
             "ResponseContentDisposition": f'inline; filename="{path.rpartition("/")[2]}"',
@@ -87,7 +87,7 @@ class S3Storage:
     def _client(self) -> Any:
         return self._backend.connection.meta.client
 
-    def _found(self, ask: Callable[..., Any], **arguments: Any) -> Any:
+    def _call(self, ask: Callable[..., Any], **arguments: Any) -> Any:
         try:
             return ask(Bucket=self._backend.bucket_name, **arguments)
         except ClientError as error:
@@ -102,7 +102,7 @@ class _Body:
     def __init__(self, body: Any) -> None:
         self._body = body
 
-    @_in_our_words()
+    @_translate_errors()
     def read(self, count: int, /) -> bytes:
         return bytes(self._body.read(count))
 

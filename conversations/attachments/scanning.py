@@ -39,11 +39,11 @@ async def _ask(scanner: Callable[[Path, str], Any], path: Path, mime_type: str) 
         return await run_file_io(scanner, path, mime_type)
     except ParleyError as error:
         logger.warning("the scanner failed", error=error.error_code)
-        raise _away() from error
+        raise _scanner_unavailable() from error
     except Exception as error:  # somebody else's code: whatever it raises, the file is not stored
         logger.exception("the scanner failed")
-        raise _away() from error
+        raise _scanner_unavailable() from error
 
 
-def _away() -> Unavailable:
+def _scanner_unavailable() -> Unavailable:
     return Unavailable("The scanner is away: try again.", code="scanner_unavailable", retry_after=10)

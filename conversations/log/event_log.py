@@ -136,13 +136,13 @@ async def read_joined(run_id: UUID) -> list[RunEvent]:
     joined = list[RunEvent]()
     async for page in _pages(run_id, after=0):
         if sum(len(batch.body) for batch in page) > LARGE:
-            joined += await asyncio.to_thread(_decoded, page)
+            joined += await asyncio.to_thread(_decode_page, page)
         else:
-            joined += _decoded(page)
+            joined += _decode_page(page)
     return joined
 
 
-def _decoded(page: list[Batch]) -> list[RunEvent]:
+def _decode_page(page: list[Batch]) -> list[RunEvent]:
     return [event for batch in page for event in events.decode_joined(batch.first_seq, batch.body)]
 
 
@@ -183,7 +183,7 @@ class RunLog:
     lost: bool = False
     pending: list[RunEvent] = field(default_factory=list)
     in_flight: bool = False
-    speaking: bool = False
+    has_words: bool = False
     _settled: asyncio.Event = field(default_factory=asyncio.Event)
 
     def append(self, fact: Fact) -> RunEvent:
@@ -196,8 +196,8 @@ class RunLog:
         if isinstance(fact, _SCENERY):
             self.writer.wake_soon(self)
         else:
-            self.writer.wake(self, hurry=not (self.speaking and isinstance(fact, events.DELTAS)))
-            self.speaking = True
+            self.writer.wake(self, hurry=not (self.has_words and isinstance(fact, events.DELTAS)))
+            self.has_words = True
         return event
 
     async def drain(self) -> None:
@@ -215,7 +215,7 @@ class RunLog:
         if self.in_flight and len(self.pending) > 5_000:
             await self.drain()
 
-    def settle(self, *, lost: bool = False) -> None:
+    def finish_write(self, *, lost: bool = False) -> None:
         self.in_flight = False
         self.lost = self.lost or lost
         self._settled.set()
@@ -311,7 +311,7 @@ class Writer:
         drafts = [_take_batch(run_log) for run_log in logs]
         written = await self._write_until_answered(logs, drafts)
         for run_log in logs:
-            run_log.settle(lost=run_log.run_id not in written)
+            run_log.finish_write(lost=run_log.run_id not in written)
         for run_log in long:
             if not run_log.lost:
                 self.wake(run_log, hurry=True)

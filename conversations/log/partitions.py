@@ -115,7 +115,7 @@ async def _list_missing(connection: AsyncConnection[Any], now: datetime) -> list
 
 async def _create_unless_occupied(connection: AsyncConnection[Any], week: Partition) -> bool:
     try:
-        return await _retry_on_lock(connection, lambda held: _create(held, week))
+        return await _retry_on_lock(connection, lambda connection: _create(connection, week))
     except (CheckViolation, InvalidObjectDefinition):  # rows arrived, or an operator's own partition
         _warn_once("a week's events stay in the default partition", week.name)
         return False

@@ -138,7 +138,7 @@ async def _fetch_users(
 ) -> list[Row]:
     arguments = rollup_sources.arguments(query) | {"owners": owners}
     cursor = await connection.execute(_user_sums_sql(query), arguments, prepare=False)
-    return [_user(row) for row in await cursor.fetchall()]
+    return [_to_row(row) for row in await cursor.fetchall()]
 
 
 async def fetch_user_page(
@@ -185,7 +185,7 @@ async def stream_users(query: MetricsQuery) -> AsyncGenerator[list[Row]]:
         after = runs, owners[-1]
 
 
-def _user(found: Sequence[Any]) -> Row:
+def _to_row(found: Sequence[Any]) -> Row:
     owner_id, username, runs, conversations, *counts, cost, last_at = found
     turns = round(int(runs) / conversations, 4)
     values = (str(owner_id), username, int(runs), conversations, turns, *map(int, counts))
@@ -195,7 +195,7 @@ def _user(found: Sequence[Any]) -> Row:
 # --- runs and messages --------------------------------------------------------------------------
 
 
-class RunPlace(Place, frozen=True, array_like=True):
+class RunCursor(Place, frozen=True, array_like=True):
     """The place of a run in the list, newest first."""
 
     run_id: UUID
@@ -223,7 +223,7 @@ async def fetch_run_page(
     """Return runs, newest first, and the cursor of the next page."""
     at, run_id = query.end, UUID(int=0)
     if cursor:
-        place = read_cursor(cursor, RunPlace)
+        place = read_cursor(cursor, RunCursor)
         at, run_id = place.at, place.run_id
     filters = rollup_sources.run_filters(query)
     arguments = rollup_sources.arguments(query) | {"at": at, "id": run_id, "limit": limit + 1}
@@ -233,7 +233,7 @@ async def fetch_run_page(
         rows = await found.fetchall()
     more = None
     if len(rows) > limit:
-        more = write_cursor(RunPlace(microseconds(rows[limit - 1][0]), UUID(rows[limit - 1][1])))
+        more = write_cursor(RunCursor(microseconds(rows[limit - 1][0]), UUID(rows[limit - 1][1])))
     return [dict(zip(RUN_COLUMNS, row, strict=True)) for row in rows[:limit]], more
 
 

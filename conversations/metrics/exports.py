@@ -57,13 +57,13 @@ def make_writer(kind: Format, columns: tuple[str, ...]) -> _Writer:
     return _JsonLines()
 
 
-async def export_rows(lists: AsyncGenerator[list[Row]], using: _Writer) -> AsyncGenerator[bytes]:
+async def export_rows(lists: AsyncGenerator[list[Row]], writer: _Writer) -> AsyncGenerator[bytes]:
     """Yield the file in pieces."""
     async with aclosing(lists):
         async for rows in lists:
-            if piece := await asyncio.to_thread(using.write, rows):
+            if piece := await asyncio.to_thread(writer.write, rows):
                 yield piece
-    if piece := await asyncio.to_thread(using.end):
+    if piece := await asyncio.to_thread(writer.end):
         yield piece
 
 

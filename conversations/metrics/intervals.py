@@ -20,7 +20,7 @@ class Interval(NamedTuple):
     high: float
 
 
-def share(hits: int, of: int) -> Interval | None:
+def share_interval(hits: int, of: int) -> Interval | None:
     """Return Wilson's score interval of hits/of; None if `of` is 0."""
     if of == 0:
         return None
@@ -30,7 +30,7 @@ def share(hits: int, of: int) -> Interval | None:
     return Interval(p, max(0.0, middle - reach), min(1.0, middle + reach))
 
 
-def shares_differ(a: Interval | None, b: Interval | None) -> Interval | None:
+def difference_of_shares(a: Interval | None, b: Interval | None) -> Interval | None:
     """Return b - a of two shares, each with its Wilson interval; None if either is unknown."""
     if a is None or b is None:
         return None
@@ -60,7 +60,7 @@ class Scores(NamedTuple):
         return spread / (self.total - 1)
 
 
-def mean_score(scores: Scores) -> Interval | None:
+def mean_interval(scores: Scores) -> Interval | None:
     """Return the mean of scores with an interval within -1 and 1; None without scores."""
     if scores.total == 0:
         return None
@@ -68,7 +68,7 @@ def mean_score(scores: Scores) -> Interval | None:
     return Interval(scores.mean, max(-1.0, scores.mean - reach), min(1.0, scores.mean + reach))
 
 
-def means_differ(a: Scores, b: Scores) -> Interval | None:
+def difference_of_means(a: Scores, b: Scores) -> Interval | None:
     """Return b - a of two mean scores; None unless each has two judgements."""
     if a.total < 2 or b.total < 2:
         return None

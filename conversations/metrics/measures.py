@@ -62,13 +62,13 @@ class RunGroup:
     def success(self) -> Interval | None:
         """Return the share of completed runs among completed and failed ones."""
         completed, failed = int(self.sums["completed"]), int(self.sums["failed"])
-        return intervals.share(completed, completed + failed)
+        return intervals.share_interval(completed, completed + failed)
 
     @property
     def liked(self) -> Interval | None:
         """Return the share of good judgements among good and bad ones."""
         scores = self.scores
-        return intervals.share(scores.good, scores.good + scores.bad)
+        return intervals.share_interval(scores.good, scores.good + scores.bad)
 
 
 def group_to_row(group: RunGroup) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def _feedback(group: RunGroup, ended: int) -> dict[str, Any]:
         "feedback_rate": ratio(scores.total, ended),
         "feedback_good": scores.good,
         "feedback_bad": scores.bad,
-        **interval_fields("feedback_score", intervals.mean_score(scores)),
+        **interval_fields("feedback_score", intervals.mean_interval(scores)),
         **interval_fields("feedback_good_share", group.liked),
     }
 
@@ -153,9 +153,9 @@ def rounded(value: float | None, digits: int = 4) -> float | None:
 def compare_groups(a: RunGroup, b: RunGroup) -> dict[str, Any]:
     """Return the differences of b from a with 95 % intervals; `sure` if the interval excludes 0."""
     found = {
-        "success_rate": intervals.shares_differ(a.success, b.success),
-        "feedback_good_share": intervals.shares_differ(a.liked, b.liked),
-        "feedback_score": intervals.means_differ(a.scores, b.scores),
+        "success_rate": intervals.difference_of_shares(a.success, b.success),
+        "feedback_good_share": intervals.difference_of_shares(a.liked, b.liked),
+        "feedback_score": intervals.difference_of_means(a.scores, b.scores),
     }
     return {
         name: {

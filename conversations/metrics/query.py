@@ -13,7 +13,7 @@ from typing import Final, Literal, cast
 from uuid import UUID
 
 from config.errors import InvalidRequest
-from conversations.metrics.rollups import day_begins, zone
+from conversations.metrics.rollups import start_of_day, zone
 
 Bucket = Literal["hour", "day", "week", "month"]
 Format = Literal["json", "csv", "jsonl", "parquet"]
@@ -49,14 +49,14 @@ class MetricsQuery:
     @property
     def first_day(self) -> datetime:
         """Return the beginning of the first whole day in the range."""
-        begins = day_begins(self.begin.astimezone(zone()).date())
-        return begins if begins == self.begin else next_day(begins)
+        begins = start_of_day(self.begin.astimezone(zone()).date())
+        return begins if begins == self.begin else start_of_next_day(begins)
 
     @property
     def last_day(self) -> datetime:
         """Return the end of the last whole day in the range; an unfinished day counts as whole."""
-        begins = day_begins(self.end.astimezone(zone()).date())
-        return next_day(begins) if begins < self.end and self.end > self.now else begins
+        begins = start_of_day(self.end.astimezone(zone()).date())
+        return start_of_next_day(begins) if begins < self.end and self.end > self.now else begins
 
     @property
     def is_of_whole_days(self) -> bool:
@@ -69,9 +69,9 @@ class MetricsQuery:
         return replace(self, begin=self.begin - (self.end - self.begin), end=self.begin)
 
 
-def next_day(begins: datetime) -> datetime:
+def start_of_next_day(begins: datetime) -> datetime:
     """Return the beginning of the following day."""
-    return day_begins(begins.astimezone(zone()).date() + _DAY)
+    return start_of_day(begins.astimezone(zone()).date() + _DAY)
 
 
 def bucket_starts(query: MetricsQuery) -> list[datetime]:
@@ -98,7 +98,7 @@ def _bucket_of(at: datetime, bucket: Bucket) -> datetime:
     day = at.astimezone(zone()).date()
     if bucket == "week":
         day -= timedelta(days=day.weekday())
-    return day_begins(day.replace(day=1) if bucket == "month" else day)
+    return start_of_day(day.replace(day=1) if bucket == "month" else day)
 
 
 def parse_query(parameters: Mapping[str, str], *, now: datetime | None = None) -> MetricsQuery:
@@ -134,7 +134,7 @@ def _range(first: str, last: str, now: datetime) -> tuple[datetime, datetime]:
         begin = _moment("from", first, ends=False)
     else:
         day = (end - timedelta(microseconds=1)).astimezone(zone()).date()
-        begin = day_begins(day - timedelta(days=DEFAULT_DAYS - 1))
+        begin = start_of_day(day - timedelta(days=DEFAULT_DAYS - 1))
     if begin >= end:
         raise InvalidRequest("from must be before to.", code="invalid_range")
     return begin.astimezone(UTC), end.astimezone(UTC)
@@ -145,7 +145,7 @@ def _moment(name: str, text: str, *, ends: bool) -> datetime:
     try:
         if len(text) == 10:
             day = date.fromisoformat(text)
-            found = day_begins(day + _DAY if ends else day)
+            found = start_of_day(day + _DAY if ends else day)
         else:
             at = datetime.fromisoformat(text.replace(" ", "+"))
             at = at.replace(tzinfo=zone()) if at.tzinfo is None else at

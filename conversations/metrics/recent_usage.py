@@ -51,13 +51,13 @@ class UsageSums(NamedTuple):
         return percent(self.success, self.success + self.error)
 
 
-class Usage(NamedTuple):
+class RecentUsage(NamedTuple):
     whole: UsageSums
     models: dict[str, UsageSums]
     endpoints: dict[int, UsageSums]
 
 
-def fetch_recent_usage(seconds: int) -> Usage:
+def fetch_recent_usage(seconds: int) -> RecentUsage:
     """Return the usage of the runs that were created in the last `seconds`."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(
@@ -67,17 +67,17 @@ def fetch_recent_usage(seconds: int) -> Usage:
         rows = cursor.fetchall()
     whole, models, endpoints = UsageSums(), dict[str, UsageSums](), dict[int, UsageSums]()
     for kind, model, endpoint_id, *numbers in rows:
-        used = _used(numbers)
+        used = _to_sums(numbers)
         if kind == _ALL:
             whole = used
         elif kind == _OF_MODEL:
             models[model] = used
         elif endpoint_id is not None:
             endpoints[endpoint_id] = used
-    return Usage(whole, models, endpoints)
+    return RecentUsage(whole, models, endpoints)
 
 
-def _used(numbers: Sequence[Any]) -> UsageSums:
+def _to_sums(numbers: Sequence[Any]) -> UsageSums:
     *counts, spent, tokens, last_at = numbers
     total, success, error, users = map(int, counts)
     return UsageSums(total, success, error, users, float(spent), int(tokens), last_at)

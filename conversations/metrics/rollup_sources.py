@@ -68,7 +68,7 @@ def members(query: MetricsQuery) -> str:
     measures = ", ".join(rollup_sql.THREAD_MEASURES)
     whole = f"""
     SELECT day AS at, owner_id, thread_id, {_CELL}, {measures} FROM conversations_threadday
-    WHERE day >= %(first)s AND day < %(last)s {_user("owner_id", query)} {_filters(query)}"""
+    WHERE day >= %(first)s AND day < %(last)s {_user_condition("owner_id", query)} {_filters(query)}"""
     if query.is_of_whole_days:
         return whole
     return f"{whole} UNION ALL {_runs_of(query, at=_DAY, reach=_CUT_OFF, more=_OF_A_RUN)}"
@@ -93,10 +93,11 @@ def member_sets(query: MetricsQuery, group: str | None) -> str:
 
 
 def _runs_of(query: MetricsQuery, *, at: str, reach: str, more: str = "") -> str:
+    owner = _user_condition("run.owner_id", query)
     return f"""
     SELECT {at} AS at, run.owner_id, run.thread_id, run.model,
         {rollup_sql.VERSIONS} AS prompt_versions, run.dialect, run.runner {more}
-    FROM conversations_run run WHERE {reach} {_user("run.owner_id", query)} {run_filters(query)}"""
+    FROM conversations_run run WHERE {reach} {owner} {run_filters(query)}"""
 
 
 _CELL: Final = ", ".join(rollup_sql.CELL)
@@ -129,7 +130,7 @@ def _cells(table: str, query: MetricsQuery, more: str = "", *, days: str, hours:
     return f"{whole} UNION ALL SELECT * FROM {table} WHERE {_EDGES.format(hours)} {filters}"
 
 
-def _user(column: str, query: MetricsQuery) -> str:
+def _user_condition(column: str, query: MetricsQuery) -> str:
     return f"AND {column} = %(user)s" if query.user else ""
 
 

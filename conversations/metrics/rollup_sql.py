@@ -256,17 +256,17 @@ def members_of(source: str, at: str) -> str:
 def member_sets() -> str:
     """Return rows of `MemberSet` (without grain) of one day, from its `ThreadDay`s."""
     day = "SELECT day AS bucket, kept.* FROM conversations_threadday kept WHERE day = %(begin)s"
-    return _joined(members_of(day, "bucket"), CELL)
+    return _join_sets(members_of(day, "bucket"), CELL)
 
 
 def merged_members(kept: tuple[str, ...]) -> str:
     """Return the same with all dimensions except `kept` added up."""
     day = """SELECT * FROM conversations_memberset
         WHERE grain = 'day' AND bucket >= %(begin)s AND bucket < %(end)s"""
-    return _joined(day, kept)
+    return _join_sets(day, kept)
 
 
-def _joined(source: str, kept: tuple[str, ...]) -> str:
+def _join_sets(source: str, kept: tuple[str, ...]) -> str:
     by = ", ".join(("bucket", "kind", *kept, "block"))
     columns = ", ".join(("bucket", "kind", *kept, *_blanks(kept), "block"))
     return f"SELECT {columns}, bit_or(bits) AS bits FROM ({source}) part GROUP BY {by}"

@@ -144,7 +144,7 @@ def zone() -> ZoneInfo:
     return ZoneInfo(settings.TIME_ZONE)
 
 
-def day_begins(day: date) -> datetime:
+def start_of_day(day: date) -> datetime:
     """Return the beginning of a day in TIME_ZONE."""
     return datetime(day.year, day.month, day.day, tzinfo=zone())
 
@@ -181,7 +181,7 @@ async def roll_up_range(
     days = (last - first).days + 1
     for number in range(days):
         day = first + timedelta(days=number)
-        begin, end = day_begins(day), day_begins(day + timedelta(days=1))
+        begin, end = start_of_day(day), start_of_day(day + timedelta(days=1))
         async with _acquire_lock(wait=True), database.connection() as connection:
             stale = await _fetch_stale_within(connection, begin, end)
             await roll_up_day(connection, day, begin=begin, end=end)
@@ -208,7 +208,7 @@ async def roll_up_day(
     connection: AsyncConnection[Any], day: date, *, begin: datetime, end: datetime
 ) -> None:
     """Compute the hours of [begin, end), which belong to this day, and then the day."""
-    whole = {"begin": day_begins(day), "end": day_begins(day + timedelta(days=1))}
+    whole = {"begin": start_of_day(day), "end": start_of_day(day + timedelta(days=1))}
     async with connection.transaction():
         await connection.execute(_AT_LEISURE)
         for statement in _MAKE_HOURS:

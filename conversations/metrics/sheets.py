@@ -24,21 +24,21 @@ class Sheet:
     """A table of numbers: a short one is read whole, a long one in pages or as a stream of lists."""
 
     columns: Callable[[MetricsQuery], tuple[str, ...]]
-    whole: Callable[[MetricsQuery], Awaitable[list[Row]]] | None = None
-    page: Page | None = None
-    every: Callable[[MetricsQuery], AsyncGenerator[list[Row]]] | None = None
+    fetch_all: Callable[[MetricsQuery], Awaitable[list[Row]]] | None = None
+    fetch_page: Page | None = None
+    stream_all: Callable[[MetricsQuery], AsyncGenerator[list[Row]]] | None = None
 
-    async def lists(self, query: MetricsQuery) -> AsyncGenerator[list[Row]]:
+    async def stream(self, query: MetricsQuery) -> AsyncGenerator[list[Row]]:
         """Yield all rows, in lists."""
-        if self.whole is not None:
-            yield await self.whole(query)
-        elif self.every is not None:
-            async for some in self.every(query):
-                yield some
-        elif self.page is not None:
+        if self.fetch_all is not None:
+            yield await self.fetch_all(query)
+        elif self.stream_all is not None:
+            async for rows in self.stream_all(query):
+                yield rows
+        elif self.fetch_page is not None:
             cursor: str | None = ""
             while cursor is not None:
-                rows, cursor = await self.page(query, limit=detail_rows.AT_ONCE, cursor=cursor)
+                rows, cursor = await self.fetch_page(query, limit=detail_rows.AT_ONCE, cursor=cursor)
                 if rows:
                     yield rows
 
@@ -69,22 +69,24 @@ async def _tools(query: MetricsQuery) -> list[Row]:
 
 
 SHEETS: Final[dict[str, Sheet]] = {
-    "overview": Sheet(lambda _: ("period", "from", "to", *MEASURES), whole=snapshot.fetch_overview),
+    "overview": Sheet(lambda _: ("period", "from", "to", *MEASURES), fetch_all=snapshot.fetch_overview),
     "timeseries": Sheet(
         lambda query: ("bucket", *_group_columns(query.group), *MEASURES),
-        whole=snapshot.fetch_timeseries,
+        fetch_all=snapshot.fetch_timeseries,
     ),
-    "stages": Sheet(lambda _: ("stage", *_STEP), whole=_stages),
-    "tools": Sheet(lambda _: ("tool", *_TOOL), whole=_tools),
-    "models": Sheet(lambda query: (*_group_columns(query.group or "model"), *MEASURES), whole=_models),
-    "prompts": Sheet(lambda _: (*_VERSION, *MEASURES), whole=_prompts),
+    "stages": Sheet(lambda _: ("stage", *_STEP), fetch_all=_stages),
+    "tools": Sheet(lambda _: ("tool", *_TOOL), fetch_all=_tools),
+    "models": Sheet(
+        lambda query: (*_group_columns(query.group or "model"), *MEASURES), fetch_all=_models
+    ),
+    "prompts": Sheet(lambda _: (*_VERSION, *MEASURES), fetch_all=_prompts),
     "users": Sheet(
         lambda _: detail_rows.USER_COLUMNS,
-        page=detail_rows.fetch_user_page,
-        every=detail_rows.stream_users,
+        fetch_page=detail_rows.fetch_user_page,
+        stream_all=detail_rows.stream_users,
     ),
-    "runs": Sheet(lambda _: detail_rows.RUN_COLUMNS, page=detail_rows.fetch_run_page),
-    "messages": Sheet(lambda _: detail_rows.MESSAGE_COLUMNS, page=detail_rows.fetch_message_page),
+    "runs": Sheet(lambda _: detail_rows.RUN_COLUMNS, fetch_page=detail_rows.fetch_run_page),
+    "messages": Sheet(lambda _: detail_rows.MESSAGE_COLUMNS, fetch_page=detail_rows.fetch_message_page),
 }
 
 _TIMES: Final = frozenset(("bucket", "from", "to", "created_at", "last_active_at"))

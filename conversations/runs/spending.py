@@ -107,5 +107,5 @@ async def fetch_spending_of(
 
 
 def _to_sums(sums: tuple[Any, ...]) -> SpendingSums:
-    runs, input_tokens, output_tokens, unpriced = (int(some or 0) for some in sums[:4])
+    runs, input_tokens, output_tokens, unpriced = (int(number or 0) for number in sums[:4])
     return SpendingSums(runs, input_tokens, output_tokens, unpriced, sums[4])

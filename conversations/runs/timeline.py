@@ -158,11 +158,11 @@ def render_svg(time: RunTime | None) -> SafeString | None:
         '<svg class="run-timeline" viewBox="0 0 {} {}" role="img" aria-label="Timeline">{}</svg>',
         _WIDTH,
         height,
-        _joined(parts),
+        _join_parts(parts),
     )
 
 
-def _joined(parts: Iterable[SafeString]) -> SafeString:
+def _join_parts(parts: Iterable[SafeString]) -> SafeString:
     return format_html_join("", "{}", ((part,) for part in parts))
 
 

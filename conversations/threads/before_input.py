@@ -19,7 +19,7 @@ SAID: Final = 1
 LONGEST: Final = 4_000
 LONGEST_ANSWER: Final = 16_000
 _FOLDED: Final = 20_000
-Place = tuple[int, int, int]
+RowPlace = tuple[int, int, int]
 """A run's place in its thread, a message's in the thread, and a part of it (CALL or SAID)."""
 _BEFORE_INPUT: Final = f"""
 m.thread_id = %(thread_id)s AND m.owner_id = %(user_id)s AND m.seq IS NOT NULL
@@ -63,7 +63,7 @@ SELECT count(*) FROM (
 """
 
 
-class Row(NamedTuple):
+class MessageRow(NamedTuple):
     """A message, or with the part CALL the call that the row of a tool's answer holds too."""
 
     run_id: UUID
@@ -83,7 +83,7 @@ class Row(NamedTuple):
     own: bool = False
 
     @property
-    def place(self) -> Place:
+    def place(self) -> RowPlace:
         return self.run_seq, self.seq, self.part
 
     @property
@@ -105,20 +105,22 @@ class BeforeInput(NamedTuple):
 
 
 async def fetch_backward(
-    before: BeforeInput, first: Place, last: Place, *, roles: list[str], limit: int
-) -> list[Row]:
+    before: BeforeInput, first: RowPlace, last: RowPlace, *, roles: list[str], limit: int
+) -> list[MessageRow]:
     """Return the newest rows between these places, newest first."""
     return await _fetch_rows(_BACKWARD, before, roles, _bounds(first, last) | {"limit": limit})
 
 
 async def fetch_forward(
-    before: BeforeInput, first: Place, last: Place, *, roles: list[str], limit: int
-) -> list[Row]:
+    before: BeforeInput, first: RowPlace, last: RowPlace, *, roles: list[str], limit: int
+) -> list[MessageRow]:
     """Return the oldest rows between these places, oldest first."""
     return await _fetch_rows(_FORWARD, before, roles, _bounds(first, last) | {"limit": limit})
 
 
-async def search_rows(before: BeforeInput, text: str, *, roles: list[str], limit: int) -> list[Row]:
+async def search_rows(
+    before: BeforeInput, text: str, *, roles: list[str], limit: int
+) -> list[MessageRow]:
     """Return the rows that contain the text in any case, newest first."""
     escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return await _fetch_rows(_SEARCH, before, roles, {"like": f"%{escaped}%", "limit": limit})
@@ -137,12 +139,12 @@ def normalize_text(text: str) -> str:
 
 async def _fetch_rows(
     statement: str, before: BeforeInput, roles: list[str], more: dict[str, Any]
-) -> list[Row]:
+) -> list[MessageRow]:
     found = await sql.every(statement, before._asdict() | {"roles": roles} | more)
-    return [Row(*row) for row in found]
+    return [MessageRow(*row) for row in found]
 
 
-def _bounds(first: Place, last: Place) -> dict[str, int]:
+def _bounds(first: RowPlace, last: RowPlace) -> dict[str, int]:
     names = ("run", "", "part")
     return {
         "_".join(filter(None, (end, name))): number

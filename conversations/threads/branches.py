@@ -147,10 +147,10 @@ async def fetch_turns(
     rows = await (await connection.execute(statement, arguments)).fetchall()
     if not rows:
         return ThreadTurns()
-    return ThreadTurns(tuple(_turns(rows)), rows[0][0], rows[0][1])
+    return ThreadTurns(tuple(_make_turns(rows)), rows[0][0], rows[0][1])
 
 
-def _turns(rows: Sequence[Sequence[Any]]) -> list[Turn]:
+def _make_turns(rows: Sequence[Sequence[Any]]) -> list[Turn]:
     found: dict[UUID, tuple[Sequence[Any], list[Entry]]] = {}
     for row in reversed(rows):
         if row[2] is not None:

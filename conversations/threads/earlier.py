@@ -11,9 +11,9 @@ from psycopg import AsyncConnection
 from config import sql
 from conversations.threads.branches import IN_BRANCH, OF_BRANCH
 
-Place = tuple[int, UUID, int]
+MessagePlace = tuple[int, UUID, int]
 """Where a message stands: the place of its run in the thread, its run, its own place there."""
-BEGINNING: Final[Place] = (-1, UUID(int=0), -1)
+BEGINNING: Final[MessagePlace] = (-1, UUID(int=0), -1)
 
 
 class EarlierMessage(NamedTuple):
@@ -33,7 +33,7 @@ class EarlierMessage(NamedTuple):
     layout: list[int | None] | None
 
 
-class ThreadHead(NamedTuple):
+class ThreadContext(NamedTuple):
     """A thread beside its messages: `interrupted` if calls wait, or did, for approval."""
 
     state: Any = None
@@ -93,11 +93,13 @@ WHERE m.owner_id = %(owner)s AND (m.id = ANY(%(ids)s)
 """
 
 
-async def fetch_head(connection: AsyncConnection[Any], thread_id: UUID, run_id: UUID) -> ThreadHead:
+async def fetch_context(
+    connection: AsyncConnection[Any], thread_id: UUID, run_id: UUID
+) -> ThreadContext:
     """Return the thread beside its messages, as the run finds it."""
     arguments = {"thread_id": thread_id, "run_id": run_id}
     row: Any = await (await connection.execute(_STATE, arguments)).fetchone()
-    return ThreadHead(*row) if row else ThreadHead()
+    return ThreadContext(*row) if row else ThreadContext()
 
 
 async def check_own_branch(
@@ -115,11 +117,11 @@ async def fetch_page(
     run_id: UUID,
     *,
     seq: int,
-    after: Place,
-    before: Place,
+    after: MessagePlace,
+    before: MessagePlace,
     branched: bool,
     limit: int,
-) -> list[tuple[Place, EarlierMessage]]:
+) -> list[tuple[MessagePlace, EarlierMessage]]:
     """Return the newest messages between two places and before the run, newest first;
     only those of its own branch where the thread is `branched`. `seq` is the run's place."""
     arguments = {
@@ -135,7 +137,7 @@ async def fetch_page(
     return [(row[:3], EarlierMessage(*row[3:])) for row in rows]
 
 
-def _bounds(end: str, place: Place) -> dict[str, Any]:
+def _bounds(end: str, place: MessagePlace) -> dict[str, Any]:
     return {f"{end}_seq": place[0], f"{end}_id": place[1], end: place[2]}
 
 

@@ -98,13 +98,13 @@ async def fetch_history_day(
         rows = await (await connection.execute(statement, arguments | of_day)).fetchall()
     cut = len(rows) > DAY_LIMIT
     stored = [Stored(*row[:-1]) for row in rows[:DAY_LIMIT]]
-    more = {"nextBefore": _place(stored[-1])} if cut else {}
+    more = {"nextBefore": _to_cursor(stored[-1])} if cut else {}
     has_more = cut or any(row[-1] for row in rows)
     shown = await _to_json(sorted(stored, key=lambda message: message.seq), content)
     return _snapshot(thread, day, shown, has_more=has_more) | more
 
 
-def _place(oldest: Stored) -> str:
+def _to_cursor(oldest: Stored) -> str:
     return write_cursor(_Place(microseconds(oldest.created_at), oldest.seq))
 
 

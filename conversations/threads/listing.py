@@ -27,7 +27,7 @@ _DEFAULT: Final = 30
 _LOOKED_AT: Final = 20  # of a thread's newest runs; older ones can only wait behind one that is running
 
 
-class Row(NamedTuple):
+class ThreadRow(NamedTuple):
     """A thread as it is shown."""
 
     thread_id: UUID
@@ -75,12 +75,12 @@ async def fetch_thread_page(
     at, last = _parse_cursor(cursor)
     arguments = {"owner_id": user_id, "at": at, "id": last, "limit": most + 1}
     rows = await sql.every(_PAGE.format(archived=_ARCHIVED[archived]), arguments)
-    page = [Row(*row) for row in rows[:most]]
+    page = [ThreadRow(*row) for row in rows[:most]]
     more = _cursor(page[-1]) if len(rows) > most else None
     return {"threads": [_to_json(row) for row in page], "nextCursor": more}
 
 
-def _cursor(last: Row) -> str:
+def _cursor(last: ThreadRow) -> str:
     return write_cursor(_Place(microseconds(last.updated_at), last.thread_id))
 
 
@@ -103,7 +103,7 @@ async def fetch_thread(user_id: UUID, thread: str) -> dict[str, Any]:
     row = await sql.one(_ONE, arguments)
     if row is None:
         raise thread_not_found()
-    return _to_json(Row(*row))
+    return _to_json(ThreadRow(*row))
 
 
 async def list_branches(thread_id: UUID) -> list[dict[str, Any]]:
@@ -165,7 +165,7 @@ def _title(text: str) -> str:
     return title
 
 
-def _to_json(row: Row) -> dict[str, Any]:
+def _to_json(row: ThreadRow) -> dict[str, Any]:
     return {
         "id": str(row.thread_id),
         "title": row.title,

@@ -25,15 +25,15 @@ async def thread_of(name_or_id: str, *, caller: Caller) -> UUID:
 
 async def thread_of_session(name: str, *, caller: Caller) -> UUID:
     """Return the id of the caller's thread of this name (no UUID); it need not exist yet."""
-    return await _named(f"session:{name}", caller)
+    return await _derive_id(f"session:{name}", caller)
 
 
 async def thread_of_run(client_run_id: str, *, caller: Caller) -> UUID:
     """Return the thread that the caller's run of this id begins, the same one every time."""
-    return await _named(client_run_id, caller)
+    return await _derive_id(client_run_id, caller)
 
 
-async def _named(name: str, caller: Caller) -> UUID:
+async def _derive_id(name: str, caller: Caller) -> UUID:
     """Return the id; for an account older than its namespace, that of the thread it has already."""
     if caller.named_by_id:
         older = uuid5(caller.user_id, name)

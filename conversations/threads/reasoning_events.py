@@ -40,10 +40,10 @@ async def fetch_reasoning_events(
     arguments: dict[str, Any] = {"thread_id": thread_id, "owner_id": owner_id, "branch": branch}
     arguments |= {"runs": _RUNS, "characters": _CHARACTERS}
     rows = await sql.every(_OF_BRANCH if branch else _OF_THREAD, arguments)
-    return await asyncio.to_thread(_decoded, rows) if rows else {}
+    return await asyncio.to_thread(_decode_rows, rows) if rows else {}
 
 
-def _decoded(rows: list[Any]) -> dict[str, list[RunEvent]]:
+def _decode_rows(rows: list[Any]) -> dict[str, list[RunEvent]]:
     found: dict[str, list[RunEvent]] = {}
     for run_id, first_seq, body in rows:
         found.setdefault(run_id.hex, []).extend(events.decode(first_seq, body))

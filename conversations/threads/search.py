@@ -155,7 +155,7 @@ async def _find(
         "exact": terms.exact,
         "tsquery": terms.tsquery(user_id),
         "limit": search_query.limit + 1,
-    } | _place(search_query)
+    } | _cursor_arguments(search_query)
     found: dict[UUID, Found] = {}
     for _ in range(_WINDOWS):
         found |= await _fetch_found(connection, _WALK, arguments)
@@ -177,7 +177,7 @@ async def _check_thread(connection: AsyncConnection[Any], user_id: UUID, thread_
         raise thread_not_found()
 
 
-def _place(search_query: SearchQuery) -> dict[str, Any]:
+def _cursor_arguments(search_query: SearchQuery) -> dict[str, Any]:
     """Return the place past which to search; at first the end of time."""
     after = search_query.after
     if after is None:

@@ -91,7 +91,7 @@ def _kinds() -> Iterator[Kind]:
         yield Kind(f"re-runs: {name}", count.format(threads=_COPIES))
     yield from _ALSO
     for content in CONTENT:
-        yield Kind(content.name, _of(content.table, content.column))
+        yield Kind(content.name, _count_sql(content.table, content.column))
     yield from _of_account()
     yield from _KEPT
 
@@ -111,9 +111,9 @@ def _of_account() -> Iterator[Kind]:
                 continue
             if field.remote_field.on_delete in (CASCADE, DO_NOTHING):
                 name, table = str(model._meta.verbose_name_plural), model._meta.db_table
-                yield Kind(name, _of(table, field.attname), of_account=True)
-    yield Kind("account", _of(account._meta.db_table, "id"), of_account=True)
+                yield Kind(name, _count_sql(table, field.attname), of_account=True)
+    yield Kind("account", _count_sql(account._meta.db_table, "id"), of_account=True)
 
 
-def _of(table: str, column: str) -> str:
+def _count_sql(table: str, column: str) -> str:
     return f"SELECT count(*) FROM {table} WHERE {column} = %(user)s"

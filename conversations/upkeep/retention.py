@@ -178,7 +178,7 @@ _COPIED: Final = "SELECT owner_id, id FROM conversations_thread WHERE {threads}"
 
 def _erase_copies(scope: _Scope, of_id: UUID, progress: Progress, erased: ErasedCounts) -> ErasedCounts:
     """Erase the copies, until no new one has been made meanwhile."""
-    while copied := _rows(_COPIED.format(threads=scope.threads), of_id):
+    while copied := _fetch_rows(_COPIED.format(threads=scope.threads), of_id):
         live = _cancel_runs(scope, of_id)
         for owner_id, thread_id in copied:
             database.run_sync(attachments.delete_thread_files(owner_id, thread_id))
@@ -267,14 +267,14 @@ _DELETE_RUNS: Final = "DELETE FROM conversations_run WHERE id = ANY(%s)"
 def _erase_runs(ids: list[UUID], erased: ErasedCounts) -> ErasedCounts:
     """Erase these runs with their messages, which PostgreSQL counts: a query for them costs more."""
     with transaction.atomic(), connection.cursor() as cursor:
-        before = _number(cursor, _MESSAGES_GONE)
+        before = _fetch_number(cursor, _MESSAGES_GONE)
         cursor.execute(_DELETE_RUNS, (ids,))
         runs = int(cursor.rowcount)
-        messages = _number(cursor, _MESSAGES_GONE) - before
+        messages = _fetch_number(cursor, _MESSAGES_GONE) - before
     return replace(erased, runs=erased.runs + runs, messages=erased.messages + messages)
 
 
-def _number(cursor: CursorWrapper, query: str) -> int:
+def _fetch_number(cursor: CursorWrapper, query: str) -> int:
     cursor.execute(query)
     return int(cursor.fetchone()[0])
 
@@ -305,7 +305,7 @@ def _delete_events(run_ids: list[UUID]) -> int:
     return total
 
 
-def _rows(query: str, of_id: UUID) -> list[tuple[Any, ...]]:
+def _fetch_rows(query: str, of_id: UUID) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(query, (of_id,))
         return list(cursor.fetchall())

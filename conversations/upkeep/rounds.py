@@ -91,9 +91,9 @@ async def _fold(budget_s: float) -> tuple[int, bool]:
     """Return the number of runs folded within the time, and whether there may be more."""
     until, folded = time.monotonic() + budget_s, 0
     while time.monotonic() < until:
-        some = await fold.fold_due()
-        folded += some
-        if some < fold.AT_ONCE:
+        folded_now = await fold.fold_due()
+        folded += folded_now
+        if folded_now < fold.AT_ONCE:
             return folded, False
     return folded, True
 

@@ -27,7 +27,7 @@ class Recorder(event_log.Writer):
         self.written.append([event.seq for run_log in logs for event in run_log.pending])
         for run_log in logs:
             run_log.pending.clear()
-            run_log.settle()
+            run_log.finish_write()
         self.wrote.set()
 
 

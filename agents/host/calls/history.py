@@ -19,7 +19,7 @@ from agents.host.session import Scene, Session
 from agents.host_protocol import parameters, replies
 from agents.host_protocol.errors import invalid, unauthorized
 from conversations.threads import before_input
-from conversations.threads.before_input import CALL, SAID, BeforeInput, Place, Row
+from conversations.threads.before_input import CALL, SAID, BeforeInput, MessageRow, RowPlace
 
 MOST: Final = 100
 _MOST_FOUND: Final = 50
@@ -56,7 +56,7 @@ async def page(session: Session, ask: parameters.PageHistory) -> replies.History
     )
 
 
-async def _backward(scene: Scene, first: Place, last: Place, limit: int) -> list[Row]:
+async def _backward(scene: Scene, first: RowPlace, last: RowPlace, limit: int) -> list[MessageRow]:
     """Return the newest rows between these places, newest first."""
     own = [row for row in reversed(_own(scene)) if first < row.place < last][:limit]
     if len(own) == limit:
@@ -66,7 +66,7 @@ async def _backward(scene: Scene, first: Place, last: Place, limit: int) -> list
     )
 
 
-async def _forward(scene: Scene, first: Place, last: Place, limit: int) -> list[Row]:
+async def _forward(scene: Scene, first: RowPlace, last: RowPlace, limit: int) -> list[MessageRow]:
     """Return the oldest rows between these places, oldest first."""
     found = await before_input.fetch_forward(
         _before(scene), first, last, roles=list(_ROLES), limit=limit
@@ -97,7 +97,7 @@ async def search(session: Session, ask: parameters.SearchHistory) -> replies.His
     return replies.HistoryFound(items=items, total_count=len(items), query=ask.query)
 
 
-def _holds(row: Row, query: str) -> bool:
+def _holds(row: MessageRow, query: str) -> bool:
     return before_input.normalize_text(query) in before_input.normalize_text(row.content)
 
 
@@ -128,12 +128,14 @@ def _check_conversation(scene: Scene, conversation_id: object, api: str) -> UUID
     return scene.thread_id
 
 
-def _own(scene: Scene) -> list[Row]:
+def _own(scene: Scene) -> list[MessageRow]:
     """Return the messages of the request beside its input, for a run that is not stored."""
     return [own_row(message, scene.run_id, scene.thread_seq) for message in scene.unstored]
 
 
-def _items(scene: Scene, found: Sequence[Row], *, files: bool) -> tuple[replies.TranscriptItem, ...]:
+def _items(
+    scene: Scene, found: Sequence[MessageRow], *, files: bool
+) -> tuple[replies.TranscriptItem, ...]:
     conversation = scene.thread_id.hex if scene.thread_id else None
     return transcript_items.items(found, conversation, files=files)
 
@@ -143,7 +145,7 @@ def _before(scene: Scene) -> BeforeInput:
     return BeforeInput(scene.thread_id, scene.user_id, scene.run_id, scene.thread_seq, input_seq)
 
 
-def _place(cursor: str | None, otherwise: Place) -> Place:
+def _place(cursor: str | None, otherwise: RowPlace) -> RowPlace:
     if not cursor:
         return otherwise
     numbers = cursor.split(".")

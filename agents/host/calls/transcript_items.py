@@ -16,15 +16,15 @@ import msgspec
 from agents.host.request_messages import OwnMessage
 from agents.host_protocol import replies
 from agents.host_protocol.messages import FunctionCall, Message, ToolCall
-from conversations.threads.before_input import CALL, LONGEST, LONGEST_ANSWER, SAID, Row
+from conversations.threads.before_input import CALL, LONGEST, LONGEST_ANSWER, SAID, MessageRow
 
 KINDS: Final = {"user": "message", "assistant": "message", "tool": "tool_result"}
 
 
-def own_row(said: OwnMessage, run_id: UUID, run_seq: int) -> Row:
+def own_row(said: OwnMessage, run_id: UUID, run_seq: int) -> MessageRow:
     """Return the row of a request's message that is not stored."""
     message = said.message
-    return Row(
+    return MessageRow(
         run_id,
         run_seq,
         said.seq,
@@ -42,7 +42,7 @@ def own_row(said: OwnMessage, run_id: UUID, run_seq: int) -> Row:
     )
 
 
-def whole_turns(rows: Sequence[Row]) -> list[Row]:
+def whole_turns(rows: Sequence[MessageRow]) -> list[MessageRow]:
     """Return a page, newest first, without the answers at its end: their calls begin the next page."""
     made = {call for row in rows for call in row.call_ids}
     end = len(rows)
@@ -51,7 +51,7 @@ def whole_turns(rows: Sequence[Row]) -> list[Row]:
     return list(rows[: end or len(rows)])
 
 
-def answered(rows: Sequence[Row]) -> list[Row]:
+def answered(rows: Sequence[MessageRow]) -> list[MessageRow]:
     """Return the newest rows without calls that have no answer."""
     answers = {row.call_id for row in rows if _is_answer(row)}
     kept = [_with_calls(row, answers) for row in rows]
@@ -60,10 +60,10 @@ def answered(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def called(rows: Sequence[Row], *, forward: bool) -> list[Row]:
+def called(rows: Sequence[MessageRow], *, forward: bool) -> list[MessageRow]:
     """Return the oldest rows without answers that have no call."""
     made: set[str] = set()
-    kept: list[Row] = []
+    kept: list[MessageRow] = []
     for row in rows if forward else reversed(rows):
         if not _is_lone(row, made):
             made |= row.call_ids
@@ -71,28 +71,28 @@ def called(rows: Sequence[Row], *, forward: bool) -> list[Row]:
     return kept if forward else kept[::-1]
 
 
-def _is_answer(row: Row) -> bool:
+def _is_answer(row: MessageRow) -> bool:
     return row.role == "tool" and row.part == SAID
 
 
-def _is_lone(row: Row, made: set[str]) -> bool:
+def _is_lone(row: MessageRow, made: set[str]) -> bool:
     return _is_answer(row) and row.call_id not in made
 
 
-def _with_calls(row: Row, answers: set[str | None]) -> Row:
+def _with_calls(row: MessageRow, answers: set[str | None]) -> MessageRow:
     if not row.calls:
         return row
     return row._replace(calls=[call for call in row.calls if call["id"] in answers])
 
 
 def items(
-    rows: Iterable[Row], conversation: str | None, *, files: bool
+    rows: Iterable[MessageRow], conversation: str | None, *, files: bool
 ) -> tuple[replies.TranscriptItem, ...]:
     """Return the rows as items for a runner."""
     return tuple(_item(row, conversation, files=files) for row in rows)
 
 
-def _item(row: Row, conversation: str | None, *, files: bool) -> replies.TranscriptItem:
+def _item(row: MessageRow, conversation: str | None, *, files: bool) -> replies.TranscriptItem:
     message = _message(row)
     place = f"{row.run_id.hex}-message-{row.seq}"
     return replies.TranscriptItem(
@@ -112,17 +112,17 @@ def _item(row: Row, conversation: str | None, *, files: bool) -> replies.Transcr
     )
 
 
-def _id(row: Row, place: str) -> str:
+def _id(row: MessageRow, place: str) -> str:
     own = row.message_id.hex if row.message_id else place
     return f"{own}-call" if row.part == CALL else own
 
 
-def cursor(row: Row) -> str:
+def cursor(row: MessageRow) -> str:
     """Return the cursor: `{run}.{message}`, with `.0` for the call in an answer's row."""
     return f"{row.run_seq}.{row.seq}" if row.part == SAID else f"{row.run_seq}.{row.seq}.{row.part}"
 
 
-def _message(row: Row) -> Message | None:
+def _message(row: MessageRow) -> Message | None:
     """Return the message if it is more than its text."""
     if row.part == CALL:
         arguments = msgspec.json.encode(row.arguments or {}).decode()
