@@ -59,7 +59,7 @@ class Cost:
 
 def measure(name: str) -> Cost:
     """What one dialect's encoder costs for the run, over many rounds."""
-    from agents.api.streaming import sse
+    from agents.api.streaming import to_sse
     from agents.dialects.base import RunHead
     from agents.dialects.recognition import dialect_named
 
@@ -72,7 +72,7 @@ def measure(name: str) -> Cost:
         for event in whole:
             before = time.perf_counter_ns()
             for frame in encoder.feed(event):
-                sse(frame)
+                to_sse(frame)
             spent = time.perf_counter_ns() - before
             (deltas if isinstance(event.fact, events.MessageDelta) else others).append(spent)
     every = sorted([*deltas, *others])

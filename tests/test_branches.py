@@ -703,7 +703,9 @@ def test_a_thread_of_one_branch_is_read_with_as_many_statements_as_ever(
             "head": stored_messages.fetch_thread_head(thread_id, owner_id=owner),
             "messages": stored_messages.fetch_messages(thread_id, owner_id=owner),
             "context": context.so_far(**before, before=99, budget=9_999),  # type: ignore[arg-type]
-            "request": new_messages.settled(shown_again(chat), owner_id=owner, thread_id=thread_id),
+            "request": new_messages.with_new_messages(
+                shown_again(chat), owner_id=owner, thread_id=thread_id
+            ),
             "search": search.search(owner, asked),
         }
         return {name: count(work) for name, work in works.items()}

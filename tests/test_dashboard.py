@@ -25,7 +25,7 @@ def staff(make_client: Callable[..., Client]) -> Client:
 
 
 def ask(staff: Client, window: str) -> dict[str, Any]:
-    dashboard.forget()
+    dashboard.clear_cache()
     answer = staff.http.get("/api/v1/stats/dashboard", params={"time_window": window})
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
@@ -177,7 +177,7 @@ def test_many_dashboards_cost_one_count(staff: Client, monkeypatch: pytest.Monke
     counted: list[str] = []
     count = dashboard._count
     monkeypatch.setattr(dashboard, "_count", lambda window: counted.append(window) or count(window))  # type: ignore[func-returns-value]
-    dashboard.forget()
+    dashboard.clear_cache()
     for _ in range(5):
         staff.http.get("/api/v1/stats/dashboard")
     assert counted == ["24h"]

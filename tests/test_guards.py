@@ -317,14 +317,14 @@ async def for_ever():
     yield 1
     await asyncio.Event().wait()
 
-async def hold(lease):
-    async for _ in lease.around(for_ever()):
+async def hold(slot):
+    async for _ in slot.hold_during(for_ever()):
         print("holding", flush=True)
 
 async def main():
     obeying = asyncio.create_task(stream_slots.obey_for_ever())
-    leases = [await stream_slots.admit(UUID(sys.argv[1]), UUID(int=n)) for n in (1, 2)]
-    await asyncio.gather(*map(hold, leases))
+    slots = [await stream_slots.admit(UUID(sys.argv[1]), UUID(int=n)) for n in (1, 2)]
+    await asyncio.gather(*map(hold, slots))
     print("ended", flush=True)
 
 asyncio.run(main())
@@ -344,8 +344,8 @@ async def main():
         await stream_slots.admit(user_id, UUID(int=3))
     except TooManyRequests as error:
         print(error.error_code, error.retry_after)
-    lease = await stream_slots.admit(user_id, UUID(int=1), resumed=True)
-    lease.release()
+    slot = await stream_slots.admit(user_id, UUID(int=1), resumed=True)
+    slot.release()
     print(await stream_slots.force_disconnect(user_id), flush=True)
     # a notification may be lost, as before anybody listens
     while await stream_slots.force_disconnect(user_id):

@@ -88,7 +88,7 @@ def test_a_stream_that_never_begins_ends_its_run(
     async def start() -> None:
         caller = await bearer.authenticate(f"Bearer {client.token}")
         asked = text.parse(body, request_id="r")
-        await starting.started(caller, msgspec.structs.replace(asked, on_disconnect="cancel"))
+        await starting.start_for_reader(caller, msgspec.structs.replace(asked, on_disconnect="cancel"))
 
     asyncio.run_coroutine_threadsafe(start(), server.loop).result(10)
     assert client.wait_for(the_run_of(client), "cancelled", "completed")["status"] == "cancelled"

@@ -42,7 +42,7 @@ async def tasks(request: HttpRequest, caller: Caller) -> HttpResponseBase:
 @api(GET=READ)
 async def task(request: HttpRequest, caller: Caller, task_id: str) -> HttpResponseBase:
     """`GET /process/task/{task_id}`: return its status, and its AgentResponse once there is one."""
-    row = await client_queries.fetch_run(runs.run_id_of(task_id), user_id=caller.user_id)
+    row = await client_queries.fetch_run(runs.parse_run_id(task_id), user_id=caller.user_id)
     return json_response(await _task_body(row))
 
 
@@ -51,5 +51,5 @@ async def _task_body(row: RunRow) -> dict[str, Any]:
     body: dict[str, Any] = {"task_id": row.run_id.hex, "status": _STATES[status], "result": None}
     if _STATES[status] in ("finished", "error"):
         await client_queries.check_events_kept(row)
-        body["result"] = Raw(await streaming.standing(row, agent_api))
+        body["result"] = Raw(await streaming.current_outcome(row, agent_api))
     return body

@@ -13,9 +13,9 @@ from agents.intake import resume
 from agents.intake.approvals import (
     Decision,
     approval_not_found,
-    arguments_of,
-    interrupt_id_of,
-    reason_of,
+    parse_arguments,
+    parse_interrupt_id,
+    parse_reason,
 )
 from config.audit.recording import record
 from config.auth.bearer import Caller, require_staff
@@ -72,7 +72,7 @@ def _record(decision: Decision, interrupt_id: UUID, *, by: UUID) -> None:
 
 async def _visible(caller: Caller, approval_id: str) -> Interrupt:
     """Return the caller's own interrupt, or anybody's for staff who may decide; raise NotFound."""
-    found = await interrupts.find(interrupt_id_of(approval_id))
+    found = await interrupts.find(parse_interrupt_id(approval_id))
     if found is None or not (found.owner_id == caller.user_id or await _may_decide(caller)):
         raise approval_not_found()
     return found
@@ -121,4 +121,4 @@ def _decision(body: dict[str, Any]) -> Decision:
             "Send approve (true or false), and if you like arguments (an object) and reason (a text).",
             code="invalid_answer",
         )
-    return Decision(approve, arguments_of(body.get("arguments")), reason_of(body.get("reason")))
+    return Decision(approve, parse_arguments(body.get("arguments")), parse_reason(body.get("reason")))

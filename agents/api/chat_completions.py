@@ -14,7 +14,7 @@ from agents.api.streaming import Format
 from agents.dialects import chat_completions
 from agents.dialects.base import AnsweringDialect, Frame
 from agents.dialects.completions.encoder import DONE, CompletionEncoder
-from agents.intake.start import Started
+from agents.intake.start import StartedRun
 from config import errors
 from config.auth.bearer import Caller
 from config.auth.requirements import READ, RUN
@@ -30,29 +30,29 @@ _DONE: Final = b"data: [DONE]\n\n"
 async def create(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`POST /v1/chat/completions`: return the completion when it is done, or its chunks (`stream`)."""
     post = await run_requests.read(request, caller, chat_completions.NAME)
-    return await answering.answer(request, caller, post, _DOOR)
+    return await answering.answer(request, caller, post, _STYLE)
 
 
 def _written(frame: Frame) -> bytes:
     """Return a chunk as OpenAI sends it: without name and id; an end mark follows the last one."""
-    sent = streaming.sse(Frame("", frame.data))
+    sent = streaming.to_sse(Frame("", frame.data))
     return sent + _DONE if frame.event == DONE else sent
 
 
-def _send_completion(started: Started, _: AnsweringDialect) -> LateResponse:
+def _send_completion(started: StartedRun, _: AnsweringDialect) -> LateResponse:
     """Return the completion, with the status that it needs."""
-    head = replace(streaming.head(started.row), request_id=errors.current_request_id())
+    head = replace(streaming.run_head(started.row), request_id=errors.current_request_id())
     encoder = chat_completions.encoder(head)
     pieces = _completion(started, encoder)
     return LateResponse(pieces, lambda: _judged(encoder), headers=streaming.STREAM_HEADERS)
 
 
-async def _completion(started: Started, encoder: CompletionEncoder) -> AsyncGenerator[bytes]:
+async def _completion(started: StartedRun, encoder: CompletionEncoder) -> AsyncGenerator[bytes]:
     """Yield blanks, then the completion; stop waiting for a run that has not ended in its time."""
-    async with aclosing(answering.outcome(started, encoder)) as pieces:
+    async with aclosing(answering.outcome_body(started, encoder)) as pieces:
         async for piece in pieces:
             yield piece
-    if started.lease.was_ended():
+    if started.slot.was_ended():
         yield encoder.answer()
     elif started.leaving is not None and not encoder.ended:
         await started.leaving()
@@ -67,7 +67,7 @@ def _judged(encoder: CompletionEncoder) -> tuple[int, dict[str, str]]:
     return failure.status, errors.headers(failure) | {"x-should-retry": again}
 
 
-_DOOR: Final = answering.Door(form=Format(write=_written), send_outcome=_send_completion)
+_STYLE: Final = answering.AnswerStyle(form=Format(write=_written), send_outcome=_send_completion)
 
 
 @api(GET=READ)

@@ -18,7 +18,7 @@ from prompts.models import Endpoint, ModelMapping
 
 Window = Literal["1h", "24h", "7d"]
 WINDOWS: Final[dict[Window, int]] = {"1h": 3_600, "24h": 86_400, "7d": 604_800}
-KEPT_S: Final = 5.0
+CACHE_S: Final = 5.0
 _MOST_MODELS: Final = 500
 
 _kept: Final[dict[Window, tuple[float, dict[str, Any]]]] = {}
@@ -26,16 +26,16 @@ _counting: Final = threading.Lock()
 
 
 def dashboard(window: Window) -> dict[str, Any]:
-    """Return the numbers of the window, at most KEPT_S old."""
+    """Return the numbers of the window, at most CACHE_S old."""
     with _counting:  # a caller that waits for it gets the same answer
         counted_at, found = _kept.get(window, (float("-inf"), {}))
-        if monotonic() - counted_at >= KEPT_S:
+        if monotonic() - counted_at >= CACHE_S:
             found = _count(window)
             _kept[window] = (monotonic(), found)
         return found
 
 
-def forget() -> None:
+def clear_cache() -> None:
     """Discard the kept answers; the next call counts again."""
     _kept.clear()
 

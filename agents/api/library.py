@@ -51,7 +51,7 @@ async def full(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     if _has(request, found):
         return HttpResponse(status=304, headers=headers)
     packed = await library_reads.content(found)
-    if takes_gzip(request.headers.get("Accept-Encoding", "")):
+    if accepts_gzip(request.headers.get("Accept-Encoding", "")):
         return json_response(packed, headers=headers | {"Content-Encoding": "gzip"})
     return json_response(await asyncio.to_thread(gzip.decompress, packed), headers=headers)
 
@@ -109,9 +109,9 @@ class Patch(View):
         return _published(publish_patch(body, by=cast("User", request.user)))
 
 
-def takes_gzip(accepted: str) -> bool:
+def accepts_gzip(accept_encoding: str) -> bool:
     """Return whether an Accept-Encoding allows gzip."""
-    for part in accepted.lower().split(","):
+    for part in accept_encoding.lower().split(","):
         coding, _, quality = part.partition(";")
         if coding.strip() in {"gzip", "*"}:
             return not _REFUSED.fullmatch(quality)

@@ -24,7 +24,7 @@ from conversations.runs.client_queries import RunRow
 from conversations.threads.cursors import read_limit
 from conversations.upkeep import unstored
 
-_DOOR: Final = answering.Door(accepted=200)
+_STYLE: Final = answering.AnswerStyle(accepted_status=200)
 _ITEMS: Final = 20
 _CANCELLED_S: Final = 5.0  # by then a run that is cancelled has ended (promise P9)
 
@@ -33,7 +33,7 @@ _CANCELLED_S: Final = 5.0  # by then a run that is cancelled has ended (promise 
 async def create(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`POST /v1/responses`: return the finished response, its stream, or its id (`background`)."""
     post = await run_requests.read(request, caller, responses.NAME)
-    return await answering.answer(request, caller, post, _DOOR)
+    return await answering.answer(request, caller, post, _STYLE)
 
 
 @api(GET=READ, DELETE=RUN)
@@ -48,14 +48,14 @@ async def response(request: HttpRequest, caller: Caller, response_id: str) -> Ht
         return json_response(await _deleted(row))
     await client_queries.check_events_kept(row)
     if request.GET.get("stream") != "true":
-        return json_response(await streaming.standing(row, responses))
+        return json_response(await streaming.current_outcome(row, responses))
     after = runs.position(request.headers.get("Last-Event-ID"), request.GET.get("starting_after"))
     if request.method == "HEAD":
-        return answering.headers_of_stream()
-    lease = await stream_slots.admit(
+        return answering.stream_head_response()
+    slot = await stream_slots.admit(
         caller.user_id, row.thread_id, resumed=after > streaming.FROM_THE_START
     )
-    return answering.watch(lease, row, responses, after=after)
+    return answering.watch(slot, row, responses, after=after)
 
 
 async def _deleted(row: RunRow) -> dict[str, Any]:
@@ -90,9 +90,9 @@ async def cancel(request: HttpRequest, caller: Caller, response_id: str) -> Http
     row = await _row(response_id, caller)
     await client_queries.check_events_kept(row)
     if row.status not in LIVE:
-        return json_response(await streaming.standing(row, responses))
+        return json_response(await streaming.current_outcome(row, responses))
     await submit.cancel_run(row.run_id)
-    return json_response(await streaming.settled(row, responses, wait_s=_CANCELLED_S))
+    return json_response(await streaming.final_outcome(row, responses, wait_s=_CANCELLED_S))
 
 
 @api(POST=RUN)
@@ -102,4 +102,4 @@ async def absent(request: HttpRequest, _: Caller) -> HttpResponseBase:
 
 
 async def _row(response_id: str, caller: Caller) -> RunRow:
-    return await client_queries.fetch_run(runs.run_id_of(response_id), user_id=caller.user_id)
+    return await client_queries.fetch_run(runs.parse_run_id(response_id), user_id=caller.user_id)

@@ -8,7 +8,7 @@ import msgspec
 from django.http import HttpRequest, HttpResponseBase
 
 from agents.api import answering, run_requests
-from agents.api.streaming import SERVER_SENT, Format
+from agents.api.streaming import SSE, Format
 from agents.dialects import runner as dialect
 from agents.dialects.base import wants_stream
 from agents.host import runner_catalogue
@@ -54,7 +54,7 @@ async def run(request: HttpRequest, caller: Caller, runner_id: str) -> HttpRespo
         raise InvalidRequest(
             f"{runner_id} answers messages only: input.text is missing.", code="text_required"
         )
-    form = SERVER_SENT if wants_stream(request.headers.get("Accept", "")) else _NDJSON
+    form = SSE if wants_stream(request.headers.get("Accept", "")) else _NDJSON
     return await answering.stream(caller, post, form)
 
 

@@ -50,14 +50,14 @@ async def ag_ui_runs(request: HttpRequest, caller: Caller) -> HttpResponseBase:
 async def run(request: HttpRequest, caller: Caller, run_id: str) -> HttpResponseBase:
     """`GET /api/v1/agent/runs/{run_id}`: return its status, timings, usage and error."""
     return json_response(
-        await client_queries.fetch_run_detail(run_id_of(run_id), user_id=caller.user_id)
+        await client_queries.fetch_run_detail(parse_run_id(run_id), user_id=caller.user_id)
     )
 
 
 @api(POST=RUN)
 async def cancel(request: HttpRequest, caller: Caller, run_id: str) -> HttpResponseBase:
     """`POST …/cancel`: request the run's end; return 202 with its status, also after its end."""
-    row = await client_queries.fetch_run(run_id_of(run_id), user_id=caller.user_id)
+    row = await client_queries.fetch_run(parse_run_id(run_id), user_id=caller.user_id)
     await submit.cancel_run(row.run_id)
     after = await client_queries.fetch_started_run(row.run_id.hex, user_id=caller.user_id)
     return json_response({"run_id": row.run_id.hex, "status": after.status}, 202)
@@ -66,36 +66,36 @@ async def cancel(request: HttpRequest, caller: Caller, run_id: str) -> HttpRespo
 @api(GET=READ)
 async def events(request: HttpRequest, caller: Caller, run_id: str) -> HttpResponseBase:
     """`GET …/events`: return the run's frames as SSE, or by long-poll (`Accept: application/json`)."""
-    row = await client_queries.fetch_run(run_id_of(run_id), user_id=caller.user_id)
+    row = await client_queries.fetch_run(parse_run_id(run_id), user_id=caller.user_id)
     check_conversation(row, request.GET.get("conversation_id"))
     dialect = dialect_named(request.GET.get("dialect") or row.dialect)
     after = position(request.headers.get("Last-Event-ID"), request.GET.get("after"))
     await client_queries.check_events_kept(row)
     if request.method == "HEAD":
-        return json_response(b"") if _wants_json(request) else answering.headers_of_stream()
+        return json_response(b"") if _wants_json(request) else answering.stream_head_response()
     if _wants_json(request):
         wait_s = min(_seconds(request.GET.get("wait")), _LONGEST_WAIT_S)
         return json_response(
             await streaming.long_poll(row, dialect, after=after, wait_s=wait_s),
             headers={"Cache-Control": "no-store"},
         )
-    lease = await answering.admit(caller.user_id, row, after=after)
-    return answering.watch(lease, row, dialect, after=after)
+    slot = await answering.admit(caller.user_id, row, after=after)
+    return answering.watch(slot, row, dialect, after=after)
 
 
-def run_id_of(given: str) -> str:
+def parse_run_id(text: str) -> str:
     """Return the id of a run; ids of responses and completions contain it."""
-    return given.removeprefix("response_").removeprefix("resp_").removeprefix("chatcmpl-")
+    return text.removeprefix("response_").removeprefix("resp_").removeprefix("chatcmpl-")
 
 
-def check_conversation(row: RunRow, given: str | None) -> None:
+def check_conversation(row: RunRow, conversation_id: str | None) -> None:
     """Raise NotFound if the id is that of another thread; ignore a malformed one.
 
     A client that created the run with a malformed `conversation_id` watches with the same one (seed
     002).
     """
     try:
-        named = UUID(given) if given else row.thread_id
+        named = UUID(conversation_id) if conversation_id else row.thread_id
     except ValueError:
         return
     if named != row.thread_id:

@@ -24,7 +24,7 @@ from agents.api import answering, streaming
 from agents.api.runs import check_conversation, position
 from agents.dialects.base import Dialect, Frame
 from agents.dialects.recognition import dialect_named
-from agents.intake.stream_slots import Lease
+from agents.intake.stream_slots import StreamSlot
 from config import errors
 from config.http.api import admitted
 from config.http.database_errors import REFUSALS, refusal_of
@@ -49,15 +49,15 @@ class RunConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         await self.accept("bearer" if "bearer" in protocols else None)
         try:
             run, dialect, after, user_id = await self._admit(protocols)
-            lease = await answering.admit(user_id, run, after=after)
+            slot = await answering.admit(user_id, run, after=after)
         except errors.ParleyError as error:
             await self._refuse(error)
             return
         except REFUSALS as error:
             await self._refuse(refusal_of(error))
             return
-        frames = streaming.frames(streaming.reader_of(run, dialect, after=after))
-        self._sending = asyncio.create_task(self._send_all(lease, frames))
+        frames = streaming.frames(streaming.open_cursor(run, dialect, after=after))
+        self._sending = asyncio.create_task(self._send_all(slot, frames))
 
     async def disconnect(self, code: int) -> None:
         if self._sending is not None:
@@ -92,15 +92,15 @@ class RunConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         others = [protocol for protocol in protocols if protocol != "bearer"]
         return f"Bearer {others[0]}" if others and "bearer" in protocols else None
 
-    async def _send_all(self, lease: Lease, frames: AsyncGenerator[list[Frame]]) -> None:
+    async def _send_all(self, slot: StreamSlot, frames: AsyncGenerator[list[Frame]]) -> None:
         try:
-            async with aclosing(lease.around(frames)) as lists:
+            async with aclosing(slot.hold_during(frames)) as lists:
                 async for some in lists:
                     for frame in some:
-                        await self.send(text_data=streaming.as_json(frame).decode())
-            await self.close(_TRY_AGAIN if lease.was_ended() else _NORMAL)
+                        await self.send(text_data=streaming.to_json(frame).decode())
+            await self.close(_TRY_AGAIN if slot.was_ended() else _NORMAL)
         except Exception as error:  # the socket or the database broke: the client comes back with after=
-            log.warning("socket broke", stream=lease.name, error=type(error).__name__)
+            log.warning("socket broke", stream=slot.name, error=type(error).__name__)
             await self._close_quietly()
 
     async def _close_quietly(self) -> None:

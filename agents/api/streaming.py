@@ -45,7 +45,7 @@ _LINE_ENDS: Final = (
 )
 
 
-def head(run: RunRow) -> RunHead:
+def run_head(run: RunRow) -> RunHead:
     """Return what the encoders of a run must know of it."""
     return RunHead(
         run.run_id,
@@ -102,9 +102,9 @@ def _reached(made: Sequence[Frame]) -> int:
     return FROM_THE_START + 1 if last is None else last
 
 
-def reader_of(run: RunRow, dialect: Dialect, *, after: int = FROM_THE_START) -> Cursor:
+def open_cursor(run: RunRow, dialect: Dialect, *, after: int = FROM_THE_START) -> Cursor:
     """Return a reader of the run in this dialect."""
-    return Cursor(run, dialect.encoder(head(run)), after=after)
+    return Cursor(run, dialect.encoder(run_head(run)), after=after)
 
 
 async def _followed(cursor: Cursor) -> AsyncGenerator[list[Frame] | None]:
@@ -119,7 +119,7 @@ async def _followed(cursor: Cursor) -> AsyncGenerator[list[Frame] | None]:
         async for batch in batches:
             yield None if batch is None else cursor.take(batch)
     if not cursor.ended:
-        yield [*cursor.encoder.feed(deleted(run, cursor.fed))]
+        yield [*cursor.encoder.feed(deletion_event(run, cursor.fed))]
 
 
 async def frames(cursor: Cursor) -> AsyncGenerator[list[Frame]]:
@@ -136,12 +136,12 @@ async def frames(cursor: Cursor) -> AsyncGenerator[list[Frame]]:
                 yield some
 
 
-def deleted(run: RunRow, seq: int) -> RunEvent:
+def deletion_event(run: RunRow, seq: int) -> RunEvent:
     """Return the last event of a run whose log, read as far as `seq`, no longer exists."""
     return RunEvent(seq + 1, events.now_ms(), _DELETED if run.stored else _FORGOTTEN)
 
 
-def sse(frame: Frame) -> bytes:
+def to_sse(frame: Frame) -> bytes:
     """Return a frame as a server-sent event (WHATWG HTML §9.2)."""
     data = frame.data if frame.data.isascii() else _on_one_line(frame.data)
     name = b"event: %b\n" % frame.event.encode() if frame.event else b""
@@ -157,7 +157,7 @@ def _on_one_line(data: bytes) -> bytes:
     return data
 
 
-def as_json(frame: Frame) -> bytes:
+def to_json(frame: Frame) -> bytes:
     """Return a frame as one JSON object: `{event, id, data}`; `id` only if the frame has one."""
     place = b"" if frame.id is None else b',"id":%d' % frame.id
     return b'{"event":"%b"%b,"data":%b}' % (frame.event.encode(), place, frame.data)
@@ -167,15 +167,15 @@ class Format(NamedTuple):
     """The form of frames in the body of a response, and the bytes that fill silence there."""
 
     content_type: str = "text/event-stream; charset=utf-8"
-    write: Callable[[Frame], bytes] = sse
+    write: Callable[[Frame], bytes] = to_sse
     silence: bytes = b": ping\n\n"
     headers: Mapping[str, str] = STREAM_HEADERS
 
 
-SERVER_SENT: Final = Format()
+SSE: Final = Format()
 
 
-async def written(
+async def write_frames(
     lists: AsyncGenerator[list[Frame]], form: Format, *, opening: bytes
 ) -> AsyncGenerator[bytes]:
     """Yield lists of frames as the body of a response; an empty list is silence."""
@@ -186,7 +186,9 @@ async def written(
             yield b"".join(map(form.write, some)) if some else form.silence
 
 
-def attended(pieces: AsyncGenerator[bytes], on_leaving: Leaving | None) -> AsyncGenerator[bytes]:
+def guard_slow_reader(
+    pieces: AsyncGenerator[bytes], on_leaving: Leaving | None
+) -> AsyncGenerator[bytes]:
     """Return the pieces for a reader, which is cut off if it takes nothing for too long.
 
     `on_leaving` is awaited if the reader leaves before the end.
@@ -207,7 +209,9 @@ async def _whole(pieces: AsyncGenerator[bytes], on_leaving: Leaving) -> AsyncGen
             cancellation.run_detached(on_leaving())
 
 
-async def outcome(run: RunRow, encoder: AnsweringEncoder, *, wait_s: float) -> AsyncGenerator[bytes]:
+async def wait_for_outcome(
+    run: RunRow, encoder: AnsweringEncoder, *, wait_s: float
+) -> AsyncGenerator[bytes]:
     """Yield a JSON response's body: the run at its end, or as it stands after about `wait_s` seconds.
 
     Blanks, which JSON allows before its beginning, fill silence, so that no proxy cuts the connection.
@@ -224,18 +228,18 @@ async def outcome(run: RunRow, encoder: AnsweringEncoder, *, wait_s: float) -> A
     yield encoder.answer()
 
 
-async def settled(run: RunRow, dialect: AnsweringDialect, *, wait_s: float) -> bytes:
+async def final_outcome(run: RunRow, dialect: AnsweringDialect, *, wait_s: float) -> bytes:
     """Return the run as one JSON object once it has ended, at the latest after `wait_s` seconds."""
     with suppress(TimeoutError):
         async with asyncio.timeout(wait_s), aclosing(follow(run.run_id)) as batches:
             async for _ in batches:
                 pass
-    return await standing(run, dialect)
+    return await current_outcome(run, dialect)
 
 
-async def standing(run: RunRow, dialect: AnsweringDialect) -> bytes:
+async def current_outcome(run: RunRow, dialect: AnsweringDialect) -> bytes:
     """Return the run as one JSON object, as far as it has come."""
-    encoder = dialect.encoder(head(run))
+    encoder = dialect.encoder(run_head(run))
     await Cursor(run, encoder, after=_NO_FRAMES).catch_up()
     return encoder.answer()
 
@@ -246,14 +250,14 @@ async def long_poll(run: RunRow, dialect: Dialect, *, after: int, wait_s: float)
     The form is `{"events": [{event, id, data}], "last_event_id": n, "done": bool}`; a client repeats the
     request with `after=last_event_id` until done.
     """
-    cursor = reader_of(run, dialect, after=after)
+    cursor = open_cursor(run, dialect, after=after)
     found = await cursor.catch_up(most=_LONG_POLL_LIMIT)
     if not found and not cursor.ended and run.status in LIVE and wait_s > 0:
         found = await _first(cursor, wait_s)
     last = max((frame.id for frame in found if frame.id is not None), default=max(after, 0))
     done = cursor.ended or (not found and run.status not in LIVE)
     answer: dict[str, Any] = {
-        "events": [msgspec.Raw(as_json(frame)) for frame in found],
+        "events": [msgspec.Raw(to_json(frame)) for frame in found],
         "last_event_id": last,
         "done": done,
     }

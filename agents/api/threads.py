@@ -67,13 +67,15 @@ async def connect(request: HttpRequest, caller: Caller, thread_id: str) -> HttpR
     branch = await read_branch(request, caller, found)
     head = await stored_messages.fetch_thread_head(found, owner_id=caller.user_id, branch=branch)
     if request.method == "HEAD":
-        return answering.headers_of_stream()
+        return answering.stream_head_response()
     row = (
         await client_queries.fetch_run(head.run_id.hex, user_id=caller.user_id) if head.run_id else None
     )
     lists = _at_rest(found, caller.user_id, thread_id, head)
     if row is not None and await client_queries.has_events(row):
-        lists = answering.missed(_as_spoken_by(row, request.GET.get("protocolVersion")), ag_ui, {})
+        lists = answering.missed_frames(
+            _as_spoken_by(row, request.GET.get("protocolVersion")), ag_ui, {}
+        )
     return answering.send(await stream_slots.admit(caller.user_id, found, resumed=True), lists)
 
 

@@ -37,7 +37,7 @@ def approval_not_found() -> NotFound:
     return NotFound("There is no such approval.", code="approval_not_found")
 
 
-def interrupt_id_of(text: str) -> UUID:
+def parse_interrupt_id(text: str) -> UUID:
     """Return an interrupt's id as clients write it; raise NotFound for any other text."""
     found = uuid_of(text)
     if found is None:
@@ -45,7 +45,7 @@ def interrupt_id_of(text: str) -> UUID:
     return found
 
 
-def decision_of(answer: InterruptAnswer) -> Decision:
+def parse_decision(answer: InterruptAnswer) -> Decision:
     """Return the decision in a client's `resume` entry or approval message.
 
     Cancelled is a refusal. Resolved is a decision with `{approved | approve: bool, arguments?, reason?}`
@@ -55,7 +55,7 @@ def decision_of(answer: InterruptAnswer) -> Decision:
     payload = {} if answer.payload is None else answer.payload
     if answer.status == "cancelled":
         reason = payload.get("reason") if isinstance(payload, dict) else None
-        return Decision(False, None, reason_of(reason))
+        return Decision(False, None, parse_reason(reason))
     if isinstance(payload, bool):
         return Decision(payload)
     approved = payload.get("approved", payload.get("approve")) if isinstance(payload, dict) else None
@@ -66,24 +66,24 @@ def decision_of(answer: InterruptAnswer) -> Decision:
             code="invalid_answer",
         )
     edited = payload.get("arguments", payload.get("editedArgs"))
-    return Decision(approved, arguments_of(edited), reason_of(payload.get("reason")))
+    return Decision(approved, parse_arguments(edited), parse_reason(payload.get("reason")))
 
 
-def arguments_of(given: Any) -> dict[str, Any] | None:
+def parse_arguments(value: Any) -> dict[str, Any] | None:
     """Return edited arguments: an object, or none; raise InvalidRequest."""
-    if given is not None and not isinstance(given, dict):
+    if value is not None and not isinstance(value, dict):
         raise InvalidRequest("arguments must be an object.", code="invalid_answer")
-    return given
+    return value
 
 
-def reason_of(given: Any) -> str:
+def parse_reason(value: Any) -> str:
     """Return a reason: a text, cut if it is too long, or none; raise InvalidRequest."""
-    if given is not None and not isinstance(given, str):
+    if value is not None and not isinstance(value, str):
         raise InvalidRequest("reason must be a text.", code="invalid_answer")
-    return (given or "").strip()[:LONGEST_REASON]
+    return (value or "").strip()[:LONGEST_REASON]
 
 
-async def answer(
+async def store_answers(
     connection: AsyncConnection[Any],
     answers: Sequence[InterruptAnswer],
     *,
@@ -97,7 +97,7 @@ async def answer(
     """
     ours = [(uuid_of(one.interrupt_id), one) for one in answers]
     decisions = {
-        interrupt_id: decision_of(one) for interrupt_id, one in ours if interrupt_id is not None
+        interrupt_id: parse_decision(one) for interrupt_id, one in ours if interrupt_id is not None
     }
     locked = {one.id: one for one in await interrupts.lock(connection, list(decisions))}
     for interrupt_id, decision in decisions.items():
@@ -108,33 +108,35 @@ async def answer(
 
 
 async def decide(
-    connection: AsyncConnection[Any], held: Interrupt, decision: Decision, *, by: UUID
+    connection: AsyncConnection[Any], interrupt: Interrupt, decision: Decision, *, by: UUID
 ) -> bool:
     """Decide on an interrupt that the caller's transaction has locked; return whether anything changed.
 
     Raise Conflict `approval_already_answered` if it was decided otherwise, `approval_expired` for a late
     approval; InvalidRequest `invalid_arguments` for edits that do not fit the tool's schema.
     """
-    if held.status in ("approved", "refused"):
-        if _is_same(held, decision):
+    if interrupt.status in ("approved", "refused"):
+        if _is_same(interrupt, decision):
             return False
         raise Conflict("This was answered otherwise before.", code="approval_already_answered")
-    if held.status == "cancelled":
+    if interrupt.status == "cancelled":
         raise Conflict(
             "The conversation has gone on without an answer.", code="approval_already_answered"
         )
-    if held.status == "expired":
+    if interrupt.status == "expired":
         if decision.approve:
             raise Conflict("This can no longer be approved.", code="approval_expired")
-        await interrupts.decide(connection, held.id, "expired", by=by, reason=decision.reason)
-        return held.told_run_id is None
+        await interrupts.decide(connection, interrupt.id, "expired", by=by, reason=decision.reason)
+        return interrupt.told_run_id is None
     edited = decision.arguments if decision.approve else None
-    if edited is not None and edited != held.arguments:
-        await _check(held, edited)
+    if edited is not None and edited != interrupt.arguments:
+        await _check(interrupt, edited)
     else:
         edited = None
     status: interrupts.Status = "approved" if decision.approve else "refused"
-    await interrupts.decide(connection, held.id, status, by=by, reason=decision.reason, edited=edited)
+    await interrupts.decide(
+        connection, interrupt.id, status, by=by, reason=decision.reason, edited=edited
+    )
     return True
 
 

@@ -33,15 +33,15 @@ _OURS: Final = frozenset({"assistant", "tool"}) | _SILENT
 _Place = tuple[int, int]
 
 
-class Going(Struct, frozen=True):
+class Continuation(Struct, frozen=True):
     """A point to continue from: the run (None: the newest), and the client's own messages.
 
-    `told` is the number of shown messages that stand in the thread.
+    `known_count` is the number of shown messages that stand in the thread.
     """
 
     continues: UUID | None
     messages: tuple[InputMessage, ...]
-    told: int = 0
+    known_count: int = 0
 
 
 def newest_run(shown: Sequence[InputMessage]) -> UUID | None:
@@ -52,7 +52,9 @@ def newest_run(shown: Sequence[InputMessage]) -> UUID | None:
     return None
 
 
-def go_on(turns: Sequence[Turn], shown: Sequence[InputMessage], *, complete: bool) -> Going:
+def find_continuation(
+    turns: Sequence[Turn], shown: Sequence[InputMessage], *, complete: bool
+) -> Continuation:
     """Return where the client of these messages continues in a branch of these turns.
 
     With `complete` they are the whole conversation (AG-UI 1.0): a missing beginning was removed, and not
@@ -66,12 +68,12 @@ def go_on(turns: Sequence[Turn], shown: Sequence[InputMessage], *, complete: boo
     elif turns and complete and _asks(messages):
         kept, position = 0, 0
     else:
-        return Going(None, (*_led(turns, leading), *messages))
+        return Continuation(None, (*_led(turns, leading), *messages))
     rest = [
         compared.as_stored(one) for one in messages[position:] if not compared.is_repeated(one, kept)
     ]
     led = _led(turns[:kept], leading, removes=complete)
-    return Going(turns[kept - 1].run_id if kept else BEGINNING, (*led, *rest), position)
+    return Continuation(turns[kept - 1].run_id if kept else BEGINNING, (*led, *rest), position)
 
 
 def _asks(messages: Sequence[InputMessage]) -> bool:

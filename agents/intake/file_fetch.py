@@ -30,7 +30,7 @@ _PIECE: Final = 64 * 1024
 _HEADERS: Final = {"User-Agent": "parley", "Accept": "*/*", "Accept-Encoding": "identity"}
 
 
-class Remote:
+class RemoteFile:
     """A file at its host: its declared name and type, and its bytes."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
@@ -63,7 +63,7 @@ class Remote:
 
 
 @asynccontextmanager
-async def opened(url: str, *, until: float) -> AsyncGenerator[Remote]:
+async def open_remote(url: str, *, until: float) -> AsyncGenerator[RemoteFile]:
     """Yield the file at a URL, to be read before `until` (of the loop's time).
 
     Raise InvalidRequest `url_refused` for an address that is never connected to, `file_unreachable` for
@@ -74,15 +74,15 @@ async def opened(url: str, *, until: float) -> AsyncGenerator[Remote]:
         async with asyncio.timeout_at(until), _session(gate) as session:
             response = await _followed(session, url)
             try:
-                yield Remote(response)
+                yield RemoteFile(response)
             finally:
                 response.close()
     except TimeoutError:
-        raise unreachable("did not give it in time") from None
+        raise file_unreachable("did not give it in time") from None
     except (aiohttp.ClientError, OSError) as error:
         if egress.was_refused(error):
-            raise refused() from None
-        raise unreachable("cannot be reached") from None
+            raise url_refused() from None
+        raise file_unreachable("cannot be reached") from None
 
 
 def _session(gate: egress.Gate) -> aiohttp.ClientSession:
@@ -131,12 +131,12 @@ async def _followed(session: aiohttp.ClientSession, url: str) -> aiohttp.ClientR
         try:
             response = await session.get(url, allow_redirects=False)
         except (aiohttp.InvalidURL, UnicodeError):  # no valid address
-            raise refused() from None
+            raise url_refused() from None
         if response.status not in _REDIRECTS:
             return _whole(response)
         response.close()
         url = _next(str(response.url), response.headers.get("Location", ""))
-    raise unreachable("leads on and on")
+    raise file_unreachable("leads on and on")
 
 
 def _whole(response: aiohttp.ClientResponse) -> aiohttp.ClientResponse:
@@ -144,14 +144,14 @@ def _whole(response: aiohttp.ClientResponse) -> aiohttp.ClientResponse:
     if response.status == 200 and not packed:
         return response
     response.close()
-    raise unreachable("does not give it")
+    raise file_unreachable("does not give it")
 
 
 def _next(url: str, location: str) -> str:
     """Return the target of a redirect; raise InvalidRequest for one from https to http."""
     found = urljoin(url, location)
     if _checked(found) == "http" and _checked(url) == "https":
-        raise refused()
+        raise url_refused()
     return found
 
 
@@ -161,18 +161,18 @@ def _checked(url: str) -> str:
         parts = urlsplit(url)
         _ = parts.port  # raises if it is no number
     except ValueError:
-        raise refused() from None
+        raise url_refused() from None
     if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
-        raise refused()
+        raise url_refused()
     return parts.scheme
 
 
-def refused() -> InvalidRequest:
+def url_refused() -> InvalidRequest:
     return InvalidRequest(
         "This address is not fetched: use a public https one, or list its network in FETCH_NETWORKS.",
         code="url_refused",
     )
 
 
-def unreachable(what: str) -> InvalidRequest:
+def file_unreachable(what: str) -> InvalidRequest:
     return InvalidRequest(f"The host of the file {what}.", code="file_unreachable")

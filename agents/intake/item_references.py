@@ -25,7 +25,9 @@ _RUN: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 _SILENT: Final = ("rs_", "mcpl_")
 
 
-async def resolved(messages: tuple[InputMessage, ...], *, owner_id: UUID) -> tuple[InputMessage, ...]:
+async def resolve_references(
+    messages: tuple[InputMessage, ...], *, owner_id: UUID
+) -> tuple[InputMessage, ...]:
     """Return the messages, each reference replaced by what it refers to.
 
     Raise InvalidRequest `invalid_input`, with the place, for an item that the owner does not have.

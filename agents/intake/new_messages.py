@@ -16,8 +16,8 @@ import msgspec
 from msgspec.structs import replace
 
 from agents.intake import branching, request_files
-from agents.intake.branching import Going
-from agents.intake.item_references import resolved
+from agents.intake.branching import Continuation
+from agents.intake.item_references import resolve_references
 from agents.requests import InputMessage, RunRequest
 from config import database
 from config.errors import InvalidRequest
@@ -30,7 +30,7 @@ _encode: Final = msgspec.json.Encoder().encode
 _RUN: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 
 
-async def settled(request: RunRequest, *, owner_id: UUID, thread_id: UUID) -> RunRequest:
+async def with_new_messages(request: RunRequest, *, owner_id: UUID, thread_id: UUID) -> RunRequest:
     """Return the request with its new messages only, their files checked and stored.
 
     Raise InvalidRequest for a file that is not the caller's (specs/run-agent-input.md §1, rule 11), or
@@ -39,11 +39,11 @@ async def settled(request: RunRequest, *, owner_id: UUID, thread_id: UUID) -> Ru
     """
     if request.known in ("tail", "whole"):
         request = await _gone_on(request, owner_id, thread_id)
-    messages = _named(await resolved(request.messages, owner_id=owner_id))
+    messages = _named(await resolve_references(request.messages, owner_id=owner_id))
     if request.known in ("same", "id"):
         messages = await _new(request, messages, owner_id, thread_id)
     sender = request_files.Sender(owner_id, str(thread_id), request.client_run_id or "_")
-    messages = await request_files.stored(messages, sender)
+    messages = await request_files.store_uploads(messages, sender)
     return request if messages is request.messages else replace(request, messages=messages)
 
 
@@ -67,8 +67,8 @@ async def _gone_on(request: RunRequest, owner_id: UUID, thread_id: UUID) -> RunR
     if request.parent_run_id and thread.turns:
         thread, parent = await _up_to(request.parent_run_id, thread, owner_id, thread_id)
         going = _going(thread.turns, request)
-        if not going.told:  # the client shows new messages only
-            going = branching.go_on(thread.turns, request.shown, complete=False)
+        if not going.known_count:  # the client shows new messages only
+            going = branching.find_continuation(thread.turns, request.shown, complete=False)
             going = replace(going, continues=going.continues or parent)
     else:
         going = await _on_branch(request, thread, owner_id, thread_id)
@@ -77,8 +77,8 @@ async def _gone_on(request: RunRequest, owner_id: UUID, thread_id: UUID) -> RunR
     return replace(request, messages=going.messages, continues=continues, leading=leading, shown=())
 
 
-def _going(turns: Sequence[Turn], request: RunRequest) -> Going:
-    return branching.go_on(turns, request.shown, complete=request.known == "whole")
+def _going(turns: Sequence[Turn], request: RunRequest) -> Continuation:
+    return branching.find_continuation(turns, request.shown, complete=request.known == "whole")
 
 
 async def _up_to(
@@ -94,7 +94,9 @@ async def _up_to(
     raise InvalidRequest("parentRunId names no run of this conversation.", code="parent_run_not_found")
 
 
-async def _on_branch(request: RunRequest, thread: ThreadTurns, owner_id: UUID, thread_id: UUID) -> Going:
+async def _on_branch(
+    request: RunRequest, thread: ThreadTurns, owner_id: UUID, thread_id: UUID
+) -> Continuation:
     """Return how it continues: in the branch last continued, or in one that the client shows more of."""
     if not thread.branched or thread.head is None:
         return _going(thread.turns, request)
@@ -106,7 +108,7 @@ async def _on_branch(request: RunRequest, thread: ThreadTurns, owner_id: UUID, t
     shown = _going((await _branch(other, owner_id, thread_id)).turns, request)
     if not request.shown:
         return replace(shown, continues=other)
-    return shown if shown.told > going.told else going
+    return shown if shown.known_count > going.known_count else going
 
 
 async def _branch(run_id: UUID, owner_id: UUID, thread_id: UUID) -> ThreadTurns:
@@ -177,7 +179,7 @@ def _repeats_calls(message: InputMessage, known: set[str]) -> bool:
     return bool(calls) and not message.content and known.issuperset(calls)
 
 
-def metadata(request: RunRequest, run_id: UUID) -> list[str]:
+def message_metadata(request: RunRequest, run_id: UUID) -> list[str]:
     """Return the `metadata` of each message's row, as JSON (specs/run-agent-input.md §3)."""
     plain = f'{{"run_id": "{run_id.hex}"}}'
     return [

@@ -17,16 +17,16 @@ PERMISSION: Final = "prompts.view_prompt"
 _LABEL: Final = re.compile(r"label:[a-z0-9][a-z0-9_-]{0,31}")
 
 
-async def find_versions(named: str | None, caller: Caller) -> tuple[PromptUse, ...]:
+async def find_versions(name: str | None, caller: Caller) -> tuple[PromptUse, ...]:
     """Return all the versions of a run that tries one, named by its id or as `label:staging`.
 
     Raise InvalidRequest for another form, Forbidden for those who may not see prompts, NotFound for an
     unknown version.
     """
-    if named is None:
+    if name is None:
         return ()
-    is_label = _LABEL.fullmatch(named) is not None
-    if not is_label and not (named.isascii() and named.isdigit() and len(named) <= 9):
+    is_label = _LABEL.fullmatch(name) is not None
+    if not is_label and not (name.isascii() and name.isdigit() and len(name) <= 9):
         raise InvalidRequest(
             "X-Prompt-Version must be the id of a prompt version, or label: and a label.",
             code="invalid_prompt_version",
@@ -34,8 +34,8 @@ async def find_versions(named: str | None, caller: Caller) -> tuple[PromptUse, .
     if not await is_staff_with(caller, PERMISSION):
         raise Forbidden("Only staff who see prompts may try a version.")
     if is_label:
-        return _uses(await override_label(named.removeprefix("label:")))
-    return _uses(await override_version(int(named)))
+        return _uses(await override_label(name.removeprefix("label:")))
+    return _uses(await override_version(int(name)))
 
 
 async def with_prompt(request: RunRequest, version_id: int) -> RunRequest:

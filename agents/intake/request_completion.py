@@ -55,7 +55,7 @@ async def _place(parsed: RunRequest, caller: Caller) -> _Place:
         run_id = parent.run_id.hex
         return _Place(str(parent.thread_id), run_id, run_id)
     if parsed.answers and parsed.dialect == responses.NAME:  # its SDK repeats unnamed responses
-        interrupt = await interrupts.find(approvals.interrupt_id_of(parsed.answers[0].interrupt_id))
+        interrupt = await interrupts.find(approvals.parse_interrupt_id(parsed.answers[0].interrupt_id))
         if interrupt is None or interrupt.owner_id != caller.user_id:
             raise approvals.approval_not_found()
         return _Place(str(interrupt.thread_id), None, interrupt.run_id.hex)

@@ -50,7 +50,7 @@ class _Description(NamedTuple):
     charset: str = ""
 
 
-async def stored(messages: tuple[InputMessage, ...], sender: Sender) -> tuple[InputMessage, ...]:
+async def store_uploads(messages: tuple[InputMessage, ...], sender: Sender) -> tuple[InputMessage, ...]:
     """Return the messages with attachments in the place of their uploads.
 
     Raise InvalidRequest, with the upload's place as `param`, for one that is unreachable or not
@@ -123,7 +123,7 @@ async def _stored(upload: Upload, sender: Sender, until: float) -> Attachment:
     async with IncomingFile(texts=upload.takes == "any") as inbox:
         description = _Description()
         if upload.url:
-            async with file_fetch.opened(upload.url, until=until) as remote:
+            async with file_fetch.open_remote(upload.url, until=until) as remote:
                 async for some in remote:
                     await inbox.write(some)
                 description = _Description(remote.name, remote.mime_type, remote.charset)

@@ -16,7 +16,7 @@ from django.conf import settings
 from agents import requests
 from agents.context import thread
 from agents.intake.prompt_override import with_prompt
-from agents.intake.submit import Accepted, start_run
+from agents.intake.submit import AcceptedRun, start_run
 from agents.requests import RunRequest
 from config.errors import current_request_id
 from conversations.runs.client_queries import run_not_found
@@ -25,7 +25,7 @@ from conversations.runs.stored_requests import fetch_request
 MARK: Final = "rerun_of"
 
 
-async def rerun(run_id: UUID, *, by: UUID, version_id: int | None) -> Accepted:
+async def rerun(run_id: UUID, *, by: UUID, version_id: int | None) -> AcceptedRun:
     """Start the run again for `by`, with this prompt version or those in use.
 
     Raise NotFound for an unknown run or version; else as `start_run`. The caller has checked what `by`

@@ -78,7 +78,7 @@ async def _continuation(interrupt: Interrupt) -> RunRequest:
         state=None,
         thread_id=str(interrupt.thread_id),
         session=None,
-        client_run_id=continuing_id(interrupt.run_id),
+        client_run_id=continuation_run_id(interrupt.run_id),
         parent_run_id=original.client_run_id or interrupt.run_id.hex,
         request_id=current_request_id() or request.request_id,
         on_busy="enqueue",
@@ -86,6 +86,6 @@ async def _continuation(interrupt: Interrupt) -> RunRequest:
     )
 
 
-def continuing_id(run_id: UUID) -> str:
+def continuation_run_id(run_id: UUID) -> str:
     """Return the `runId` of the run that continues this interrupted one."""
     return f"continue-{run_id.hex}"

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from uuid import UUID, uuid4
 
 from agents.intake import stream_slots, submit
-from agents.intake.stream_slots import Lease
-from agents.intake.submit import Accepted
+from agents.intake.stream_slots import StreamSlot
+from agents.intake.submit import AcceptedRun
 from agents.requests import RunRequest
 from config.auth.bearer import Caller
 from config.errors import NotFound
@@ -24,25 +24,25 @@ from conversations.runs.client_queries import RunRow
 from conversations.threads import names
 
 
-class Started(NamedTuple):
+class StartedRun(NamedTuple):
     """A run, the place that its reader holds, and the call to make when the reader leaves.
 
     It is not `created` if the same request had started it before.
     """
 
-    lease: Lease
+    slot: StreamSlot
     row: RunRow
     created: bool
     leaving: Leaving | None
 
 
-async def started(caller: Caller, asked: RunRequest, *, resumed: bool = False) -> Started:
+async def start_for_reader(caller: Caller, request: RunRequest, *, resumed: bool = False) -> StartedRun:
     """Start the run for a reader; without a place for the reader no run is started."""
-    thread_id = UUID(asked.thread_id) if asked.thread_id else None
-    lease = await stream_slots.admit(caller.user_id, thread_id, resumed=resumed)
-    with lease.or_released():
-        accepted = await start(caller, asked)
-        leaving = lease.if_unused = _leaving_of(accepted.run_id, asked)
+    thread_id = UUID(request.thread_id) if request.thread_id else None
+    slot = await stream_slots.admit(caller.user_id, thread_id, resumed=resumed)
+    with slot.release_on_error():
+        accepted = await start(caller, request)
+        leaving = slot.on_unused = _leaving_of(accepted.run_id, request)
         try:
             row = await client_queries.fetch_started_run(accepted.run_id.hex, user_id=caller.user_id)
         except NotFound:
@@ -51,7 +51,7 @@ async def started(caller: Caller, asked: RunRequest, *, resumed: bool = False) -
             ) from None
         if not accepted.created:
             await client_queries.check_events_kept(row)
-        return Started(lease, row, accepted.created, leaving)
+        return StartedRun(slot, row, accepted.created, leaving)
 
 
 def _leaving_of(run_id: UUID, request: RunRequest) -> Leaving | None:
@@ -59,11 +59,11 @@ def _leaving_of(run_id: UUID, request: RunRequest) -> Leaving | None:
     return functools.partial(submit.cancel_run, run_id) if request.on_disconnect == "cancel" else None
 
 
-async def start(caller: Caller, asked: RunRequest) -> Accepted:
+async def start(caller: Caller, request: RunRequest) -> AcceptedRun:
     """Start the run; a run that ends with its client ends even if the client leaves meanwhile."""
-    if asked.on_disconnect != "cancel":
-        return await _start(caller, asked)
-    starting = asyncio.ensure_future(_start(caller, asked))
+    if request.on_disconnect != "cancel":
+        return await _start(caller, request)
+    starting = asyncio.ensure_future(_start(caller, request))
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
@@ -71,12 +71,12 @@ async def start(caller: Caller, asked: RunRequest) -> Accepted:
         raise
 
 
-async def _start(caller: Caller, request: RunRequest) -> Accepted:
+async def _start(caller: Caller, request: RunRequest) -> AcceptedRun:
     thread_id = await _thread_of(caller, request)
     return await submit.start_run(request, owner_id=caller.user_id, thread_id=thread_id)
 
 
-async def _end(starting: asyncio.Future[Accepted]) -> None:
+async def _end(starting: asyncio.Future[AcceptedRun]) -> None:
     """Cancel the run once it is written, if it is."""
     await asyncio.wait({starting})
     if not starting.cancelled() and starting.exception() is None:

@@ -1,11 +1,11 @@
 """The limits of open streams per user and per conversation (specs/text-run.md §2).
 
-A stream holds a lease: in this process, and in Redis if processes share one. The lease is taken in one
+A stream holds a slot: in this process, and in Redis if processes share one. The slot is taken in one
 round trip when the stream opens, renewed for all streams together, and given back when the stream ends.
-Leases of a dead process expire. Without Redis each process counts its own streams and nobody waits
+Slots of a dead process expire. Without Redis each process counts its own streams and nobody waits
 (P11).
 
-SSE and WebSockets hold leases; a long-poll does not, because it ends by itself within a minute.
+SSE and WebSockets hold slots; a long-poll does not, because it ends by itself within a minute.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 GROUP: Final = "streams"
-LEASE_S: Final = 30
+SLOT_LIVES_S: Final = 30
 RENEW_S: Final = 10
 _UNUSED_S: Final = 10
 _RETRY_USER_S: Final = 30
@@ -76,15 +76,15 @@ return {'', replaced}
 """
 
 
-class Lease:
-    """One stream's place; enter `held` where the stream is sent, or let `around` do that."""
+class StreamSlot:
+    """One stream's place; enter `hold` where the stream is sent, or let `hold_during` do that."""
 
     def __init__(self, user_id: UUID, thread_id: UUID) -> None:
         self.user_id = user_id
         self.thread_id = thread_id
         # sorts by age within a conversation, and differs between processes
         self.name = f"{thread_id.hex}:{int(time() * 1000):013x}:{_me}:{next(_numbers)}"
-        self.if_unused: Leaving | None = None
+        self.on_unused: Leaving | None = None
         """Awaited if the place is given back before its stream has begun."""
         self._ended = False
         self._task: asyncio.Task[Any] | None = None
@@ -95,10 +95,10 @@ class Lease:
         return _user_key(self.user_id), f"parley:streams:thread:{self.thread_id.hex}"
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def hold(self) -> Iterator[None]:
         """Hold the place for the running task, which `end` cancels; give it back at the end."""
         self._unused.cancel()
-        self.if_unused = None
+        self.on_unused = None
         self._task = asyncio.current_task()
         try:
             yield
@@ -106,11 +106,11 @@ class Lease:
             self._task = None
             self.release()
 
-    async def around(self, stream: AsyncGenerator[T]) -> AsyncGenerator[T]:
+    async def hold_during(self, stream: AsyncGenerator[T]) -> AsyncGenerator[T]:
         """Yield the stream's pieces while holding the place; after `end` stop without an error."""
         if self.was_ended():
             return
-        with self.held():
+        with self.hold():
             try:
                 async with aclosing(stream) as pieces:
                     async for piece in pieces:
@@ -122,7 +122,7 @@ class Lease:
                     task.uncancel()
 
     @contextmanager
-    def or_released(self) -> Iterator[None]:
+    def release_on_error(self) -> Iterator[None]:
         """Give the place back if the block, which prepares the stream, fails."""
         try:
             yield
@@ -145,40 +145,40 @@ class Lease:
         """Give the place back; a second call does nothing."""
         self._unused.cancel()
         _streams.drop(self)
-        abandoned, self.if_unused = self.if_unused, None
+        abandoned, self.on_unused = self.on_unused, None
         if abandoned is not None:
             cancellation.run_detached(abandoned())
 
 
-class Streams:
-    """The leases of this process."""
+class OpenSlots:
+    """The slots of this process."""
 
     def __init__(self) -> None:
-        self._leases: dict[str, Lease] = {}
-        self._by_user: dict[UUID, dict[str, Lease]] = {}
+        self._slots: dict[str, StreamSlot] = {}
+        self._by_user: dict[UUID, dict[str, StreamSlot]] = {}
         self._by_thread: Counter[UUID] = Counter()
-        self._to_release: list[Lease] = []
+        self._to_release: list[StreamSlot] = []
         self._releasing: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
-        return len(self._leases)
+        return len(self._slots)
 
-    def add(self, lease: Lease) -> None:
-        self._leases[lease.name] = lease
-        self._by_user.setdefault(lease.user_id, {})[lease.name] = lease
-        self._by_thread[lease.thread_id] += 1
+    def add(self, slot: StreamSlot) -> None:
+        self._slots[slot.name] = slot
+        self._by_user.setdefault(slot.user_id, {})[slot.name] = slot
+        self._by_thread[slot.thread_id] += 1
 
-    def drop(self, lease: Lease) -> None:
-        if self._leases.pop(lease.name, None) is None:
+    def drop(self, slot: StreamSlot) -> None:
+        if self._slots.pop(slot.name, None) is None:
             return
-        del self._by_user[lease.user_id][lease.name]
-        if not self._by_user[lease.user_id]:
-            del self._by_user[lease.user_id]
-        self._by_thread[lease.thread_id] -= 1
-        if not self._by_thread[lease.thread_id]:
-            del self._by_thread[lease.thread_id]
+        del self._by_user[slot.user_id][slot.name]
+        if not self._by_user[slot.user_id]:
+            del self._by_user[slot.user_id]
+        self._by_thread[slot.thread_id] -= 1
+        if not self._by_thread[slot.thread_id]:
+            del self._by_thread[slot.thread_id]
         if _is_shared():
-            self._to_release.append(lease)
+            self._to_release.append(slot)
             if self._releasing is None or self._releasing.done():
                 self._releasing = asyncio.get_running_loop().create_task(self._release())
 
@@ -186,27 +186,27 @@ class Streams:
         while self._to_release:
             some, self._to_release = self._to_release[:500], self._to_release[500:]
 
-            async def remove(redis: Redis, some: list[Lease] = some) -> None:
+            async def remove(redis: Redis, some: list[StreamSlot] = some) -> None:
                 pipe = redis.pipeline(transaction=False)
-                for lease in some:
-                    for key in lease.keys:
-                        pipe.zrem(key, lease.name)
+                for slot in some:
+                    for key in slot.keys:
+                        pipe.zrem(key, slot.name)
                 await pipe.execute()
 
             await client.query(remove)  # if that fails they expire
 
-    def of_user(self, user_id: UUID) -> list[Lease]:
+    def of_user(self, user_id: UUID) -> list[StreamSlot]:
         return list(self._by_user.get(user_id, {}).values())
 
-    def get(self, name: str) -> Lease | None:
-        return self._leases.get(name)
+    def get(self, name: str) -> StreamSlot | None:
+        return self._slots.get(name)
 
-    def take(self, lease: Lease, prefix: str) -> tuple[str, str]:
+    def take(self, slot: StreamSlot, prefix: str) -> tuple[str, str]:
         """Return what Redis would decide, by the streams of this process alone."""
-        mine, replaced = self._by_user.get(lease.user_id, {}), ""
+        mine, replaced = self._by_user.get(slot.user_id, {}), ""
         for what, limit, used in (
             ("user", settings.STREAMS_PER_USER, len(mine)),
-            ("conversation", settings.STREAMS_PER_CONVERSATION, self._by_thread[lease.thread_id]),
+            ("conversation", settings.STREAMS_PER_CONVERSATION, self._by_thread[slot.thread_id]),
         ):
             if limit and used - bool(replaced) >= limit:
                 found = min((name for name in mine if prefix and name.startswith(prefix)), default="")
@@ -216,19 +216,19 @@ class Streams:
         return "", replaced
 
     def expiring(self) -> dict[str, list[str]]:
-        """Return the names of all leases by key, for their renewal."""
+        """Return the names of all slots by key, for their renewal."""
         found: dict[str, list[str]] = {}
-        for lease in self._leases.values():
-            for key in lease.keys:
-                found.setdefault(key, []).append(lease.name)
+        for slot in self._slots.values():
+            for key in slot.keys:
+                found.setdefault(key, []).append(slot.name)
         return found
 
 
-_streams: Final = Streams()
+_streams: Final = OpenSlots()
 OF_THIS_PROCESS["parley_streams_open"] = ("Open streams of this process", _streams.__len__)
 
 
-async def admit(user_id: UUID, thread_id: UUID | None, *, resumed: bool = False) -> Lease:
+async def admit(user_id: UUID, thread_id: UUID | None, *, resumed: bool = False) -> StreamSlot:
     """Return a place for one more stream; raise TooManyRequests (`SSE_CONCURRENCY_LIMIT_EXCEEDED`).
 
     If all places are taken, a resumed stream replaces the caller's oldest stream of the conversation:
@@ -236,32 +236,32 @@ async def admit(user_id: UUID, thread_id: UUID | None, *, resumed: bool = False)
     yet (None) has no other streams. A place that nobody enters within ten seconds is given back by
     itself.
     """
-    lease = Lease(user_id, thread_id or uuid4())
-    prefix = f"{lease.thread_id.hex}:" if resumed else ""
-    with lease.or_released():
-        full, replaced = await _take(lease, prefix)
+    slot = StreamSlot(user_id, thread_id or uuid4())
+    prefix = f"{slot.thread_id.hex}:" if resumed else ""
+    with slot.release_on_error():
+        full, replaced = await _take(slot, prefix)
         if full:
             raise _refusal(full)
-    _streams.add(lease)
+    _streams.add(slot)
     if replaced:
         _end(replaced)
-    return lease
+    return slot
 
 
 async def force_disconnect(user_id: UUID) -> int:
     """End the user's streams in every process; return how many there were, as far as is known."""
     here = _streams.of_user(user_id)
     known = await client.query(lambda redis: _counted(redis, user_id)) if _is_shared() else None
-    for lease in here:
-        lease.end()
+    for slot in here:
+        slot.end()
     notifications.notify(GROUP, {"end_user": user_id.bytes})
     return max(known or 0, len(here))
 
 
-def end_here(user_id: UUID) -> None:
+def end_local(user_id: UUID) -> None:
     """End the user's streams in this process."""
-    for lease in _streams.of_user(user_id):
-        lease.end()
+    for slot in _streams.of_user(user_id):
+        slot.end()
 
 
 async def obey_for_ever() -> None:
@@ -272,13 +272,13 @@ async def obey_for_ever() -> None:
 def _obey(message: notifications.Message) -> None:
     match message:
         case {"end_user": bytes(user_id)}:
-            end_here(UUID(bytes=user_id))
-        case {"end": str(name)} if lease := _streams.get(name):
-            lease.end()
+            end_local(UUID(bytes=user_id))
+        case {"end": str(name)} if slot := _streams.get(name):
+            slot.end()
 
 
 async def renew_for_ever() -> None:
-    """Renew this process's leases, all in one exchange, also those that Redis has forgotten."""
+    """Renew this process's slots, all in one exchange, also those that Redis has forgotten."""
     while True:
         await asyncio.sleep(RENEW_S)
         if _is_shared():
@@ -286,13 +286,13 @@ async def renew_for_ever() -> None:
 
 
 async def renew() -> None:
-    """Renew the leases once."""
+    """Renew the slots once."""
     names = _streams.expiring()
     if not names:
         return
 
     async def exchange(redis: Redis) -> None:
-        until = time() + LEASE_S
+        until = time() + SLOT_LIVES_S
         pipe = redis.pipeline(transaction=False)
         for key, some in names.items():
             pipe.zadd(key, dict.fromkeys(some, until))
@@ -302,21 +302,21 @@ async def renew() -> None:
     await client.query(exchange)
 
 
-async def _take(lease: Lease, prefix: str) -> tuple[str, str]:
+async def _take(slot: StreamSlot, prefix: str) -> tuple[str, str]:
     if not _is_limited():
         return "", ""
     if _is_shared():
-        answer = await client.query(lambda redis: _take_shared(redis, lease, prefix))
+        answer = await client.query(lambda redis: _take_shared(redis, slot, prefix))
         if answer is not None:
             return answer
-    return _streams.take(lease, prefix)
+    return _streams.take(slot, prefix)
 
 
-async def _take_shared(redis: Redis, lease: Lease, prefix: str) -> tuple[str, str]:
+async def _take_shared(redis: Redis, slot: StreamSlot, prefix: str) -> tuple[str, str]:
     now = time()
     limits = (settings.STREAMS_PER_USER, settings.STREAMS_PER_CONVERSATION)
     take = redis.register_script(_TAKE)
-    full, replaced = await take(lease.keys, (now, now + LEASE_S, lease.name, *limits, prefix))
+    full, replaced = await take(slot.keys, (now, now + SLOT_LIVES_S, slot.name, *limits, prefix))
     return full.decode(), replaced.decode()
 
 
@@ -326,8 +326,8 @@ async def _counted(redis: Redis, user_id: UUID) -> int:
 
 def _end(name: str) -> None:
     """End a stream that another one replaced, in whichever process it is."""
-    if (lease := _streams.get(name)) is not None:
-        lease.end()
+    if (slot := _streams.get(name)) is not None:
+        slot.end()
     else:
         notifications.notify(GROUP, {"end": name})
 

@@ -35,7 +35,7 @@ from prompts.endpoints.routing import ServedModel, check_model, get_default_mode
 
 
 @dataclass(frozen=True)
-class Accepted:
+class AcceptedRun:
     """A run that is durably accepted (promise P1); `created` is False for a repeated request."""
 
     run_id: UUID
@@ -46,7 +46,7 @@ class Accepted:
 
 async def start_run(
     request: RunRequest, *, owner_id: UUID, thread_id: UUID, copied_from: UUID | None = None
-) -> Accepted:
+) -> AcceptedRun:
     """Accept a run: thread, messages, run and `run.queued` in one transaction, then wake a worker.
 
     `thread_id` is the thread that the request means, or a new one's; `copied_from` the thread whose
@@ -71,11 +71,11 @@ async def start_run(
     # Not while a connection is held: all requests could wait for one more.
     for live_id in in_the_way:
         await cancel_run(live_id)
-    return Accepted(prepared.run_id, prepared.thread_id, created_at_ms)
+    return AcceptedRun(prepared.run_id, prepared.thread_id, created_at_ms)
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedRun:
     """A run that may be started: every check that is possible before it is written has passed."""
 
     request: RunRequest
@@ -93,7 +93,7 @@ class Prepared:
 
 async def prepare(
     request: RunRequest, *, owner_id: UUID, thread_id: UUID, counts: bool = True
-) -> Prepared:
+) -> PreparedRun:
     """Check and complete a request; raise what `start_run` does.
 
     A request that only continues an interrupted run does not count towards the runs of the day, and its
@@ -106,13 +106,13 @@ async def prepare(
     if request.generation.json_schema is not None:
         await answer_format.check(request.generation.json_schema)
     request = await _with_defaults(request, model=served.name)
-    request = await new_messages.settled(request, owner_id=owner_id, thread_id=thread_id)
+    request = await new_messages.with_new_messages(request, owner_id=owner_id, thread_id=thread_id)
     arguments = _start_arguments(request, owner_id, thread_id, digest)
     limited = counts and await quotas.is_limited(served.family)
     load.admit(owner_id)
     budgeted = counts and await budget_checks.exist()
     quota = served.family if limited else ""
-    return Prepared(request, owner_id, thread_id, arguments, quota, budgeted)
+    return PreparedRun(request, owner_id, thread_id, arguments, quota, budgeted)
 
 
 _WORDS: Final = {
@@ -133,13 +133,13 @@ def _check_words(request: RunRequest, served: ServedModel) -> None:
         )
 
 
-async def insert(connection: AsyncConnection[Any], prepared: Prepared) -> int:
+async def insert(connection: AsyncConnection[Any], prepared: PreparedRun) -> int:
     """Write the run in the caller's transaction; the caller wakes a worker once it is committed."""
     return await _insert(connection, prepared.arguments)
 
 
 async def _write(
-    connection: AsyncConnection[Any], prepared: Prepared, copied_from: UUID | None
+    connection: AsyncConnection[Any], prepared: PreparedRun, copied_from: UUID | None
 ) -> tuple[int, list[UUID]]:
     """Write the run; return when it was created, and the live runs that it interrupts."""
     request, arguments = prepared.request, prepared.arguments
@@ -148,7 +148,9 @@ async def _write(
     owner_id, thread_id = prepared.owner_id, prepared.thread_id
     async with connection.transaction():
         if request.answers:
-            await approvals.answer(connection, request.answers, owner_id=owner_id, thread_id=thread_id)
+            await approvals.store_answers(
+                connection, request.answers, owner_id=owner_id, thread_id=thread_id
+            )
         accepted = await _accept(connection, arguments, request.on_busy)
         if copied_from:
             await copies.record_copy(connection, thread_id, source=copied_from)
@@ -211,14 +213,14 @@ def allowed_prefetch(request: RunRequest, *, web_search: bool) -> tuple[ToolUse,
 
 async def _repeated(
     request: RunRequest, owner_id: UUID, thread_id: UUID, digest: str
-) -> Accepted | None:
+) -> AcceptedRun | None:
     async with database.connection() as connection:
         return await _earlier(connection, request, owner_id, thread_id, digest)
 
 
 async def _already(
     connection: AsyncConnection[Any], request: RunRequest, owner_id: UUID, thread_id: UUID, digest: str
-) -> Accepted:
+) -> AcceptedRun:
     """Return the run that a concurrent POST of the same request has just started."""
     earlier = await _earlier(connection, request, owner_id, thread_id, digest)
     if earlier is None:
@@ -228,7 +230,7 @@ async def _already(
 
 async def _earlier(
     connection: AsyncConnection[Any], request: RunRequest, owner_id: UUID, thread_id: UUID, digest: str
-) -> Accepted | None:
+) -> AcceptedRun | None:
     earlier = await acceptance.find_earlier_run(
         connection, owner_id=owner_id, thread_id=thread_id, client_run_id=request.client_run_id
     )
@@ -241,7 +243,7 @@ async def _earlier(
             "This request was made before; what its run said was not to be stored, and is gone.",
             code="run_not_stored",
         )
-    return Accepted(earlier.run_id, thread_id, earlier.created_at_ms, created=False)
+    return AcceptedRun(earlier.run_id, thread_id, earlier.created_at_ms, created=False)
 
 
 def _start_arguments(
@@ -251,7 +253,7 @@ def _start_arguments(
     request_limits.check_stored(dumped)
     # A run that is not stored adds nothing to the thread: only the request holds its messages.
     messages = request.messages if request.stored else ()
-    metadata = new_messages.metadata(request, run_id) if request.stored else []
+    metadata = new_messages.message_metadata(request, run_id) if request.stored else []
     first = next((message.content for message in messages if message.role == "user"), "")
     return {
         "thread_id": thread_id,

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from agents.api.streaming import reader_of
+from agents.api.streaming import open_cursor
 from agents.dialects.base import Dialect, Frame, RunHead
 from conversations import events
 from conversations.events import Fact, RunEvent
@@ -82,7 +82,7 @@ def frames(dialect: Dialect, run: Sequence[RunEvent], head: RunHead = HEAD) -> l
 def resumed(dialect: Dialect, run: Sequence[RunEvent], after: int) -> list[Frame]:
     """What a reader gets that comes back with this `Last-Event-ID`."""
     row = RunRow(RUN, THREAD, RUN, "", "request-1", "completed", "demo", None, None, AT_MS, HEAD.wire)
-    cursor = reader_of(row, dialect, after=after)
+    cursor = open_cursor(row, dialect, after=after)
     return [frame for event in run for frame in cursor.take(event_log.make_batch(RUN, [event]))]
 
 

@@ -11,7 +11,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.intake.branching import Going, go_on
+from agents.intake.branching import Continuation, find_continuation
 from agents.requests import AskedCall, InputMessage
 from conversations.identifiers import uuid7
 from conversations.threads.branches import BEGINNING, Entry, Turn
@@ -63,7 +63,7 @@ def shown(turns: Sequence[Turn]) -> list[InputMessage]:
     return found
 
 
-def read(turns: Sequence[Turn], going: Going) -> list[str]:
+def read(turns: Sequence[Turn], going: Continuation) -> list[str]:
     """What the model reads: the turns that it goes on from, and the messages of the run."""
     places = [one.run_id for one in turns]
     kept = turns if going.continues is None else turns[: _place(places, going.continues)]
@@ -89,20 +89,22 @@ _SHOWN = st.lists(
 
 @given(_SHOWN)
 def test_the_model_reads_what_is_shown_in_its_order(messages: list[InputMessage]) -> None:
-    going = go_on(THREAD, messages, complete=True)
+    going = find_continuation(THREAD, messages, complete=True)
     assert read(THREAD, going) == [one.content for one in messages]
 
 
 @given(st.integers(0, 10), st.lists(_NEW, max_size=3))
 def test_a_prefix_and_what_is_new(count: int, new: list[InputMessage]) -> None:
     messages = [*shown(THREAD)[:count], *new]
-    going = go_on(THREAD, messages, complete=True)
+    going = find_continuation(THREAD, messages, complete=True)
     assert read(THREAD, going) == [one.content for one in messages] or not messages
-    assert going.told == count - count % 2
+    assert going.known_count == count - count % 2
 
 
 def test_nothing_is_copied_of_what_is_shown_whole() -> None:
-    going = go_on(THREAD, [*shown(THREAD), InputMessage("user", "more", "u9")], complete=True)
+    going = find_continuation(
+        THREAD, [*shown(THREAD), InputMessage("user", "more", "u9")], complete=True
+    )
     assert going.continues == THREAD[-1].run_id
     assert [one.content for one in going.messages] == ["more"]
 
@@ -117,8 +119,8 @@ def test_calls_of_the_server_are_known_by_their_ids() -> None:
         InputMessage("tool", "1", f"result-{one.run_id.hex}-s1", tool_call_id=wire),
         InputMessage("assistant", "done", f"a-{one.run_id.hex}"),
     ]
-    assert go_on([one], messages, complete=True) == Going(one.run_id, (), 4)
-    dropped = go_on([one], messages[:3], complete=True)
+    assert find_continuation([one], messages, complete=True) == Continuation(one.run_id, (), 4)
+    dropped = find_continuation([one], messages[:3], complete=True)
     assert (dropped.continues, len(dropped.messages)) == (BEGINNING, 3)
 
 
@@ -128,12 +130,14 @@ def test_a_call_that_waits_for_its_client_is_shown_under_any_id() -> None:
     call = InputMessage("assistant", "", "its own", tool_calls=(AskedCall("c1", "f", "{}"),))
     answer = InputMessage("tool", "1", "t1", tool_call_id="c1")
     messages = [InputMessage("user", "go", "u1"), call, answer]
-    assert go_on([first], messages, complete=True) == Going(first.run_id, (answer,), 2)
+    assert find_continuation([first], messages, complete=True) == Continuation(
+        first.run_id, (answer,), 2
+    )
     then = turn(asked("1", "t1", role="tool", call_id="c1"), told("done", "a"))
     more = [*messages, *shown([then])[1:]]
-    assert go_on([first, then], more, complete=True) == Going(then.run_id, (), 4)
+    assert find_continuation([first, then], more, complete=True) == Continuation(then.run_id, (), 4)
     edited = [messages[0], call, InputMessage("tool", "2", "t1", tool_call_id="c1")]
-    assert go_on([first, then], edited, complete=True).continues == first.run_id
+    assert find_continuation([first, then], edited, complete=True).continues == first.run_id
 
 
 def test_a_clients_answer_is_no_words_of_ours_though_a_run_stands_in_its_calls_id() -> None:
@@ -144,16 +148,16 @@ def test_a_clients_answer_is_no_words_of_ours_though_a_run_stands_in_its_calls_i
     call = InputMessage("assistant", "", f"call-{call_id}", tool_calls=(AskedCall(call_id, "f", "{}"),))
     answer = InputMessage("tool", "1", f"{call_id}:tool", tool_call_id=call_id)
     messages = [InputMessage("user", "go", "u1"), call, answer]
-    assert go_on([one], messages, complete=True) == Going(run_id, (answer,), 2)
+    assert find_continuation([one], messages, complete=True) == Continuation(run_id, (answer,), 2)
 
 
 def test_ten_thousand_messages_take_no_longer_than_they_should() -> None:
     many = [exchange(number) for number in range(5_000)]
     messages = shown(many)
     begun = time.perf_counter()
-    assert go_on(many, messages, complete=True).told == 10_000
+    assert find_continuation(many, messages, complete=True).known_count == 10_000
     whole = time.perf_counter() - begun
     one_run = turn(asked("q", "u"), *(told(f"t{number}", f"m{number}") for number in range(5_000)))
     begun = time.perf_counter()
-    assert go_on([one_run], shown([one_run]), complete=True).told == 5_001
+    assert find_continuation([one_run], shown([one_run]), complete=True).known_count == 5_001
     assert max(whole, time.perf_counter() - begun) < 5
