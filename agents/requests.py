@@ -168,7 +168,7 @@ class Generation(Struct, frozen=True, omit_defaults=True):
     """The sampling parameters of a client or of a mapping; None leaves a parameter to the next of these.
 
     `reasoning_budget` counts tokens; `json_schema` is the form that the answer must have. Not every
-    provider supports `verbosity` and `reasoning_summary` (`providers.base.unsaid`).
+    provider supports `verbosity` and `reasoning_summary` (`providers.base.first_unsupported`).
     """
 
     temperature: float | None = None

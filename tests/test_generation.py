@@ -201,10 +201,10 @@ def test_reasoning_reaches_the_provider_from_the_mapping_and_from_the_request(wi
 
 def bodies_of(wire: str, candidate: Candidate, asked: Generation) -> list[dict[str, Any]]:
     """The forms that the Host\'s request has on this wire."""
-    from agents.providers.tool_names import Names
+    from agents.providers.tool_names import ToolNames
 
     request = model_request(candidate, asked, (ChatMessage("user", "Hi."),), (), raw=False)
-    return list(WIRES[wire].wire.forms("m", request, Names.of(request)))
+    return list(WIRES[wire].wire.forms("m", request, ToolNames.of(request)))
 
 
 def test_reasoning_goes_back_to_who_made_it_and_to_nobody_else() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from agents.json_schemas import helpers
 from agents.providers.base import ChatMessage, Finished, ModelRequest, TextDelta
-from agents.providers.tool_names import Names
+from agents.providers.tool_names import ToolNames
 from prompts import app_settings
 from prompts.models import AppSetting
 from tests import fake_anthropic
@@ -235,7 +235,7 @@ TOLD: dict[str, Callable[[dict[str, Any]], Any]] = {
 @pytest.mark.parametrize("wire", WIRES)
 def test_every_wire_is_told_the_form(wire: str) -> None:
     request = asked(json_schema=SCHEMA)
-    told = TOLD[wire](WIRES[wire].wire.forms("m", request, Names.of(request))[0])
+    told = TOLD[wire](WIRES[wire].wire.forms("m", request, ToolNames.of(request))[0])
     assert (told["type"], set(told["properties"])) == ("object", {"name", "sets"})
 
 
@@ -253,7 +253,7 @@ def test_every_form_of_every_wire_is_a_request_that_its_provider_knows(wire: str
         for schema in (SCHEMA, {"type": "object"}):
             for effort in (None, "low"):
                 request = asked(*tools, json_schema=schema, reasoning=effort)
-                for body in WIRES[wire].wire.forms("m", request, Names.of(request)):
+                for body in WIRES[wire].wire.forms("m", request, ToolNames.of(request)):
                     assert faults_of(body) == []
 
 

@@ -13,7 +13,7 @@ import pytest
 from pytest_django import Settings
 
 from agents.json_schemas import helpers
-from agents.providers.tool_names import Names
+from agents.providers.tool_names import ToolNames
 from agents.tools import installed, registry
 from agents.tools.base import Tool, ToolFailure, tool_context
 from conversations.models import Message, Run
@@ -205,12 +205,12 @@ def test_a_clients_tool_of_any_name_is_called_and_answered_by_it(
     talk: Callable[..., Any], name: str
 ) -> None:
     """Providers take 64 letters, digits, _ and -; seed 000 has no rule for a tool's name."""
-    names = Names([name, "get_weather"])
+    names = ToolNames([name, "get_weather"])
     tools = [WEATHER, WEATHER | {"name": name}]
-    called = tool_calls(("c1", names.sent(name), "{}"))
+    called = tool_calls(("c1", names.to_provider(name), "{}"))
     run, seen, (asked,) = talk(called, tools=tools)
     offered = [tool["function"]["name"] for tool in asked["tools"]]
-    assert {"get_weather", names.sent(name)} <= set(offered)
+    assert {"get_weather", names.to_provider(name)} <= set(offered)
     assert all(re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", one) for one in offered)
     assert run.finish_reason == "tool_calls"
     assert [event["toolCallName"] for event in seen if event["type"] == "TOOL_CALL_START"] == [name]
@@ -222,7 +222,7 @@ def test_a_clients_tool_of_any_name_is_called_and_answered_by_it(
     ]
     _, seen, (asked,) = talk(text("It is sunny."), tools=tools, messages=again)
     (call,) = next(said["tool_calls"] for said in asked["messages"] if said.get("tool_calls"))
-    assert call["function"] == {"name": names.sent(name), "arguments": "{}"}
+    assert call["function"] == {"name": names.to_provider(name), "arguments": "{}"}
     assert "It is sunny." in "".join(event.get("delta", "") for event in seen)
 
 

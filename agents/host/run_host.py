@@ -31,7 +31,7 @@ from agents.providers.base import (
 )
 from agents.providers.clients import CLIENTS
 from agents.providers.exchange import Wire
-from agents.providers.generation_parameters import UNSUPPORTED, marked, model_request
+from agents.providers.generation_parameters import UNSUPPORTED, model_request, with_source
 from agents.requests import Generation, ToolUse
 from agents.runners.base import Approval, RunFailure, ToolOutcome
 from agents.spending.metering import Meter, ModelCall
@@ -260,12 +260,12 @@ class RunHost:
                         must_call=must_call,
                         one_by_one=one_by_one,
                     )
-                    request = replace(request, counted=call.counted)
+                    request = replace(request, on_usage=call.counted)
                     async with aclosing(_client(candidate)(candidate, request)) as events:
                         async for event in events:
                             delivered = delivered or not isinstance(event, Opened | RawChunk)
                             if type(event) is Finished:
-                                call.finished = event = marked(event, candidate)
+                                call.finished = event = with_source(event, candidate)
                             yield event
                     return
                 except ProviderError as error:

@@ -15,7 +15,7 @@ from psycopg.errors import UniqueViolation
 from agents import request_limits, requests, wakeup
 from agents.intake import approvals, new_messages
 from agents.json_schemas import answer_format
-from agents.providers.base import unsaid
+from agents.providers.base import first_unsupported
 from agents.requests import OnBusy, RunRequest, ToolUse
 from agents.spending import budget_checks
 from agents.tools import offered_tools
@@ -124,7 +124,7 @@ _WORDS: Final = {
 
 def _check_words(request: RunRequest, served: ServedModel) -> None:
     """Refuse a parameter that no endpoint of the model accepts: it would have no effect."""
-    missing = [unsaid(dialect, request.generation) for dialect in served.dialects]
+    missing = [first_unsupported(dialect, request.generation) for dialect in served.dialects]
     if missing and all(missing):
         name = str(missing[0])
         field = _WORDS.get((request.dialect, name), name)

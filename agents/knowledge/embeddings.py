@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from agents.providers import http
 from agents.providers.base import ProviderError
-from agents.providers.refusals import invalid_response
+from agents.providers.refusals import invalid_response_error
 from config import sql
 from config.cache import CachedValue
 from config.errors import ParleyError
@@ -63,15 +63,15 @@ async def _request(target: Any, texts: Sequence[str]) -> list[list[float]]:
             async for piece in pieces:
                 body_read += piece
                 if len(body_read) > _LARGEST:
-                    raise invalid_response()
+                    raise invalid_response_error()
         answer = msgspec.json.decode(bytes(body_read), type=_Answer)
     except msgspec.MsgspecError:
-        raise invalid_response() from None
+        raise invalid_response_error() from None
     finally:
         response.close()
     ordered = sorted(answer.data, key=lambda one: one.index)
     if len(ordered) != len(texts) or not all(one.embedding for one in ordered):
-        raise invalid_response()
+        raise invalid_response_error()
     return [one.embedding for one in ordered]
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from agents.providers.base import ChatMessage, Effort, ImagePart, ModelRequest, ToolCall, ToolSpec
-from agents.providers.decoding import object_of
-from agents.providers.schemas import closed, is_open
-from agents.providers.tool_names import Names
-from agents.providers.turns import merged
+from agents.providers.decoding import parse_object
+from agents.providers.schemas import close_objects, is_open
+from agents.providers.tool_names import ToolNames
+from agents.providers.turns import merge_turns
 
 WIRE: Final = "anthropic.messages"
 _MAX_TOKENS: Final = 8192  # the wire requires a limit; every model since 3.5 accepts this one
@@ -24,7 +24,7 @@ _UNFIT_ID: Final = re.compile(r"[^A-Za-z0-9_-]")
 Body = dict[str, Any]
 
 
-def forms(model: str, request: ModelRequest, names: Names) -> list[Body]:
+def forms(model: str, request: ModelRequest, names: ToolNames) -> list[Body]:
     """Return the bodies: with effort, first as new models think (adaptive), then as older ones (budget).
 
     The newest models refuse sampling parameters, and no model accepts them while it thinks. Models
@@ -41,7 +41,7 @@ def forms(model: str, request: ModelRequest, names: Names) -> list[Body]:
     forced = [called | _sampling(request), called]
     if is_open(schema):  # the wire's own form closes every object: this one would be empty
         return forced
-    form = {"type": "json_schema", "schema": closed(schema)}
+    form = {"type": "json_schema", "schema": close_objects(schema)}
     return [*_with_thinking(body | {"output_config": {"format": form}}, request), *forced]
 
 
@@ -67,7 +67,7 @@ def _with_thinking(body: Body, request: ModelRequest) -> list[Body]:
     return [*thinking, *without]
 
 
-def _calling(body: Body, schema: dict[str, Any], names: Names) -> Body:
+def _calling(body: Body, schema: dict[str, Any], names: ToolNames) -> Body:
     """Return the request whose answer is the input of a tool; other tools may be called before it."""
     tool = {"name": names.answer, "description": _ANSWERS, "input_schema": schema | {"type": "object"}}
     chosen = body.get("tool_choice", {})
@@ -75,9 +75,9 @@ def _calling(body: Body, schema: dict[str, Any], names: Names) -> Body:
     return body | {"tools": [*offered, tool], "tool_choice": chosen | {"type": "any"}}
 
 
-def _body(model: str, request: ModelRequest, names: Names) -> Body:
+def _body(model: str, request: ModelRequest, names: ToolNames) -> Body:
     sides = [(_side(each), _blocks(each, names)) for each in request.messages if each.role != "system"]
-    turns = merged(sides, opening={"type": "text", "text": "…"})
+    turns = merge_turns(sides, opening={"type": "text", "text": "…"})
     if turns[-1][1][-1]["type"] == "tool_result":  # in a tool loop: the next step comes soon
         turns[-1][1][-1] |= _CACHED
     body: Body = {
@@ -100,7 +100,7 @@ def _body(model: str, request: ModelRequest, names: Names) -> Body:
     return body
 
 
-def _choice(request: ModelRequest, names: Names) -> Body:
+def _choice(request: ModelRequest, names: ToolNames) -> Body:
     """Return the tool to call, and whether several may be called at once; {} if the model may choose."""
     apart = {"disable_parallel_tool_use": True} if request.one_by_one else {}
     match request.must_call:
@@ -109,7 +109,7 @@ def _choice(request: ModelRequest, names: Names) -> Body:
         case "":
             return {"tool_choice": {"type": "any"} | apart}
         case name:
-            return {"tool_choice": {"type": "tool", "name": names.sent(name)} | apart}
+            return {"tool_choice": {"type": "tool", "name": names.to_provider(name)} | apart}
 
 
 def _sampling(request: ModelRequest) -> Body:
@@ -130,7 +130,7 @@ def _side(message: ChatMessage) -> str:
     return "assistant" if message.role == "assistant" else "user"
 
 
-def _blocks(message: ChatMessage, names: Names) -> list[Body]:
+def _blocks(message: ChatMessage, names: ToolNames) -> list[Body]:
     words = [_text(message.content)] if message.content.strip() else []
     match message.role:
         case "tool":
@@ -164,8 +164,12 @@ def _image(image: ImagePart) -> Body:
     return {"type": "image", "source": source}
 
 
-def _call(call: ToolCall, names: Names) -> Body:
-    fields = {"id": _id(call.id), "name": names.sent(call.name), "input": object_of(call.arguments)}
+def _call(call: ToolCall, names: ToolNames) -> Body:
+    fields = {
+        "id": _id(call.id),
+        "name": names.to_provider(call.name),
+        "input": parse_object(call.arguments),
+    }
     return {"type": "tool_use"} | fields
 
 
@@ -174,10 +178,10 @@ def _id(call_id: str) -> str:
     return _UNFIT_ID.sub("_", call_id) or "_"
 
 
-def _tool(tool: ToolSpec, names: Names) -> Body:
+def _tool(tool: ToolSpec, names: ToolNames) -> Body:
     schema = {"type": "object"} | tool.parameters
     return {
-        "name": names.sent(tool.name),
+        "name": names.to_provider(tool.name),
         "description": tool.description,
         "input_schema": schema,
     }

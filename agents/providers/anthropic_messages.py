@@ -21,12 +21,12 @@ from agents.providers.base import (
     Target,
     TextDelta,
 )
-from agents.providers.decoding import decoder
+from agents.providers.decoding import make_decoder
 from agents.providers.exchange import Wire
-from agents.providers.refusals import interrupted, reported
-from agents.providers.reported_facts import count, finished
-from agents.providers.tool_calls import Calls
-from agents.providers.tool_names import Names
+from agents.providers.refusals import interrupted_error, stream_error
+from agents.providers.reported_facts import finish, sum_counts
+from agents.providers.tool_calls import CallAssembler
+from agents.providers.tool_names import ToolNames
 from conversations.events import Usage
 
 _MEANINGS: Final[dict[str, FinishReason]] = {
@@ -100,16 +100,16 @@ class _Thought(Struct, gc=False):
         return {"type": "thinking"} | fields if fields["signature"] else {}
 
 
-_decode: Final = decoder(_Event)
+_decode: Final = make_decoder(_Event)
 
 
 class MessagesReader:
     """The reader of one message's events; it is whole only with a stop reason or `message_stop`."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: ToolNames) -> None:
         self.done = False
         self.kind: str | None = None
-        self.calls = Calls(names)
+        self.calls = CallAssembler(names)
         self._answer_tool = names.answer
         self._answers: set[int] = set()
         self._reason = ""
@@ -132,7 +132,7 @@ class MessagesReader:
             case "message_stop":
                 self.done = True
             case "error":
-                raise reported(event.error)
+                raise stream_error(event.error)
         return _NOTHING  # pings, and future additions to the wire
 
     def _more(self, place: int, delta: _Delta) -> list[ModelEvent]:
@@ -180,13 +180,13 @@ class MessagesReader:
 
     def end(self) -> Finished:
         if not (self.done or self._reason):
-            raise interrupted()
+            raise interrupted_error()
         blocks = (thought.block for _, thought in sorted(self._thoughts.items()))
         reasoning = tuple(ReasoningBlock(WIRE, block) for block in blocks if block)
-        calls = self.calls.whole()
+        calls = self.calls.assembled()
         gave_answer = self._answers and not calls and self._reason == "tool_use"
         reason = "end_turn" if gave_answer else self._reason
-        return finished(reason, _MEANINGS, self.usage, calls, reasoning)
+        return finish(reason, _MEANINGS, self.usage, calls, reasoning)
 
 
 def _usage(counts: _Usage) -> Usage:
@@ -194,11 +194,11 @@ def _usage(counts: _Usage) -> Usage:
     read, written = counts.cache_read_input_tokens, counts.cache_creation_input_tokens
     details = counts.output_tokens_details or _Details()
     return Usage(
-        input_tokens=count(counts.input_tokens, read, written),
-        output_tokens=count(counts.output_tokens),
-        cached_tokens=count(read),
-        reasoning_tokens=count(details.thinking_tokens),
-        cache_write_tokens=count(written),
+        input_tokens=sum_counts(counts.input_tokens, read, written),
+        output_tokens=sum_counts(counts.output_tokens),
+        cached_tokens=sum_counts(read),
+        reasoning_tokens=sum_counts(details.thinking_tokens),
+        cache_write_tokens=sum_counts(written),
     )
 
 

@@ -138,9 +138,10 @@ class ToolSpec(Struct, frozen=True):
 class ModelRequest(Struct, frozen=True):
     """A request to a model; None leaves a parameter to the provider.
 
-    Parameters that a wire does not have are left out (the README has a table of them), except those of
-    `unsaid`: with these no request is sent. `must_call` is a tool that the model must call now, "" any
-    of them. `counted` receives the provider's counts when the stream is over, however it ended.
+    Parameters that a wire does not have are left out (the README has a table of them), except those that
+    `first_unsupported` returns: with these no request is sent. `must_call` is a tool that the model must
+    call now, "" any of them. `on_usage` receives the provider's counts when the stream is over, however
+    it ended.
     """
 
     messages: tuple[ChatMessage, ...]
@@ -160,10 +161,10 @@ class ModelRequest(Struct, frozen=True):
     reasoning_summary: str | None = None
     must_call: str | None = None
     one_by_one: bool = False
-    counted: Callable[[Usage], None] | None = None
+    on_usage: Callable[[Usage], None] | None = None
 
     @property
-    def loosened(self) -> Self:
+    def relaxed(self) -> Self:
         """The request without options that not every server accepts and that callers ensure anyway."""
         if not self.one_by_one and not any(tool.strict for tool in self.tools):
             return self
@@ -171,19 +172,19 @@ class ModelRequest(Struct, frozen=True):
         return replace(self, tools=tools, one_by_one=False)
 
 
-_SAID_BY: Final = {
+_SUPPORTED_BY: Final = {
     "verbosity": ("openai.chat_completions", "openai.responses"),
     "reasoning_summary": ("openai.responses",),
 }
 
 
-def unsaid(wire: str, wanted: Generation) -> str | None:
+def first_unsupported(wire: str, generation: Generation) -> str | None:
     """Return the first wanted parameter that the wire does not have and that nothing else can do."""
     return next(
         (
             name
-            for name, wires in _SAID_BY.items()
-            if getattr(wanted, name) is not None and wire not in wires
+            for name, wires in _SUPPORTED_BY.items()
+            if getattr(generation, name) is not None and wire not in wires
         ),
         None,
     )

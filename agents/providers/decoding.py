@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from agents.providers.refusals import invalid_response
+from agents.providers.refusals import invalid_response_error
 
 T = TypeVar("T")
 
 
-def decoder(kind: type[T]) -> Callable[[bytes], T]:
+def make_decoder(kind: type[T]) -> Callable[[bytes], T]:
     """Return a decoder that raises ProviderError `provider_invalid_response` for any other data."""
     decode = msgspec.json.Decoder(kind).decode
 
@@ -35,10 +35,10 @@ def _mended(data: bytes, decode: Callable[[bytes], T]) -> T:
         text = json.dumps(json.loads(data), ensure_ascii=False)
         return decode(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode())
     except (ValueError, RecursionError):
-        raise invalid_response() from None
+        raise invalid_response_error() from None
 
 
-def object_of(text: str) -> dict[str, Any]:
+def parse_object(text: str) -> dict[str, Any]:
     """Return a call's arguments as an object, for a wire that needs one; others become `arguments`."""
     try:
         found = msgspec.json.decode(text or "{}")

@@ -26,9 +26,9 @@ from agents.providers.base import (
     Target,
 )
 from agents.providers.redaction import Redactor
-from agents.providers.refusals import invalid_response
-from agents.providers.sse import Cutter, EventTooLarge
-from agents.providers.tool_names import Names
+from agents.providers.refusals import invalid_response_error
+from agents.providers.sse import EventSplitter, EventTooLarge
+from agents.providers.tool_names import ToolNames
 from conversations.events import Usage
 
 DONE: Final = b"[DONE]"
@@ -68,8 +68,8 @@ class Wire(Struct, frozen=True):
     name: str
     url: Callable[[Target], str]
     headers: Callable[[str], dict[str, str]]
-    forms: Callable[[str, ModelRequest, Names], Sequence[Body]]
-    reader: Callable[[Names], Reader]
+    forms: Callable[[str, ModelRequest, ToolNames], Sequence[Body]]
+    reader: Callable[[ToolNames], Reader]
 
     def __call__(self, target: Target, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Stream one answer. Raise ProviderError if the provider refuses, hangs, breaks off or rambles.
@@ -81,13 +81,13 @@ class Wire(Struct, frozen=True):
 
 async def _stream(wire: Wire, target: Target, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
     """Stream one answer, in one generator and not two: every delta would pay for the hop."""
-    names = Names.of(request)
-    reader, cutter, heard, unsaid = wire.reader(names), Cutter(), False, 0
+    names = ToolNames.of(request)
+    reader, cutter, heard, unsaid = wire.reader(names), EventSplitter(), False, 0
     redactor = Redactor(target.key)
     forms = _distinct(_forms(wire, target.model, request, names))
     response = await _opened(wire, target, forms, _manner(request))
     try:
-        yield redactor.whole(
+        yield redactor.redact_whole(
             Opened(target.endpoint_id, target.provider, target.model, _request_id(response))
         )
         async with aclosing(http.read(response)) as body:
@@ -101,37 +101,37 @@ async def _stream(wire: Wire, target: Target, request: ModelRequest) -> AsyncGen
                             yield shown
                     if request.raw and data != DONE:
                         piece = data.decode(errors="replace")
-                        yield redactor.whole(RawChunk(wire.name, piece, reader.kind))
+                        yield redactor.redact_whole(RawChunk(wire.name, piece, reader.kind))
                     if reader.done:
                         break
                 if reader.done:
                     await _let_end(body)
                     break
                 if unsaid > _MOST_UNSAID:
-                    raise invalid_response()
+                    raise invalid_response_error()
         if not heard:
-            raise invalid_response()
-        for shown in redactor.rest():
+            raise invalid_response_error()
+        for shown in redactor.flush():
             yield shown
-        yield redactor.whole(reader.end())
+        yield redactor.redact_whole(reader.end())
     finally:
         response.close()
-        if request.counted is not None:
-            request.counted(reader.usage)
+        if request.on_usage is not None:
+            request.on_usage(reader.usage)
 
 
-def _forms(wire: Wire, model: str, request: ModelRequest, names: Names) -> list[Body]:
+def _forms(wire: Wire, model: str, request: ModelRequest, names: ToolNames) -> list[Body]:
     """Return all forms of the request; last those without options that not every server accepts."""
-    loosened = request.loosened
-    more = () if loosened is request else wire.forms(model, loosened, names)
+    relaxed = request.relaxed
+    more = () if relaxed is request else wire.forms(model, relaxed, names)
     return [*wire.forms(model, request, names), *more]
 
 
-def _cut(cutter: Cutter, some: bytes) -> list[bytes]:
+def _cut(cutter: EventSplitter, some: bytes) -> list[bytes]:
     try:
         return cutter.feed(some)
     except EventTooLarge:
-        raise invalid_response() from None
+        raise invalid_response_error() from None
 
 
 async def _let_end(body: AsyncGenerator[bytes]) -> None:

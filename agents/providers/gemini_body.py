@@ -7,12 +7,12 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from agents.providers.base import ChatMessage, Effort, ImagePart, ModelRequest, ToolCall, ToolSpec
-from agents.providers.decoding import object_of
+from agents.providers.decoding import parse_object
 from agents.providers.gemini_schema import gemini_schema
-from agents.providers.schemas import in_words, is_open
+from agents.providers.schemas import describe_schema, is_open
 from agents.providers.tool_calls import MADE
-from agents.providers.tool_names import Names
-from agents.providers.turns import merged
+from agents.providers.tool_names import ToolNames
+from agents.providers.turns import merge_turns
 
 WIRE: Final = "gemini.generate_content"
 _BUDGETS: Final[dict[Effort, int]] = {"minimal": 512, "low": 1024, "medium": 8192, "high": 24576}
@@ -29,7 +29,7 @@ _PARAMETERS: Final = {
 Body = dict[str, Any]
 
 
-def forms(model: str, request: ModelRequest, names: Names) -> list[Body]:
+def forms(model: str, request: ModelRequest, names: ToolNames) -> list[Body]:
     """Return the bodies with thoughts shown, for models 3 (a level) and 2.5 (a budget), and one without.
 
     The wire accepts no form of the answer if a tool must be called; its call is not the answer yet.
@@ -50,7 +50,7 @@ def _worded(body: Body, config: Body, schema: dict[str, Any]) -> list[Body]:
     """Return bodies with the form of the answer as a text: older models refuse it beside tools."""
     plain = {name: value for name, value in config.items() if not name.startswith("response")}
     system = body.get("systemInstruction", {"parts": []})["parts"]
-    body_in_words = body | {"systemInstruction": {"parts": [*system, {"text": in_words(schema)}]}}
+    body_in_words = body | {"systemInstruction": {"parts": [*system, {"text": describe_schema(schema)}]}}
     return [body_in_words | ({"generationConfig": plain} if plain else {})]
 
 
@@ -63,12 +63,12 @@ def _levels(request: ModelRequest) -> list[Body]:
     return [*level, {"thinkingBudget": _BUDGETS[effort]}] if effort else [{}]
 
 
-def _body(request: ModelRequest, names: Names) -> Body:
+def _body(request: ModelRequest, names: ToolNames) -> Body:
     called = {call.id: call.name for message in request.messages for call in message.tool_calls}
     sides = [
         (_side(each), _parts(each, names, called)) for each in request.messages if each.role != "system"
     ]
-    turns = merged(sides, opening={"text": "…"})
+    turns = merge_turns(sides, opening={"text": "…"})
     body: Body = {"contents": [_content(*turn) for turn in turns]}
     system = [each.content for each in request.messages if each.role == "system" and each.content]
     if system:
@@ -76,7 +76,7 @@ def _body(request: ModelRequest, names: Names) -> Body:
     if request.tools:
         body["tools"] = [{"functionDeclarations": [_tool(tool, names) for tool in request.tools]}]
         if request.must_call is not None:
-            named = [names.sent(request.must_call)] if request.must_call else []
+            named = [names.to_provider(request.must_call)] if request.must_call else []
             only = {"allowedFunctionNames": named} if named else {}
             body["toolConfig"] = {"functionCallingConfig": {"mode": "ANY"} | only}
     return body
@@ -104,7 +104,7 @@ def _side(message: ChatMessage) -> str:
     return "model" if message.role == "assistant" else "user"
 
 
-def _parts(message: ChatMessage, names: Names, called: dict[str, str]) -> list[Body]:
+def _parts(message: ChatMessage, names: ToolNames, called: dict[str, str]) -> list[Body]:
     match message.role:
         case "tool":
             return [_result(message, names, called), *map(_image, message.images)]
@@ -114,7 +114,7 @@ def _parts(message: ChatMessage, names: Names, called: dict[str, str]) -> list[B
             return [{"text": one} if isinstance(one, str) else _image(one) for one in message.blocks]
 
 
-def _answer(message: ChatMessage, names: Names) -> list[Body]:
+def _answer(message: ChatMessage, names: ToolNames) -> list[Body]:
     """Return the model's message, each signature on the part that it came with."""
     signed = [kept.block for kept in message.reasoning if kept.wire == WIRE]
     of_calls = {block["call"]: _signature(block) for block in signed if "call" in block}
@@ -127,17 +127,17 @@ def _signature(block: dict[str, Any]) -> Body:
     return {"thoughtSignature": block["thoughtSignature"]}
 
 
-def _call(call: ToolCall, names: Names) -> Body:
-    fields = {"name": names.sent(call.name), "args": object_of(call.arguments)}
+def _call(call: ToolCall, names: ToolNames) -> Body:
+    fields = {"name": names.to_provider(call.name), "args": parse_object(call.arguments)}
     return {"functionCall": fields | _id(call.id)}
 
 
-def _result(message: ChatMessage, names: Names, called: dict[str, str]) -> Body:
+def _result(message: ChatMessage, names: ToolNames, called: dict[str, str]) -> Body:
     """Return the answer to a call; on the wire a call has a name, and its answer is an object."""
     name = called.get(message.tool_call_id)
-    found = object_of(message.content)
+    found = parse_object(message.content)
     response = {"result": message.content} if found == {"arguments": message.content} else found
-    fields = {"name": names.sent(name) if name else "unknown", "response": response}
+    fields = {"name": names.to_provider(name) if name else "unknown", "response": response}
     return {"functionResponse": fields | _id(message.tool_call_id)}
 
 
@@ -152,7 +152,7 @@ def _image(image: ImagePart) -> Body:
     return {"inlineData": {"mimeType": image.mime_type, "data": image.data}}
 
 
-def _tool(tool: ToolSpec, names: Names) -> Body:
-    declaration: Body = {"name": names.sent(tool.name), "description": tool.description}
+def _tool(tool: ToolSpec, names: ToolNames) -> Body:
+    declaration: Body = {"name": names.to_provider(tool.name), "description": tool.description}
     schema = gemini_schema(tool.parameters)
     return declaration | ({"parameters": schema} if schema.get("properties") else {})

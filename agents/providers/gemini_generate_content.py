@@ -21,13 +21,13 @@ from agents.providers.base import (
     Target,
     TextDelta,
 )
-from agents.providers.decoding import decoder
+from agents.providers.decoding import make_decoder
 from agents.providers.exchange import Wire
 from agents.providers.gemini_body import WIRE, forms
-from agents.providers.refusals import interrupted, reported
-from agents.providers.reported_facts import count, finished
-from agents.providers.tool_calls import Calls
-from agents.providers.tool_names import Names
+from agents.providers.refusals import interrupted_error, stream_error
+from agents.providers.reported_facts import finish, sum_counts
+from agents.providers.tool_calls import CallAssembler
+from agents.providers.tool_names import ToolNames
 from conversations.events import Usage
 
 _MEANINGS: Final[dict[str, FinishReason]] = {
@@ -88,16 +88,16 @@ class _Chunk(Struct, gc=False, rename="camel"):
     error: Any = None
 
 
-_decode: Final = decoder(_Chunk)
+_decode: Final = make_decoder(_Chunk)
 
 
 class GeminiReader:
     """The reader of one answer's chunks; it is whole only with a finish or a block reason."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: ToolNames) -> None:
         self.done = False
         self.kind: str | None = None
-        self.calls = Calls(names)
+        self.calls = CallAssembler(names)
         self._called = 0
         self._reason = ""
         self._blocked = ""
@@ -107,7 +107,7 @@ class GeminiReader:
     def read(self, data: bytes) -> list[ModelEvent]:
         chunk = _decode(data)
         if chunk.error:
-            raise reported(chunk.error)
+            raise stream_error(chunk.error)
         if chunk.usage_metadata is not None:
             self._counts = chunk.usage_metadata
         if chunk.prompt_feedback is not None:
@@ -145,16 +145,16 @@ class GeminiReader:
         return _usage(self._counts)
 
     def end(self) -> Finished:
-        calls = self.calls.whole()
+        calls = self.calls.assembled()
         meanings: dict[str, FinishReason] = _MEANINGS
         if self._blocked and not self._reason:
             meanings = {self._blocked: "content_filter"}
         elif not self._reason:
-            raise interrupted()
+            raise interrupted_error()
         elif calls:
             meanings = _MEANINGS | {"STOP": "tool_calls"}
         blocks = tuple(ReasoningBlock(WIRE, self._signed(block)) for block in self._signatures)
-        return finished(self._reason or self._blocked, meanings, self.usage, calls, blocks)
+        return finish(self._reason or self._blocked, meanings, self.usage, calls, blocks)
 
     def _signed(self, block: dict[str, Any]) -> dict[str, Any]:
         return block | {"call": self.calls.id_at(block["call"])} if "call" in block else block
@@ -163,10 +163,10 @@ class GeminiReader:
 def _usage(counts: _Usage) -> Usage:
     """Return our counts; this wire counts thoughts and the results of its own tools separately."""
     return Usage(
-        input_tokens=count(counts.prompt_token_count, counts.tool_use_prompt_token_count),
-        output_tokens=count(counts.candidates_token_count, counts.thoughts_token_count),
-        cached_tokens=count(counts.cached_content_token_count),
-        reasoning_tokens=count(counts.thoughts_token_count),
+        input_tokens=sum_counts(counts.prompt_token_count, counts.tool_use_prompt_token_count),
+        output_tokens=sum_counts(counts.candidates_token_count, counts.thoughts_token_count),
+        cached_tokens=sum_counts(counts.cached_content_token_count),
+        reasoning_tokens=sum_counts(counts.thoughts_token_count),
     )
 
 

@@ -12,7 +12,7 @@ from agents.providers.base import (
     ModelRequest,
     ProviderError,
     ToolSpec,
-    unsaid,
+    first_unsupported,
 )
 from agents.requests import Effort, Generation
 from prompts.endpoints.routing import Candidate
@@ -29,7 +29,7 @@ _OVERRIDABLE: Final = (
 
 def model_request(
     candidate: Candidate,
-    wanted: Generation,
+    generation: Generation,
     messages: tuple[ChatMessage, ...],
     tools: tuple[ToolSpec, ...],
     *,
@@ -41,43 +41,43 @@ def model_request(
 
     Raise ProviderError `provider_unsupported` if the candidate's wire lacks a wanted parameter.
     """
-    if (name := unsaid(candidate.dialect, wanted)) is not None:
+    if (name := first_unsupported(candidate.dialect, generation)) is not None:
         raise ProviderError(UNSUPPORTED, f"This endpoint cannot be asked for {name}.")
-    limits = [limit for limit in (wanted.max_tokens, candidate.max_tokens) if limit is not None]
+    limits = [limit for limit in (generation.max_tokens, candidate.max_tokens) if limit is not None]
     chosen = {
-        name: getattr(candidate, name) if (value := getattr(wanted, name)) is None else value
+        name: getattr(candidate, name) if (value := getattr(generation, name)) is None else value
         for name in _OVERRIDABLE
     }
-    effort, budget = wanted.reasoning, wanted.reasoning_budget
+    effort, budget = generation.reasoning, generation.reasoning_budget
     if effort is None and budget is None:  # either of the two alone is a complete choice too
         effort, budget = cast("Effort | None", candidate.reasoning or None), candidate.reasoning_budget
     return ModelRequest(
-        _readable(messages, source_of(candidate)),
+        _readable(messages, reasoning_source(candidate)),
         tools,
         **chosen,
         max_tokens=min(limits, default=None),
-        stop=wanted.stop or candidate.stop,
-        json_schema=wanted.json_schema,
+        stop=generation.stop or candidate.stop,
+        json_schema=generation.json_schema,
         raw=raw,
         reasoning=effort,
         reasoning_budget=budget,
-        verbosity=wanted.verbosity,
-        reasoning_summary=wanted.reasoning_summary,
+        verbosity=generation.verbosity,
+        reasoning_summary=generation.reasoning_summary,
         must_call=must_call,
         one_by_one=one_by_one,
     )
 
 
-def source_of(candidate: Candidate) -> str:
+def reasoning_source(candidate: Candidate) -> str:
     """Return the source: only the same endpoint and model can read its signed or encrypted reasoning."""
     return f"{candidate.endpoint_id}/{candidate.model}"
 
 
-def marked(finished: Finished, candidate: Candidate) -> Finished:
+def with_source(finished: Finished, candidate: Candidate) -> Finished:
     """Return the candidate's last event, its reasoning with its source."""
     if not finished.reasoning:
         return finished
-    source = source_of(candidate)
+    source = reasoning_source(candidate)
     return replace(
         finished, reasoning=tuple(replace(block, source=source) for block in finished.reasoning)
     )

@@ -15,7 +15,7 @@ import aiohttp
 from django.conf import settings
 
 from agents.providers.base import ProviderError
-from agents.providers.refusals import interrupted, refusal
+from agents.providers.refusals import interrupted_error, refusal_error
 from prompts import egress
 from prompts.addresses import is_refused_url
 
@@ -58,7 +58,7 @@ async def post(url: str, *, headers: dict[str, str], body: bytes) -> aiohttp.Cli
     if response.status == 200:
         return response
     try:
-        raise refusal(response.status, response.headers, await _explanation(response))
+        raise refusal_error(response.status, response.headers, await _explanation(response))
     finally:
         response.close()
 
@@ -121,7 +121,7 @@ async def read(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
             raise ProviderError(
                 "provider_timeout", "The model provider fell silent.", retryable=True
             ) from None
-        raise interrupted() from None
+        raise interrupted_error() from None
     finally:
         patience.stop()
 

@@ -20,13 +20,13 @@ from agents.providers.base import (
     Target,
     TextDelta,
 )
-from agents.providers.decoding import decoder
+from agents.providers.decoding import make_decoder
 from agents.providers.exchange import DONE, Wire
 from agents.providers.openai_chat_body import WIRE, forms
-from agents.providers.refusals import interrupted, reported
-from agents.providers.reported_facts import count, finished
-from agents.providers.tool_calls import Calls
-from agents.providers.tool_names import Names
+from agents.providers.refusals import interrupted_error, stream_error
+from agents.providers.reported_facts import finish, sum_counts
+from agents.providers.tool_calls import CallAssembler
+from agents.providers.tool_names import ToolNames
 from conversations.events import Usage
 
 _MEANINGS: Final[dict[str, FinishReason]] = {
@@ -99,7 +99,7 @@ class _Chunk(Struct, gc=False):
     error: Any = None
 
 
-_decode: Final = decoder(_Chunk)
+_decode: Final = make_decoder(_Chunk)
 _decode_details: Final = msgspec.json.Decoder(list[_Detail] | None).decode
 _decode_usage: Final = msgspec.json.Decoder(_Usage, strict=False).decode
 
@@ -107,10 +107,10 @@ _decode_usage: Final = msgspec.json.Decoder(_Usage, strict=False).decode
 class ChatReader:
     """The reader of one completion's chunks; it is whole only with a finish reason or `[DONE]`."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: ToolNames) -> None:
         self.done = False
         self.kind: str | None = None
-        self.calls = Calls(names)
+        self.calls = CallAssembler(names)
         self._reason = ""
         self._refused = False
         self.usage = Usage()
@@ -122,7 +122,7 @@ class ChatReader:
             return []
         chunk = _decode(data)
         if chunk.error:
-            raise reported(chunk.error)
+            raise stream_error(chunk.error)
         usage = chunk.usage or (chunk.x_groq and chunk.x_groq.usage)
         if usage and (counts := _counts(usage)):
             self.usage = _usage(counts)
@@ -161,13 +161,13 @@ class ChatReader:
 
     def end(self) -> Finished:
         if not (self.done or self._reason):
-            raise interrupted()
-        calls = self.calls.whole()
+            raise interrupted_error()
+        calls = self.calls.assembled()
         reason = self._reason or "stop"
         meanings = _MEANINGS
         if reason == "stop":  # some servers send it with calls too, and refusals end like any answer
             meanings = {"stop": "tool_calls" if calls else "refusal" if self._refused else "stop"}
-        return finished(reason, meanings, self.usage, calls, self._blocks() if calls else ())
+        return finish(reason, meanings, self.usage, calls, self._blocks() if calls else ())
 
     def _blocks(self) -> tuple[ReasoningBlock, ...]:
         """Return the thoughts, which some providers want back with the calls that followed from them."""
@@ -203,15 +203,15 @@ def _usage(usage: _Usage) -> Usage:
     """Return our counts; DeepSeek has its own name for cached input, xAI counts reasoning apart."""
     prompt = usage.prompt_tokens_details or _Details()
     completion = usage.completion_tokens_details or _Details()
-    input_tokens, output_tokens = count(usage.prompt_tokens), count(usage.completion_tokens)
-    thought = count(completion.reasoning_tokens)
-    apart = thought if count(usage.total_tokens) == input_tokens + output_tokens + thought else 0
+    input_tokens, output_tokens = sum_counts(usage.prompt_tokens), sum_counts(usage.completion_tokens)
+    thought = sum_counts(completion.reasoning_tokens)
+    apart = thought if sum_counts(usage.total_tokens) == input_tokens + output_tokens + thought else 0
     return Usage(
         input_tokens=input_tokens,
-        output_tokens=count(output_tokens, apart),
-        cached_tokens=count(prompt.cached_tokens) or count(usage.prompt_cache_hit_tokens),
+        output_tokens=sum_counts(output_tokens, apart),
+        cached_tokens=sum_counts(prompt.cached_tokens) or sum_counts(usage.prompt_cache_hit_tokens),
         reasoning_tokens=thought,
-        cache_write_tokens=count(prompt.cache_write_tokens),
+        cache_write_tokens=sum_counts(prompt.cache_write_tokens),
     )
 
 
@@ -219,8 +219,8 @@ def _url(target: Target) -> str:
     return f"{target.base_url.rstrip('/')}/chat/completions"
 
 
-def bearer(key: str) -> dict[str, str]:
+def bearer_headers(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"} if key else {}
 
 
-stream: Final = Wire(WIRE, _url, bearer, forms, ChatReader)
+stream: Final = Wire(WIRE, _url, bearer_headers, forms, ChatReader)

@@ -20,14 +20,14 @@ from agents.providers.base import (
     Target,
     TextDelta,
 )
-from agents.providers.decoding import decoder
+from agents.providers.decoding import make_decoder
 from agents.providers.exchange import DONE, Wire
-from agents.providers.openai_chat import bearer
+from agents.providers.openai_chat import bearer_headers
 from agents.providers.openai_responses_body import WIRE, forms
-from agents.providers.refusals import interrupted, reported
-from agents.providers.reported_facts import count, finished
-from agents.providers.tool_calls import Calls
-from agents.providers.tool_names import Names
+from agents.providers.refusals import interrupted_error, stream_error
+from agents.providers.reported_facts import finish, sum_counts
+from agents.providers.tool_calls import CallAssembler
+from agents.providers.tool_names import ToolNames
 from conversations.events import Usage
 
 _MEANINGS: Final[dict[str, FinishReason]] = {"max_output_tokens": "length", "max_tokens": "length"}
@@ -79,18 +79,18 @@ class _Event(Struct, gc=False):
     code: str | None = None
 
 
-_decode: Final = decoder(_Event)
-_decode_item: Final = decoder(_Item)
-_decode_block: Final = decoder(dict[str, Any])
+_decode: Final = make_decoder(_Event)
+_decode_item: Final = make_decoder(_Item)
+_decode_block: Final = make_decoder(dict[str, Any])
 
 
 class ResponsesReader:
     """The reader of one response's events; it is whole only with an event of its ending."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: ToolNames) -> None:
         self.done = False
         self.kind: str | None = None
-        self.calls = Calls(names)
+        self.calls = CallAssembler(names)
         self._ended = ""
         self._refused = False
         self.usage = Usage()
@@ -127,16 +127,16 @@ class ResponsesReader:
             case "response.output_item.added":
                 self._begin(event.output_index, _decode_item(bytes(event.item)))
             case "response.function_call_arguments.done":
-                self.calls.settle(event.output_index, event.arguments or "")
+                self.calls.set_arguments(event.output_index, event.arguments or "")
             case "response.output_item.done":
                 self._settle(event.output_index, bytes(event.item))
             case "response.completed" | "response.incomplete":
                 self._end(event.response or _Response(), event.type.removeprefix("response."))
             case "response.failed":
                 self._count(event.response)
-                raise reported(event.response and event.response.error)
+                raise stream_error(event.response and event.response.error)
             case "error":
-                raise reported(event.error or {"code": event.code})
+                raise stream_error(event.error or {"code": event.code})
 
     def _begin(self, place: int, item: _Item) -> None:
         if item.type == "function_call":
@@ -146,7 +146,7 @@ class ResponsesReader:
         item = _decode_item(raw)
         if item.type == "function_call":
             self._begin(place, item)
-            self.calls.settle(place, item.arguments if _is_text(item.arguments) else "")
+            self.calls.set_arguments(place, item.arguments if _is_text(item.arguments) else "")
             self._thoughts_lead_to(item.call_id)
         elif item.type == "reasoning" and item.encrypted_content:
             whole = _decode_block(raw)
@@ -170,12 +170,12 @@ class ResponsesReader:
 
     def end(self) -> Finished:
         if not self.done:
-            raise interrupted()
-        calls = self.calls.whole()
+            raise interrupted_error()
+        calls = self.calls.assembled()
         completed: FinishReason = "tool_calls" if calls else "refusal" if self._refused else "stop"
         blocks = tuple(ReasoningBlock(WIRE, thought) for thought in self._thoughts)
         meanings = _MEANINGS | {"completed": completed}
-        return finished(self._ended or "incomplete", meanings, self.usage, calls, blocks)
+        return finish(self._ended or "incomplete", meanings, self.usage, calls, blocks)
 
 
 def _is_text(delta: object) -> bool:
@@ -185,11 +185,11 @@ def _is_text(delta: object) -> bool:
 def _usage(usage: _Usage) -> Usage:
     read, made = usage.input_tokens_details or _Details(), usage.output_tokens_details or _Details()
     return Usage(
-        input_tokens=count(usage.input_tokens),
-        output_tokens=count(usage.output_tokens),
-        cached_tokens=count(read.cached_tokens),
-        reasoning_tokens=count(made.reasoning_tokens),
-        cache_write_tokens=count(read.cache_write_tokens),
+        input_tokens=sum_counts(usage.input_tokens),
+        output_tokens=sum_counts(usage.output_tokens),
+        cached_tokens=sum_counts(read.cached_tokens),
+        reasoning_tokens=sum_counts(made.reasoning_tokens),
+        cache_write_tokens=sum_counts(read.cache_write_tokens),
     )
 
 
@@ -197,4 +197,4 @@ def _url(target: Target) -> str:
     return f"{target.base_url.rstrip('/')}/responses"
 
 
-stream: Final = Wire(WIRE, _url, bearer, forms, ResponsesReader)
+stream: Final = Wire(WIRE, _url, bearer_headers, forms, ResponsesReader)

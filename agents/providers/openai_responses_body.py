@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from agents.providers.base import ChatMessage, ImagePart, ModelRequest, ToolCall, ToolSpec
-from agents.providers.openai_chat_body import calling, named, url_of
+from agents.providers.openai_chat_body import call_options, image_url, named_schema
 from agents.providers.schemas import is_strict
-from agents.providers.tool_names import Names
+from agents.providers.tool_names import ToolNames
 
 WIRE: Final = "openai.responses"
 
 Body = dict[str, Any]
 
 
-def forms(model: str, request: ModelRequest, names: Names) -> list[Body]:
+def forms(model: str, request: ModelRequest, names: ToolNames) -> list[Body]:
     """Return the bodies for reasoning models first, and for models that only sample last."""
     body = _body(model, request, names)
     chosen = {"temperature": request.temperature, "top_p": request.top_p}
@@ -26,7 +26,7 @@ def forms(model: str, request: ModelRequest, names: Names) -> list[Body]:
     return [body | thinking | sampling, body | thinking, body | sampling]
 
 
-def _body(model: str, request: ModelRequest, names: Names) -> Body:
+def _body(model: str, request: ModelRequest, names: ToolNames) -> Body:
     body: Body = {
         "model": model,
         "stream": True,
@@ -35,7 +35,7 @@ def _body(model: str, request: ModelRequest, names: Names) -> Body:
     }
     if request.tools:
         body["tools"] = [_tool(tool, names) for tool in request.tools]
-        body |= calling(request, lambda name: {"name": names.sent(name)})
+        body |= call_options(request, lambda name: {"name": names.to_provider(name)})
     if request.max_tokens is not None:
         body["max_output_tokens"] = request.max_tokens
     if text := _text(request):
@@ -46,11 +46,11 @@ def _body(model: str, request: ModelRequest, names: Names) -> Body:
 def _text(request: ModelRequest) -> Body:
     text: Body = {} if request.verbosity is None else {"verbosity": request.verbosity}
     if request.json_schema is not None:
-        text["format"] = {"type": "json_schema"} | named(request.json_schema)
+        text["format"] = {"type": "json_schema"} | named_schema(request.json_schema)
     return text
 
 
-def _items(message: ChatMessage, names: Names) -> Iterator[Body]:
+def _items(message: ChatMessage, names: ToolNames) -> Iterator[Body]:
     match message.role:
         case "tool":
             output: object = _content(message) if message.images else message.content
@@ -61,7 +61,7 @@ def _items(message: ChatMessage, names: Names) -> Iterator[Body]:
             yield {"type": "message", "role": role, "content": _content(message)}
 
 
-def _answer(message: ChatMessage, names: Names) -> Iterator[Body]:
+def _answer(message: ChatMessage, names: ToolNames) -> Iterator[Body]:
     """Yield the model's message, with each of its thoughts before the call that followed."""
     thoughts = [kept.block for kept in message.reasoning if kept.wire == WIRE]
     called = {call.id for call in message.tool_calls}
@@ -74,8 +74,12 @@ def _answer(message: ChatMessage, names: Names) -> Iterator[Body]:
         yield _call(call, names)
 
 
-def _call(call: ToolCall, names: Names) -> Body:
-    fields = {"call_id": call.id, "name": names.sent(call.name), "arguments": call.arguments or "{}"}
+def _call(call: ToolCall, names: ToolNames) -> Body:
+    fields = {
+        "call_id": call.id,
+        "name": names.to_provider(call.name),
+        "arguments": call.arguments or "{}",
+    }
     return {"type": "function_call"} | fields
 
 
@@ -88,10 +92,10 @@ def _block(block: str | ImagePart) -> Body:
 
 
 def _image(image: ImagePart) -> Body:
-    return {"type": "input_image", "image_url": url_of(image), "detail": "auto"}
+    return {"type": "input_image", "image_url": image_url(image), "detail": "auto"}
 
 
-def _tool(tool: ToolSpec, names: Names) -> Body:
-    fields = {"name": names.sent(tool.name), "description": tool.description}
+def _tool(tool: ToolSpec, names: ToolNames) -> Body:
+    fields = {"name": names.to_provider(tool.name), "description": tool.description}
     strict = tool.strict and is_strict(tool.parameters)
     return {"type": "function"} | fields | {"parameters": tool.parameters, "strict": strict}

@@ -43,14 +43,14 @@ class Redactor:
         if not self._applies:
             return (event,)
         if not isinstance(event, _TEXTS):
-            return (self.whole(event),)
+            return (self.redact_whole(event),)
         if type(event) is self._kind:
             return self._piece(event)
-        before = self.rest()
+        before = self.flush()
         self._kind = type(event)
         return (*before, *self._piece(event))
 
-    def whole(self, event: Event) -> Event:
+    def redact_whole(self, event: Event) -> Event:
         """Return the event without the key in any of its texts."""
         if not self._applies:
             return event
@@ -59,7 +59,7 @@ class Redactor:
             return event
         return msgspec.json.decode(written.replace(key, _MASK.encode()), type=type(event))
 
-    def rest(self) -> Sequence[ModelEvent]:
+    def flush(self) -> Sequence[ModelEvent]:
         """Return the text still held back, at the end of a text; masked if half of the key or more."""
         tail = self._tail[len(self._tail) - self._withheld :]
         self._tail, self._withheld = "", 0

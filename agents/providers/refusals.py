@@ -72,7 +72,7 @@ _KINDS: Final = {
 _DELAY: Final = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)s", re.ASCII)
 
 
-def refusal(status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
+def refusal_error(status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
     """Return the error for a response that is no stream."""
     error = _error_in(body)
     wait = _retry_after(headers)
@@ -93,14 +93,14 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes) -> ProviderErr
     )
 
 
-def reported(error: object) -> ProviderError:
+def stream_error(error: object) -> ProviderError:
     """Return the error for an error event inside a stream."""
     code = _kind(error) or next(map(_code, _numbers(error)), "provider_error")
     message = _MESSAGES.get(code, "The model provider reported an error in its stream.")
     return ProviderError(code, message, retryable=code in _RETRYABLE, retry_after_s=_delay(error))
 
 
-def interrupted() -> ProviderError:
+def interrupted_error() -> ProviderError:
     return ProviderError(
         "provider_stream_interrupted",
         "The model provider's stream broke off before its end.",
@@ -108,7 +108,7 @@ def interrupted() -> ProviderError:
     )
 
 
-def invalid_response() -> ProviderError:
+def invalid_response_error() -> ProviderError:
     return ProviderError("provider_invalid_response", "The model provider sent something unreadable.")
 
 

@@ -14,19 +14,19 @@ _LONGEST_REASON: Final = 64
 _LARGEST_COUNT: Final = 2**31 - 1
 
 
-def count(*given: int | None) -> int:
+def sum_counts(*counts: int | None) -> int:
     """Return the sum of a provider's counts; missing ones are 0."""
-    return min(sum(max(some or 0, 0) for some in given), _LARGEST_COUNT)
+    return min(sum(max(some or 0, 0) for some in counts), _LARGEST_COUNT)
 
 
-def finished(
-    given: str,
+def finish(
+    reason_sent: str,
     meanings: Reasons,
     usage: Usage,
     calls: tuple[ToolCall, ...] = (),
     reasoning: tuple[ReasoningBlock, ...] = (),
 ) -> Finished:
     """Return the end of a stream, with the wire's reason translated by `meanings`."""
-    word = given.replace("\x00", "")[:_LONGEST_REASON]
+    word = reason_sent.replace("\x00", "")[:_LONGEST_REASON]
     reason = meanings.get(word, word or "stop")
     return Finished(reason, usage, calls, reasoning, "" if word == reason else word)

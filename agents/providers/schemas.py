@@ -31,7 +31,7 @@ def is_strict(schema: Schema) -> bool:
     return all(_is_strict_object(each) for each in _all(schema) if _is_object(each))
 
 
-def in_words(schema: Schema) -> str:
+def describe_schema(schema: Schema) -> str:
     """Return the form of the answer as an instruction, for a model without structured output."""
     text = msgspec.json.encode(schema).decode()
     return f"Answer with one JSON value and nothing else. It must fit this JSON Schema:\n{text}"
@@ -42,18 +42,19 @@ def is_open(schema: Schema) -> bool:
     return _is_object(schema) and not schema.get("properties") and "$ref" not in schema
 
 
-def closed(schema: Schema) -> Schema:
+def close_objects(schema: Schema) -> Schema:
     """Return the schema with every object closed, without the limits that Anthropic refuses to check."""
     made: Schema = {}
     for word, value in schema.items():
         if word in _LISTS and isinstance(value, list):
-            made[word] = [closed(each) if isinstance(each, dict) else each for each in value]
+            made[word] = [close_objects(each) if isinstance(each, dict) else each for each in value]
         elif word in _MAPS and isinstance(value, dict):
             made[word] = {
-                name: closed(each) if isinstance(each, dict) else each for name, each in value.items()
+                name: close_objects(each) if isinstance(each, dict) else each
+                for name, each in value.items()
             }
         elif word in _SINGLE and isinstance(value, dict):
-            made[word] = closed(value)
+            made[word] = close_objects(value)
         elif word not in _UNCHECKED:
             made[word] = value
     return made | {"additionalProperties": False} if _is_object(made) else made

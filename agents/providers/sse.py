@@ -18,8 +18,8 @@ class EventTooLarge(Exception):
     """One event is larger than any provider has a reason to send."""
 
 
-class Cutter:
-    """A cutter of bytes as they arrive; it returns each event's data as soon as the event is whole."""
+class EventSplitter:
+    """A splitter of bytes as they arrive; it returns each event's data as soon as the event is whole."""
 
     def __init__(self, *, limit: int = LIMIT) -> None:
         self._limit = limit
@@ -27,10 +27,10 @@ class Cutter:
         self._undecided = b""  # bytes that the next read decides: half a mark, or a CR
         self._begun = False
 
-    def feed(self, some: bytes) -> list[bytes]:
-        """Return the data of every event that `some` completes. Raise EventTooLarge past the limit."""
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Return the data of every event that `chunk` completes. Raise EventTooLarge past the limit."""
         searched = max(0, len(self._rest) - 1)  # only new bytes can end an event, however long it is
-        self._rest += self._decided(self._undecided + some)
+        self._rest += self._decided(self._undecided + chunk)
         blank = self._rest.rfind(b"\n\n", searched)
         end = blank + 2 if blank >= 0 else 0
         events = b"\n" + self._rest[:end]

@@ -8,9 +8,9 @@ from typing import Final
 from msgspec import Struct
 
 from agents.providers.base import ToolCall
-from agents.providers.refusals import invalid_response
+from agents.providers.refusals import invalid_response_error
 from agents.providers.reported_facts import LONGEST_NAME
-from agents.providers.tool_names import Names
+from agents.providers.tool_names import ToolNames
 
 MADE: Final = "call_made_"  # the beginning of our own ids, for providers that send none
 _MOST_CALLS: Final = 256
@@ -25,10 +25,10 @@ class _Call(Struct):
     pieces: list[str]
 
 
-class Calls:
+class CallAssembler:
     """The calls of one answer, by their place on the wire."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: ToolNames) -> None:
         self.mark = token_hex(8)  # our own ids must differ from step to step of a run
         self._names = names
         self._all: list[_Call] = []
@@ -40,21 +40,21 @@ class Calls:
         call = self._open.get(place)
         if call is None or (id and id != call.id):
             if len(self._all) == _MOST_CALLS:
-                raise invalid_response()
+                raise invalid_response_error()
             call = self._open[place] = _Call(id or f"{MADE}{self.mark}_{len(self._all)}", "", [])
             self._all.append(call)
         if name:
-            call.name = self._names.ours(name[:LONGEST_NAME])
+            call.name = self._names.from_provider(name[:LONGEST_NAME])
 
     def add(self, place: int, arguments: str) -> None:
         """Add a piece to the arguments of the call open at this place."""
         self._characters += len(arguments)
         if self._characters > _MOST_CHARACTERS:
-            raise invalid_response()
+            raise invalid_response_error()
         if call := self._open.get(place):
             call.pieces.append(arguments)
 
-    def settle(self, place: int, arguments: str) -> None:
+    def set_arguments(self, place: int, arguments: str) -> None:
         """Set the whole arguments of the call open at this place."""
         if (call := self._open.get(place)) and arguments:
             call.pieces = []
@@ -64,7 +64,7 @@ class Calls:
         """Return the id of the call open at this place."""
         return self._open[place].id
 
-    def whole(self) -> tuple[ToolCall, ...]:
+    def assembled(self) -> tuple[ToolCall, ...]:
         """Return all calls that have a name."""
         return tuple(
             ToolCall(call.id, call.name, "".join(call.pieces) or "{}") for call in self._all if call.name

@@ -20,7 +20,7 @@ _FITS: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
-class Names:
+class ToolNames:
     """The names of one request, in both directions."""
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -44,13 +44,13 @@ class Names:
         """The provider's name of the answer's tool; "" if the answer needs no form."""
         return self._sent.get(ANSWER, "")
 
-    def sent(self, name: str) -> str:
+    def to_provider(self, name: str) -> str:
         """Return the provider's name for `name`."""
         return self._sent[name]
 
-    def ours(self, given: str) -> str:
+    def from_provider(self, name: str) -> str:
         """Return our name for a provider's; a name that we did not send stays."""
-        return self._ours.get(given, given)
+        return self._ours.get(name, name)
 
 
 def _made(name: str) -> str:

@@ -9,17 +9,17 @@ Part = dict[str, Any]
 Turn = tuple[str, list[Part]]
 
 
-def merged(said: Iterable[Turn], *, opening: Part) -> list[Turn]:
+def merge_turns(turns: Iterable[Turn], *, opening: Part) -> list[Turn]:
     """Return turns of (side, parts), with those of the same side joined and empty ones left out.
 
     The first turn is the user's: if the conversation was cut before it, `opening` is that turn.
     """
-    turns: list[Turn] = []
-    for side, parts in said:
+    merged: list[Turn] = []
+    for side, parts in turns:
         if not parts:
             continue
-        if turns and turns[-1][0] == side:
-            turns[-1][1].extend(parts)
+        if merged and merged[-1][0] == side:
+            merged[-1][1].extend(parts)
         else:
-            turns.append((side, list(parts)))
-    return turns if turns and turns[0][0] == "user" else [("user", [opening]), *turns]
+            merged.append((side, list(parts)))
+    return merged if merged and merged[0][0] == "user" else [("user", [opening]), *merged]

@@ -15,7 +15,7 @@ import psutil
 import pytest
 from pytest_django import Settings
 
-from agents.providers.tool_names import Names
+from agents.providers.tool_names import ToolNames
 from agents.runtimes.harness.folder_cleanup import tidy
 from agents.runtimes.harness.options import RUNNER_ID
 from agents.tools import registry
@@ -151,11 +151,11 @@ def test_tools_whose_long_names_begin_alike_are_both_offered_and_told_apart(
 
     known = {**registry._by_name(), **{name: tool(name) for name in names}}
     monkeypatch.setattr(registry, "_by_name", lambda: known)
-    sent = Names(names)
+    sent = ToolNames(names)
     with harness(client, tools=names):
-        _, answer, _ = said(client, f"call {sent.sent(names[1])}")
+        _, answer, _ = said(client, f"call {sent.to_provider(names[1])}")
     offered, found = json.loads(answer)
-    assert {sent.sent(name) for name in names} <= {*offered}
+    assert {sent.to_provider(name) for name in names} <= {*offered}
     assert max(map(len, offered)) <= 64
     assert (found["results"], called) == ([names[1]], [names[1]])
 

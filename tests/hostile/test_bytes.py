@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.providers.sse import Cutter, EventTooLarge
+from agents.providers.sse import EventSplitter, EventTooLarge
 from agents.runtimes.plugins import framing
 from agents.runtimes.plugins.envelopes import read
 from config.errors import InvalidRequest, UnsupportedMedia
@@ -146,7 +146,7 @@ def test_a_broken_upload_is_refused_with_an_error_of_ours(body: bytes, size: int
 
 def cut(body: bytes, size: int = 65_536) -> list[bytes] | None:
     """The data of the events; None beyond the limit."""
-    cutter = Cutter(limit=2**18)
+    cutter = EventSplitter(limit=2**18)
     try:
         return [data for piece in pieces(body, size) for data in cutter.feed(piece)]
     except EventTooLarge:

@@ -20,7 +20,7 @@ from uuid import UUID
 import pytest
 
 from agents.knowledge.chunks import chunks_of
-from agents.providers.sse import Cutter
+from agents.providers.sse import EventSplitter
 from agents.requests import ClientTool, InputMessage, RunRequest
 from agents.runners.base import RunContext
 from agents.runners.conversation import chat_messages
@@ -211,7 +211,7 @@ def _repaired(text: str) -> str:
 
 
 def _cut(text: str) -> list[bytes]:
-    cutter = Cutter()
+    cutter = EventSplitter()
     data = text.encode()
     return [found for at in range(0, len(data), 50) for found in cutter.feed(data[at : at + 50])]
 

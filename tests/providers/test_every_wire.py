@@ -23,8 +23,8 @@ from agents.providers.base import (
     ReasoningBlock,
     ToolCall,
 )
-from agents.providers.sse import Cutter
-from agents.providers.tool_names import Names
+from agents.providers.sse import EventSplitter
+from agents.providers.tool_names import ToolNames
 from conversations.events import Usage
 from tests import fake_anthropic, fake_gemini, fake_responses
 from tests.fake_model import CASES, Answer, End, FakeModel
@@ -402,9 +402,9 @@ BODIES = {
 
 def read_in(name: str, pieces: list[bytes]) -> list[ModelEvent]:
     """What a fresh reader gives for a body that arrives in these pieces."""
-    reader: Any = WIRES[name].wire.reader(Names.of(asked(SEARCH, WEATHER)))
+    reader: Any = WIRES[name].wire.reader(ToolNames.of(asked(SEARCH, WEATHER)))
     reader.calls.mark = "same"
-    cutter = Cutter()
+    cutter = EventSplitter()
     said = [event for some in pieces for data in cutter.feed(some) for event in reader.read(data)]
     return [*said, reader.end()]
 
@@ -433,6 +433,6 @@ def test_a_stream_that_ends_early_is_whole_or_broken_but_never_half(name: str, m
     body = BODIES[name, model]
     *said, _ = read_in(name, [body])
     for at in range(0, len(body), 7):
-        reader: Any = WIRES[name].wire.reader(Names([]))
-        begun = [event for data in Cutter().feed(body[:at]) for event in reader.read(data)]
+        reader: Any = WIRES[name].wire.reader(ToolNames([]))
+        begun = [event for data in EventSplitter().feed(body[:at]) for event in reader.read(data)]
         assert begun == said[: len(begun)]

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from agents.providers.base import ProviderError, ReasoningText, TextDelta
-from agents.providers.refusals import refusal
-from agents.providers.sse import Cutter
-from agents.providers.tool_names import Names
+from agents.providers.refusals import refusal_error
+from agents.providers.sse import EventSplitter
+from agents.providers.tool_names import ToolNames
 from agents.tools.exa_results import results
 from conversations.events import Usage
 from tests.recordings import DONE, Frame, Recording, recordings
@@ -219,8 +219,8 @@ def sent(frames: tuple[Frame, ...]) -> bytes:
 
 def read(wire: str, recording: Recording) -> Read:
     """What our reader makes of it."""
-    reader, events = WIRES[wire].wire.reader(Names([])), list[Any]()
-    for data in Cutter().feed(sent(recording.frames)):
+    reader, events = WIRES[wire].wire.reader(ToolNames([])), list[Any]()
+    for data in EventSplitter().feed(sent(recording.frames)):
         events += reader.read(data)
         if reader.done:
             break
@@ -257,7 +257,7 @@ def test_what_a_real_provider_sent_is_read_whole(wire: str, name: str) -> None:
 def test_how_a_real_provider_refuses_is_understood(wire: str, name: str) -> None:
     refused = ALL[wire][name]
     (body,) = refused.frames
-    found = refusal(refused.status, {}, json.dumps(filled(body)).encode())
+    found = refusal_error(refused.status, {}, json.dumps(filled(body)).encode())
     assert found.code == REFUSED[wire][name]
 
 

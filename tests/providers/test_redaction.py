@@ -40,7 +40,7 @@ def answered(fake: FakeModel, answer: Answer, *, raw: bool = False) -> Got:
 def redacted(key: str, pieces: list[str], kind: Any = TextDelta) -> str:
     redactor = Redactor(key)
     shown: list[ModelEvent] = [event for one in pieces for event in redactor.redact(kind(one))]
-    return "".join(event.text for event in [*shown, *redactor.rest()] if isinstance(event, kind))
+    return "".join(event.text for event in [*shown, *redactor.flush()] if isinstance(event, kind))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 7, 20, 1000])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agents.providers.sse import Cutter, EventTooLarge
+from agents.providers.sse import EventSplitter, EventTooLarge
 
 LINE_ENDS = st.sampled_from(["\n", "\r\n", "\r"])
 WORDS = st.text(st.characters(exclude_characters="\r\n", codec="utf-8"), max_size=20)
@@ -42,7 +42,7 @@ def data_by_the_standard(stream: str) -> list[bytes]:
 
 def cut_in(pieces: list[bytes]) -> list[bytes]:
     """What a fresh cutter gives for these reads."""
-    cutter = Cutter()
+    cutter = EventSplitter()
     return [data for piece in pieces for data in cutter.feed(piece)]
 
 
@@ -111,39 +111,39 @@ def test_reads_give_these_events(pieces: list[bytes], events: list[bytes]) -> No
 
 
 def test_a_lone_cr_at_the_end_of_a_read_waits_for_what_follows_it() -> None:
-    cutter = Cutter()
+    cutter = EventSplitter()
     assert list(cutter.feed(b"data: a\r\r")) == []
     assert list(cutter.feed(b"data: b\r")) == [b"a"]
     assert list(cutter.feed(b"\n\r\n")) == [b"b"]
 
 
 def test_an_event_is_given_as_soon_as_its_last_byte_is_there() -> None:
-    cutter = Cutter()
+    cutter = EventSplitter()
     assert list(cutter.feed(b"data: a\n")) == []
     assert list(cutter.feed(b"\n")) == [b"a"]
 
 
 def test_a_line_without_an_end_is_refused_beyond_the_limit() -> None:
-    cutter = Cutter(limit=100)
+    cutter = EventSplitter(limit=100)
     assert list(cutter.feed(b"data: " + b"x" * 94)) == []
     with pytest.raises(EventTooLarge):
         list(cutter.feed(b"x"))
 
 
 def test_an_event_of_endless_lines_is_refused_beyond_the_limit() -> None:
-    cutter = Cutter(limit=100)
+    cutter = EventSplitter(limit=100)
     assert [list(cutter.feed(b"data: xxxx\n")) for _ in range(9)] == [[]] * 9
     with pytest.raises(EventTooLarge):
         list(cutter.feed(b"data: xxxx\n"))
 
 
 def test_many_events_together_may_be_larger_than_the_limit() -> None:
-    cutter = Cutter(limit=100)
+    cutter = EventSplitter(limit=100)
     assert list(cutter.feed(b"data: xxxx\n\n" * 100)) == [b"xxxx"] * 100
 
 
 def test_an_event_in_many_reads_is_read_once() -> None:
-    cutter = Cutter()
+    cutter = EventSplitter()
     cutter.feed(b"data: ")
     begun = time.thread_time()
     assert not any(cutter.feed(b"x" * 512) for _ in range(8_192))

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agents.providers.base import ModelRequest, ToolSpec, unsaid
+from agents.providers.base import ModelRequest, ToolSpec, first_unsupported
 from agents.providers.exchange import _forms
-from agents.providers.tool_names import Names
+from agents.providers.tool_names import ToolNames
 from agents.requests import Generation
 from tests import fake_anthropic, fake_gemini, fake_responses
 from tests.wires import SEARCH, WEATHER, WIRES, asked
@@ -33,7 +33,7 @@ FAULTS: dict[str, Any] = {
 
 def forms(wire: str, request: ModelRequest) -> list[dict[str, Any]]:
     """Every form of the request, none of which its provider would refuse as malformed."""
-    found = _forms(WIRES[wire].wire, "m", request, Names.of(request))
+    found = _forms(WIRES[wire].wire, "m", request, ToolNames.of(request))
     assert not [fault for form in found if wire in FAULTS for fault in FAULTS[wire](form)]
     return found
 
@@ -117,7 +117,7 @@ def test_verbosity_and_summary_are_said_by_the_wires_that_can() -> None:
     assert all(form["text"] == {"verbosity": "low"} for form in told)
     assert told[0]["reasoning"] == {"summary": "detailed"}
     wanted = Generation(verbosity="high"), Generation(reasoning_summary="concise"), Generation()
-    assert [[unsaid(wire, one) for one in wanted] for wire in WIRES] == [
+    assert [[first_unsupported(wire, one) for one in wanted] for wire in WIRES] == [
         [None, "reasoning_summary", None],
         [None, None, None],
         ["verbosity", "reasoning_summary", None],

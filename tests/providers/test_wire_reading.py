@@ -17,8 +17,8 @@ from agents.providers.base import (
     TextDelta,
     ToolCall,
 )
-from agents.providers.sse import Cutter
-from agents.providers.tool_names import Names
+from agents.providers.sse import EventSplitter
+from agents.providers.tool_names import ToolNames
 from conversations.events import Usage
 from tests import fake_anthropic as anthropic
 from tests import fake_gemini as gemini
@@ -33,9 +33,9 @@ MESSAGES, GEMINI = "anthropic.messages", "gemini.generate_content"
 
 def read(wire: str, *steps: Any) -> list[ModelEvent]:
     """The events of an answer of these steps. ProviderError as the reader raises it."""
-    reader: Any = WIRES[wire].wire.reader(Names.of(ModelRequest((), (SEARCH,))))
+    reader: Any = WIRES[wire].wire.reader(ToolNames.of(ModelRequest((), (SEARCH,))))
     body = on_the_wire(Answer(tuple(steps)))
-    said = [event for data in Cutter().feed(body) for event in reader.read(data)]
+    said = [event for data in EventSplitter().feed(body) for event in reader.read(data)]
     return [*said, reader.end()]
 
 
@@ -328,7 +328,7 @@ HALF = {
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_half_a_surrogate_pair_becomes_a_replacement_character(wire: str) -> None:
-    reader: Any = WIRES[wire].wire.reader(Names([]))
+    reader: Any = WIRES[wire].wire.reader(ToolNames([]))
     assert reader.read(HALF[wire]) == [TextDelta("a\ufffd")]
 
 
@@ -343,7 +343,7 @@ def test_half_a_surrogate_pair_becomes_a_replacement_character(wire: str) -> Non
 def test_odd_counts_of_a_server_that_speaks_openais_wire_cost_no_answer(
     told: Any, counted: tuple[int, int]
 ) -> None:
-    reader: Any = WIRES[CHAT].wire.reader(Names([]))
+    reader: Any = WIRES[CHAT].wire.reader(ToolNames([]))
     reader.read(b'{"choices": [{"delta": {"content": "a"}, "finish_reason": "stop"}]}')
     reader.read(json.dumps({"choices": [], "usage": told}).encode())
     done = reader.end()

@@ -18,8 +18,8 @@ from agents.providers.base import (
     ToolSpec,
 )
 from agents.providers.gemini_schema import gemini_schema
-from agents.providers.schemas import closed, is_strict
-from agents.providers.tool_names import Names
+from agents.providers.schemas import close_objects, is_strict
+from agents.providers.tool_names import ToolNames
 from tests import fake_anthropic
 from tests.fake_gemini import SCHEMA
 from tests.wires import SEARCH, WIRES, replace_request
@@ -50,7 +50,7 @@ CONVERSATION = ModelRequest(
 
 
 def first_form(wire: str, request: ModelRequest) -> dict[str, Any]:
-    return dict(WIRES[wire].wire.forms("m", request, Names.of(request))[0])
+    return dict(WIRES[wire].wire.forms("m", request, ToolNames.of(request))[0])
 
 
 def test_a_conversation_as_openai_chat_completions() -> None:
@@ -225,7 +225,7 @@ def test_a_conversation_as_anthropic_messages() -> None:
 
 def test_calls_of_before_are_named_to_anthropic_where_no_tools_are_offered() -> None:
     spoken = replace_request(CONVERSATION, tools=())
-    forms = WIRES["anthropic.messages"].wire.forms("m", spoken, Names.of(spoken))
+    forms = WIRES["anthropic.messages"].wire.forms("m", spoken, ToolNames.of(spoken))
     assert [[tool["name"] for tool in form["tools"]] for form in forms] == [
         ["gymbro_exercise_search", "clock"] for _ in forms
     ]
@@ -359,10 +359,10 @@ TAKEN = st.text(st.characters(codec="utf-8"), max_size=80) | st.sampled_from(
 
 @given(st.sets(TAKEN, max_size=12))
 def test_every_name_is_one_that_providers_take_and_comes_back(ours: set[str]) -> None:
-    names = Names(ours)
-    sent = [names.sent(name) for name in ours]
+    names = ToolNames(ours)
+    sent = [names.to_provider(name) for name in ours]
     assert len(set(sent)) == len(ours)
-    assert [names.ours(name) for name in sent] == list(ours)
+    assert [names.from_provider(name) for name in sent] == list(ours)
     for name in sent:
         assert 1 <= len(name) <= 64
         assert set(name) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
@@ -370,11 +370,11 @@ def test_every_name_is_one_that_providers_take_and_comes_back(ours: set[str]) ->
 
 
 def test_a_name_that_fits_is_never_changed_by_the_others() -> None:
-    names = Names(["a.b", "a_b", "gymbro.exercise.search"])
-    assert names.sent("a_b") == "a_b"
-    assert names.sent("a.b").startswith("a_b_")
-    assert names.sent("gymbro.exercise.search") == "gymbro_exercise_search"
-    assert names.ours("never_offered") == "never_offered"
+    names = ToolNames(["a.b", "a_b", "gymbro.exercise.search"])
+    assert names.to_provider("a_b") == "a_b"
+    assert names.to_provider("a.b").startswith("a_b_")
+    assert names.to_provider("gymbro.exercise.search") == "gymbro_exercise_search"
+    assert names.from_provider("never_offered") == "never_offered"
 
 
 # --- schemas -------------------------------------------------------------------------------------
@@ -510,7 +510,7 @@ def test_a_schema_for_anthropic_is_closed_and_without_limits() -> None:
         },
         "anyOf": [{"type": "object"}],
     }
-    assert closed(given) == {
+    assert close_objects(given) == {
         "type": "object",
         "properties": {
             "minimum": {"type": "integer"},

@@ -23,7 +23,7 @@ from msgspec import Struct
 from agents.host_protocol.errors import HostRefusal
 from agents.host_protocol.host_api import HostApi
 from agents.host_protocol.run_context import AgentRunContext
-from agents.providers.tool_names import Names
+from agents.providers.tool_names import ToolNames
 
 if TYPE_CHECKING:
     import uvicorn
@@ -79,14 +79,14 @@ def offers(context: AgentRunContext, host: HostApi) -> tuple[Offer, ...]:
 
 
 def _tools(context: AgentRunContext, host: HostApi) -> list[Offer]:
-    names = Names(tool.tool_name for tool in context.resources.tools)
+    names = ToolNames(tool.tool_name for tool in context.resources.tools)
 
     def calling(name: str) -> Callable[[dict[str, Any]], Awaitable[Any]]:
         return lambda arguments: host.tools.call(name, arguments, may_wait=False)
 
     return [
         Offer(
-            names.sent(tool.tool_name),
+            names.to_provider(tool.tool_name),
             tool.description or tool.tool_name,
             tool.parameters or {"type": "object"},
             calling(tool.tool_name),
