@@ -21,7 +21,7 @@ from agents.runners.injection import injected_context
 from agents.runners.system_message import system_message
 from agents.runners.thinkingml import form_for
 from agents.runners.tokens import of_messages, of_tools
-from agents.runners.window import history_budget, window
+from agents.runners.window import fit_window, history_budget
 from agents.tools.large_results import READ
 from conversations import events
 from conversations.events import Fact
@@ -103,10 +103,10 @@ class Past:
         messages = chat_messages([*old, *new])
         needed = max(1, len(messages) - len(chat_messages(old)))
         room = budget - of_messages(opening) + of_messages(messages[-needed:])
-        kept = window(messages, room, needed=needed)
+        kept = fit_window(messages, room, needed=needed)
         if not self._may_shorten and (kept.cut or earlier.cut):
             raise RunFailure("provider_context_exceeded", _TOO_LONG)
-        conversation = (*leading, *opening, *kept.kept)
+        conversation = (*leading, *opening, *kept.messages)
         if any(map(_names_artifact, conversation)):
             await self._host.offer_reading()
         return RunContext(

@@ -21,7 +21,7 @@ from agents.requests import Generation
 from agents.runners.base import RunFailure
 from agents.runners.conversation import chat_messages
 from agents.runners.tokens import of_messages
-from agents.runners.window import window
+from agents.runners.window import fit_window
 
 log = structlog.get_logger(__name__)
 
@@ -69,7 +69,7 @@ class Summarised:
 
     async def _made(self, known: Summary | None, old: Sequence[Said]) -> str:
         """Return the model's summary, or "" if it gives none."""
-        messages = window(chat_messages([one.message for one in old]), self._budget).kept
+        messages = fit_window(chat_messages([one.message for one in old]), self._budget).messages
         paragraphs = [f"Before: {known.text}"] if known else []
         paragraphs += [f"{message.role}: {_words(message)}" for message in messages]
         request = (ChatMessage("system", _PROMPT), ChatMessage("user", "\n\n".join(paragraphs)))

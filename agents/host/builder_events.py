@@ -19,7 +19,7 @@ from agents.host import message_contents
 from agents.host.session import Scene
 from agents.providers.base import ToolCall
 from agents.runners.base import RunFailure
-from agents.runners.tool_loop import arguments_of
+from agents.runners.tool_loop import parse_call_arguments
 from conversations import events
 from conversations.events import Fact, MessageContent, Usage
 from conversations.log.growing_text import GrowingText
@@ -280,7 +280,7 @@ class BuilderEvents:
         return events.ToolCallStarted(
             data.call_id,
             name,
-            arguments_of(call),
+            parse_call_arguments(call),
             "frontend" if is_clients else _CALLS[kind],
             data.server_label or "",
         )

@@ -32,7 +32,7 @@ from agents.providers.base import ChatMessage
 from agents.providers.base import ToolCall as ProviderCall
 from agents.requests import Happened, InputMessage
 from agents.runners.base import RunContext
-from agents.runners.tool_loop import arguments_of
+from agents.runners.tool_loop import parse_call_arguments
 from config.auth import accounts
 
 MESSAGE: Final = "message.received"
@@ -160,7 +160,7 @@ def _outcome(answer: ChatMessage, call: ProviderCall | None) -> dict[str, Any]:
     outcome = {"tool_call_id": answer.tool_call_id, "content": answer.content[:_LONGEST_OUTCOME]}
     if call is None:
         return outcome
-    return outcome | {"tool_name": call.name, "parameters": arguments_of(call)}
+    return outcome | {"tool_name": call.name, "parameters": parse_call_arguments(call)}
 
 
 def _conversation(scene: Scene) -> run_context.ConversationContext | None:

@@ -14,7 +14,7 @@ INVALID: Final = "structured_output_invalid"
 _OTHERWISE: Final = frozenset(("tool_calls", "interrupt", "refusal", "content_filter"))
 
 
-async def judged(
+async def judge_answer(
     terminal: Terminal, answer: str, schema: dict[str, Any] | None, *, fails: bool
 ) -> Terminal:
     """Return the ending of a run whose answer must fit the schema.

@@ -11,7 +11,7 @@ from typing import Any
 from agents.providers.base import ChatMessage, ToolCall, ToolSpec
 from agents.requests import ToolUse
 from agents.runners.base import ToolOutcome
-from agents.runners.tool_loop import arguments_of, completed, told
+from agents.runners.tool_loop import completion_fact, outcome_text, parse_call_arguments
 from conversations import events
 from conversations.cards.model_hints import SHOW, describe_card, find_fault
 from conversations.events import Fact, MessageBody, Problem
@@ -25,7 +25,7 @@ class Cards:
         self._waiting: list[dict[str, Any]] = []
 
     @staticmethod
-    def parted(
+    def split_calls(
         calls: Sequence[ToolCall], offered: Sequence[ToolSpec], clients: Container[str]
     ) -> tuple[list[ToolCall], list[ToolCall]]:
         """Return the calls that show a card, and the others; a client's own tool may have its name."""
@@ -38,11 +38,12 @@ class Cards:
         outcomes = [(call, self._outcome(call)) for call in calls]
         facts = [fact for call, outcome in outcomes for fact in self._facts(call, outcome)]
         answers = [
-            ChatMessage("tool", told(outcome), tool_call_id=call.id) for call, outcome in outcomes
+            ChatMessage("tool", outcome_text(outcome), tool_call_id=call.id)
+            for call, outcome in outcomes
         ]
         return facts, answers
 
-    def said(self, message_id: str, text: str) -> Iterator[Fact]:
+    def message_with_card(self, message_id: str, text: str) -> Iterator[Fact]:
         """Yield the model's message before its next step, with the first card that waits.
 
         If the message is empty, the cards wait for the next one.
@@ -51,10 +52,10 @@ class Cards:
             hints = self._waiting.pop(0) if self._waiting else None
             yield events.MessageCompleted(MessageBody(message_id, "assistant", text, ui_hints=hints))
 
-    def last(self, message_id: str, text: str) -> Iterator[Fact]:
+    def last_messages(self, message_id: str, text: str) -> Iterator[Fact]:
         """Yield the last message, if a card waits for it; each further card is a message of its own."""
         if self._waiting and text:
-            yield from self.said(message_id, text)
+            yield from self.message_with_card(message_id, text)
             message_id = f"{message_id}-card"
         for number, hints in enumerate(self._waiting, 1):
             own_id = message_id if number == 1 else f"{message_id}-{number}"
@@ -64,7 +65,7 @@ class Cards:
         self._waiting.clear()
 
     def _outcome(self, call: ToolCall) -> ToolOutcome:
-        use = ToolUse(SHOW, arguments_of(call))
+        use = ToolUse(SHOW, parse_call_arguments(call))
         if fault := find_fault(use.arguments):
             return ToolOutcome(use, 0, None, Problem("invalid_arguments", fault))
         self._waiting.append(use.arguments)
@@ -75,4 +76,4 @@ class Cards:
             return ()
         use = outcome.use
         started = events.ToolCallStarted(call.id, use.name, use.arguments, "component")
-        return (started, completed(call.id, outcome))
+        return (started, completion_fact(call.id, outcome))

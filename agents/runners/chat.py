@@ -24,8 +24,8 @@ from agents.requests import ToolUse
 from agents.runners.base import CHINESE, Approval, Host, RunContext, RunFailure
 from agents.runners.cards import Cards
 from agents.runners.injection import injected_context
-from agents.runners.tool_choice import Offered
-from agents.runners.tool_loop import Answers, arguments_of
+from agents.runners.tool_choice import OfferedTools
+from agents.runners.tool_loop import StepCalls, parse_call_arguments
 from conversations import events
 from conversations.events import Fact, Usage
 from conversations.log.growing_text import GrowingText
@@ -40,11 +40,11 @@ class ChatRunner:
     """
 
     async def run(self, context: RunContext, host: Host) -> AsyncGenerator[Fact]:
-        opening = blind(context.question) if context.images and not host.sees else ""
+        opening = no_vision_notice(context.question) if context.images and not host.sees else ""
         if opening:
             yield events.MessageDelta(context.message_id, opening)
         talk, usage, made = list(_messages(context)), Usage(), 0
-        offer, clients = Offered(context, host), {tool.name for tool in context.request.tools}
+        offer, clients = OfferedTools(context, host), {tool.name for tool in context.request.tools}
         cards = Cards(visible=context.shows_calls)
         message_id, spoken = context.message_id, 1
         for _ in range(settings.TOOL_STEPS):
@@ -62,14 +62,14 @@ class ChatRunner:
                     for fact in step.take(event):
                         yield fact
             usage, step.finished = usage.plus(step.finished.usage), offer.take(step.finished)
-            shows, calls = cards.parted(step.finished.tool_calls, offered, clients)
+            shows, calls = cards.split_calls(step.finished.tool_calls, offered, clients)
             if not calls and not shows:
-                for fact in cards.last(step.message_id, step.delivered):
+                for fact in cards.last_messages(step.message_id, step.delivered):
                     yield fact
                 yield events.RunCompleted(step.finished.finish_reason, usage)
                 return
             shown, answered = cards.take(shows)
-            for fact in chain(shown, cards.said(step.message_id, step.delivered)):
+            for fact in chain(shown, cards.message_with_card(step.message_id, step.delivered)):
                 yield fact
             if step.delivered:
                 spoken, opening = spoken + 1, ""
@@ -80,12 +80,12 @@ class ChatRunner:
             ours = [call for call in calls if call.name not in clients]
             approvals = await _approvals(ours, host)
             waiting = {approval.call_id for approval in approvals}
-            answers = Answers([call for call in ours if call.id not in waiting], host)
+            answers = StepCalls([call for call in ours if call.id not in waiting], host)
             async with aclosing(answers.run()) as facts:
                 async for fact in facts:
                     yield step.with_thoughts(fact)
             theirs = [call for call in calls if call.name in clients]
-            unfit = await offer.unfit(theirs)
+            unfit = await offer.refuse_unfit(theirs)
             if unfit and not approvals:
                 talk += [step.message(), *answered, *answers.messages(), *unfit]
                 continue
@@ -93,7 +93,7 @@ class ChatRunner:
             for fact in chain(map(_client_call, theirs), *(approval.facts for approval in approvals)):
                 yield step.with_thoughts(fact)
             if approvals or theirs or not offered:  # without tools the model is not asked again
-                for fact in cards.last(message_id, ""):
+                for fact in cards.last_messages(message_id, ""):
                     yield fact
                 yield _stopped(approvals, theirs, step, usage)
                 return
@@ -152,7 +152,7 @@ class _Step:
         )
 
 
-def blind(question: str) -> str:
+def no_vision_notice(question: str) -> str:
     """Return the first words of a model without vision that gets an image."""
     return _BLIND_ZH if CHINESE.search(question) else _BLIND_EN
 
@@ -169,7 +169,7 @@ def _messages(context: RunContext) -> tuple[ChatMessage, ...]:
 
 def _client_call(call: ToolCall) -> Fact:
     """Return a call of the client's own tool: the client runs it, and answers with the next run."""
-    return events.ToolCallStarted(call.id, call.name, arguments_of(call), "frontend")
+    return events.ToolCallStarted(call.id, call.name, parse_call_arguments(call), "frontend")
 
 
 def _stopped(
@@ -184,7 +184,7 @@ def _stopped(
 
 async def _approvals(calls: Sequence[ToolCall], host: Host) -> list[Approval]:
     """Return the approvals that these calls need."""
-    uses = [(call.id, ToolUse(call.name, arguments_of(call))) for call in calls]
+    uses = [(call.id, ToolUse(call.name, parse_call_arguments(call))) for call in calls]
     needed = [await host.approval_for(use, call_id=call_id) for call_id, use in uses]
     return [approval for approval in needed if approval is not None]
 

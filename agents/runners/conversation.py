@@ -14,14 +14,14 @@ from agents.requests import AskedCall, Attachment, InputMessage
 PREFETCHED: Final = "prefetch-"  # ids of calls that the request made before the model's
 
 
-def chat_messages(said: Sequence[InputMessage]) -> tuple[ChatMessage, ...]:
+def chat_messages(messages: Sequence[InputMessage]) -> tuple[ChatMessage, ...]:
     """Return the messages for a model, oldest first; calls without an answer are left out.
 
     A provider refuses a call without its answer, and an answer without its call. If an answer contains
     its call, the arguments in it are those that were used.
     """
-    answered = {message.tool_call_id for message in said if message.role == "tool"}
-    return tuple(_together(_paired(said, answered)))
+    answered = {message.tool_call_id for message in messages if message.role == "tool"}
+    return tuple(_together(_paired(messages, answered)))
 
 
 def _together(messages: Iterable[ChatMessage]) -> Iterator[ChatMessage]:

@@ -21,7 +21,7 @@ from conversations.log.growing_text import GrowingText
 
 RAW_FRAMES: Final = 4
 RAW_CHARACTERS: Final = 4_096
-MOST_RAW_HELD: Final = 64
+MOST_RAW_PIECES: Final = 64
 
 
 class Delivery(Protocol):
@@ -40,13 +40,13 @@ def delivery_for(mode: ResultMode | None) -> Delivery:
     """Return the delivery of a run in this mode; a dialect without modes has None."""
     match mode:
         case "xml_plaintext":
-            return Mended()
+            return RepairedDelivery()
         case "auto":
-            return Undecided()
-    return AsSaid()
+            return AutoDelivery()
+    return RawDelivery()
 
 
-class AsSaid:
+class RawDelivery:
     """`raw_passthrough`: every fact of the runner, unchanged."""
 
     def take(self, fact: Fact) -> Iterable[Fact]:
@@ -56,7 +56,7 @@ class AsSaid:
         return (), terminal
 
 
-class Mended:
+class RepairedDelivery:
     """`xml_plaintext`: each message is ThinkingML, repaired while it streams.
 
     The ending of a run that completes contains `thinkingml`: "ok", or the validator's finding in the
@@ -151,7 +151,7 @@ class _Message:
         return (MessageDelta(self.id, text),)
 
 
-class Undecided:
+class AutoDelivery:
     """`auto`: the first text makes it `xml_plaintext`, raw pieces without any `raw_passthrough`."""
 
     def __init__(self) -> None:
@@ -163,11 +163,11 @@ class Undecided:
             return self._decision.take(fact)
         match fact:
             case MessageDelta(_, text) if text:
-                return self._decide(Mended()).take(fact)
+                return self._decide(RepairedDelivery()).take(fact)
             case events.MessageCompleted(body) if body.role == "assistant" and (
                 body.content or body.contents
             ):
-                return self._decide(Mended()).take(fact)
+                return self._decide(RepairedDelivery()).take(fact)
             case MessageDelta() | events.MessageCompleted():
                 return ()
             case UpstreamRaw():
@@ -190,9 +190,9 @@ class Undecided:
         """Return whether there are enough raw pieces without announcements, or too many with them."""
         telling = [piece for piece in self._raw if piece.upstream_event not in ENVELOPE]
         size = sum(len(piece.raw) for piece in telling)
-        return len(telling) >= RAW_FRAMES or size >= RAW_CHARACTERS or len(self._raw) >= MOST_RAW_HELD
+        return len(telling) >= RAW_FRAMES or size >= RAW_CHARACTERS or len(self._raw) >= MOST_RAW_PIECES
 
     def _flush(self) -> Sequence[Fact]:
-        self._decide(AsSaid())
+        self._decide(RawDelivery())
         flushed, self._raw = tuple(self._raw), []
         return flushed

@@ -14,14 +14,14 @@ _PER_MESSAGE: Final = 4
 _PER_IMAGE: Final = 1_200
 
 
-def of_message(said: ChatMessage) -> int:
+def of_message(message: ChatMessage) -> int:
     """Return the tokens of a message with its calls and images."""
-    calls = sum(estimate(call.name) + estimate(call.arguments) for call in said.tool_calls)
-    return _PER_MESSAGE + estimate(said.content) + calls + _PER_IMAGE * len(said.images)
+    calls = sum(estimate(call.name) + estimate(call.arguments) for call in message.tool_calls)
+    return _PER_MESSAGE + estimate(message.content) + calls + _PER_IMAGE * len(message.images)
 
 
-def of_messages(said: Iterable[ChatMessage]) -> int:
-    return sum(map(of_message, said))
+def of_messages(messages: Iterable[ChatMessage]) -> int:
+    return sum(map(of_message, messages))
 
 
 def of_tools(tools: Iterable[ToolSpec]) -> int:

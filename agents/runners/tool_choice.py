@@ -16,12 +16,12 @@ from agents import json_schemas
 from agents.providers.base import ChatMessage, Finished, ToolCall, ToolSpec
 from agents.requests import OWN_LABEL, ClientTool
 from agents.runners.base import Host, RunContext, RunFailure
-from agents.runners.tool_loop import arguments_of
+from agents.runners.tool_loop import parse_call_arguments
 
 _NOT_MADE: Final = "This call was not made, for another of the same step cannot be: make it again."
 
 
-class Offered:
+class OfferedTools:
     """The tools of one run, step by step."""
 
     def __init__(self, context: RunContext, host: Host) -> None:
@@ -55,7 +55,7 @@ class Offered:
         reason = finished.finish_reason if kept or finished.finish_reason != "tool_calls" else "stop"
         return replace(finished, tool_calls=kept, finish_reason=reason)
 
-    async def unfit(self, calls: Sequence[ToolCall]) -> list[ChatMessage]:
+    async def refuse_unfit(self, calls: Sequence[ToolCall]) -> list[ChatMessage]:
         """Return answers to calls of strict tools if the arguments of any do not fit; else nothing."""
         faults = [await self._fault(call) for call in calls]
         if not any(faults):
@@ -93,7 +93,7 @@ class Offered:
         tool = self._by_name[call.name]
         if not tool.strict:
             return ""
-        arguments = msgspec.json.encode(arguments_of(call))
+        arguments = msgspec.json.encode(parse_call_arguments(call))
         try:
             faults = await json_schemas.faults_of(arguments, tool.parameters)
         except (json_schemas.Undecided, json_schemas.Unusable):  # a schema that cannot be checked

@@ -21,8 +21,8 @@ from conversations.events import Fact
 _encode: Final = msgspec.json.Encoder().encode
 
 
-class Answers:
-    """The runner of a step's calls; it keeps their answers in the order of the calls."""
+class StepCalls:
+    """The calls of one step, run at the same time; it keeps their answers in the order of the calls."""
 
     def __init__(self, calls: Sequence[ToolCall], host: Host) -> None:
         self._calls = calls
@@ -33,7 +33,7 @@ class Answers:
         """Yield all starts first, then each outcome as it comes."""
         for call in self._calls:
             kind, server = self._host.tool_kind(call.name), self._host.tool_server(call.name)
-            yield events.ToolCallStarted(call.id, call.name, arguments_of(call), kind, server)
+            yield events.ToolCallStarted(call.id, call.name, parse_call_arguments(call), kind, server)
         tasks = [asyncio.ensure_future(self._run(call)) for call in self._calls]
         try:
             for done in asyncio.as_completed(tasks):
@@ -44,9 +44,9 @@ class Answers:
                 task.cancel()
 
     async def _run(self, call: ToolCall) -> Sequence[Fact]:
-        use = ToolUse(call.name, arguments_of(call))
+        use = ToolUse(call.name, parse_call_arguments(call))
         outcome = await self._host.call_granted(use, call_id=call.id)
-        self._answers[call.id] = told(outcome)
+        self._answers[call.id] = outcome_text(outcome)
         return outcome_facts(call.id, outcome)
 
     def messages(self) -> Iterable[ChatMessage]:
@@ -57,11 +57,11 @@ class Answers:
 
 def outcome_facts(call_id: str, outcome: ToolOutcome) -> Sequence[Fact]:
     """Return the facts of an outcome, after the artifact that holds what is too large for it."""
-    fact = completed(call_id, outcome)
+    fact = completion_fact(call_id, outcome)
     return (fact,) if outcome.artifact is None else (outcome.artifact, fact)
 
 
-def completed(call_id: str, outcome: ToolOutcome) -> events.ToolCallCompleted:
+def completion_fact(call_id: str, outcome: ToolOutcome) -> events.ToolCallCompleted:
     """Return the fact of an outcome."""
     return events.ToolCallCompleted(
         call_id,
@@ -73,7 +73,7 @@ def completed(call_id: str, outcome: ToolOutcome) -> events.ToolCallCompleted:
     )
 
 
-def told(outcome: ToolOutcome) -> str:
+def outcome_text(outcome: ToolOutcome) -> str:
     """Return an outcome in words for the model."""
     if outcome.problem is not None:
         error = {"error": {"code": outcome.problem.code, "message": outcome.problem.message}}
@@ -81,7 +81,7 @@ def told(outcome: ToolOutcome) -> str:
     return _encode(outcome.result or {}).decode()
 
 
-def arguments_of(call: ToolCall) -> dict[str, Any]:
+def parse_call_arguments(call: ToolCall) -> dict[str, Any]:
     """Return the arguments as an object; any other value becomes text under `arguments`."""
     try:
         found = msgspec.json.decode(call.arguments or "{}")

@@ -17,17 +17,17 @@ _LEAST_ANSWER: Final = 256
 class Window(Struct, frozen=True):
     """The messages that are kept, in order, and the number of older ones that were cut."""
 
-    kept: tuple[ChatMessage, ...]
+    messages: tuple[ChatMessage, ...]
     cut: int = 0
 
 
-def window(said: Sequence[ChatMessage], budget: int, *, needed: int = 1) -> Window:
+def fit_window(messages: Sequence[ChatMessage], budget: int, *, needed: int = 1) -> Window:
     """Return the newest messages that come to at most `budget` tokens.
 
     The last `needed` messages stay at any cost, and so do system messages; a call and its answers stay
     or go together. Nothing older than the first message that does not fit is kept.
     """
-    whole = list(units(said))
+    whole = list(split_units(messages))
     kept: list[Unit] = []
     left = budget - of_messages(one for unit in whole if _is_system(unit) for one in unit)
     seen, open_ = 0, True
@@ -42,14 +42,14 @@ def window(said: Sequence[ChatMessage], budget: int, *, needed: int = 1) -> Wind
             kept.append(unit)
             left -= cost
         seen += len(unit)
-    messages = tuple(one for unit in reversed(kept) for one in unit)
-    return Window(messages, len(said) - len(messages))
+    kept_messages = tuple(one for unit in reversed(kept) for one in unit)
+    return Window(kept_messages, len(messages) - len(kept_messages))
 
 
-def units(said: Sequence[ChatMessage]) -> Iterator[Unit]:
+def split_units(messages: Sequence[ChatMessage]) -> Iterator[Unit]:
     """Yield the messages in units that belong together: a message that calls tools, and the answers."""
     unit: list[ChatMessage] = []
-    for message in said:
+    for message in messages:
         if unit and message.role == "tool":
             unit.append(message)
             continue

@@ -15,7 +15,7 @@ import msgspec
 from agents.host.run_host import RunHost
 from agents.requests import AskedCall, Claim, InputMessage, ToolUse
 from agents.runners.base import ToolOutcome
-from agents.runners.tool_loop import completed, told
+from agents.runners.tool_loop import completion_fact, outcome_text
 from conversations.events import Fact, Problem
 from conversations.runs import interrupts
 from conversations.runs.interrupts import Interrupt
@@ -49,7 +49,7 @@ class Approved:
         if outcome.artifact is not None:
             self._say(outcome.artifact)
         fact = msgspec.structs.replace(
-            completed(call_id, outcome),
+            completion_fact(call_id, outcome),
             parameters=use.arguments,
             asked_in=interrupt.run_id.hex,
             approval_id=interrupt.id.hex,
@@ -60,7 +60,7 @@ class Approved:
         arguments = msgspec.json.encode(use.arguments).decode()
         call = AskedCall(call_id, use.name, arguments)
         return InputMessage(
-            "tool", told(outcome), name=use.name, tool_call_id=call_id, tool_calls=(call,)
+            "tool", outcome_text(outcome), name=use.name, tool_call_id=call_id, tool_calls=(call,)
         )
 
     async def _outcome(self, interrupt: Interrupt, use: ToolUse, outlast: Outlast) -> ToolOutcome:

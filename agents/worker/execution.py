@@ -25,7 +25,7 @@ from agents.host import bindings, hosted_run
 from agents.host.grants import Binding
 from agents.host.run_host import RunHost
 from agents.requests import Claim, InputMessage
-from agents.runners.answer import judged
+from agents.runners.answer import judge_answer
 from agents.runners.base import RunContext, RunFailure, Runner, ToolOutcome, name_of
 from agents.runners.chat import ChatRunner
 from agents.runners.conversation import PREFETCHED
@@ -195,7 +195,7 @@ class Execution:
         if schema is None:
             return terminal
         fails = await app_settings.aget("structured_output") == "fail"
-        return await judged(terminal, self._transcript.answer, schema, fails=fails)
+        return await judge_answer(terminal, self._transcript.answer, schema, fails=fails)
 
     async def _host(self, chosen: ModelRoute) -> RunHost:
         """Return the Host of the run, and log which tools its MCP servers offer."""

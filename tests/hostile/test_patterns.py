@@ -198,11 +198,11 @@ def _context(question: str) -> RunContext:
 
 
 def _called(text: str) -> object:
-    return tool_use.wanted_call(_context(f"toolx {text}"))
+    return tool_use.requested_call(_context(f"toolx {text}"))
 
 
 def _noted(text: str) -> object:
-    return tool_use.wanted_note(_context(f"demo.note approve {text}"))
+    return tool_use.requested_note(_context(f"demo.note approve {text}"))
 
 
 def _repaired(text: str) -> str:
@@ -224,10 +224,16 @@ _TAGS: Final = ("<", "<a ", "<phase ", "</final>", "<!-- ", "<!--<serp_queries>"
     ("loop", "pieces"),
     [
         (runner.tokens, (*_BLANKS, "卧", "a卧 ")),
-        (shows.plain, (*_BLANKS, "demo.", "demo.think", " demo.card:")),
+        (shows.strip_control_words, (*_BLANKS, "demo.", "demo.think", " demo.card:")),
         (lambda text: shows.thoughts(f"demo.think {text}"), _BLANKS),
-        (lambda text: shows.both({"name": "x", "description": f"卧 {text}"}), ("A ", "A: ", "A:")),
-        (lambda text: shows.both({"name": "x", "description": f"{text}卧"}), ("A ", "A: ", "A:")),
+        (
+            lambda text: shows.split_languages({"name": "x", "description": f"卧 {text}"}),
+            ("A ", "A: ", "A:"),
+        ),
+        (
+            lambda text: shows.split_languages({"name": "x", "description": f"{text}卧"}),
+            ("A ", "A: ", "A:"),
+        ),
         (_called, (*_BLANKS, "{", "}", "{}", "9", '{"a":', "toolx", "-1.", "[")),
         (_noted, (*_BLANKS, "approve ", "批准", "demo.note", "a")),
         (_repaired, (*_BLANKS, *_TAGS)),

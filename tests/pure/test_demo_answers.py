@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.runners.demo.form_answers import formed
+from agents.runners.demo.form_answers import fill_schema
 from tests.deep_schemas import arrays, doubling
 
 LARGEST = 2 * 1024 * 1024  # a character may be six in JSON
@@ -24,7 +24,7 @@ LONG = "x" * 60_000
 
 
 def example(schema: dict[str, Any], question: str = "Squat") -> Any:
-    return json.loads(formed(schema, question))
+    return json.loads(fill_schema(schema, question))
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ _HOSTILE: dict[str, dict[str, Any]] = {
 def test_whatever_a_schema_asks_for_the_answer_is_of_some_size(name: str) -> None:
     begun = time.process_time()
     for question in ("Squat", "x" * 4_000_000):
-        assert len(formed(_HOSTILE[name], question)) < LARGEST
+        assert len(fill_schema(_HOSTILE[name], question)) < LARGEST
     assert time.process_time() - begun < 5
 
 
@@ -113,7 +113,7 @@ def _around(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[
 
 @given(st.recursive(_leaves, _around, max_leaves=12), st.text(max_size=9))
 def test_an_answer_has_its_bound_whatever_refers_to_what(schema: dict[str, Any], question: str) -> None:
-    assert len(formed({"type": "object", "properties": {"a": schema}}, question)) < LARGEST
+    assert len(fill_schema({"type": "object", "properties": {"a": schema}}, question)) < LARGEST
 
 
 _plain = st.recursive(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agents.providers.base import ChatMessage, ImagePart, ToolCall
 from agents.runners.tokens import of_message, of_messages
-from agents.runners.window import history_budget, units, window
+from agents.runners.window import fit_window, history_budget, split_units
 from prompts.wordings.token_estimate import estimate
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=200) | st.sampled_from(
@@ -37,8 +37,8 @@ def turns(draw: st.DrawFn) -> list[ChatMessage]:
 def test_pairs_are_kept_together_the_newest_is_in_and_the_budget_holds(
     said: list[ChatMessage], budget: int, needed: int
 ) -> None:
-    made = window(said, budget, needed=needed)
-    kept = list(made.kept)
+    made = fit_window(said, budget, needed=needed)
+    kept = list(made.messages)
     assert made.cut == len(said) - len(kept)
     called = [call.id for one in kept for call in one.tool_calls]
     assert called == [one.tool_call_id for one in kept if one.role == "tool"]
@@ -48,7 +48,7 @@ def test_pairs_are_kept_together_the_newest_is_in_and_the_budget_holds(
     assert shown == rest[len(rest) - len(shown) :]
     assert len(shown) >= min(needed, len(rest))
     must: list[ChatMessage] = []
-    for unit in reversed(list(units(rest))):
+    for unit in reversed(list(split_units(rest))):
         if len(must) >= needed:
             break
         must = [*unit, *must]
@@ -58,12 +58,12 @@ def test_pairs_are_kept_together_the_newest_is_in_and_the_budget_holds(
 
 @given(turns())
 def test_what_fits_is_not_touched(said: list[ChatMessage]) -> None:
-    assert window(said, of_messages(said)).kept == tuple(said)
+    assert fit_window(said, of_messages(said)).messages == tuple(said)
 
 
 def test_nothing_older_than_what_does_not_fit_is_kept() -> None:
     said = [ChatMessage("user", "a"), ChatMessage("assistant", "b" * 9_000), ChatMessage("user", "c")]
-    assert window(said, 100).kept == (said[2],)
+    assert fit_window(said, 100).messages == (said[2],)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from agents.host.session import Session
 from agents.host_protocol import parameters, replies
 from agents.host_protocol.errors import HostRefusal, not_found
 from agents.requests import ToolUse
-from agents.runners.tool_loop import completed
+from agents.runners.tool_loop import completion_fact
 from agents.tools import offered_tools
 from agents.tools.arguments import check_arguments
 from agents.tools.base import ToolFailure
@@ -42,7 +42,7 @@ async def request(session: Session, ask: parameters.RequestAction) -> replies.Ac
     session.facts.append(requested)
     session.facts.append(events.ToolCallStarted(call_id, name, use.arguments))
     outcome = await session.host.call_action(tool, use, call_id=call_id)
-    session.facts.append(completed(call_id, outcome))
+    session.facts.append(completion_fact(call_id, outcome))
     if outcome.problem is not None:
         raise HostRefusal("runtime_error", outcome.problem.message, reason=outcome.problem.code)
     return replies.ActionTaken("done")

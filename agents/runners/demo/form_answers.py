@@ -20,7 +20,7 @@ _LOOKED_AT: Final = 1_000  # characters of the question that are searched for an
 Schema = dict[str, Any]
 
 
-def formed(schema: Schema, question: str) -> str:
+def fill_schema(schema: Schema, question: str) -> str:
     """Return JSON that fits the schema as far as a simple model can tell; each text is the question."""
     return msgspec.json.encode(_Example(schema, question).value(schema)).decode()
 

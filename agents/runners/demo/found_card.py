@@ -12,7 +12,7 @@ _MOST: Final = 5
 _LONGEST: Final = 300
 
 
-def wanted(question: str, exercises: list[dict[str, Any]]) -> dict[str, Any] | None:
+def card_hints(question: str, exercises: list[dict[str, Any]]) -> dict[str, Any] | None:
     """Return the hints of a card with the exercises, if the question wants one and there are any."""
     if not exercises or not _SHOW_ME.search(question):
         return None

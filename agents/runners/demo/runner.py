@@ -18,7 +18,7 @@ from agents.runners import thinkingml
 from agents.runners.base import CHINESE, Host, RunContext, ToolOutcome
 from agents.runners.demo import found_card, image_facts, shows, tool_use
 from agents.runners.demo import thinkingml as demo_thinkingml
-from agents.runners.demo.form_answers import formed
+from agents.runners.demo.form_answers import fill_schema
 from conversations import events
 from conversations.events import Fact
 
@@ -32,12 +32,12 @@ class DemoRunner:
 
     async def run(self, context: RunContext, host: Host) -> AsyncGenerator[Fact]:
         yield events.ModelRouted("demo", "demo-1", None)
-        call = tool_use.wanted_call(context)
+        call = tool_use.requested_call(context)
         if call is not None:
             yield call
             yield events.RunCompleted("tool_calls", _usage(context, 0))
             return
-        note = tool_use.wanted_note(context)
+        note = tool_use.requested_note(context)
         approval = note and await host.approval_for(note, call_id=f"call_{context.run_id.hex}")
         if approval:
             for fact in approval.facts:
@@ -45,14 +45,14 @@ class DemoRunner:
             yield events.RunCompleted("interrupt", _usage(context, 0), [approval.interrupt])
             return
         if schema := context.request.generation.json_schema:
-            yield events.MessageDelta(context.message_id, formed(schema, context.question))
+            yield events.MessageDelta(context.message_id, fill_schema(schema, context.question))
             yield events.RunCompleted("stop", _usage(context, 1))
             return
         for token in tokens(shows.thoughts(context.question)):
             await asyncio.sleep(settings.DEMO_TOKEN_S)
             yield events.ReasoningDelta(context.message_id, token)
         exercises: list[dict[str, Any]] = []
-        answers = [await _seen(context, host), tool_use.answered(context), _known(context)]
+        answers = [await _seen(context, host), tool_use.answers_text(context), _known(context)]
         if not any(answers):
             exercises = _found(context)
             if not context.findings and _may_search(context):
@@ -60,7 +60,7 @@ class DemoRunner:
                 for fact in _call_facts(outcome):
                     yield fact
                 exercises = _results(outcome)
-            answers = [compose(shows.plain(context.question), exercises)]
+            answers = [compose(shows.strip_control_words(context.question), exercises)]
         count, answer = 0, _written("\n\n".join(filter(None, answers)), context, exercises)
         for token in tokens(answer):
             await asyncio.sleep(settings.DEMO_TOKEN_S)
@@ -74,7 +74,7 @@ class DemoRunner:
 
 def _written(answer: str, context: RunContext, exercises: list[dict[str, Any]]) -> str:
     """Return the answer in the form of the run's mode."""
-    if not thinkingml.is_asked(context.request.result_mode):
+    if not thinkingml.is_thinkingml(context.request.result_mode):
         return answer
     chinese = bool(CHINESE.search(context.question))
     return demo_thinkingml.reply(answer, context.question, exercises, chinese=chinese)
@@ -85,7 +85,7 @@ async def _card(
 ) -> dict[str, Any] | None:
     """Return the card that the question wants, unless no card may be shown."""
     hints = shows.hints(context.question, exercises)
-    hints = hints or found_card.wanted(context.question, exercises)
+    hints = hints or found_card.card_hints(context.question, exercises)
     return hints if hints and await host.may_show() else None
 
 
@@ -115,7 +115,10 @@ def _may_search(context: RunContext) -> bool:
 
 
 def _search(context: RunContext) -> ToolUse:
-    return ToolUse("gymbro.exercise.search", {"query": shows.plain(context.question) or "-", "top_k": 5})
+    return ToolUse(
+        "gymbro.exercise.search",
+        {"query": shows.strip_control_words(context.question) or "-", "top_k": 5},
+    )
 
 
 def _call_facts(outcome: ToolOutcome) -> tuple[Fact, Fact]:
@@ -161,7 +164,7 @@ def _in_chinese(question: str, exercises: list[dict[str, Any]]) -> str:
     lines = [f"关于“{_brief(question)}”，动作库里最合适的有：", ""]
     for number, item in enumerate(exercises, 1):
         volume = _volume(item, "（{sets} 组 × {reps} 次）")
-        lines.append(f"{number}. **{item['name']}**{volume}：{shows.both(item)[0]}")
+        lines.append(f"{number}. **{item['name']}**{volume}：{shows.split_languages(item)[0]}")
     if tip := _first(exercises[0], "tips"):
         lines += ["", f"先从“{exercises[0]['name']}”开始。要点：{tip}。"]
     lines += ["", "组间休息 60–120 秒，动作变形就减重。（离线演示模型的回答）"]
@@ -171,10 +174,10 @@ def _in_chinese(question: str, exercises: list[dict[str, Any]]) -> str:
 def _in_english(question: str, exercises: list[dict[str, Any]]) -> str:
     lines = [f"For “{_brief(question)}” the exercise library suggests:", ""]
     for number, item in enumerate(exercises, 1):
-        _, name, description = shows.both(item)
+        _, name, description = shows.split_languages(item)
         volume = _volume(item, " ({sets} × {reps})")
         lines.append(f"{number}. **{name}**{volume}{f': {description}' if description else ''}")
-    first = shows.both(exercises[0])[1]
+    first = shows.split_languages(exercises[0])[1]
     lines += [
         "",
         f"Start with the {first}; rest one to two minutes between sets and lower the "

@@ -16,7 +16,7 @@ _WORDS: Final = re.compile(r"(?:(?<!\s)\s+)?\bdemo\.(?:think|card)\b[:：]?\s*",
 _LONGEST: Final = 200
 
 
-def plain(question: str) -> str:
+def strip_control_words(question: str) -> str:
     """Return the question without the words that only control the form of the answer."""
     return _WORDS.sub(" ", question).strip() or question
 
@@ -25,7 +25,7 @@ def thoughts(question: str) -> str:
     """Return the model's thoughts before its answer; "" unless the question wants them."""
     if THINK not in question:
         return ""
-    topic = " ".join(plain(question).split())[:_LONGEST]
+    topic = " ".join(strip_control_words(question).split())[:_LONGEST]
     if CHINESE.search(topic):
         return f"用户问的是“{topic}”。先在动作库里查找，再挑最合适的几个动作，最后提醒休息和动作质量。"
     return (
@@ -61,7 +61,7 @@ def hints(question: str, exercises: list[dict[str, Any]]) -> dict[str, Any] | No
     }
 
 
-def both(item: dict[str, Any]) -> tuple[str, str, str]:
+def split_languages(item: dict[str, Any]) -> tuple[str, str, str]:
     """Return (Chinese description, English name, English description) of an exercise, each maybe "".
 
     The library writes both languages into one description: 中文 English Name: English.
@@ -81,11 +81,11 @@ def _english_name(whole: str) -> re.Match[str] | None:
 
 
 def _name(exercise: dict[str, Any], chinese: bool) -> str:
-    return str(exercise["name"] if chinese else both(exercise)[1])[:_LONGEST]
+    return str(exercise["name"] if chinese else split_languages(exercise)[1])[:_LONGEST]
 
 
 def _item(exercise: dict[str, Any], *, chinese: bool) -> dict[str, Any]:
     sets, reps = exercise.get("defaultSets"), exercise.get("defaultReps")
     badge = {"badge": {"label": f"{sets} × {reps}"}} if sets and reps else {}
-    described = both(exercise)[0 if chinese else 2][:_LONGEST]
+    described = split_languages(exercise)[0 if chinese else 2][:_LONGEST]
     return {"title": _name(exercise, chinese), "description": described} | badge

@@ -14,7 +14,7 @@ _NEXT: Final = 3
 
 def reply(answer: str, question: str, exercises: Sequence[dict[str, Any]], *, chinese: bool) -> str:
     """Return the answer with two phases before it, and with the next searches after it."""
-    topic = " ".join(shows.plain(question).split())[:60]
+    topic = " ".join(shows.strip_control_words(question).split())[:60]
     steps = _in_chinese(topic, len(exercises)) if chinese else _in_english(topic, len(exercises))
     phases = (
         f'<phase id="{number}">\n<title>{title}</title>\n{escape(text)}\n</phase>\n'
@@ -38,4 +38,4 @@ def _in_english(topic: str, count: int) -> tuple[tuple[str, str], ...]:
 def _next(exercises: Sequence[dict[str, Any]], *, chinese: bool) -> list[str]:
     if chinese:
         return [f"{item['name']} 动作要领" for item in exercises[:_NEXT]]
-    return [f"how to do a {shows.both(item)[1]}" for item in exercises[:_NEXT]]
+    return [f"how to do a {shows.split_languages(item)[1]}" for item in exercises[:_NEXT]]

@@ -18,7 +18,7 @@ _APPROVE: Final = re.compile(r"\bapprove\b|批准", re.IGNORECASE)
 NOTE: Final = "demo.note"
 
 
-def wanted_call(context: RunContext) -> events.ToolCallStarted | None:
+def requested_call(context: RunContext) -> events.ToolCallStarted | None:
     """Return the call of the client's tool that the newest question names, or that the client requires.
 
     None once it is answered, unless it is required.
@@ -36,7 +36,7 @@ def wanted_call(context: RunContext) -> events.ToolCallStarted | None:
     return events.ToolCallStarted(call_id, tool.name, _arguments(tool, context.question), "frontend")
 
 
-def wanted_note(context: RunContext) -> ToolUse | None:
+def requested_note(context: RunContext) -> ToolUse | None:
     """Return the call of `demo.note` that the newest question wants approved; None once answered."""
     if _answers(context) or NOTE not in context.question or not _APPROVE.search(context.question):
         return None
@@ -44,7 +44,7 @@ def wanted_note(context: RunContext) -> ToolUse | None:
     return ToolUse(NOTE, {"text": rest[:_LONGEST]})
 
 
-def answered(context: RunContext) -> str:
+def answers_text(context: RunContext) -> str:
     """Return the answers of the client's tools since the question; "" if there are none."""
     heading = "工具的结果：" if CHINESE.search(context.question) else "The tool answered:"
     lines = [f"{heading} {answer[:_LONGEST]}" for answer in _answers(context)]

@@ -11,14 +11,14 @@ from typing import Self
 
 from agents.runners.thinkingml import queries
 from agents.runners.thinkingml.output import Output, escape
-from agents.runners.thinkingml.part import Part, Spoken
+from agents.runners.thinkingml.part import Part, TextPart
 from agents.runners.thinkingml.tags import LONGEST_GAP, LONGEST_QUERIES, Tag
 
 _APART = "<!-- -->"  # in place of a removed block, so that the text around it does not become one tag
 _OURS = f"\n{queries.EMPTY}\n"
 
 
-class Interval(Spoken):
+class Interval(TextPart):
     """The part between `</thinking>` and `<final>`."""
 
     def text(self, text: str) -> Part:
@@ -38,7 +38,7 @@ class Interval(Spoken):
         Answer.opened(self.output).end()
 
 
-class Answer(Spoken):
+class Answer(TextPart):
     """The answer."""
 
     def __init__(self, output: Output) -> None:
@@ -116,7 +116,7 @@ class Answer(Spoken):
 class _Queries:
     """The part inside `<serp_queries>`, at most `LONGEST_QUERIES` characters."""
 
-    sheds_broken = True
+    drops_broken_tag = True
 
     def __init__(self, answer: Answer, opened_by: str) -> None:
         self._answer = answer
@@ -160,7 +160,7 @@ class _Queries:
         return self._answer.show(self._opened_by + "".join(self._buffer))
 
 
-class _After(Spoken):
+class _After(TextPart):
     """The part after `</final>`: white space stays if nothing else comes."""
 
     def __init__(self, output: Output) -> None:

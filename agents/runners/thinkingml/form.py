@@ -34,11 +34,11 @@ Your answer.
 - When you only call a tool, write no text. The reply that follows its result has this form."""  # noqa: E501
 
 
-def is_asked(mode: ResultMode | None) -> bool:
+def is_thinkingml(mode: ResultMode | None) -> bool:
     """Return whether the text of a run in this mode is delivered as ThinkingML."""
     return mode in _MODES
 
 
 def form_for(mode: ResultMode | None) -> str:
     """Return the instructions on form for a run in this mode; "" if the form is free."""
-    return FORM if is_asked(mode) else ""
+    return FORM if is_thinkingml(mode) else ""

@@ -11,7 +11,7 @@ from typing import Final, Self
 
 from agents.runners.thinkingml import queries
 from agents.runners.thinkingml.output import Output, escape
-from agents.runners.thinkingml.part import Part, Spoken
+from agents.runners.thinkingml.part import Part, TextPart
 from agents.runners.thinkingml.tags import LONGEST_GAP, Tag
 from agents.runners.thinkingml.thinking import Thinking
 
@@ -26,7 +26,7 @@ _FENCE: Final = re.compile(r"(?<!`)`{3,}[A-Za-z]*\s*\Z")
 class Opening:
     """The part before `<thinking>`."""
 
-    sheds_broken = False
+    drops_broken_tag = False
 
     def __init__(self, output: Output) -> None:
         self._output = output
@@ -100,7 +100,7 @@ class Opening:
         return _Wrapped(self._output)
 
 
-class _Block(Spoken):
+class _Block(TextPart):
     """The part inside `<think>` or `<serp>`."""
 
     def __init__(self, output: Output, opening: Opening, name: str) -> None:
@@ -122,7 +122,7 @@ class _Block(Spoken):
 class _Wrapped:
     """The rest of a reply without structure."""
 
-    sheds_broken = False
+    drops_broken_tag = False
 
     def __init__(self, output: Output) -> None:
         self._output = output

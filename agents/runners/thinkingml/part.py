@@ -13,7 +13,7 @@ class Part(Protocol):
     """The place in the text at which the repair is."""
 
     @property
-    def sheds_broken(self) -> bool:
+    def drops_broken_tag(self) -> bool:
         """Whether a tag that the text breaks off in is left out at the end."""
         ...
 
@@ -30,10 +30,10 @@ class Part(Protocol):
         ...
 
 
-class Spoken(ABC):
+class TextPart(ABC):
     """A part whose text is delivered as it comes, after `enter` has prepared its place."""
 
-    sheds_broken = True
+    drops_broken_tag = True
 
     def __init__(self, output: Output) -> None:
         self.output = output

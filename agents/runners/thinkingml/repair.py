@@ -33,7 +33,7 @@ class Repair:
 
     def finish(self) -> str:
         """Return the rest at the end: the text held back, and closing tags for open ones."""
-        if not (self._part.sheds_broken and is_broken(self._scanner.rest)):
+        if not (self._part.drops_broken_tag and is_broken(self._scanner.rest)):
             self._take(self._scanner.finish())
         self._part.end()
         return self._output.take(everything=True)

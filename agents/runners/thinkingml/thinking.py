@@ -6,13 +6,13 @@ from typing import Final, Literal, Self
 
 from agents.runners.thinkingml.answer import Answer, Interval
 from agents.runners.thinkingml.output import Output
-from agents.runners.thinkingml.part import Part, Spoken
+from agents.runners.thinkingml.part import Part, TextPart
 from agents.runners.thinkingml.tags import PHASE, Tag
 
 _ONLY_PHASE: Final = '<phase id="1"><title>格式修复</title></phase>'
 
 
-class Thinking(Spoken):
+class Thinking(TextPart):
     """The phases, as they come."""
 
     def __init__(self, output: Output) -> None:
