@@ -702,7 +702,7 @@ def test_a_thread_of_one_branch_is_read_with_as_many_statements_as_ever(
             "history": history_room.fetch_history_day(owner, thread_id=thread_id, before=None),
             "head": stored_messages.fetch_thread_head(thread_id, owner_id=owner),
             "messages": stored_messages.fetch_messages(thread_id, owner_id=owner),
-            "context": context.so_far(**before, before=99, budget=9_999),  # type: ignore[arg-type]
+            "context": context.read_history(**before, before=99, budget=9_999),  # type: ignore[arg-type]
             "request": new_messages.with_new_messages(
                 shown_again(chat), owner_id=owner, thread_id=thread_id
             ),
@@ -744,7 +744,7 @@ def test_a_summary_is_told_only_where_it_belongs(chat: Chat) -> None:
     run_sync(context.keep_summary(UUID(chat.thread_id), place))
 
     def read(run_id: UUID) -> tuple[bool, list[str]]:
-        work = context.so_far(
+        work = context.read_history(
             UUID(chat.thread_id), before=999, run_id=run_id, budget=9_999, summaries=True
         )
         found = run_sync(work)

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from agents.context import thread as context_room
-from agents.context.thread import so_far
+from agents.context.thread import read_history
 from agents.host_protocol import results
 from agents.host_protocol.host_api import HostApi
 from agents.host_protocol.manifest import ContextPolicy
@@ -163,7 +163,7 @@ def long_thread(client: Client) -> tuple[UUID, UUID]:
 
 
 def read(thread: UUID, budget: int) -> list[str]:
-    found = run_sync(so_far(thread, before=9_999, run_id=uuid7(), budget=budget))
+    found = run_sync(read_history(thread, before=9_999, run_id=uuid7(), budget=budget))
     return [message.content for message in found.messages]
 
 

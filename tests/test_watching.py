@@ -126,9 +126,9 @@ def exported() -> Iterator[Any]:
     kept = memory.InMemorySpanExporter()
     provider = trace.TracerProvider()
     provider.add_span_processor(export.SimpleSpanProcessor(kept))
-    tracing.use(provider.get_tracer("tests"))
+    tracing.use_tracer(provider.get_tracer("tests"))
     yield kept
-    tracing.use(None)
+    tracing.use_tracer(None)
 
 
 def test_a_run_is_traced_when_it_is_over(client: Client, exported: Any) -> None:
@@ -165,7 +165,7 @@ def arrived(exported: Any, name: str, value: str) -> Any:
 
 
 def test_model_calls_and_failures_are_spans_by_the_conventions() -> None:
-    run = tracing.Traced(uuid4(), uuid4(), "r", "global:m", "text", "chat")
+    run = tracing.TracedRun(uuid4(), uuid4(), "r", "global:m", "text", "chat")
     usage = Usage(input_tokens=10, output_tokens=5)
     answered = events.ModelCompleted("openai", "gpt-9", usage=usage, finish_reason="tool_calls")
     logged = [
@@ -193,7 +193,7 @@ def test_model_calls_and_failures_are_spans_by_the_conventions() -> None:
 
 
 def test_nothing_is_done_for_traces_that_nobody_wants() -> None:
-    run = tracing.Traced(uuid4(), uuid4(), "r", "m", "text", "chat")
+    run = tracing.TracedRun(uuid4(), uuid4(), "r", "m", "text", "chat")
 
     async def ask() -> int:
         before = len(asyncio.all_tasks())

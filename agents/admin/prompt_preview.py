@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from agents.context.template_values import moment, of_context
+from agents.context.template_values import context_values, current_moment
 from agents.requests import ClientTool, ContextItem
 from agents.runners.system_message import system_message
 from config.errors import InvalidRequest
@@ -28,7 +28,7 @@ def compose(prompts: str, *, tools: Any, context: Any) -> str:
     """
     given_tools = _read(tools, list[ClientTool], "tools")
     given_context = _read(context, list[ContextItem], "context")
-    values = EXAMPLE | moment() | of_context(given_context)
+    values = EXAMPLE | current_moment() | context_values(given_context)
     return system_message(template.fill(prompts, values), given_tools, given_context)
 
 

@@ -69,7 +69,7 @@ async def _deleted(row: RunRow) -> dict[str, Any]:
 async def input_items(request: HttpRequest, caller: Caller, response_id: str) -> HttpResponseBase:
     """`GET /v1/responses/{response_id}/input_items`: return a page of the items of its input."""
     row = await _row(response_id, caller)
-    inputs = await thread.asked_in(row.run_id, owner_id=caller.user_id)
+    inputs = await thread.messages_of_run(row.run_id, owner_id=caller.user_id)
     wire = row.wire or {}
     listed = [item for one in inputs for item in shown(*one, wire=wire, sign=attachments.sign_url)]
     if request.GET.get("order") != "asc":

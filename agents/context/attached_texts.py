@@ -22,11 +22,13 @@ _GONE: Final = "(The file is no longer there.)"
 _LONG_AGO: Final = "(The file was sent too long ago to be read here.)"
 
 
-async def read(said: Sequence[InputMessage], *, room: int | None = None) -> tuple[InputMessage, ...]:
+async def with_document_texts(
+    messages: Sequence[InputMessage], *, room: int | None = None
+) -> tuple[InputMessage, ...]:
     """Return the messages with the texts of their documents; of the newest first, up to `room` bytes."""
-    found = await asyncio.gather(*(_text(file) for file in _fitting(said, room)))
+    found = await asyncio.gather(*(_text(file) for file in _fitting(messages, room)))
     texts = dict(found)
-    return tuple(_inline_texts(one, texts) if _documents(one) else one for one in said)
+    return tuple(_inline_texts(one, texts) if _documents(one) else one for one in messages)
 
 
 def _fitting(messages: Sequence[InputMessage], room: int | None) -> list[Attachment]:

@@ -8,7 +8,7 @@ from agents.requests import Generation
 from agents.runners.base import Host
 
 
-class AskingHost(Host, Protocol):
+class ModelHost(Host, Protocol):
     """A Host that takes requests outside the run's own conversation."""
 
     async def offer_reading(self) -> None:

@@ -10,9 +10,9 @@ from django.conf import settings
 from msgspec.structs import replace
 
 from agents.context import attached_texts
-from agents.context.model_host import AskingHost
-from agents.context.summary import Summarised, as_message, reach
-from agents.context.thread import SoFar, Summary, led, so_far
+from agents.context.model_host import ModelHost
+from agents.context.summary import SummarisedThread, summary_messages, tokens_to_read
+from agents.context.thread import Summary, ThreadHistory, read_history, separate_leading
 from agents.providers.base import ChatMessage, ToolSpec
 from agents.requests import Claim, InputMessage
 from agents.runners.base import RunContext, RunFailure, ToolOutcome
@@ -37,38 +37,38 @@ _MARGIN: Final = 0.9  # of the context: token counts are estimates
 _TOO_LONG: Final = "The conversation is longer than the model takes, and must not be shortened."
 
 
-class Past:
-    """The past of one run: read once, then cut to the context of the run's model."""
+class PromptBuilder:
+    """What one run's model reads: the thread is read once, then cut to the model's context."""
 
     def __init__(
         self,
         claim: Claim,
-        chosen: ModelRoute,
-        host: AskingHost,
+        route: ModelRoute,
+        host: ModelHost,
         prompts: str,
         findings: tuple[ToolOutcome, ...],
         *,
-        say: Callable[[Fact], None],
+        log_fact: Callable[[Fact], None],
     ) -> None:
         request = claim.request
-        self._claim, self._chosen, self._host = claim, chosen, host
-        self._findings, self._say = findings, say
+        self._claim, self._route, self._host = claim, route, host
+        self._findings, self._log_fact = findings, log_fact
         self._prompts = prompts
         self._system = self._compose_system(request.state)
         clients = [ToolSpec(tool.name, tool.description, tool.parameters) for tool in request.tools]
         self._fixed = of_tools((*clients, *host.tools)) + estimate(self._system)
         self._fixed += estimate(injected_context(findings, source="agent_run"))
-        self._earlier = SoFar()
+        self._earlier = ThreadHistory()
         self._summaries = False
 
-    async def read(self) -> SoFar:
+    async def read(self) -> ThreadHistory:
         """Read the thread as far back as the model can read it, or read a summary of it."""
         claim = self._claim
         self._summaries = self._may_shorten and await app_settings.aget("history_summary") is True
         budget = self._budget(0)
-        budget = reach(budget) if self._summaries else budget
+        budget = tokens_to_read(budget) if self._summaries else budget
         earlier = await retry_until_answered(
-            lambda: so_far(
+            lambda: read_history(
                 claim.thread_id,
                 before=claim.thread_seq,
                 run_id=claim.run_id,
@@ -77,11 +77,13 @@ class Past:
                 answers=bool(claim.request.answers) or not claim.request.stored,
             )
         )
-        messages = await attached_texts.read(earlier.messages, room=budget * _BYTES_A_TOKEN)
-        with_texts = tuple(
-            replace(one, message=message) for one, message in zip(earlier.said, messages, strict=True)
+        messages = await attached_texts.with_document_texts(
+            earlier.messages, room=budget * _BYTES_A_TOKEN
         )
-        self._earlier = replace(earlier, said=with_texts)
+        with_texts = tuple(
+            replace(one, message=message) for one, message in zip(earlier.placed, messages, strict=True)
+        )
+        self._earlier = replace(earlier, placed=with_texts)
         return self._earlier
 
     async def context(self, answers: Sequence[InputMessage]) -> RunContext:
@@ -92,14 +94,14 @@ class Past:
             self._fixed -= estimate(self._system)
             self._system = self._compose_system(state)
             self._fixed += estimate(self._system)
-        leads, own = led(request, earlier)
-        own = await attached_texts.read(own)
+        leads, own = separate_leading(request, earlier)
+        own = await attached_texts.with_document_texts(own)
         leading, new = chat_messages(leads), [*answers, *own]
         if not request.stored:  # the request holds the messages before the calls, the thread does not
             new = [*own, *answers]
         budget = self._budget(of_messages((*leading, *chat_messages(new))))
         summary, old = await self._older(budget)
-        opening = as_message(summary)
+        opening = summary_messages(summary)
         messages = chat_messages([*old, *new])
         needed = max(1, len(messages) - len(chat_messages(old)))
         room = budget - of_messages(opening) + of_messages(messages[-needed:])
@@ -142,18 +144,20 @@ class Past:
         if not self._summaries:
             return None, self._earlier.messages
         begun = time.monotonic()
-        made = Summarised(self._claim.thread_id, self._host, budget)
-        summary, rest = await made.of(self._earlier)
-        if made.made_of:
-            self._say(events.StageStarted(_STAGE))
+        made = SummarisedThread(self._claim.thread_id, self._host, budget)
+        summary, rest = await made.split(self._earlier)
+        if made.summarised_count:
+            self._log_fact(events.StageStarted(_STAGE))
             elapsed_ms = round((time.monotonic() - begun) * 1000)
-            self._say(events.StageCompleted(_STAGE, elapsed_ms, f"{made.made_of} messages"))
+            self._log_fact(
+                events.StageCompleted(_STAGE, elapsed_ms, f"{made.summarised_count} messages")
+            )
         return summary, tuple(one.message for one in rest)
 
     def _budget(self, new: int) -> int:
         """Return how many tokens are left for the messages before this run."""
-        size = int((self._chosen.context_tokens or settings.CONTEXT_TOKENS) * _MARGIN)
-        limits = [self._claim.request.generation.max_tokens, self._chosen.candidates[0].max_tokens]
+        size = int((self._route.context_tokens or settings.CONTEXT_TOKENS) * _MARGIN)
+        limits = [self._claim.request.generation.max_tokens, self._route.candidates[0].max_tokens]
         answer = min((limit for limit in limits if limit is not None), default=None)
         return history_budget(size, answer=answer, fixed=self._fixed + new)
 

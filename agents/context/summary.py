@@ -14,8 +14,8 @@ from uuid import UUID
 
 import structlog
 
-from agents.context.model_host import AskingHost
-from agents.context.thread import Said, SoFar, Summary, keep_summary
+from agents.context.model_host import ModelHost
+from agents.context.thread import PlacedMessage, Summary, ThreadHistory, keep_summary
 from agents.providers.base import ChatMessage, TextDelta
 from agents.requests import Generation
 from agents.runners.base import RunFailure
@@ -25,9 +25,9 @@ from agents.runners.window import fit_window
 
 log = structlog.get_logger(__name__)
 
-LONGEST: Final = 1_024
+MAX_TOKENS: Final = 1_024
 _READ_BACK: Final = 3  # times the budget: how much is read in order to be summarised
-_PARAMETERS: Final = Generation(max_tokens=LONGEST)
+_PARAMETERS: Final = Generation(max_tokens=MAX_TOKENS)
 _LONGEST_MESSAGE: Final = 8_000
 _PROMPT: Final = (
     "Summarise the conversation below for yourself: you will go on with it and no longer see it. Keep "
@@ -36,38 +36,38 @@ _PROMPT: Final = (
 )
 
 
-def reach(budget: int) -> int:
+def tokens_to_read(budget: int) -> int:
     """Return how many tokens of a thread to read if messages that do not fit are summarised."""
     return budget * _READ_BACK
 
 
-class Summarised:
+class SummarisedThread:
     """A thread whose older part is a summary: what the model reads of it."""
 
-    def __init__(self, thread_id: UUID, host: AskingHost, budget: int) -> None:
+    def __init__(self, thread_id: UUID, host: ModelHost, budget: int) -> None:
         self._thread_id = thread_id
         self._host = host.apart(_PARAMETERS)
         self._budget = budget
-        self.made_of = 0
+        self.summarised_count = 0
 
-    async def of(self, earlier: SoFar) -> tuple[Summary | None, tuple[Said, ...]]:
+    async def split(self, earlier: ThreadHistory) -> tuple[Summary | None, tuple[PlacedMessage, ...]]:
         """Return the summary and the messages after it; make a new one if they exceed the budget."""
         whole = of_messages(chat_messages(earlier.messages))
         known = earlier.summary
         if whole + _cost(known) <= self._budget:
-            return known, earlier.said
-        old, new = _split(earlier.said, self._budget // 2)
+            return known, earlier.placed
+        old, new = _split(earlier.placed, self._budget // 2)
         if not old:
-            return known, earlier.said
+            return known, earlier.placed
         text = await self._made(known, old)
         if not text:
-            return known, earlier.said
-        self.made_of = len(old)
+            return known, earlier.placed
+        self.summarised_count = len(old)
         summary = Summary(text, old[-1].place)
         await keep_summary(self._thread_id, summary)
         return summary, new
 
-    async def _made(self, known: Summary | None, old: Sequence[Said]) -> str:
+    async def _made(self, known: Summary | None, old: Sequence[PlacedMessage]) -> str:
         """Return the model's summary, or "" if it gives none."""
         messages = fit_window(chat_messages([one.message for one in old]), self._budget).messages
         paragraphs = [f"Before: {known.text}"] if known else []
@@ -85,21 +85,23 @@ class Summarised:
         return "".join(pieces).strip()
 
 
-def as_message(summary: Summary | None) -> tuple[ChatMessage, ...]:
+def summary_messages(summary: Summary | None) -> tuple[ChatMessage, ...]:
     """Return the summary as a message for the model; as a user's, because it repeats words of users."""
-    return () if summary is None else (ChatMessage("user", words_of(summary.text)),)
+    return () if summary is None else (ChatMessage("user", wrap_summary(summary.text)),)
 
 
-def words_of(text: str) -> str:
+def wrap_summary(text: str) -> str:
     """Return the summary in the form that it has in the conversation."""
     return f"<conversation_summary>\n{text}\n</conversation_summary>"
 
 
 def _cost(summary: Summary | None) -> int:
-    return of_messages(as_message(summary))
+    return of_messages(summary_messages(summary))
 
 
-def _split(messages: Sequence[Said], budget: int) -> tuple[Sequence[Said], tuple[Said, ...]]:
+def _split(
+    messages: Sequence[PlacedMessage], budget: int
+) -> tuple[Sequence[PlacedMessage], tuple[PlacedMessage, ...]]:
     """Split off the newest messages that fit, beginning with a user's; the others are summarised."""
     turns = [place for place, one in enumerate(messages) if one.message.role == "user"]
     for place in turns:

@@ -23,7 +23,7 @@ async def values_for(
 ) -> dict[str, str]:
     """Return the value of each variable in the prompts, for a run that starts now."""
     names = {variable.name for variable in template.find_variables(system)}
-    values = moment() | {"model": model} | of_context(context)
+    values = current_moment() | {"model": model} | context_values(context)
     if any(name.startswith("user.") for name in names):
         values |= await _account(user_id)
     for name in names:
@@ -33,13 +33,13 @@ async def values_for(
     return {name: template.sanitize(value) for name, value in values.items() if name in names and value}
 
 
-def moment() -> dict[str, str]:
+def current_moment() -> dict[str, str]:
     """Return the present date, time and weekday in TIME_ZONE."""
     now = timezone.localtime()
     return {"date": now.strftime("%Y-%m-%d"), "time": now.strftime("%H:%M"), "weekday": f"{now:%A}"}
 
 
-def of_context(context: Sequence[ContextItem]) -> dict[str, str]:
+def context_values(context: Sequence[ContextItem]) -> dict[str, str]:
     """Return the client's context as variables; of two items with the same name the first counts."""
     found: dict[str, str] = {}
     for item in context:

@@ -36,21 +36,21 @@ class Summary(Struct, frozen=True):
     place: MessagePlace
 
 
-class Said(Struct, frozen=True):
+class PlacedMessage(Struct, frozen=True):
     """A message of an earlier run, and its place in the thread."""
 
     message: InputMessage
     place: MessagePlace
 
 
-class SoFar(Struct, frozen=True):
+class ThreadHistory(Struct, frozen=True):
     """The content of a thread when a run begins; `interrupted` if calls wait, or waited, for approval.
 
-    `leading` are the system messages that lead it, of which nothing else is in `said`; `cut` if there
+    `leading` are the system messages that lead it, of which nothing else is in `placed`; `cut` if there
     is more, which was not read.
     """
 
-    said: tuple[Said, ...] = ()
+    placed: tuple[PlacedMessage, ...] = ()
     state: Any = None
     interrupted: bool = False
     summary: Summary | None = None
@@ -59,10 +59,10 @@ class SoFar(Struct, frozen=True):
 
     @property
     def messages(self) -> tuple[InputMessage, ...]:
-        return tuple(one.message for one in self.said)
+        return tuple(one.message for one in self.placed)
 
 
-async def so_far(
+async def read_history(
     thread_id: UUID,
     *,
     before: int,
@@ -70,7 +70,7 @@ async def so_far(
     budget: int,
     summaries: bool = False,
     answers: bool = False,
-) -> SoFar:
+) -> ThreadHistory:
     """Read the messages of the thread before the run, and its state.
 
     The messages are the newest that come to `budget` tokens or a little more, at most `MOST_MESSAGES`;
@@ -78,7 +78,7 @@ async def so_far(
     before it even if the thread holds none of them (`stored`).
     """
     if before <= 1 and not answers:
-        return SoFar()
+        return ThreadHistory()
     async with database.connection() as connection:
         state, interrupted, stored, branched = await earlier.fetch_context(connection, thread_id, run_id)
         summary = msgspec.convert(stored, Summary) if summaries and stored else None
@@ -92,13 +92,15 @@ async def so_far(
         messages, cut = await _backwards(pages, (before, run_id, _ENDLESS), since, budget)
     leading, rest = split_leading(messages, _mark, _is_system)
     shown = tuple(one.message for one in leading if one.message.content)
-    return SoFar(tuple(rest), state, interrupted, summary, shown, cut)
+    return ThreadHistory(tuple(rest), state, interrupted, summary, shown, cut)
 
 
-def led(request: RunRequest, so_far: SoFar) -> tuple[tuple[InputMessage, ...], tuple[InputMessage, ...]]:
+def separate_leading(
+    request: RunRequest, history: ThreadHistory
+) -> tuple[tuple[InputMessage, ...], tuple[InputMessage, ...]]:
     """Return the system messages that lead the run's conversation, and the request's other messages."""
     marked, own = split_leading(request.messages, _place, lambda _: False)
-    leading = tuple(one for one in marked if one.content) if marked else so_far.leading
+    leading = tuple(one for one in marked if one.content) if marked else history.leading
     return request.leading or leading, tuple(own)
 
 
@@ -106,11 +108,11 @@ def _place(message: InputMessage) -> int:
     return leading_place(message.metadata)
 
 
-def _mark(entry: Said) -> int:
+def _mark(entry: PlacedMessage) -> int:
     return _place(entry.message)
 
 
-def _is_system(entry: Said) -> bool:
+def _is_system(entry: PlacedMessage) -> bool:
     return entry.message.role in ("system", "developer")
 
 
@@ -119,13 +121,13 @@ async def keep_summary(thread_id: UUID, summary: Summary) -> None:
     await earlier.store_summary(thread_id, msgspec.json.encode(summary).decode())
 
 
-async def asked_in(run_id: UUID, *, owner_id: UUID) -> list[tuple[UUID, InputMessage]]:
+async def messages_of_run(run_id: UUID, *, owner_id: UUID) -> list[tuple[UUID, InputMessage]]:
     """Return the client's messages of this run, each with the id of its row."""
     rows = await earlier.fetch_input_messages(run_id, owner_id=owner_id)
     return [(row_id, _message(row)) for row_id, row in rows]
 
 
-async def named(
+async def find_messages(
     ids: Sequence[UUID], names: Sequence[str], *, owner_id: UUID
 ) -> dict[str | UUID, InputMessage]:
     """Return the owner's messages by id and by client id.
@@ -145,17 +147,17 @@ async def _backwards(
     before: MessagePlace,
     since: MessagePlace,
     budget: int,
-) -> tuple[tuple[Said, ...], bool]:
+) -> tuple[tuple[PlacedMessage, ...], bool]:
     """Read pages, each larger than the last, until the budget is reached.
 
     Return the messages in the order of the thread, and whether there may be more.
     """
-    found: list[Said] = []
+    found: list[PlacedMessage] = []
     size = _FIRST_PAGE
     while True:
         rows = await pages(after=since, before=before, limit=size)
         for place, row in rows:
-            found.append(Said(_message(row), place))
+            found.append(PlacedMessage(_message(row), place))
             budget -= _cost(found[-1].message)
         if len(rows) < size or budget < 0 or len(found) >= MOST_MESSAGES:
             return tuple(reversed(found)), len(rows) == size

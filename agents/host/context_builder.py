@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 from django.conf import settings
 
-from agents.context.summary import words_of
+from agents.context.summary import wrap_summary
 from agents.host import request_messages, sealed_config
 from agents.host.calls import history, state, transcript_items
 from agents.host.calls.files import LANGBOT_VERSION
@@ -270,7 +270,7 @@ def _bootstrap(
 
 def _messages_before(context: RunContext) -> tuple[ChatMessage, ...]:
     """Return the conversation without the run's input message, and without its summary."""
-    short = words_of(context.summary)
+    short = wrap_summary(context.summary)
     messages = tuple(
         one for one in context.conversation if not (context.summary and one.content == short)
     )

@@ -37,7 +37,7 @@ async def resolve_references(
         return messages
     ids = {found for one in references for found in _ids(one.id)}
     names = {name for one in references for name in _names(one.id)}
-    stored = await thread.named([*ids], [*names], owner_id=owner_id)
+    stored = await thread.find_messages([*ids], [*names], owner_id=owner_id)
     known = await find_known_ids(ids, owner_id=owner_id)
     return tuple(
         meant

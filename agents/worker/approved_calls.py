@@ -20,7 +20,7 @@ from conversations.events import Fact, Problem
 from conversations.runs import interrupts
 from conversations.runs.interrupts import Interrupt
 
-Outlast = Callable[[Callable[[], Awaitable[bool]]], Awaitable[bool]]
+Retry = Callable[[Callable[[], Awaitable[bool]]], Awaitable[bool]]
 
 _NOT_CALLED: Final = {
     "refused": Problem("approval_refused", "The call was refused."),
@@ -29,25 +29,25 @@ _NOT_CALLED: Final = {
 }
 
 
-class Approved:
+class ApprovedCalls:
     """The interrupts whose outcomes one run gives to its model."""
 
-    def __init__(self, claim: Claim, host: RunHost, *, say: Callable[[Fact], None]) -> None:
+    def __init__(self, claim: Claim, host: RunHost, *, log_fact: Callable[[Fact], None]) -> None:
         self._claim = claim
         self._host = host
-        self._say = say
+        self._log_fact = log_fact
 
-    async def settle(self, taken: list[Interrupt], outlast: Outlast) -> list[InputMessage]:
+    async def settle(self, to_settle: list[Interrupt], retry: Retry) -> list[InputMessage]:
         """Make the approved calls concurrently, log each outcome; return the answers for the model."""
-        outcomes = [self._settle(interrupt, outlast) for interrupt in taken]
+        outcomes = [self._settle(interrupt, retry) for interrupt in to_settle]
         return list(await asyncio.gather(*outcomes))
 
-    async def _settle(self, interrupt: Interrupt, outlast: Outlast) -> InputMessage:
+    async def _settle(self, interrupt: Interrupt, retry: Retry) -> InputMessage:
         use = ToolUse(interrupt.tool_name, interrupt.effective_arguments)
         call_id = interrupt.tool_call_id
-        outcome = await self._outcome(interrupt, use, outlast)
+        outcome = await self._outcome(interrupt, use, retry)
         if outcome.artifact is not None:
-            self._say(outcome.artifact)
+            self._log_fact(outcome.artifact)
         fact = msgspec.structs.replace(
             completion_fact(call_id, outcome),
             parameters=use.arguments,
@@ -56,14 +56,14 @@ class Approved:
             kind=self._host.tool_kind(use.name),
             server_label=self._host.tool_server(use.name),
         )
-        self._say(fact)
+        self._log_fact(fact)
         arguments = msgspec.json.encode(use.arguments).decode()
         call = AskedCall(call_id, use.name, arguments)
         return InputMessage(
             "tool", outcome_text(outcome), name=use.name, tool_call_id=call_id, tool_calls=(call,)
         )
 
-    async def _outcome(self, interrupt: Interrupt, use: ToolUse, outlast: Outlast) -> ToolOutcome:
+    async def _outcome(self, interrupt: Interrupt, use: ToolUse, retry: Retry) -> ToolOutcome:
         problem = _NOT_CALLED.get(interrupt.status)
         if problem is not None:
             if interrupt.status == "refused" and interrupt.decision_reason:
@@ -73,7 +73,7 @@ class Approved:
 
         async def begin(idempotent: bool) -> bool:
             run_id, fence = self._claim.run_id, self._claim.fence
-            return await outlast(
+            return await retry(
                 lambda: interrupts.begin_call(interrupt.id, run_id=run_id, fence=fence, again=idempotent)
             )
 

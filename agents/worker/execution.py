@@ -1,6 +1,6 @@
 """Execute one claimed run: context, tools, runner, log, and exactly one ending (DESIGN §7).
 
-Every fact of a runner passes `Execution._say`, which cleans it, writes it to the log and feeds the
+Every fact of a runner passes `Execution._log_fact`, which cleans it, writes it to the log and feeds the
 transcript; so what is stored at the end is the fold of what was streamed. However a run ends (well,
 badly, cancelled, too late), `endings` closes what is open and writes the last event, the run's row
 and its messages in one statement.
@@ -19,7 +19,7 @@ import structlog
 from msgspec.structs import replace
 
 from agents import wakeup
-from agents.context.prompt_builder import Past
+from agents.context.prompt_builder import PromptBuilder
 from agents.context.template_values import values_for
 from agents.host import bindings, hosted_run
 from agents.host.grants import Binding
@@ -37,9 +37,9 @@ from agents.spending.metering import Meter, reported
 from agents.tools.base import ToolContext
 from agents.tools.mcp import listings
 from agents.tools.offered_tools import for_request
-from agents.worker.approved_calls import Approved
+from agents.worker.approved_calls import ApprovedCalls
 from agents.worker.size_limits import RunSize
-from agents.worker.tracing import Traced, trace_later
+from agents.worker.tracing import TracedRun, trace_later
 from config.errors import ParleyError
 from config.redis import notifications
 from conversations import events
@@ -128,9 +128,9 @@ class Execution:
             logger.info("run handed over", to=worker)
             notifications.notify(wakeup.WORKERS, {"wake": True})
 
-    def _traced(self) -> Traced:
+    def _traced(self) -> TracedRun:
         claim, request = self.claim, self.claim.request
-        return Traced(
+        return TracedRun(
             claim.run_id,
             claim.thread_id,
             request.request_id,
@@ -165,7 +165,7 @@ class Execution:
     async def _produce(self) -> events.Terminal:
         binding = await self._binding()
         chosen = await self._intent()
-        self._say(events.StageStarted(_EXECUTION))
+        self._log_fact(events.StageStarted(_EXECUTION))
         host = await self._host(chosen)
         bound = hosted_run.bound_runner(binding, chosen, thread_seq=self.claim.thread_seq)
         runner = bound or runner_for(chosen)
@@ -179,7 +179,7 @@ class Execution:
                     terminal = fact
                     break
                 for delivered in self._delivery.take(fact):
-                    self._say(delivered)
+                    self._log_fact(delivered)
                 await self._log.make_room()
                 if self._log.last_seq - others_had_their_turn >= _TURN_EVENTS:
                     others_had_their_turn = self._log.last_seq
@@ -202,7 +202,7 @@ class Execution:
         claim = self.claim
         tools = await for_request(claim.request, user_id=claim.user_id)
         for listing in listings(tools) if chosen.supports_tools else ():
-            self._say(listing)
+            self._log_fact(listing)
         return RunHost(
             chosen,
             caller=ToolContext(claim.run_id, claim.thread_id, claim.user_id, ""),
@@ -226,23 +226,25 @@ class Execution:
         """Run the stage that determines the model and the tools to call first; it calls no model."""
         begun = time.monotonic()
         request = self.claim.request
-        self._say(events.StageStarted(_INTENT))
+        self._log_fact(events.StageStarted(_INTENT))
         chosen = await retry_until_answered(lambda: route(request.model))
         if request.state is not None:
-            self._say(events.StateUpdated("thread", "", request.state))
+            self._log_fact(events.StateUpdated("thread", "", request.state))
         latency_ms = round((time.monotonic() - begun) * 1000)
         names = ", ".join(use.name for use in request.prefetch)
-        self._say(events.StageCompleted(_INTENT, latency_ms, names))
+        self._log_fact(events.StageCompleted(_INTENT, latency_ms, names))
         return chosen
 
     async def _context(self, host: RunHost, chosen: ModelRoute) -> RunContext:
         findings = [outcome async for outcome in self._prefetch(host)]
         prompts = await self._filled(await self._prompts())
-        past = Past(self.claim, chosen, host, prompts, tuple(findings), say=self._say)
-        earlier = await past.read()
+        builder = PromptBuilder(
+            self.claim, chosen, host, prompts, tuple(findings), log_fact=self._log_fact
+        )
+        earlier = await builder.read()
         if self.claim.request.state is None and earlier.state:
-            self._say(events.StateUpdated("thread", "", earlier.state))
-        return await past.context(await self._answers(host) if earlier.interrupted else [])
+            self._log_fact(events.StateUpdated("thread", "", earlier.state))
+        return await builder.context(await self._answers(host) if earlier.interrupted else [])
 
     async def _prompts(self) -> str:
         """Return the text of the active prompts, or of those that staff try with this run."""
@@ -270,27 +272,29 @@ class Execution:
         taken = await retry_until_answered(
             lambda: interrupts.assign_to_run(claim.run_id, fence=claim.fence)
         )
-        return await Approved(claim, host, say=self._say).settle(taken, retry_until_answered)
+        return await ApprovedCalls(claim, host, log_fact=self._log_fact).settle(
+            taken, retry_until_answered
+        )
 
     async def _prefetch(self, host: RunHost) -> AsyncIterator[ToolOutcome]:
         """Call the tools that the request wants called before the model."""
         for number, use in enumerate(self.claim.request.prefetch, 1):
             call_id = f"{PREFETCHED}{number}"
-            self._say(events.ToolCallStarted(call_id, use.name, use.arguments))
+            self._log_fact(events.ToolCallStarted(call_id, use.name, use.arguments))
             outcome = await host.call_tool(use)
             for fact in outcome_facts(call_id, outcome):
-                self._say(fact)
+                self._log_fact(fact)
             yield outcome
 
-    def _say(self, fact: Fact) -> None:
+    def _log_fact(self, fact: Fact) -> None:
         if self._counted:
-            self._say_counted()
+            self._log_counted()
         for admitted in self._in_order.admit(clean(fact)):
             if not self._ending:  # the closing events of a run are not limited
                 self._size.add(admitted, state=self._transcript.state)
             self._transcript.feed(self._log.append(admitted))
 
-    def _say_counted(self) -> None:
+    def _log_counted(self) -> None:
         """Log the end of a model call just before the next fact; the last one goes with the ending."""
         for fact in self._counted:
             self._transcript.feed(self._log.append(clean(fact)))
@@ -300,7 +304,7 @@ class Execution:
         """Write the ending; while the database is away, retry as long as the lease is ours."""
         rest, last = self._delivery.end(terminal)
         for fact in rest:
-            self._say(fact)
+            self._log_fact(fact)
         await self._log.drain()
         compose = partial(
             endings.compose_ending,

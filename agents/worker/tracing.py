@@ -32,7 +32,7 @@ _under_way: Final[set[asyncio.Task[None]]] = set()
 
 
 @dataclass(frozen=True)
-class Traced:
+class TracedRun:
     """The facts of a run that its log does not hold."""
 
     run_id: UUID
@@ -55,7 +55,7 @@ class Span:
     kind: SpanKind = SpanKind.INTERNAL
 
 
-def trace_later(run: Traced) -> None:
+def trace_later(run: TracedRun) -> None:
     """Make the spans of an ended run in the background, if tracing is on."""
     if _tracer is None and not settings.OTEL_EXPORTER_OTLP_ENDPOINT:
         return
@@ -64,13 +64,13 @@ def trace_later(run: Traced) -> None:
     task.add_done_callback(_under_way.discard)
 
 
-def use(tracer: Tracer | None) -> None:
+def use_tracer(tracer: Tracer | None) -> None:
     """Trace with this tracer; None goes back to the settings."""
     global _tracer
     _tracer = tracer
 
 
-async def _trace(run: Traced) -> None:
+async def _trace(run: TracedRun) -> None:
     try:
         _export(_made(), spans(run, await event_log.read_joined(run.run_id)))
     except Exception as error:  # a run is over, traced or not
@@ -87,7 +87,7 @@ def _made() -> Tracer:
 
         provider = TracerProvider(resource=Resource.create({"service.name": _NAME}))
         provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-        use(provider.get_tracer(_NAME))
+        use_tracer(provider.get_tracer(_NAME))
     assert _tracer is not None
     return _tracer
 
@@ -121,7 +121,7 @@ def _end(begun: trace.Span, span: Span) -> None:
 # the spans of a log
 
 
-def spans(run: Traced, logged: Sequence[RunEvent]) -> list[Span]:
+def spans(run: TracedRun, logged: Sequence[RunEvent]) -> list[Span]:
     """Return the spans of a run: the whole (`invoke_agent`), then stages, model calls and tool calls."""
     first, last = logged[0], logged[-1]
     error = last.fact.code if isinstance(last.fact, events.RunFailed) else ""
@@ -153,7 +153,7 @@ def _stages(logged: Sequence[RunEvent]) -> Iterator[Span]:
                 yield Span(f"stage {stage}", begun.pop(stage), event.at, {"parley.stage": stage})
 
 
-def _models(run: Traced, logged: Sequence[RunEvent]) -> Iterator[Span]:
+def _models(run: TracedRun, logged: Sequence[RunEvent]) -> Iterator[Span]:
     """Yield a span per model call, from its routing or from the end of the step before it."""
     since = logged[0].at
     for event in logged:
