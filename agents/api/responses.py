@@ -10,7 +10,7 @@ from agents.api import answering, run_requests, runs, streaming
 from agents.context import thread
 from agents.dialects import responses
 from agents.dialects.openai import shape
-from agents.dialects.openai.input_items import shown
+from agents.dialects.openai.input_items import to_input_items
 from agents.intake import stream_slots, submit
 from config.auth.bearer import Caller
 from config.auth.requirements import READ, RUN
@@ -71,7 +71,9 @@ async def input_items(request: HttpRequest, caller: Caller, response_id: str) ->
     row = await _row(response_id, caller)
     inputs = await thread.messages_of_run(row.run_id, owner_id=caller.user_id)
     wire = row.wire or {}
-    listed = [item for one in inputs for item in shown(*one, wire=wire, sign=attachments.sign_url)]
+    listed = [
+        item for one in inputs for item in to_input_items(*one, wire=wire, sign=attachments.sign_url)
+    ]
     if request.GET.get("order") != "asc":
         listed.reverse()
     place = next((at + 1 for at, item in enumerate(listed) if item["id"] == request.GET.get("after")), 0)

@@ -92,7 +92,7 @@ async def _at_rest(
 ) -> AsyncGenerator[list[Frame]]:
     """Yield a thread whose newest run can no longer be replayed, or that never had one."""
     shown = await _messages(thread_id, owner_id, head.branch)
-    yield snapshots.at_rest(client_thread_id, shown, head.state)
+    yield snapshots.idle_thread_frames(client_thread_id, shown, head.state)
 
 
 async def _messages(thread_id: UUID, owner_id: UUID, branch: UUID | None) -> list[Wire]:

@@ -25,14 +25,14 @@ from agents.dialects.agui.body import (
     ImagePart,
     Message,
     TextPart,
-    tidied,
+    drop_unknown,
 )
 from agents.dialects.agui.encoder import AgUiEncoder
 from agents.dialects.agui.returning import ReturningAgUiEncoder
 from agents.dialects.base import RunHead, accepts, refuses_stream, wants_stream
 from agents.dialects.client_inputs import Parts
 from agents.dialects.field_errors import invalid_body
-from agents.dialects.generation import forwarded
+from agents.dialects.generation import parse_forwarded
 from agents.requests import (
     AskedCall,
     ClientTool,
@@ -53,7 +53,7 @@ _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}
 
 def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
     """Return the canonical request; raise InvalidRequest in words for people, who see them."""
-    messages, left_out = tidied(body.get("messages"))
+    messages, left_out = drop_unknown(body.get("messages"))
     whole = body | {"messages": messages}
     try:
         parsed = Body.model_validate(whole)
@@ -81,7 +81,7 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
         state=parsed.state or None,
         forwarded_props=parsed.forwarded_props,
         answers=tuple(InterruptAnswer(r.interrupt_id, r.status, r.payload) for r in parsed.resume or ()),
-        generation=forwarded(props),
+        generation=parse_forwarded(props),
         on_disconnect="cancel" if props.get("onDisconnect") == "cancel" else "continue",
         wire=_wire(parsed, left_out),
     )
@@ -185,11 +185,11 @@ def _parts(message: Message, where: str) -> Parts:
 
 
 def _image(value: str, mime_type: str | None, here: str, kind: str) -> Upload:
-    found = client_inputs.inline(value)
+    found = client_inputs.parse_data_url(value)
     if found or kind == "data":
         media_type = mime_type or (found.mime_type if found else "")
         return Upload(media_type, data=found.data if found else value, place=here)
-    return client_inputs.image(value, here, mime_type=mime_type or "")
+    return client_inputs.image_upload(value, here, mime_type=mime_type or "")
 
 
 def _document(part: DocumentPart, here: str) -> Upload:
@@ -197,8 +197,8 @@ def _document(part: DocumentPart, here: str) -> Upload:
     name = next((about[key] for key in ("filename", "name") if isinstance(about.get(key), str)), "")
     source, mime_type = part.source, part.source.mime_type or ""
     if source.type == "data":
-        return client_inputs.file(here, data=source.value, name=name, mime_type=mime_type)
-    return client_inputs.file(here, url=source.value, name=name, mime_type=mime_type)
+        return client_inputs.file_upload(here, data=source.value, name=name, mime_type=mime_type)
+    return client_inputs.file_upload(here, url=source.value, name=name, mime_type=mime_type)
 
 
 def _binary(part: BinaryPart, here: str) -> Upload:
@@ -207,7 +207,9 @@ def _binary(part: BinaryPart, here: str) -> Upload:
         return _image(data or url, part.mime_type, here, "data" if data else "url")
     file_id = "" if data or url else part.id or ""
     name, mime_type = part.filename or "", part.mime_type
-    return client_inputs.file(here, url=url, data=data, file_id=file_id, name=name, mime_type=mime_type)
+    return client_inputs.file_upload(
+        here, url=url, data=data, file_id=file_id, name=name, mime_type=mime_type
+    )
 
 
 def _tools(parsed: Body) -> tuple[ClientTool, ...]:

@@ -20,7 +20,7 @@ _NEVER: Final = ("audio/", "video/", "application/pdf")
 _WEB: Final = ("https://", "http://")
 
 
-class Inline(NamedTuple):
+class DataUrl(NamedTuple):
     """The contents of a `data:` URL (RFC 2397): its media type, its base64, its charset."""
 
     mime_type: str
@@ -54,7 +54,7 @@ class Parts:
         return layout_of(block if isinstance(block, str) else None for block in self._blocks)
 
 
-def inline(url: str) -> Inline | None:
+def parse_data_url(url: str) -> DataUrl | None:
     """Return the contents of a `data:` URL; None for any other text."""
     head, comma, data = url.partition(",")
     if not comma or head[:5].lower() != "data:":
@@ -62,17 +62,17 @@ def inline(url: str) -> Inline | None:
     mime_type, charset = head[5:].partition(";")[0].strip().lower(), _CHARSET.search(head)
     if head[-7:].lower() != ";base64":
         data = base64.b64encode(unquote_to_bytes(data)).decode()
-    return Inline(mime_type, data, charset[1] if charset else "")
+    return DataUrl(mime_type, data, charset[1] if charset else "")
 
 
-def image(url: str, place: str, *, mime_type: str = "") -> Upload:
+def image_upload(url: str, place: str, *, mime_type: str = "") -> Upload:
     """Return the image of a URL. Raise InvalidRequest for data that is no base64 image, or a bad URL.
 
     Which addresses are fetched is decided where the caller is known.
     """
     if url[:5].lower() != "data:":
-        return Upload(mime_type, checked_url(url, place), place=place)
-    found = inline(url)
+        return Upload(mime_type, check_url(url, place), place=place)
+    found = parse_data_url(url)
     is_base64 = url.partition(",")[0][-7:].lower() == ";base64"
     if found is None or not is_base64 or not _IMAGE_TYPE.fullmatch(found.mime_type):
         raise InvalidRequest(
@@ -83,7 +83,7 @@ def image(url: str, place: str, *, mime_type: str = "") -> Upload:
     return Upload(found.mime_type, data=found.data, place=place)
 
 
-def file(
+def file_upload(
     place: str,
     *,
     url: str = "",
@@ -104,7 +104,7 @@ def file(
             param=place,
         )
     name = clean_name(name)
-    found = inline(url) or inline(data)
+    found = parse_data_url(url) or parse_data_url(data)
     if found is not None:
         mime_type = found.mime_type or mime_type
         check_kind(mime_type, place)
@@ -112,7 +112,7 @@ def file(
             mime_type, data=found.data, name=name, charset=found.charset, takes="any", place=place
         )
     check_kind(mime_type, place)
-    url = checked_url(url, place) if url else ""
+    url = check_url(url, place) if url else ""
     return Upload(mime_type, url, data, file_id, name, takes="any", place=place)
 
 
@@ -120,17 +120,17 @@ def check_kind(mime_type: str, place: str) -> None:
     """Raise InvalidRequest for a kind that is never accepted, so that it need not be fetched first."""
     if mime_type.lower().startswith(_NEVER):
         kind = mime_type.lower().partition("/")
-        raise unsupported(place, "a PDF" if kind[2].startswith("pdf") else kind[0])
+        raise unsupported_kind(place, "a PDF" if kind[2].startswith("pdf") else kind[0])
 
 
-def unsupported(place: str, what: str) -> InvalidRequest:
+def unsupported_kind(place: str, what: str) -> InvalidRequest:
     """Return the error for a kind of file that is accepted nowhere; it names the accepted kinds."""
     return InvalidRequest(
         f"{place} is {what}, which is not taken here: {TAKEN}.", code="unsupported_file", param=place
     )
 
 
-def checked_url(url: str, place: str) -> str:
+def check_url(url: str, place: str) -> str:
     """Return the address. Raise InvalidRequest `url_refused` if it is not http or https, or too long."""
     if not url.lower().startswith(_WEB) or len(url) > _LONGEST_URL:
         raise InvalidRequest(
@@ -150,7 +150,7 @@ def check_count(uploads: tuple[Upload, ...]) -> None:
     raise InvalidRequest(f"A message may carry at most {MOST_FILES} files.", code="too_many_files")
 
 
-def thread_of(session: str | None) -> dict[str, str]:
+def session_thread(session: str | None) -> dict[str, str]:
     """Return the thread of a session: a thread's id itself, or any other name of the caller's own."""
     if not session:
         return {}

@@ -14,7 +14,7 @@ from pydantic.alias_generators import to_camel
 
 from config.errors import InvalidRequest
 
-MOST: Final = 20
+MOST_ERRORS: Final = 20
 _LONGEST_KEY: Final = 64
 _Path = tuple[str | int, ...]
 
@@ -85,7 +85,7 @@ def field_errors(
             "msg": _together(list(found[path])),
             "type": next(iter(found[path].values()))[0],
         }
-        for path in paths[:MOST]
+        for path in paths[:MOST_ERRORS]
     ]
 
 

@@ -16,12 +16,12 @@ from agents.json_schemas.answer_format import ANY_OBJECT, checked, invalid_form
 from agents.requests import Effort, Generation
 
 
-def whole(given: object) -> object:
+def to_integer(value: object) -> object:
     """Return an integer by JSON Schema's rule: 5.0 is one, from apps whose only numbers are doubles."""
-    return int(given) if isinstance(given, float) and given.is_integer() else given
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Whole = Annotated[int, BeforeValidator(whole)]
+Whole = Annotated[int, BeforeValidator(to_integer)]
 _Stop = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 _Penalty = Annotated[float, Field(ge=-2, le=2)]
 
@@ -58,27 +58,27 @@ def nearest_effort(effort: str | None) -> Effort | None:
     return None
 
 
-def generation(asked: GenerationBody | None, response_format: object = None) -> Generation:
+def parse_generation(body: GenerationBody | None, response_format: object = None) -> Generation:
     """Return the requested parameters; raise InvalidRequest `invalid_response_format`."""
-    schema = schema_of(response_format)
-    if asked is None:
+    schema = answer_schema(response_format)
+    if body is None:
         return Generation(json_schema=schema)
-    stop = [asked.stop] if isinstance(asked.stop, str) else asked.stop
+    stop = [body.stop] if isinstance(body.stop, str) else body.stop
     return Generation(
-        temperature=asked.temperature,
-        top_p=asked.top_p,
-        frequency_penalty=asked.frequency_penalty,
-        presence_penalty=asked.presence_penalty,
-        max_tokens=asked.max_tokens,
+        temperature=body.temperature,
+        top_p=body.top_p,
+        frequency_penalty=body.frequency_penalty,
+        presence_penalty=body.presence_penalty,
+        max_tokens=body.max_tokens,
         stop=tuple(stop or ()),
-        seed=asked.seed,
+        seed=body.seed,
         json_schema=schema,
-        reasoning=asked.reasoning_effort,
-        reasoning_budget=asked.reasoning_budget,
+        reasoning=body.reasoning_effort,
+        reasoning_budget=body.reasoning_budget,
     )
 
 
-def forwarded(props: dict[str, Any]) -> Generation:
+def parse_forwarded(props: dict[str, Any]) -> Generation:
     """Return the parameters in `forwardedProps`; raise InvalidRequest with field errors."""
     value = props.get("generation")
     try:
@@ -86,10 +86,10 @@ def forwarded(props: dict[str, Any]) -> Generation:
     except ValidationError as error:
         place = ("forwardedProps", "generation")
         raise invalid_body("RunAgentInput", error, value, at=place) from None
-    return generation(parsed, props.get("responseFormat", props.get("response_format")))
+    return parse_generation(parsed, props.get("responseFormat", props.get("response_format")))
 
 
-def schema_of(response_format: object) -> dict[str, Any] | None:
+def answer_schema(response_format: object) -> dict[str, Any] | None:
     """Return the schema of a `response_format`, in either of OpenAI's shapes; None for plain text."""
     match response_format:
         case None | {"type": "text"}:

@@ -18,7 +18,7 @@ TOOL_RESULT: Final = "tool_result"
 _ARTIFACTS: Final = "/api/v1/agent/artifacts/"
 
 
-def address(artifact_id: str) -> str:
+def artifact_url(artifact_id: str) -> str:
     """Return the address for a GET by the file's owner."""
     return f"{_ARTIFACTS}{artifact_id}"
 
@@ -28,14 +28,14 @@ def files_of(item: Item) -> list[ArtifactCreated | MessageContent]:
     return [*item.files, *(content for content in item.contents if content.artifact_id)]
 
 
-def cited(file: ArtifactCreated | MessageContent, *, at: int) -> dict[str, Any]:
+def citation(file: ArtifactCreated | MessageContent, *, at: int) -> dict[str, Any]:
     """Return the citation of a file, at this place of the text."""
     title = file.name or file.artifact_id
-    return {"url": address(file.artifact_id), "title": title, "start_index": at, "end_index": at}
+    return {"url": artifact_url(file.artifact_id), "title": title, "start_index": at, "end_index": at}
 
 
-def described(made: ArtifactCreated) -> dict[str, Any]:
+def file_facts(made: ArtifactCreated) -> dict[str, Any]:
     """Return a file's facts and its address, without the event's tag, which each wire adds itself."""
     facts: dict[str, Any] = msgspec.to_builtins(made)
     facts.pop("type", None)
-    return facts | {"url": address(made.artifact_id)}
+    return facts | {"url": artifact_url(made.artifact_id)}

@@ -25,7 +25,7 @@ from agents.dialects.base import (
     wants_stream,
 )
 from agents.dialects.field_errors import invalid_body
-from agents.dialects.generation import forwarded
+from agents.dialects.generation import parse_forwarded
 from agents.requests import (
     AskedCall,
     ClientTool,
@@ -199,7 +199,7 @@ def _parsed(body: dict[str, Any], request_id: str) -> RunRequest:
         context=tuple(ContextItem(item.description, item.value) for item in parsed.context or ()),
         state=parsed.state,
         forwarded_props=parsed.forwardedProps,
-        generation=forwarded(props),
+        generation=parse_forwarded(props),
         on_disconnect="cancel" if props.get("onDisconnect") == "cancel" else "continue",
         wire={"threadId": parsed.threadId, "protocolVersion": parsed.protocolVersion},
     )

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from agents.dialects import client_inputs, links
 from agents.dialects.base import Frame, RunHead
-from agents.dialects.client_inputs import check_count, thread_of
+from agents.dialects.client_inputs import check_count, session_thread
 from agents.host_protocol import results
 from agents.host_protocol.messages import (
     Content,
@@ -152,18 +152,18 @@ def _upload(part: ContentElement, place: str) -> Upload:
     match part.type:
         case "image_url":
             url = part.image_url.url if part.image_url else ""
-            return client_inputs.image(url, f"{place}.image_url")
+            return client_inputs.image_upload(url, f"{place}.image_url")
         case "image_base64":
-            found = client_inputs.inline(part.image_base64 or "")
+            found = client_inputs.parse_data_url(part.image_base64 or "")
             data = found.data if found else part.image_base64 or ""
             return Upload("", data=data, place=f"{place}.image_base64")
         case "file_url":
             url, name = part.file_url or "", part.file_name or ""
-            return client_inputs.file(f"{place}.file_url", url=url, name=name)
+            return client_inputs.file_upload(f"{place}.file_url", url=url, name=name)
         case "file_base64":
             data, name = part.file_base64 or "", part.file_name or ""
-            return client_inputs.file(f"{place}.file_base64", data=data, name=name)
-    raise client_inputs.unsupported(place, "of another type")
+            return client_inputs.file_upload(f"{place}.file_base64", data=data, name=name)
+    raise client_inputs.unsupported_kind(place, "of another type")
 
 
 def _happened(parsed: RunnerBody) -> Happened | None:
@@ -204,7 +204,7 @@ def _thread(session: str | None) -> dict[str, Any]:
     """Return the thread of a conversation's id, with or without hyphens, or of any other name."""
     if session and _HEX.fullmatch(session):
         return {"thread_id": str(UUID(session))}
-    return thread_of(session)
+    return session_thread(session)
 
 
 def streams(body: dict[str, Any], *, accept: str) -> bool:
@@ -265,7 +265,7 @@ class RunnerEncoder:
                     results.TOOL_COMPLETED, results.ToolEnded(call_id, name, ended.result, problem)
                 )
             case events.ArtifactCreated():
-                return results.ARTIFACT_CREATED, links.described(fact), None
+                return results.ARTIFACT_CREATED, links.file_facts(fact), None
             case events.StateUpdated("thread", key, value):
                 # Other scopes (such as a server's list of tools) are no state of the protocol.
                 return _as_result(results.STATE_UPDATED, results.StateSaid("conversation", key, value))

@@ -18,19 +18,19 @@ import msgspec
 
 from agents.dialects.links import TOOL_RESULT
 from agents.dialects.steps import (
-    Answered,
-    ApprovalAsked,
-    Called,
+    ApprovalRequested,
     Closed,
     Created,
     Ended,
     FileMade,
     Item,
     Opened,
-    Said,
     Started,
     Status,
     Step,
+    TextAdded,
+    ToolAnswered,
+    ToolCalled,
     ToolsListed,
 )
 from conversations import events
@@ -42,7 +42,7 @@ _CUT_SHORT: Final = frozenset({"length", "max_tokens", "max_output_tokens"})
 _encode: Final = msgspec.json.Encoder().encode
 
 
-class Orderly:
+class StepOrder:
     """A converter of a run's facts into ordered steps."""
 
     def __init__(self, run: str) -> None:
@@ -53,13 +53,13 @@ class Orderly:
         self._reasoning: Item | None = None
         self._reasoned_as = ""
         self._closing: list[Item] = []
-        self._calls: dict[str, Called] = {}
+        self._calls: dict[str, ToolCalled] = {}
         self._answered: set[str] = set()
         self._approvals: set[str] = set()
         self._files: dict[str, events.ArtifactCreated] = {}
         self._count = 0
 
-    def speaking(self, message_id: str) -> Item | None:
+    def open_message(self, message_id: str) -> Item | None:
         """Return the message to which text may be added at once, without any other step."""
         if self._closing or self._reasoning is not None:
             return None
@@ -137,7 +137,7 @@ class Orderly:
     def _say(self, item: Item, text: str) -> None:
         if item.open and text:
             item.add(text)
-            self._steps.append(Said(item, text))
+            self._steps.append(TextAdded(item, text))
 
     def _complete(self, body: events.MessageBody) -> None:
         is_reasoning = body.role == "reasoning"
@@ -205,7 +205,7 @@ class Orderly:
         call_id = started.tool_call_id if is_clients else self._unique(started.tool_call_id)
         self._make(
             started.tool_call_id,
-            Called(
+            ToolCalled(
                 call_id,
                 call_id,
                 started.tool_name,
@@ -215,7 +215,7 @@ class Orderly:
             ),
         )
 
-    def _make(self, known_as: str, call: Called) -> None:
+    def _make(self, known_as: str, call: ToolCalled) -> None:
         self._stop_reasoning()
         self._calls[known_as] = call
         self._steps.append(call)
@@ -235,14 +235,14 @@ class Orderly:
         if problem is None and not completed.ok:
             problem = events.Problem("failed", "The tool failed.")
         result = completed.result or {} if problem is None else {"error": problem}
-        self._steps.append(Answered(call, _encode(result).decode(), problem))
+        self._steps.append(ToolAnswered(call, _encode(result).decode(), problem))
 
     def _recall(self, known_as: str, completed: events.ToolCallCompleted) -> None:
         """Add a call whose outcome comes first: an earlier run made it, or its start is missing."""
         call_id = _unique(completed.tool_call_id, completed.asked_in or self._run)
         self._make(
             known_as,
-            Called(
+            ToolCalled(
                 _unique(call_id, self._run),
                 call_id,
                 completed.tool_name,
@@ -264,7 +264,7 @@ class Orderly:
             name, arguments = name or call.name, arguments or call.arguments
             server_label = server_label or call.server_label
         self._stop_reasoning()
-        self._steps.append(ApprovalAsked(asked_id, name, arguments or "{}", server_label))
+        self._steps.append(ApprovalRequested(asked_id, name, arguments or "{}", server_label))
 
     def _list_tools(self, server_label: str, tools: list[Any]) -> None:
         self._count += 1

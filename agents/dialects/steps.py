@@ -60,7 +60,7 @@ class Opened(Struct, frozen=True):
     item: Item
 
 
-class Said(Struct, frozen=True):
+class TextAdded(Struct, frozen=True):
     item: Item
     text: str
 
@@ -80,7 +80,7 @@ class FileMade(Struct, frozen=True):
     artifact: events.ArtifactCreated
 
 
-class Called(Struct, frozen=True):
+class ToolCalled(Struct, frozen=True):
     """A call of a tool; `arguments` is JSON. `id` is the call's on this wire, unique among all runs.
 
     A call that an earlier run made and somebody approved (`approval_id`) keeps its `call_id` of then.
@@ -95,15 +95,15 @@ class Called(Struct, frozen=True):
     approval_id: str | None = None
 
 
-class Answered(Struct, frozen=True):
+class ToolAnswered(Struct, frozen=True):
     """The answer of one of our tools; `output` is JSON, of the problem if there was one."""
 
-    call: Called
+    call: ToolCalled
     output: str
     problem: events.Problem | None
 
 
-class ApprovalAsked(Struct, frozen=True):
+class ApprovalRequested(Struct, frozen=True):
     """A request for somebody's approval of a call before it is made."""
 
     id: str
@@ -132,12 +132,12 @@ Step = (
     Created
     | Started
     | Opened
-    | Said
+    | TextAdded
     | Closed
     | FileMade
-    | Called
-    | Answered
-    | ApprovalAsked
+    | ToolCalled
+    | ToolAnswered
+    | ApprovalRequested
     | ToolsListed
     | Ended
 )

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from agents.dialects import links
 from agents.dialects.base import Frame, RunHead, wants_stream
 from agents.dialects.field_errors import invalid_body
-from agents.dialects.generation import GenerationBody, Whole, generation
+from agents.dialects.generation import GenerationBody, Whole, parse_generation
 from agents.json_schemas.answer_format import invalid_form
 from agents.requests import InputMessage, ResultMode, RunRequest, ToolUse
 from config.errors import InvalidRequest
@@ -79,7 +79,7 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
         result_mode=_mode(parsed),
         prefetch=tuple(_tools(parsed)),
         server_tools=(),
-        generation=generation(parsed.generation, parsed.response_format),
+        generation=parse_generation(parsed.generation, parsed.response_format),
     )
 
 
@@ -190,7 +190,7 @@ class TextEncoder:
         self._decided = self._decided or ("xml_plaintext" if text else None)
         if 0 < len(text) <= LONGEST_DELTA:
             return [self._delta(text, seq)]
-        pieces = list(cut(text))
+        pieces = list(split_text(text))
         return [
             self._delta(piece, seq if number == len(pieces) else None)
             for number, piece in enumerate(pieces, 1)
@@ -242,7 +242,7 @@ class TextEncoder:
         """Return the files that the run made: this wire has no event for them, and none may be added."""
         if not self._files:
             return {}
-        return {"artifacts": [links.described(made) for made in self._files]}
+        return {"artifacts": [links.file_facts(made) for made in self._files]}
 
     def _failed(self, failed: events.RunFailed) -> dict[str, Any]:
         message = failed.message or "The run failed."
@@ -273,7 +273,7 @@ def _summary(completed: events.RunCompleted) -> dict[str, Any]:
     return {"finish_reason": completed.finish_reason, "usage": counted}
 
 
-def cut(text: str) -> Iterator[str]:
+def split_text(text: str) -> Iterator[str]:
     """Yield a long text in pieces of at most 128 characters, cut after a separator if there is one."""
     start = 0
     while start < len(text):

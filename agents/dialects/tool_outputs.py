@@ -20,20 +20,20 @@ _encode: Final = msgspec.json.Encoder().encode
 Block = dict[str, Any]
 
 
-def take(output: Any, place: str, held: Parts) -> None:
+def add_output(output: Any, place: str, parts: Parts) -> None:
     """Add an answer to the parts: blocks by their kinds, a text unchanged, anything else as JSON."""
     if isinstance(output, str):
-        held.add(output)
+        parts.add(output)
         return
     blocks = blocks_in(output)
     if blocks is None:
-        held.add(_encode(output).decode())
+        parts.add(_encode(output).decode())
         return
     left_out: list[Block] = []
     for number, block in enumerate(blocks):
-        _take(block, f"{place}[{number}]", held, left_out)
+        _take(block, f"{place}[{number}]", parts, left_out)
     if left_out:
-        held.add(_encode({"left_out": left_out[:_MOST_LEFT_OUT]}).decode())
+        parts.add(_encode({"left_out": left_out[:_MOST_LEFT_OUT]}).decode())
 
 
 def blocks_in(output: Any) -> list[Block] | None:
@@ -55,11 +55,11 @@ def _take(block: Block, place: str, parts: Parts, left_out: list[Block]) -> None
         case {"type": "image", "source": {"data": str(data), **source}}:
             parts.add(_inline(source.get("media_type"), data, place))
         case {"type": "image", "source": {"url": str(url)}} if _is_data(url):
-            parts.add(client_inputs.image(url, place))
+            parts.add(client_inputs.image_upload(url, place))
         case {"type": "image_url", "image_url": {"url": str(url)}} if _is_data(url):
-            parts.add(client_inputs.image(url, place))
+            parts.add(client_inputs.image_upload(url, place))
         case {"type": "input_image" | "image" | "image_url", "image_url": str(url)} if _is_data(url):
-            parts.add(client_inputs.image(url, place))
+            parts.add(client_inputs.image_upload(url, place))
         case _ if (size := _size(block)) is not None:
             mime_type = block.get("mimeType") or block.get("format") or ""
             summary = {"type": block["type"][:50], "mime_type": str(mime_type)[:100], "size_bytes": size}
@@ -69,7 +69,7 @@ def _take(block: Block, place: str, parts: Parts, left_out: list[Block]) -> None
 
 
 def _inline(mime_type: Any, data: str, place: str) -> Upload:
-    found = client_inputs.inline(data)
+    found = client_inputs.parse_data_url(data)
     media_type = mime_type if isinstance(mime_type, str) else ""
     return Upload(media_type, data=found.data if found else data, place=place)
 

@@ -173,7 +173,7 @@ def _completion_request(whole: Schema) -> None:
     }
     for name, (taken, why) in completion_request.REFUSED.items():
         members[name] = {"enum": [None, *taken], "description": f"Other values are refused: {why}."}
-    for name in sorted(completion_request.MEANS_NOTHING):
+    for name in sorted(completion_request.IGNORED):
         members[name] = {"description": "Accepted and ignored."}
     whole["additionalProperties"] = False
 

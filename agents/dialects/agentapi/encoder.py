@@ -14,8 +14,8 @@ from msgspec import Raw
 
 from agents.dialects import steps
 from agents.dialects.base import Frame, RunHead
-from agents.dialects.links import address
-from agents.dialects.step_order import Orderly
+from agents.dialects.links import artifact_url
+from agents.dialects.step_order import StepOrder
 from agents.dialects.steps import Item, Status
 from conversations import events
 from conversations.events import MessageDelta, RunEvent, Usage
@@ -38,7 +38,7 @@ class AgentApiEncoder:
 
     def __init__(self, head: RunHead) -> None:
         self._head = head
-        self._order = Orderly(head.run_id.hex)
+        self._order = StepOrder(head.run_id.hex)
         self._number = 0
         self._frames: list[Frame] = []
         self._output: list[bytes] = []
@@ -52,7 +52,7 @@ class AgentApiEncoder:
         """Return the frames of the next event; none after the last."""
         fact = event.fact
         if type(fact) is MessageDelta:
-            item = self._order.speaking(fact.message_id)
+            item = self._order.open_message(fact.message_id)
             if item is not None:
                 return (self._delta(item, fact.text),) if fact.text else ()
         self._at = event.at
@@ -85,7 +85,7 @@ class AgentApiEncoder:
                 self._say_response("in_progress")
             case steps.Opened(item):
                 self._open(item)
-            case steps.Said(item, text):
+            case steps.TextAdded(item, text):
                 value = _json(text)
                 self._send(b'{"sequence_number":%d%b%b}' % (self._number, item.prefix, value))
             case steps.Closed(item, status, problem, refused):
@@ -93,13 +93,13 @@ class AgentApiEncoder:
             case steps.FileMade(artifact):
                 name = f"file_{artifact.artifact_id}-{self._head.run_id.hex}"
                 self._tell(name, "message", "assistant", *_value(_file(artifact)))
-            case steps.Called() as call:
+            case steps.ToolCalled() as call:
                 self._call(call)
-            case steps.Answered(call, output):
+            case steps.ToolAnswered(call, output):
                 data = {"call_id": call.call_id, "name": call.name, "output": output}
                 kind = f"{_CALLS[call.kind]}_output"
                 self._tell(f"output_{call.id}", kind, "tool", "data", {"data": data})
-            case steps.ApprovalAsked(asked_id, name, arguments, server_label):
+            case steps.ApprovalRequested(asked_id, name, arguments, server_label):
                 request = {
                     "id": asked_id,
                     "arguments": arguments,
@@ -153,7 +153,7 @@ class AgentApiEncoder:
             self._send(self._content("in_progress", kind, message_id, value, place=place))
         return self._send(self._content(status, kind, message_id, value, place=place, problem=problem))
 
-    def _call(self, call: steps.Called) -> None:
+    def _call(self, call: steps.ToolCalled) -> None:
         data: Wire = {"call_id": call.call_id, "name": call.name, "arguments": call.arguments}
         if call.kind == "mcp":
             data = {
@@ -303,7 +303,7 @@ def _value(content: events.MessageContent) -> tuple[str, Wire]:
             return "video", {"video_url": content.url or None}
         case "data":
             return "data", {"data": content.value}
-    place = address(content.artifact_id) if content.artifact_id else ""
+    place = artifact_url(content.artifact_id) if content.artifact_id else ""
     return "file", {
         "file_url": content.url or place or None,
         "file_id": content.artifact_id or None,

@@ -61,7 +61,7 @@ def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
     except ValidationError as error:
         raise invalid_body("AgentRequest", error, body) from None
     _check(parsed)
-    thread: dict[str, Any] = client_inputs.thread_of(parsed.session_id)
+    thread: dict[str, Any] = client_inputs.session_thread(parsed.session_id)
     name = parsed.id or parsed.response_id or None
     return RunRequest(
         dialect=dialect,
@@ -193,7 +193,7 @@ def _tool_words(message: Message, place: int, waiting: dict[str, None]) -> Input
         )
     parts, output = Parts(), _data(message).get("output")
     if output is not None:
-        tool_outputs.take(_decoded(output), f"input[{place}].content", parts)
+        tool_outputs.add_output(_decoded(output), f"input[{place}].content", parts)
     for number, content in enumerate(message.content or []):
         if not isinstance(content, DataContent):
             _take(content, f"input[{place}].content[{number}]", parts, "tool")
@@ -229,16 +229,16 @@ def _take(content: AnyContent, place: str, parts: Parts, role: str) -> None:
     if role in ("assistant", "reasoning") or isinstance(content, _WORDS):
         return
     if role == "system":
-        raise client_inputs.unsupported(place, "a file of the system's")
+        raise client_inputs.unsupported_kind(place, "a file of the system's")
     match content:
         case ImageContent() if content.image_url:
-            parts.add(client_inputs.image(content.image_url, f"{place}.image_url"))
+            parts.add(client_inputs.image_upload(content.image_url, f"{place}.image_url"))
         case FileContent():
             parts.add(_file(content, place))
         case AudioContent():
-            raise client_inputs.unsupported(place, "audio")
+            raise client_inputs.unsupported_kind(place, "audio")
         case VideoContent():
-            raise client_inputs.unsupported(place, "a video")
+            raise client_inputs.unsupported_kind(place, "a video")
 
 
 def _text(content: AnyContent) -> str:
@@ -259,7 +259,7 @@ def _file(content: FileContent, place: str) -> Upload:
     file_id = "" if data else content.file_id or ""
     url = "" if data or file_id else content.file_url or ""
     used = "file_id" if file_id else "file_url" if url else "file_data"
-    return client_inputs.file(
+    return client_inputs.file_upload(
         f"{place}.{used}", url=url, data=data, file_id=file_id, name=content.filename or ""
     )
 
@@ -282,7 +282,7 @@ def _outputs(message: Message, place: int) -> Iterator[InputMessage]:
                 f"input[{place}]: a tool's output needs data with a call_id.", code="call_id_required"
             )
         if data.get("output") is not None:
-            tool_outputs.take(_decoded(data["output"]), f"input[{place}].content", parts)
+            tool_outputs.add_output(_decoded(data["output"]), f"input[{place}].content", parts)
         for at, content in enumerate(message.content or [] if number == 1 else []):
             if not isinstance(content, _WORDS):
                 _take(content, f"input[{place}].content[{at}]", parts, "tool")

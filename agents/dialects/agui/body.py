@@ -1,8 +1,8 @@
 """The body of an AG-UI run as clients of both generations write it (specs/ag-ui.md §1.1, §1.5).
 
-An unknown member must not stop a run: `tidied` leaves such members out and reports them. In the newest
-question an unusable file is refused; in older messages it is left out, because clients go on showing
-refused files. Keys may be camelCase or snake_case, an optional member may be null.
+An unknown member must not stop a run: `drop_unknown` leaves such members out and reports them. In the
+newest question an unusable file is refused; in older messages it is left out, because clients go on
+showing refused files. Keys may be camelCase or snake_case, an optional member may be null.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Body(_Shape):
     resume: Annotated[list[Resume], Field(max_length=100)] | None = None
 
 
-def tidied(messages: Any) -> tuple[Any, list[str]]:
+def drop_unknown(messages: Any) -> tuple[Any, list[str]]:
     """Return the messages without unknown roles and parts, and the list of those.
 
     Raise InvalidRequest `unsupported_file` for a file of the newest question that no model can see.
@@ -174,7 +174,7 @@ def _tidy(message: Any, left_out: list[str], where: str) -> Any:
             kept.append(part)
             continue
         if where and what:
-            raise client_inputs.unsupported(f"{where}[{place}]", what)
+            raise client_inputs.unsupported_kind(f"{where}[{place}]", what)
         left_out.append(f"a part of type {_kind(part)}")
     return message | {"content": kept}
 

@@ -18,7 +18,7 @@ _json: Final = msgspec.json.Encoder().encode
 _UNANSWERED: Final = events.Problem("interrupted", "The run ended before the tool answered.")
 
 
-class Calls:
+class KnownCalls:
     """The calls of one run: those that were made, and those that were answered."""
 
     def __init__(self, run: str) -> None:
@@ -26,7 +26,7 @@ class Calls:
         self._made: dict[str, events.ToolCallStarted] = {}
         self._answered: set[tuple[str, str]] = set()
 
-    def begins(self, started: events.ToolCallStarted) -> list[Wire]:
+    def start_events(self, started: events.ToolCallStarted) -> list[Wire]:
         """Return the events of a call; none if it was made before."""
         if started.tool_call_id in self._made:
             return []
@@ -41,13 +41,13 @@ class Calls:
             {"type": "TOOL_CALL_END", "toolCallId": wire_id},
         ]
 
-    def unknown(self, completed: events.ToolCallCompleted) -> events.ToolCallStarted | None:
+    def missing_start(self, completed: events.ToolCallCompleted) -> events.ToolCallStarted | None:
         """Return the call that must be made before this outcome, if it is unknown."""
         if completed.asked_in or completed.tool_call_id in self._made:
             return None
         return events.ToolCallStarted(completed.tool_call_id, completed.tool_name)
 
-    def answers(self, completed: events.ToolCallCompleted) -> Wire | None:
+    def result_event(self, completed: events.ToolCallCompleted) -> Wire | None:
         """Return the event of an outcome; None for a second one, and for a tool of the client's."""
         call_id, asked_in = completed.tool_call_id, completed.asked_in or ""
         if (asked_in, call_id) in self._answered:
@@ -60,10 +60,10 @@ class Calls:
             "messageId": message_ids.result_message_id(call_id, self._run, completed.asked_in),
             "toolCallId": message_ids.call_id(call_id, asked_in or self._run, frontend=False),
             "role": "tool",
-            "content": outcomes.answer(completed),
+            "content": outcomes.answer_text(completed),
         }
 
-    def left_open(self) -> list[events.ToolCallCompleted]:
+    def failures_of_open(self) -> list[events.ToolCallCompleted]:
         """Return failures for the calls of our own tools that have no outcome."""
         return [
             events.ToolCallCompleted(call.tool_call_id, call.tool_name, False, 0, None, _UNANSWERED)

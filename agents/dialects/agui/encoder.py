@@ -16,13 +16,13 @@ from typing import Any, Final
 import msgspec
 
 from agents.dialects.agui import message_ids, outcomes
-from agents.dialects.agui.call_ids import Calls
+from agents.dialects.agui.call_ids import KnownCalls
 from agents.dialects.agui.message_fold import Fold, Wire
-from agents.dialects.agui.open_message import Kind, Said
+from agents.dialects.agui.open_message import Kind, StreamedMessage
 from agents.dialects.agui.snapshots import snapshots
-from agents.dialects.agui.state_patches import Shared
+from agents.dialects.agui.state_patches import SharedState
 from agents.dialects.base import Frame, RunHead
-from agents.dialects.links import described
+from agents.dialects.links import file_facts
 from conversations import events
 from conversations.cards.ui_schema import compile_ui_schema
 from conversations.events import RunEvent
@@ -43,12 +43,12 @@ class AgUiEncoder:
         self._out: list[bytes] = []
         self._event: RunEvent
         self._begun = self._ended = False
-        self._messages: dict[str, Said] = {}
-        self._reasoned: dict[str, Said] = {}
-        self._reasoning: Said | None = None
-        self._calls = Calls(self._run)
+        self._messages: dict[str, StreamedMessage] = {}
+        self._reasoned: dict[str, StreamedMessage] = {}
+        self._reasoning: StreamedMessage | None = None
+        self._calls = KnownCalls(self._run)
         self._stages: dict[str, int] = {}
-        self._state = Shared()
+        self._state = SharedState()
         self._routed: events.ModelRouted | None = None
 
     def feed(self, event: RunEvent) -> Sequence[Frame]:
@@ -147,7 +147,7 @@ class AgUiEncoder:
 
     # text and reasoning
 
-    def _message(self, message_id: str, role: str = "assistant") -> Said:
+    def _message(self, message_id: str, role: str = "assistant") -> StreamedMessage:
         self._stop_reasoning()
         message = self._messages.get(message_id)
         if message is None:
@@ -156,7 +156,7 @@ class AgUiEncoder:
             self._start(message, role)
         return message
 
-    def _reason(self, message_id: str) -> Said:
+    def _reason(self, message_id: str) -> StreamedMessage:
         message = self._reasoned.get(message_id)
         if message is not None and message.open:
             return message
@@ -170,18 +170,18 @@ class AgUiEncoder:
         self._start(message)
         return message
 
-    def _begin_saying(self, kind: Kind, wire_id: str) -> Said:
+    def _begin_saying(self, kind: Kind, wire_id: str) -> StreamedMessage:
         stage = next(reversed(self._stages), None)
         began_at = self._event.at if stage is None else self._stages[stage]
-        return Said(kind, wire_id, stage=stage, began_at=began_at)
+        return StreamedMessage(kind, wire_id, stage=stage, began_at=began_at)
 
-    def _start(self, message: Said, role: str = "assistant") -> None:
+    def _start(self, message: StreamedMessage, role: str = "assistant") -> None:
         if message.kind == "REASONING_MESSAGE":
             self._reasoning = message
-        for event in message.begins(role):
+        for event in message.start_events(role):
             self._emit(event, message.stage)
 
-    def _say(self, message: Said, text: str) -> None:
+    def _say(self, message: StreamedMessage, text: str) -> None:
         if not message.open or not text:
             return
         if self._fold is not None:
@@ -190,7 +190,7 @@ class AgUiEncoder:
         else:
             self._out.append(self._delta(message, text, self._event)[0].data)
 
-    def _delta(self, message: Said, text: str, event: RunEvent) -> Sequence[Frame]:
+    def _delta(self, message: StreamedMessage, text: str, event: RunEvent) -> Sequence[Frame]:
         """Return a delta, on the hot path: most frames are deltas."""
         if not text:
             return ()
@@ -219,7 +219,7 @@ class AgUiEncoder:
         if shown:
             self._custom("parley.ui_schema", {"messageId": message.id, "uiSchema": shown})
 
-    def _close(self, message: Said, shown: Wire | None = None) -> None:
+    def _close(self, message: StreamedMessage, shown: Wire | None = None) -> None:
         message.open = False
         facts: Wire = {"latency_ms": max(0, self._event.at - message.began_at)}
         self._emit({"type": f"{message.kind}_END", "messageId": message.id}, message.stage, facts, shown)
@@ -234,7 +234,7 @@ class AgUiEncoder:
     # tools
 
     def _call(self, started: events.ToolCallStarted) -> None:
-        begun = self._calls.begins(started)
+        begun = self._calls.start_events(started)
         if begun:
             self._stop_reasoning()
         stage = next(reversed(self._stages), None)
@@ -242,10 +242,10 @@ class AgUiEncoder:
             self._emit(event, stage, {"kind": started.kind})
 
     def _answer(self, completed: events.ToolCallCompleted) -> None:
-        unknown = self._calls.unknown(completed)
+        unknown = self._calls.missing_start(completed)
         if unknown is not None:
             self._call(unknown)
-        result = self._calls.answers(completed)
+        result = self._calls.result_event(completed)
         if result is None:
             return
         self._stop_reasoning()
@@ -282,7 +282,7 @@ class AgUiEncoder:
         activity = {
             "messageId": message_id,
             "activityType": "parley.artifact",
-            "content": described(artifact),
+            "content": file_facts(artifact),
         }
         self._emit({"type": "ACTIVITY_SNAPSHOT"} | activity)
 
@@ -302,7 +302,7 @@ class AgUiEncoder:
         self._stop_reasoning()
         pending = self._calls.pending()
         if not (isinstance(terminal, events.RunCompleted) and terminal.interrupts):
-            for failed in self._calls.left_open():
+            for failed in self._calls.failures_of_open():
                 self._answer(failed)
         for message in self._messages.values():
             if message.open:
@@ -311,7 +311,7 @@ class AgUiEncoder:
             self._leave(stage, max(0, self._event.at - began_at))
         self._ended = True
         if isinstance(terminal, events.RunCompleted):
-            finished = outcomes.finished(terminal, self._routed, pending, modern=self._modern)
+            finished = outcomes.outcome_fields(terminal, self._routed, pending, modern=self._modern)
             for interrupt in finished["outcome"].get("interrupts", ()):
                 self._calls.name(interrupt)
             facts = {"finish_reason": terminal.finish_reason}

@@ -21,19 +21,19 @@ def is_ours(wire_id: str) -> bool:
     return _RUN.search(wire_id) is not None
 
 
-def message_id(said: str, run: str) -> str:
-    """Return the wire id of a message that has the id `said` in the run (32 hex digits)."""
-    return said if run in said else f"{said}-{run}"
+def message_id(own_id: str, run: str) -> str:
+    """Return the wire id of a message that has the id `own_id` in the run (32 hex digits)."""
+    return own_id if run in own_id else f"{own_id}-{run}"
 
 
-def reasoning_id(said: str, run: str) -> str:
+def reasoning_id(own_id: str, run: str) -> str:
     """Return the wire id of reasoning; runners use one id for it and for the answer, a client cannot."""
-    return f"reasoning-{message_id(said, run)}"
+    return f"reasoning-{message_id(own_id, run)}"
 
 
-def call_id(said: str, run: str, *, frontend: bool) -> str:
+def call_id(own_id: str, run: str, *, frontend: bool) -> str:
     """Return the wire id of a tool call."""
-    return said if frontend else message_id(said, run)
+    return own_id if frontend else message_id(own_id, run)
 
 
 def call_message_id(wire_call_id: str) -> str:
@@ -41,9 +41,9 @@ def call_message_id(wire_call_id: str) -> str:
     return events.call_message_id(wire_call_id)
 
 
-def result_message_id(said: str, run: str, asked_in: str | None = None) -> str:
+def result_message_id(own_id: str, run: str, asked_in: str | None = None) -> str:
     """Return the id of the tool message that answers a call, perhaps one of an earlier run."""
-    return events.tool_message_id(run, said, asked_in)
+    return events.tool_message_id(run, own_id, asked_in)
 
 
 def artifact_message_id(artifact_id: str, run: str) -> str:

@@ -179,7 +179,7 @@ def _answer(row: StoredRow, call_id: str, output: Wire) -> Wire:
     return {
         "id": message_ids.result_message_id(call_id, run, output.get("asked_in")),
         "toolCallId": message_ids.call_id(call_id, output.get("asked_in") or run, frontend=False),
-        "content": outcomes.answer(_completed(call_id, output)),
+        "content": outcomes.answer_text(_completed(call_id, output)),
     }
 
 

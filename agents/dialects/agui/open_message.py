@@ -11,7 +11,7 @@ Wire = dict[str, Any]
 _json: Final = msgspec.json.Encoder().encode
 
 
-class Said:
+class StreamedMessage:
     """An encoder's facts of one message; the bytes that all its deltas share are made once."""
 
     def __init__(self, kind: Kind, wire_id: str, *, stage: str | None, began_at: int) -> None:
@@ -36,7 +36,7 @@ class Said:
             seq,
         )
 
-    def begins(self, role: str) -> list[Wire]:
+    def start_events(self, role: str) -> list[Wire]:
         """Return the events that open the message."""
         if self.kind == "TEXT_MESSAGE":
             return [{"type": "TEXT_MESSAGE_START", "messageId": self.id, "role": role}]

@@ -11,7 +11,7 @@ from conversations import events
 Wire = dict[str, Any]
 
 
-def answer(completed: events.ToolCallCompleted) -> str:
+def answer_text(completed: events.ToolCallCompleted) -> str:
     """Return a tool's answer as its message's text: JSON of the result or of `{"error": …}`."""
     if completed.error is not None:
         problem = {"code": completed.error.code, "message": completed.error.message}
@@ -21,7 +21,7 @@ def answer(completed: events.ToolCallCompleted) -> str:
     return msgspec.json.encode(completed.result if completed.result is not None else {}).decode()
 
 
-def finished(
+def outcome_fields(
     completed: events.RunCompleted,
     routed: events.ModelRouted | None,
     pending: list[str],
@@ -48,12 +48,12 @@ _TEXTS = ("message", "toolCallId", "expiresAt")
 _OBJECTS = ("responseSchema", "metadata")
 
 
-def interrupt(given: Wire, place: int) -> Wire:
+def interrupt(stored: Wire, place: int) -> Wire:
     """Return an interrupt with all that a client needs and nothing that it refuses."""
-    made: Wire = {"id": _text(given.get("id")) or f"interrupt-{place}"}
-    made["reason"] = _text(given.get("reason")) or "input_required"
-    made |= {key: given[key] for key in _TEXTS if _text(given.get(key))}
-    return made | {key: given[key] for key in _OBJECTS if isinstance(given.get(key), dict)}
+    made: Wire = {"id": _text(stored.get("id")) or f"interrupt-{place}"}
+    made["reason"] = _text(stored.get("reason")) or "input_required"
+    made |= {key: stored[key] for key in _TEXTS if _text(stored.get(key))}
+    return made | {key: stored[key] for key in _OBJECTS if isinstance(stored.get(key), dict)}
 
 
 def _text(value: object) -> str:

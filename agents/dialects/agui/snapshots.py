@@ -67,7 +67,7 @@ def _placed(messages: list[Wire]) -> Iterator[tuple[int | None, Wire | None]]:
         yield None, message
 
 
-def at_rest(thread_id: str, messages: list[Wire], state: Any) -> list[Frame]:
+def idle_thread_frames(thread_id: str, messages: list[Wire], state: Any) -> list[Frame]:
     """Return a thread without a running run, as a run of its own that is over at once."""
     ids = {"threadId": thread_id, "runId": f"replay-{thread_id}"}
     wire_events: list[Wire] = [

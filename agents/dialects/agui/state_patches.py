@@ -10,7 +10,7 @@ from conversations.thread_state import set_value_with_op, split_pointer, to_poin
 _FORBIDDEN: Final = frozenset({"__proto__", "constructor", "prototype"})
 
 
-class Shared:
+class SharedState:
     """The thread's state as this run's client has it."""
 
     def __init__(self) -> None:

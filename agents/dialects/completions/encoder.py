@@ -15,7 +15,7 @@ import msgspec
 from agents.dialects import links, steps
 from agents.dialects.base import Frame, RunHead
 from agents.dialects.completions import shape
-from agents.dialects.step_order import Orderly
+from agents.dialects.step_order import StepOrder
 from agents.dialects.steps import Item
 from config import errors
 from config.errors import ParleyError, Unavailable
@@ -41,9 +41,9 @@ class CompletionEncoder:
 
     def __init__(self, head: RunHead) -> None:
         self._head = head
-        self._order = Orderly(head.run_id.hex)
+        self._order = StepOrder(head.run_id.hex)
         self._text, self._thoughts = _Voice("content"), _Voice("reasoning_content")
-        self._calls: list[steps.Called] = []
+        self._calls: list[steps.ToolCalled] = []
         self._cited: list[dict[str, Any]] = []
         self._terminal: Terminal | None = None
         self._usage = Usage()
@@ -57,7 +57,7 @@ class CompletionEncoder:
         """Return the chunks of the next event; none after the last."""
         fact = event.fact
         if type(fact) is MessageDelta:
-            item = self._order.speaking(fact.message_id)
+            item = self._order.open_message(fact.message_id)
             if item is not None:
                 return (self._delta(item, fact.text, event.seq),) if fact.text else ()
         if self._terminal is None and isinstance(fact, RunCompleted | RunFailed):
@@ -125,17 +125,17 @@ class CompletionEncoder:
         match step:
             case steps.Opened(item) if item.role == "assistant":
                 self._voice(item).open(item)
-            case steps.Said(item, text) if item.role == "assistant":
+            case steps.TextAdded(item, text) if item.role == "assistant":
                 self._say(self._voice(item), text)
             case steps.Closed(item) if files := links.files_of(item):
                 self._cite(files)
             case steps.FileMade(artifact):
                 self._cite([artifact])
-            case steps.Called() as call if call.kind == "frontend":
+            case steps.ToolCalled() as call if call.kind == "frontend":
                 self._call(call)
-            case steps.ApprovalAsked(asked_id, name):
+            case steps.ApprovalRequested(asked_id, name):
                 item = Item(asked_id, "assistant")
-                item.add(shape.waiting(name))
+                item.add(shape.approval_notice(name))
                 self._text.open(item)
                 self._say(self._text, item.text)
             case steps.Ended(_, usage):
@@ -152,11 +152,11 @@ class CompletionEncoder:
         """Name files at the end of the text so far."""
         self._begin("")
         at = len(self._content() or "")
-        cited = [{"type": "url_citation", "url_citation": links.cited(one, at=at)} for one in files]
+        cited = [{"type": "url_citation", "url_citation": links.citation(one, at=at)} for one in files]
         self._cited += cited
         self._put({"annotations": cited})
 
-    def _call(self, call: steps.Called) -> None:
+    def _call(self, call: steps.ToolCalled) -> None:
         """Send a call in OpenAI's form: its name first, then its arguments."""
         self._begin(None)
         begun = {"index": len(self._calls)}
@@ -181,7 +181,7 @@ class CompletionEncoder:
         self._made.append(self._choice(b"{}", finished=_json(self._finished)))
         if self._counts:
             self._made.append(
-                b'%b,"choices":[],"usage":%b}' % (self._chunk, _json(shape.counted(usage)))
+                b'%b,"choices":[],"usage":%b}' % (self._chunk, _json(shape.usage_counts(usage)))
             )
 
     # out

@@ -13,21 +13,21 @@ from config.errors import InvalidRequest
 Wire = dict[str, Any]
 MOST_MESSAGES: Final = 1_000
 _TEXT: Final = {"text": "text"}
-_SAID: Final = {"text": "text", "refusal": "refusal"}
+_ASSISTANT_TEXT: Final = {"text": "text", "refusal": "refusal"}
 _ELSEWHERE: Final = {
     "audio": "the answer's audio is not kept here",
     "function_call": "functions are superseded: send tool_calls",
 }
 
 
-def messages(said: list[Wire]) -> Iterator[InputMessage]:
+def parse_messages(items: list[Wire]) -> Iterator[InputMessage]:
     """Yield the messages; raise InvalidRequest, naming the place, for invalid ones.
 
     Every call must be answered right after it, as OpenAI demands: without an answer a model would
     answer wrongly.
     """
     unanswered: dict[str, str] = {}
-    for place, message in enumerate(said):
+    for place, message in enumerate(items):
         where = f"messages[{place}]"
         if message.get("role") == "tool":
             yield _answer(message, where, unanswered)
@@ -72,11 +72,11 @@ def _take(part: Wire, here: str, parts: Parts) -> None:
             parts.add(_needed(part, "text", here, empty=True))
         case "image_url":
             url = _needed(_object(part, "image_url", here), "url", f"{here}.image_url")
-            parts.add(client_inputs.image(url, f"{here}.image_url.url"))
+            parts.add(client_inputs.image_upload(url, f"{here}.image_url.url"))
         case "file":
             parts.add(_file(_object(part, "file", here), f"{here}.file"))
         case "input_audio":
-            raise client_inputs.unsupported(here, "audio")
+            raise client_inputs.unsupported_kind(here, "audio")
         case _:
             raise _wrong(f"{here}.type", "must be text, image_url or file")
 
@@ -91,7 +91,9 @@ def _object(part: Wire, key: str, where: str) -> Wire:
 def _file(part: Wire, where: str) -> Upload:
     data, file_id = _text(part, "file_data") or "", _text(part, "file_id") or ""
     place = f"{where}.file_id" if file_id else f"{where}.file_data"
-    return client_inputs.file(place, data=data, file_id=file_id, name=_text(part, "filename") or "")
+    return client_inputs.file_upload(
+        place, data=data, file_id=file_id, name=_text(part, "filename") or ""
+    )
 
 
 def _assistant(message: Wire, where: str) -> Iterator[InputMessage]:
@@ -105,7 +107,7 @@ def _assistant(message: Wire, where: str) -> Iterator[InputMessage]:
     content, refusal = message.get("content"), _text(message, "refusal")
     texts = [refusal] if refusal else []
     if content is not None or not (calls or refusal):
-        texts = [*_texts(content, f"{where}.content", _SAID), *texts]
+        texts = [*_texts(content, f"{where}.content", _ASSISTANT_TEXT), *texts]
     yield InputMessage("assistant", "\n".join(texts), name=_text(message, "name"), tool_calls=calls)
 
 

@@ -12,10 +12,10 @@ from typing import Annotated, Any, Final, Literal
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from agents.dialects.completions.messages import MOST_MESSAGES, messages
+from agents.dialects.completions.messages import MOST_MESSAGES, parse_messages
 from agents.dialects.field_errors import invalid_body
-from agents.dialects.generation import Whole, nearest_effort, schema_of
-from agents.dialects.openai.tools import MOST_TOOLS, Tools, choose
+from agents.dialects.generation import Whole, answer_schema, nearest_effort
+from agents.dialects.openai.tools import MOST_TOOLS, Tools, apply_choice
 from agents.requests import ClientTool, Generation, RunRequest
 from config.errors import InvalidRequest
 
@@ -88,7 +88,7 @@ REFUSED: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
 }
 """Unsupported fields: the values that request nothing, and the reason why others are refused."""
 
-MEANS_NOTHING: Final = frozenset(
+IGNORED: Final = frozenset(
     {
         "prediction",
         "prompt_cache_key",
@@ -99,7 +99,7 @@ MEANS_NOTHING: Final = frozenset(
         "user",
     }
 )
-_KNOWN: Final = CompletionBody.model_fields.keys() | REFUSED.keys() | MEANS_NOTHING
+_KNOWN: Final = CompletionBody.model_fields.keys() | REFUSED.keys() | IGNORED
 
 
 def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
@@ -114,7 +114,7 @@ def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
     return RunRequest(
         dialect=dialect,
         model=(parsed.model or "").strip(),
-        messages=tuple(messages(parsed.messages)),
+        messages=tuple(parse_messages(parsed.messages)),
         request_id=request_id,
         metadata=dict(parsed.metadata or {}),
         tools=offered.tools,
@@ -146,7 +146,7 @@ def _check_known(body: dict[str, Any]) -> None:
 
 def _offered(parsed: CompletionBody) -> Tools:
     """Return the client's tools and the choice between them, as for Responses."""
-    found = choose(Tools(tuple(_tools(parsed.tools or []))), _choice(parsed.tool_choice))
+    found = apply_choice(Tools(tuple(_tools(parsed.tools or []))), _choice(parsed.tool_choice))
     one_by_one = parsed.parallel_tool_calls is False
     return replace(found, tool_choice=replace(found.tool_choice, one_by_one=one_by_one))
 
@@ -189,7 +189,7 @@ def _generation(parsed: CompletionBody) -> Generation:
         max_tokens=_most(parsed),
         stop=tuple(stop or ()),
         seed=parsed.seed,
-        json_schema=schema_of(parsed.response_format),
+        json_schema=answer_schema(parsed.response_format),
         reasoning=nearest_effort(parsed.reasoning_effort),
         verbosity=None if parsed.verbosity == "medium" else parsed.verbosity,
     )

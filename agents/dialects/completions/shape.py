@@ -7,7 +7,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from agents.dialects.base import RunHead
-from agents.dialects.steps import Called
+from agents.dialects.steps import ToolCalled
 from config.errors import (
     Conflict,
     Gone,
@@ -67,10 +67,10 @@ def finish_reason(reason: str, *, calls: bool) -> str:
 def completion(head: RunHead, message: Wire, finished: str, usage: Usage) -> Wire:
     """Return the whole answer."""
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finished}
-    return {**_head(head, "chat.completion"), "choices": [choice], "usage": counted(usage)}
+    return {**_head(head, "chat.completion"), "choices": [choice], "usage": usage_counts(usage)}
 
 
-def message(text: str | None, thoughts: str, calls: Sequence[Called], *, refused: bool) -> Wire:
+def message(text: str | None, thoughts: str, calls: Sequence[ToolCalled], *, refused: bool) -> Wire:
     """Return the assistant's message; OpenAI has no `reasoning_content`, but clients read it."""
     fields: Wire = {
         "role": "assistant",
@@ -85,10 +85,10 @@ def message(text: str | None, thoughts: str, calls: Sequence[Called], *, refused
     return fields
 
 
-def call(called: Called) -> Wire:
+def call(tool_call: ToolCalled) -> Wire:
     """Return a call that the client answers with a message of the role `tool`."""
-    function = {"name": called.name, "arguments": called.arguments}
-    return {"id": called.call_id, "type": "function", "function": function}
+    function = {"name": tool_call.name, "arguments": tool_call.arguments}
+    return {"id": tool_call.call_id, "type": "function", "function": function}
 
 
 def chunk(head: RunHead) -> Wire:
@@ -96,7 +96,7 @@ def chunk(head: RunHead) -> Wire:
     return _head(head, "chat.completion.chunk")
 
 
-def counted(usage: Usage) -> Wire:
+def usage_counts(usage: Usage) -> Wire:
     """Return the tokens that the provider counted; 0 if it counted none, since clients add them up."""
     return {
         "prompt_tokens": usage.input_tokens,
@@ -116,7 +116,7 @@ def counted(usage: Usage) -> Wire:
     }
 
 
-def waiting(tool: str) -> str:
+def approval_notice(tool: str) -> str:
     """Return a text about a call that needs an approval, which this wire cannot express."""
     return f"[{tool or 'A tool'} waits for an approval.]"
 

@@ -1,8 +1,8 @@
 """A client's own tools for which OpenAI's wire has more than a name: of a namespace, or custom.
 
 Inside, a client's tool is a function with one name. One of a namespace is `{namespace}__{name}` there,
-and a custom tool, whose input is a text, is a function with an `input`. `Named` holds the form of each
-on the wire; a tool with its own name as a function has none.
+and a custom tool, whose input is a text, is a function with an `input`. `ToolName` holds the form of
+each on the wire; a tool with its own name as a function has none.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ INPUT: Final[Wire] = {
 _encode: Final = msgspec.json.Encoder().encode
 
 
-class Named(Struct, frozen=True, omit_defaults=True):
+class ToolName(Struct, frozen=True, omit_defaults=True):
     """The name of a tool on the wire, and whether its input is a text."""
 
     name: str
@@ -31,20 +31,20 @@ class Named(Struct, frozen=True, omit_defaults=True):
     is_custom: bool = False
 
     @property
-    def inside(self) -> str:
+    def function_name(self) -> str:
         """The name of the function that represents the tool."""
         return f"{self.namespace}__{self.name}" if self.namespace else self.name
 
 
-def named(wire: Wire, name: str) -> Named:
+def tool_name(wire: Wire, name: str) -> ToolName:
     """Return the form of a function on the wire of a request, from `RunRequest.wire`."""
-    return msgspec.convert(wire.get("named", {}).get(name, {"name": name}), Named)
+    return msgspec.convert(wire.get("named", {}).get(name, {"name": name}), ToolName)
 
 
-def name_inside(item: Wire) -> str:
+def function_name_of(item: Wire) -> str:
     """Return the function of an item or a choice, which has a name and maybe a namespace."""
     space = item.get(NAMESPACE)
-    return Named(item["name"], space if isinstance(space, str) else "").inside
+    return ToolName(item["name"], space if isinstance(space, str) else "").function_name
 
 
 def text_as_arguments(text: str) -> str:

@@ -15,8 +15,8 @@ from msgspec import Raw
 from agents.dialects import steps
 from agents.dialects.base import Frame, RunHead
 from agents.dialects.openai import shape
-from agents.dialects.openai.client_tools import named
-from agents.dialects.step_order import Orderly
+from agents.dialects.openai.client_tools import tool_name
+from agents.dialects.step_order import StepOrder
 from agents.dialects.steps import Item
 from conversations import events
 from conversations.events import MessageDelta, RunEvent
@@ -38,11 +38,11 @@ class ResponsesEncoder:
 
     def __init__(self, head: RunHead) -> None:
         self._head = head
-        self._order = Orderly(head.run_id.hex)
+        self._order = StepOrder(head.run_id.hex)
         self._number = 0
         self._frames: list[Frame] = []
         self._output: list[bytes] = []
-        self._waiting: dict[str, tuple[int, steps.Called]] = {}
+        self._waiting: dict[str, tuple[int, steps.ToolCalled]] = {}
         self._status = "queued"
         self._at = 0
         self._response = b""
@@ -51,7 +51,7 @@ class ResponsesEncoder:
         """Return the frames of the next event; none after the last."""
         fact = event.fact
         if type(fact) is MessageDelta:
-            item = self._order.speaking(fact.message_id)
+            item = self._order.open_message(fact.message_id)
             if item is not None:
                 return (self._delta(item, fact.text),) if fact.text else ()
         self._at = event.at
@@ -84,7 +84,7 @@ class ResponsesEncoder:
                 self._send("response.in_progress", {"response": Raw(self._whole("in_progress"))})
             case steps.Opened(item):
                 self._open(item)
-            case steps.Said(item, text):
+            case steps.TextAdded(item, text):
                 self._put(*_text_delta(item, self._number, text))
             case steps.Closed(item, status):
                 self._close(item, "completed" if status == "completed" else "incomplete")
@@ -93,11 +93,11 @@ class ResponsesEncoder:
                 item.files = (artifact,)
                 self._open(item)
                 self._close(item, "completed")
-            case steps.Called() as call:
+            case steps.ToolCalled() as call:
                 self._call(call)
-            case steps.Answered(call, output, problem):
+            case steps.ToolAnswered(call, output, problem):
                 self._answer(call, output, problem)
-            case steps.ApprovalAsked(asked_id, name, arguments, server_label):
+            case steps.ApprovalRequested(asked_id, name, arguments, server_label):
                 request = {"id": asked_id, "type": "mcp_approval_request", "arguments": arguments}
                 label = server_label or shape.SERVER_LABEL
                 self._whole_item(request | {"name": name, "server_label": label})
@@ -144,7 +144,7 @@ class ResponsesEncoder:
 
     # tools
 
-    def _call(self, call: steps.Called) -> None:
+    def _call(self, call: steps.ToolCalled) -> None:
         if call.kind == "frontend":
             self._client_call(call)
             return
@@ -155,8 +155,8 @@ class ResponsesEncoder:
         self._send("response.mcp_call.in_progress", where)
         self._arguments("response.mcp_call_arguments", item_id, place, call)
 
-    def _client_call(self, call: steps.Called) -> None:
-        tool = named(self._head.wire, call.name)
+    def _client_call(self, call: steps.ToolCalled) -> None:
+        tool = tool_name(self._head.wire, call.name)
         identity = (self._unique(call.id), call.call_id, tool)
         done = shape.client_call(*identity, call.arguments, "completed")
         place = self._add(shape.client_call(*identity, "", "in_progress"))
@@ -169,12 +169,12 @@ class ResponsesEncoder:
             self._arguments("response.function_call_arguments", done["id"], place, call)
         self._done(place, done)
 
-    def _arguments(self, name: str, item_id: str, place: int, call: steps.Called) -> None:
+    def _arguments(self, name: str, item_id: str, place: int, call: steps.ToolCalled) -> None:
         where: Wire = {"item_id": item_id, "output_index": place}
         self._send(f"{name}.delta", where | {"delta": call.arguments})
         self._send(f"{name}.done", where | {"arguments": call.arguments})
 
-    def _answer(self, call: steps.Called, output: str, problem: events.Problem | None) -> None:
+    def _answer(self, call: steps.ToolCalled, output: str, problem: events.Problem | None) -> None:
         place, _ = self._waiting.pop(call.id)
         where = {"item_id": f"mcp_{call.id}", "output_index": place}
         self._send(f"response.mcp_call.{'failed' if problem else 'completed'}", where)

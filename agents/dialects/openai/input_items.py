@@ -35,16 +35,16 @@ _FILES: Final = frozenset({"input_image", "input_file", "input_audio"})
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def messages(given_input: Any, *, after_requests: bool = False) -> Iterator[InputMessage]:
+def parse_messages(value: Any, *, after_requests: bool = False) -> Iterator[InputMessage]:
     """Yield the messages of an input; raise InvalidRequest, naming the place, for invalid items.
 
     With `after_requests` only those after the last request for approval, which the input answers.
     """
-    if isinstance(given_input, str):
-        if given_input:
-            yield InputMessage("user", given_input)
+    if isinstance(value, str):
+        if value:
+            yield InputMessage("user", value)
         return
-    found = _items(given_input)
+    found = _items(value)
     begin = _after_requests(found) if after_requests else 0
     for place, item in enumerate(found):
         parsed = _message(item, f"input[{place}]")
@@ -63,9 +63,9 @@ def _after_requests(found: list[Wire]) -> int:
     return max(asking, default=-1) + 1
 
 
-def answers(given_input: Any) -> Iterator[InterruptAnswer]:
+def parse_answers(value: Any) -> Iterator[InterruptAnswer]:
     """Yield the approvals among the items."""
-    for place, item in enumerate(_items(given_input)):
+    for place, item in enumerate(_items(value)):
         if item.get("type") == _ANSWER:
             approval_id, approve = item.get("approval_request_id"), item.get("approve")
             if not isinstance(approval_id, str) or not isinstance(approve, bool):
@@ -74,27 +74,35 @@ def answers(given_input: Any) -> Iterator[InterruptAnswer]:
             yield InterruptAnswer(approval_id, "resolved", payload)
 
 
-def shown(
-    row_id: UUID, said: InputMessage, *, wire: Wire, sign: Callable[[str, str], str]
+def to_input_items(
+    row_id: UUID, message: InputMessage, *, wire: Wire, sign: Callable[[str, str], str]
 ) -> Iterator[Wire]:
     """Yield a client's message in the form of `input_items`; files with fresh URLs."""
     item_id, done = row_id.hex, {"status": "completed"}
-    if said.role == "tool":
-        parts = _shown_parts(said, "input_text", sign)
-        output = {"call_id": said.tool_call_id, "output": parts if said.attachments else said.content}
+    if message.role == "tool":
+        parts = _shown_parts(message, "input_text", sign)
+        output = {
+            "call_id": message.tool_call_id,
+            "output": parts if message.attachments else message.content,
+        }
         yield {"id": f"fco_{item_id}", "type": "function_call_output"} | done | output
         return
-    for call in said.tool_calls:
+    for call in message.tool_calls:
         yield shape.client_call(
             f"{call.id}-{item_id}",
             call.id,
-            client_tools.named(wire, call.name),
+            client_tools.tool_name(wire, call.name),
             call.arguments,
             "completed",
         )
-    kind = "output_text" if said.role == "assistant" else "input_text"
-    if content := _shown_parts(said, kind, sign):
-        yield {"id": f"msg_{item_id}", "type": "message", "role": said.role, "content": content} | done
+    kind = "output_text" if message.role == "assistant" else "input_text"
+    if content := _shown_parts(message, kind, sign):
+        yield {
+            "id": f"msg_{item_id}",
+            "type": "message",
+            "role": message.role,
+            "content": content,
+        } | done
 
 
 def _shown_parts(message: InputMessage, kind: str, sign: Callable[[str, str], str]) -> list[Wire]:
@@ -163,7 +171,7 @@ def _message(item: Wire, where: str) -> Iterator[InputMessage]:
 def _called(item: Wire, arguments: str, where: str) -> InputMessage:
     """Return a call of one of the client's own tools."""
     call_id, _ = (_needed(item, key, where) for key in ("call_id", "name"))
-    call = AskedCall(call_id, client_tools.name_inside(item), arguments)
+    call = AskedCall(call_id, client_tools.function_name_of(item), arguments)
     return InputMessage("assistant", "", _client_id(item), tool_calls=(call,))
 
 
@@ -220,7 +228,7 @@ def _take(part: Wire, here: str, parts: Parts, *, files: bool) -> None:
             given_as = {name: _text(part, name) for name in ("file_url", "file_data", "file_id")}
             used = next((name for name, value in given_as.items() if value), "file_data")
             parts.add(
-                client_inputs.file(
+                client_inputs.file_upload(
                     f"{here}.{used}",
                     url=given_as["file_url"],
                     data=given_as["file_data"],
@@ -229,7 +237,7 @@ def _take(part: Wire, here: str, parts: Parts, *, files: bool) -> None:
                 )
             )
         case "input_audio":
-            raise client_inputs.unsupported(here, "audio")
+            raise client_inputs.unsupported_kind(here, "audio")
         case _:
             raise _wrong(here, "is of a type that we do not take")
 
@@ -238,7 +246,7 @@ def _image(part: Wire, here: str) -> Upload:
     """Return an image by its URL or, if it is stored here, by its id."""
     if (file_id := _text(part, "file_id")) and not _text(part, "image_url"):
         return Upload("", file_id=file_id, place=f"{here}.file_id")
-    return client_inputs.image(_needed(part, "image_url", here), f"{here}.image_url")
+    return client_inputs.image_upload(_needed(part, "image_url", here), f"{here}.image_url")
 
 
 def _parts(content: Any, where: str) -> list[Wire]:
@@ -258,7 +266,7 @@ def _output(item: Wire, where: str) -> Parts:
         for place, part in enumerate(output):
             _take(part, f"{where}.output[{place}]", parts, files=True)
     else:
-        tool_outputs.take(output, f"{where}.output", parts)
+        tool_outputs.add_output(output, f"{where}.output", parts)
     return parts
 
 

@@ -15,9 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from agents.dialects import client_inputs
 from agents.dialects.field_errors import invalid_body
-from agents.dialects.generation import nearest_effort, schema_of
+from agents.dialects.generation import answer_schema, nearest_effort
 from agents.dialects.openai import input_items, shape
-from agents.dialects.openai.tools import MOST_TOOLS, Tool, choose, plain_choice, read
+from agents.dialects.openai.tools import MOST_TOOLS, Tool, apply_choice, plain_choice, read
 from agents.requests import (
     Generation,
     InputMessage,
@@ -124,14 +124,14 @@ def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
     _check(parsed)
     conversation = parsed.conversation
     named = conversation.id if isinstance(conversation, Conversation) else conversation
-    thread: dict[str, Any] = client_inputs.thread_of(named)
+    thread: dict[str, Any] = client_inputs.session_thread(named)
     stored = parsed.store is not False
-    answers = tuple(input_items.answers(parsed.input))
+    answers = tuple(input_items.parse_answers(parsed.input))
     continues = bool(named or parsed.previous_response_id)
     messages = _messages(parsed, answers, continues=continues, stored=stored)
     choice = plain_choice(parsed.tool_choice)
-    offered = choose(read(parsed.tools or []), choice)
-    wire = {"echo": shape.echoed(body | {"tool_choice": choice}), "conversation": named}
+    offered = apply_choice(read(parsed.tools or []), choice)
+    wire = {"echo": shape.echo_request(body | {"tool_choice": choice}), "conversation": named}
     if offered.named:
         wire["named"] = msgspec.to_builtins(offered.named)
     return RunRequest(
@@ -186,14 +186,14 @@ def _messages(
     it: those stored here are known, and the run goes on at the request.
     """
     repeats = bool(answers) and stored and not continues
-    messages = tuple(input_items.messages(parsed.input, after_requests=repeats))
+    messages = tuple(input_items.parse_messages(parsed.input, after_requests=repeats))
     if not (messages or answers or continues):
         raise InvalidRequest("input must say something.", code="invalid_input", param="input")
     return messages
 
 
 def _previous(response_id: str | None) -> str | None:
-    return shape.run_id_of(response_id) if response_id else None
+    return shape.parse_run_id(response_id) if response_id else None
 
 
 def _limited(choice: ToolChoice, parsed: ResponsesBody) -> ToolChoice:
@@ -217,7 +217,7 @@ def _generation(parsed: ResponsesBody) -> Generation:
 
 def _schema(form: dict[str, Any] | None) -> dict[str, Any] | None:
     """Return the schema of the answer, with the client's description of it."""
-    schema, description = schema_of(form), form.get("description") if form else None
+    schema, description = answer_schema(form), form.get("description") if form else None
     if schema is None or not isinstance(description, str) or "description" in schema:
         return schema
     return schema | {"description": description}

@@ -8,9 +8,9 @@ from uuid import UUID
 
 from agents.dialects import links
 from agents.dialects.base import RunHead
-from agents.dialects.openai.client_tools import Named, arguments_as_text
+from agents.dialects.openai.client_tools import ToolName, arguments_as_text
 from agents.dialects.openai.tools import without_secrets
-from agents.dialects.steps import Called, Item
+from agents.dialects.steps import Item, ToolCalled
 from agents.requests import OWN_LABEL
 from conversations import events
 from conversations.events import Usage
@@ -47,12 +47,12 @@ def response_id(run_id: UUID) -> str:
     return f"resp_{run_id.hex}"
 
 
-def run_id_of(given: str) -> str:
+def parse_run_id(text: str) -> str:
     """Return the run's id in a response's id; any other form stays."""
-    return given.removeprefix("resp_")
+    return text.removeprefix("resp_")
 
 
-def echoed(body: Wire) -> Wire:
+def echo_request(body: Wire) -> Wire:
     """Return the members of the request that its response repeats."""
     kept = {key: body[key] for key in _DEFAULTS if body.get(key) is not None}
     kept.pop("service_tier", None)  # the response names the tier that served, and there is one
@@ -130,7 +130,7 @@ def text_part(text: str, annotations: Sequence[Wire] = ()) -> Wire:
 
 def citations(item: Item, *, at: int) -> list[Wire]:
     """Return the annotations that name the files of a message."""
-    return [{"type": "url_citation"} | links.cited(one, at=at) for one in links.files_of(item)]
+    return [{"type": "url_citation"} | links.citation(one, at=at) for one in links.files_of(item)]
 
 
 def reasoning(item_id: str, status: str, text: str | None) -> Wire:
@@ -142,7 +142,7 @@ def summary_part(text: str) -> Wire:
     return {"type": "summary_text", "text": text}
 
 
-def client_call(key: str, call_id: str, tool: Named, arguments: str, status: str) -> Wire:
+def client_call(key: str, call_id: str, tool: ToolName, arguments: str, status: str) -> Wire:
     """Return a call that the client answers, with its `…_call_output`."""
     fields = {"call_id": call_id, "name": tool.name}
     if tool.namespace:
@@ -155,7 +155,7 @@ def client_call(key: str, call_id: str, tool: Named, arguments: str, status: str
 
 
 def server_call(
-    call: Called,
+    call: ToolCalled,
     status: str,
     *,
     arguments: str | None = None,

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from agents.dialects.openai import client_tools
-from agents.dialects.openai.client_tools import Named
+from agents.dialects.openai.client_tools import ToolName
 from agents.requests import OWN_LABEL, ClientTool, Search, ServerTools, ToolChoice
 from config.errors import InvalidRequest
 
@@ -77,7 +77,7 @@ class Tools(Struct, frozen=True):
     """All facts of tools in a request; the names are those of `RunRequest`."""
 
     tools: tuple[ClientTool, ...] = ()
-    named: dict[str, Named] = {}
+    named: dict[str, ToolName] = {}
     server_tools: tuple[str, ...] | None = None
     servers: tuple[ServerTools, ...] = ()
     needs: tuple[str, ...] = ()
@@ -110,7 +110,7 @@ class _Clients:
 
     def __init__(self) -> None:
         self.functions: list[ClientTool] = []
-        self.named: dict[str, Named] = {}
+        self.named: dict[str, ToolName] = {}
         self._names: set[str] = set()
 
     def take(self, tool: Tool, here: str, namespace: Tool | None = None) -> None:
@@ -132,20 +132,20 @@ class _Clients:
     def _add(self, tool: Tool, here: str, namespace: Tool | None, schema: Wire, *, strict: bool) -> None:
         if not tool.name:
             raise _unsupported(f"{here}.name: a {tool.type} tool needs a name")
-        named = Named(tool.name, namespace.name if namespace else "", tool.type == "custom")
-        if named != Named(named.inside):
-            if named.inside in self._names:
+        named = ToolName(tool.name, namespace.name if namespace else "", tool.type == "custom")
+        if named != ToolName(named.function_name):
+            if named.function_name in self._names:
                 raise _unsupported(f"{here}.name: another tool of the request is called so")
-            self.named[named.inside] = named
-        elif named.inside in self.named:
+            self.named[named.function_name] = named
+        elif named.function_name in self.named:
             raise _unsupported(f"{here}.name: another tool of the request is called so")
-        self._names.add(named.inside)
+        self._names.add(named.function_name)
         if len(self.functions) >= MOST_TOOLS:
             raise _unsupported(f"tools: at most {MOST_TOOLS} are taken")
         description = _join(
             namespace.description if namespace else None, tool.description, _form(tool, here)
         )
-        self.functions.append(ClientTool(named.inside, description, schema, strict))
+        self.functions.append(ClientTool(named.function_name, description, schema, strict))
 
 
 def _join(*texts: str | None) -> str:
@@ -162,36 +162,36 @@ def _form(tool: Tool, here: str) -> str:
     raise _unsupported(f"{here}.format: must be a text, or a grammar of lark or regex")
 
 
-def plain_choice(given: Any) -> Any:
+def plain_choice(choice: Any) -> Any:
     """Return a `tool_choice` in this wire's form: litellm's bridge sends that of Chat Completions."""
-    match given:
+    match choice:
         case {"type": "function", "function": {"name": str(name), **more}, **rest} if not (more or rest):
             return {"type": "function", "name": name}
-    return given
+    return choice
 
 
-def choose(found: Tools, given: Any) -> Tools:
+def apply_choice(offered: Tools, choice: Any) -> Tools:
     """Return the tools under this `tool_choice`. Raise InvalidRequest `invalid_tool_choice`.
 
     With a function that must be called nothing of ours is offered: the client waits for its own.
     """
-    match given:
+    match choice:
         case None | "auto":
-            return found
+            return offered
         case "none":
-            return replace(found, tools=(), server_tools=())
+            return replace(offered, tools=(), server_tools=())
         case "required":
-            return _required(found)
+            return _required(offered)
         case {"type": "function" | "custom", "name": str()}:
-            return _named(found, given)
+            return _named(offered, choice)
         case {"type": "allowed_tools", "mode": "auto" | "required" as mode, "tools": list(listed)}:
-            allowed = _allowed(found, listed)
+            allowed = _allowed(offered, listed)
             return _required(allowed) if mode == "required" else allowed
         case {"type": "mcp", "server_label": str(label)}:
-            name = given.get("name")
-            return _must(_listed(found, label), name if isinstance(name, str) else "", label)
-        case {"type": str(kind)} if kind in _SEARCHES and found.needs:
-            return _must(found, WEB_SEARCH, OWN_LABEL)
+            name = choice.get("name")
+            return _must(_listed(offered, label), name if isinstance(name, str) else "", label)
+        case {"type": str(kind)} if kind in _SEARCHES and offered.needs:
+            return _must(offered, WEB_SEARCH, OWN_LABEL)
     raise _wrong_choice(
         "must be auto, none, required, a function, an MCP server or the web search of `tools`, or "
         "allowed_tools"
@@ -259,14 +259,14 @@ def _required(found: Tools) -> Tools:
 def _named(found: Tools, function: Wire) -> Tools:
     if not _holds(found, function):
         raise _wrong_choice("names a function that `tools` does not hold")
-    choice = replace(found.tool_choice, required=True, name=client_tools.name_inside(function))
+    choice = replace(found.tool_choice, required=True, name=client_tools.function_name_of(function))
     return replace(found, tool_choice=choice, server_tools=())
 
 
 def _holds(found: Tools, function: Wire) -> bool:
     """Return whether the function or custom tool that a choice names is offered."""
-    name = client_tools.name_inside(function)
-    named = found.named.get(name, Named(name))
+    name = client_tools.function_name_of(function)
+    named = found.named.get(name, ToolName(name))
     offered = any(tool.name == name for tool in found.tools)
     return offered and named.is_custom == (function["type"] == "custom")
 
@@ -291,7 +291,7 @@ def _allowed(found: Tools, listed: list[Any]) -> Tools:
     for one in listed:
         match one:
             case {"type": "function" | "custom", "name": str()} if _holds(found, one):
-                kept.add(client_tools.name_inside(one))
+                kept.add(client_tools.function_name_of(one))
             case {"type": "namespace", "name": str(space)} if space in spaces:
                 kept |= spaces[space]
             case {"type": "mcp", "server_label": str(label)} if label in labels:

@@ -128,7 +128,7 @@ def test_what_was_said_is_listed_as_it_was_sent() -> None:
     listed = [
         item
         for said in asked.messages
-        for item in input_items.shown(RUN, said, wire=asked.wire, sign=lambda *_: "")
+        for item in input_items.to_input_items(RUN, said, wire=asked.wire, sign=lambda *_: "")
     ]
     assert [
         {key: item[key] for key in said} for item, said in zip(listed[::2], SAID[::2], strict=True)

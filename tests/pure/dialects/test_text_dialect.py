@@ -673,7 +673,7 @@ def test_frames_made_from_the_stored_events_are_those_made_live(
 
 @given(texts())
 def test_a_cut_text_joins_again_from_pieces_of_at_most_128(whole: str) -> None:
-    pieces = list(text.cut(whole))
+    pieces = list(text.split_text(whole))
     assert "".join(pieces) == whole
     assert all(1 <= len(piece) <= 128 for piece in pieces)
 
@@ -681,7 +681,7 @@ def test_a_cut_text_joins_again_from_pieces_of_at_most_128(whole: str) -> None:
 @given(texts())
 def test_every_piece_but_the_last_ends_at_a_separator_if_it_has_one(whole: str) -> None:
     separators = set("\n 。？！.?!\t")
-    for piece in list(text.cut(whole))[:-1]:
+    for piece in list(text.split_text(whole))[:-1]:
         assert piece[-1] in separators or (len(piece) == 128 and not separators & set(piece))
 
 
@@ -700,7 +700,7 @@ def test_every_piece_but_the_last_ends_at_a_separator_if_it_has_one(whole: str) 
     ],
 )
 def test_a_text_is_cut_into_pieces_of_these_lengths(whole: str, lengths: list[int]) -> None:
-    assert list(map(len, text.cut(whole))) == lengths
+    assert list(map(len, text.split_text(whole))) == lengths
 
 
 @pytest.mark.parametrize(
