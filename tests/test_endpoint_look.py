@@ -16,7 +16,7 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 
 from agents.admin import endpoint_check
-from agents.admin.endpoint_check import look_at, models_url
+from agents.admin.endpoint_check import check_endpoint, models_url
 from prompts.models import Endpoint, ModelMapping
 from prompts.wordings import staff_actions
 
@@ -87,7 +87,7 @@ def endpoint(base_url: str, *, key: str = KEY, **fields: Any) -> Endpoint:
 
 
 def test_the_models_that_a_provider_lists_are_named(address: str) -> None:
-    works, said, names = look_at(endpoint(f"{address}/models"))
+    works, said, names = check_endpoint(endpoint(f"{address}/models"))
     assert (works, said, names) == (True, "Connected: 2 models.", ("gpt-a", "gpt-b"))
     path, headers = Provider.asked[-1]
     assert (path, headers["authorization"]) == ("/models/models", f"Bearer {KEY}")
@@ -106,7 +106,7 @@ def test_the_models_that_a_provider_lists_are_named(address: str) -> None:
 def test_each_wire_is_asked_in_its_own_way(
     address: str, dialect: str, base_url: str, expected: str, header: str
 ) -> None:
-    assert look_at(endpoint(f"{address}{base_url}", dialect=dialect))[0]
+    assert check_endpoint(endpoint(f"{address}{base_url}", dialect=dialect))[0]
     path, headers = Provider.asked[-1]
     assert path == expected
     assert KEY in headers[header]
@@ -130,27 +130,27 @@ def test_each_wire_is_asked_in_its_own_way(
 )
 def test_what_is_wrong_is_explained(address: str, path: str, said: str) -> None:
     asked = len(Provider.asked)
-    assert look_at(endpoint(f"{address}/{path}")) == (False, said, ())
+    assert check_endpoint(endpoint(f"{address}/{path}")) == (False, said, ())
     assert len(Provider.asked) == asked + 1
 
 
 def test_an_empty_list_of_models_is_a_list(address: str) -> None:
-    assert look_at(endpoint(f"{address}/none")) == (True, "Connected: 0 models.", ())
+    assert check_endpoint(endpoint(f"{address}/none")) == (True, "Connected: 0 models.", ())
 
 
 def test_a_name_that_holds_the_key_is_left_out(address: str) -> None:
-    assert look_at(endpoint(f"{address}/echo"))[2] == ("fine",)
+    assert check_endpoint(endpoint(f"{address}/echo"))[2] == ("fine",)
 
 
 def test_nobody_there_and_nobody_who_answers(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    works, said, _ = look_at(endpoint(f"http://127.0.0.1:{port}/v1"))
+    works, said, _ = check_endpoint(endpoint(f"http://127.0.0.1:{port}/v1"))
     assert (works, said) == (False, f"Nothing answers at 127.0.0.1:{port}.")
-    monkeypatch.setattr(endpoint_check, "PATIENCE_S", 0.3)
-    works, said, _ = look_at(endpoint(f"{address}/slow"))
+    monkeypatch.setattr(endpoint_check, "TIMEOUT_S", 0.3)
+    works, said, _ = check_endpoint(endpoint(f"{address}/slow"))
     assert said.endswith("within 0.3 seconds.")
-    works, said, _ = look_at(endpoint(f"{address.replace('http:', 'https:')}/models"))
+    works, said, _ = check_endpoint(endpoint(f"{address.replace('http:', 'https:')}/models"))
     assert not works
     assert "TLS" in said or "certificate" in said or "Nothing answers" in said
 
@@ -166,17 +166,17 @@ def test_nobody_there_and_nobody_who_answers(address: str, monkeypatch: pytest.M
     ],
 )
 def test_a_link_local_address_is_not_asked(base_url: str) -> None:
-    works, said, names = look_at(endpoint(base_url))
+    works, said, names = check_endpoint(endpoint(base_url))
     assert (works, names) == (False, ())
     assert "link-local" in said
 
 
 def test_a_server_without_a_list_is_asked_for_a_word(address: str) -> None:
     made = endpoint(f"{address}/404")
-    assert look_at(made)[1].startswith("It answers 404")  # no model is known to ask
+    assert check_endpoint(made)[1].startswith("It answers 404")  # no model is known to ask
     mapping = ModelMapping.objects.create(key=f"m{uuid4().hex[:8]}", is_active=False)
     mapping.candidates.create(endpoint=made, model="gpt-word")
-    assert look_at(made) == (True, "It lists no models, but gpt-word answers.", ())
+    assert check_endpoint(made) == (True, "It lists no models, but gpt-word answers.", ())
     path, headers = Provider.asked[-1]
     assert (path, headers["authorization"]) == ("/404/chat/completions", f"Bearer {KEY}")
 
@@ -184,14 +184,14 @@ def test_a_server_without_a_list_is_asked_for_a_word(address: str) -> None:
 def test_without_a_key_or_for_the_demo_nothing_is_asked(address: str) -> None:
     asked = len(Provider.asked)
     keyless = Endpoint.objects.create(name=uuid4().hex, provider="a", base_url=f"{address}/models")
-    assert look_at(keyless)[1].startswith("The endpoint has no key yet")
+    assert check_endpoint(keyless)[1].startswith("The endpoint has no key yet")
     demo = Endpoint.objects.create(name=uuid4().hex, provider="demo", dialect="demo")
-    assert look_at(demo)[0]
+    assert check_endpoint(demo)[0]
     staff_actions.rotate_secret(keyless, KEY)
     assert keyless.secret is not None
     keyless.secret.sealed = "gAAAA-not-ours"
     keyless.secret.save()
-    assert look_at(keyless)[1] == "The stored key cannot be opened: enter it again."
+    assert check_endpoint(keyless)[1] == "The stored key cannot be opened: enter it again."
     assert len(Provider.asked) == asked
 
 

@@ -27,9 +27,9 @@ from agents.admin import (
 from agents.admin import (
     tool_policies as tool_policies,
 )
-from agents.admin.endpoint_check import look_at
+from agents.admin.endpoint_check import check_endpoint
 from agents.admin.prompt_preview import compose
 from prompts.admin import hooks
 
 hooks.compose = compose
-hooks.test_endpoint = look_at
+hooks.test_endpoint = check_endpoint

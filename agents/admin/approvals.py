@@ -49,7 +49,7 @@ class DecisionForm(forms.Form):
         return arguments
 
 
-class AskedFilter(DayFilter):
+class CreatedFilter(DayFilter):
     """A filter from one day to another by the ids, whose leading bits are the time."""
 
     def between(
@@ -60,7 +60,7 @@ class AskedFilter(DayFilter):
         return queryset if end is None else queryset.filter(pk__lt=lowest_uuid7(end))
 
 
-class WaitingFilter(DropdownFilter):  # type: ignore[misc]
+class StatusFilter(DropdownFilter):  # type: ignore[misc]
     """A filter by status, among the newest approvals."""
 
     title = "status"
@@ -83,9 +83,9 @@ class InterruptAdmin(ReadOnly, LargeList, ModelAdmin):
     list_display = ("created_at", "tool_name", "status_label", "owner", "expires_at", "decided_by")
     list_select_related: ClassVar = ["owner", "decided_by"]
     list_filter: ClassVar = [
-        WaitingFilter,
+        StatusFilter,
         newest_filter("tool_name", "tool"),
-        ("created_at", AskedFilter),
+        ("created_at", CreatedFilter),
     ]
     list_filter_submit = True
     found_by = ("id", "run_id", "thread_id")

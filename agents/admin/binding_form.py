@@ -64,7 +64,7 @@ class BindingForm(forms.ModelForm):  # type: ignore[type-arg]
             return
         if self.manifest is None or self.cleaned_data.get("runner_id") != self.manifest.id:
             return
-        self.new_keys = runner_config_form.keys_of(self.manifest, self.cleaned_data)
+        self.new_keys = runner_config_form.entered_keys(self.manifest, self.cleaned_data)
         for name, key in self.new_keys.items():
             try:
                 secrets.check_key(key)
@@ -73,7 +73,9 @@ class BindingForm(forms.ModelForm):  # type: ignore[type-arg]
         if not self.errors:
             shown = {item.name for item in self.manifest.config_schema if not item.is_secret}
             kept = {name: value for name, value in self._before().items() if name not in shown}
-            self.instance.config = kept | runner_config_form.config_of(self.manifest, self.cleaned_data)
+            self.instance.config = kept | runner_config_form.entered_config(
+                self.manifest, self.cleaned_data
+            )
 
     @property
     def changes_runner(self) -> bool:
@@ -114,7 +116,7 @@ def forget_keys(bindings: Iterable[RunnerBinding]) -> int:
     return sum(Secret.objects.filter(name__startswith=name).delete()[0] for name in names)
 
 
-def form_for(manifest: RunnerManifest | None, config: dict[str, Any]) -> type[BindingForm]:
+def make_binding_form(manifest: RunnerManifest | None, config: dict[str, Any]) -> type[BindingForm]:
     """Return the form with a field for each of the runner's own settings."""
-    declared: dict[str, Any] = runner_config_form.fields_of(manifest, config) if manifest else {}
+    declared: dict[str, Any] = runner_config_form.form_fields(manifest, config) if manifest else {}
     return type("BindingForm", (BindingForm,), {"manifest": manifest, **declared})

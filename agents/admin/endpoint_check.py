@@ -23,14 +23,14 @@ from prompts.endpoints import secrets
 from prompts.endpoints.routing import Candidate
 from prompts.models import Endpoint, ProviderDialect
 
-Found = tuple[bool, str, tuple[str, ...]]
-PATIENCE_S: Final = 10.0
-MOST_NAMES: Final = 50
+EndpointReport = tuple[bool, str, tuple[str, ...]]
+TIMEOUT_S: Final = 10.0
+MAX_NAMES: Final = 50
 _LARGEST: Final = 1024 * 1024
 _NO_LIST: Final = (404, 405, 501)
 
 
-def look_at(endpoint: Endpoint) -> Found:
+def check_endpoint(endpoint: Endpoint) -> EndpointReport:
     """Return whether the endpoint works, a sentence about it for staff, and the models that it names."""
     if endpoint.dialect == ProviderDialect.DEMO:
         return True, "The demo answers offline; there is nothing to connect to.", ()
@@ -46,9 +46,9 @@ def look_at(endpoint: Endpoint) -> Found:
     return works, _without(message, key), tuple(name for name in names if not key or key not in name)
 
 
-async def _look(endpoint: Endpoint, key: str, model: str) -> Found:
+async def _look(endpoint: Endpoint, key: str, model: str) -> EndpointReport:
     try:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             status, body = await _ask(endpoint, key)
             if status in _NO_LIST and model:
                 return await _ask_model(endpoint, key, model)
@@ -71,7 +71,7 @@ async def _ask(endpoint: Endpoint, key: str) -> tuple[int, bytes]:
         return response.status, bytes(body)
 
 
-async def _ask_model(endpoint: Endpoint, key: str, model: str) -> Found:
+async def _ask_model(endpoint: Endpoint, key: str, model: str) -> EndpointReport:
     """Request a few tokens from a server that lists no models."""
     target = Candidate(
         endpoint.pk, endpoint.provider, endpoint.dialect, endpoint.base_url, model, key, None, None
@@ -98,7 +98,7 @@ def models_url(dialect: str, base_url: str) -> str:
     return f"{base}/models"
 
 
-def _judged(status: int, body: bytes) -> Found:
+def _judged(status: int, body: bytes) -> EndpointReport:
     if status in (401, 403):
         return False, f"It answers {status}: it refuses the key.", ()
     if status == 404:
@@ -116,7 +116,7 @@ def _judged(status: int, body: bytes) -> Found:
     names = _names(body)
     if names is None:
         return False, "It answers, but with no list of models: check the base URL and the dialect.", ()
-    return True, f"Connected: {len(names)} model{'' if len(names) == 1 else 's'}.", names[:MOST_NAMES]
+    return True, f"Connected: {len(names)} model{'' if len(names) == 1 else 's'}.", names[:MAX_NAMES]
 
 
 def _names(body: bytes) -> tuple[str, ...] | None:
@@ -143,7 +143,7 @@ def _explained(error: BaseException, base_url: str) -> str:
         case _ if egress.was_refused(error) or is_refused_url(base_url):
             return REFUSED
         case TimeoutError():
-            return f"No answer from {host} within {PATIENCE_S:g} seconds."
+            return f"No answer from {host} within {TIMEOUT_S:g} seconds."
         case aiohttp.ClientConnectorDNSError():
             return f"The name {host} is not known: check the spelling, or the DNS of this machine."
         case aiohttp.ClientConnectorCertificateError():

@@ -31,7 +31,7 @@ PREFIX: Final = "config__"
 _NONE: Final[tuple[Any, ...]] = ("", None, [], ())
 
 
-def fields_of(manifest: RunnerManifest, config: dict[str, Any]) -> dict[str, forms.Field]:
+def form_fields(manifest: RunnerManifest, config: dict[str, Any]) -> dict[str, forms.Field]:
     """Return a form field per item, by its name in the admin form, with its present value."""
     found: dict[str, forms.Field] = {}
     for item in manifest.config_schema:
@@ -47,7 +47,7 @@ def fields_of(manifest: RunnerManifest, config: dict[str, Any]) -> dict[str, for
     return found
 
 
-def config_of(manifest: RunnerManifest, cleaned: dict[str, Any]) -> dict[str, Any]:
+def entered_config(manifest: RunnerManifest, cleaned: dict[str, Any]) -> dict[str, Any]:
     """Return the entered values as the runner reads them, without empty values and keys."""
     return {
         item.name: _stored(item, cleaned[PREFIX + item.name])
@@ -56,7 +56,7 @@ def config_of(manifest: RunnerManifest, cleaned: dict[str, Any]) -> dict[str, An
     }
 
 
-def keys_of(manifest: RunnerManifest, cleaned: dict[str, Any]) -> dict[str, str]:
+def entered_keys(manifest: RunnerManifest, cleaned: dict[str, Any]) -> dict[str, str]:
     """Return the keys that were entered now, in plain text: the caller seals them."""
     items = [item.name for item in manifest.config_schema if item.is_secret]
     return {name: cleaned[PREFIX + name] for name in items if cleaned.get(PREFIX + name)}

@@ -16,7 +16,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from unfold.decorators import display
 
-from agents.admin.binding_form import forget_keys, form_for, seal_keys
+from agents.admin.binding_form import forget_keys, make_binding_form, seal_keys
 from agents.admin.runner_config_form import PREFIX
 from agents.host import bindings, runner_catalogue
 from agents.host_protocol.manifest import RunnerManifest, text_of
@@ -89,7 +89,7 @@ class RunnerBindingAdmin(ModelAdmin):
         return [*self.fieldsets[:2], *own, *self.fieldsets[2:]]
 
     def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
-        form = form_for(_runner_of(request, obj), obj.config if obj else {})
+        form = make_binding_form(_runner_of(request, obj), obj.config if obj else {})
         return super().get_form(request, obj, **({"form": form} | kwargs))
 
     def response_add(self, request: HttpRequest, obj: Any, post_url_continue: Any = None) -> Any:

@@ -23,7 +23,7 @@ from agents.intake.prompt_override import PERMISSION
 from agents.intake.rerun import MARK, rerun
 from agents.intake.submit import cancel_run
 from agents.runners.system_message import system_message
-from agents.runners.thinkingml import form_for
+from agents.runners.thinkingml import form_instructions
 from config.database import run_sync
 from config.errors import ParleyError
 from config.staff.lists import ModelAdmin
@@ -258,7 +258,7 @@ class RunAdmin(UuidSearch, ReadOnly, ModelAdmin):
         if not unfilled:
             prompts = template.fill(prompts, run.prompt_values or {})
         state = fetch_state_read(run.pk) if request.state is None else request.state
-        form, instructions = form_for(request.result_mode), request.instructions
+        form, instructions = form_instructions(request.result_mode), request.instructions
         message = system_message(
             prompts, request.tools, request.context, state, form=form, instructions=instructions
         )

@@ -38,7 +38,7 @@ _MOST_PAGES: Final = 1_000
 
 
 @dataclass(frozen=True)
-class Question:
+class SpendQuery:
     """The parameters of the page: days (both included), an account, and the page of accounts."""
 
     first: date
@@ -65,7 +65,7 @@ class SpendAdmin(ReportAdmin):
         }
 
 
-def _read(request: HttpRequest) -> Question:
+def _read(request: HttpRequest) -> SpendQuery:
     """Return the parameters; report invalid days or too long a time, and use this month instead."""
     today = timezone.localdate()
     try:
@@ -79,10 +79,10 @@ def _read(request: HttpRequest) -> Question:
     page = request.GET.get("p") or ""
     number = int(page) if page.isascii() and page.isdigit() and len(page) <= 4 else 1
     user = request.GET.get("user", "").replace("\x00", "").strip()[:200]
-    return Question(first, last, user, min(max(1, number), _MOST_PAGES))
+    return SpendQuery(first, last, user, min(max(1, number), _MOST_PAGES))
 
 
-async def _page(question: Question, owners: list[UUID] | None, named: list[Budget]) -> dict[str, Any]:
+async def _page(question: SpendQuery, owners: list[UUID] | None, named: list[Budget]) -> dict[str, Any]:
     """Return everything that the page shows."""
     one = owners[0] if owners and len(owners) == 1 else None
     first, last = question.first, question.last
@@ -128,7 +128,7 @@ GROUP BY model ORDER BY sum(cost_usd) DESC, sum(runs) DESC, model LIMIT 100
 """
 
 
-async def _models(question: Question, user_id: UUID | None) -> list[tuple[str, list[str]]]:
+async def _models(question: SpendQuery, user_id: UUID | None) -> list[tuple[str, list[str]]]:
     """Return the models by their cost, for the runs that began in these days."""
     days = {"from": question.first.isoformat(), "to": question.last.isoformat()}
     query = parse_metrics_query(days | ({"user": str(user_id)} if user_id else {}))
@@ -163,12 +163,12 @@ def _left(budget: Budget, left: dict[UUID, list[Level]], everybodys: list[Level]
     return left.get(budget.user_id, []) if budget.user_id else []
 
 
-def _kept(question: Question) -> dict[str, str]:
+def _kept(question: SpendQuery) -> dict[str, str]:
     days = {"from": question.first.isoformat(), "to": question.last.isoformat()}
     return days | ({"user": question.user} if question.user else {})
 
 
-def _ranges(question: Question) -> list[tuple[str, str]]:
+def _ranges(question: SpendQuery) -> list[tuple[str, str]]:
     """Return often used ranges of days, as queries."""
     today = timezone.localdate()
     month = today.replace(day=1)

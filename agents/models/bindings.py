@@ -22,10 +22,10 @@ class Delivery(models.TextChoices):
     WHOLE = "whole", "whole messages only"
 
 
-def is_runner_id(given: str) -> None:
+def is_runner_id(value: str) -> None:
     """Raise ValidationError for a text that is no runner's id."""
     try:
-        home_of(given)
+        home_of(value)
     except ValueError as problem:
         raise ValidationError(str(problem)) from None
 
