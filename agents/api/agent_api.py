@@ -28,14 +28,14 @@ _STATES: Final = {
 @api(POST=RUN)
 async def process(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`POST /process`: run an AgentRequest; return a stream, or an AgentResponse (`stream: false`)."""
-    post = await run_requests.read(request, caller, agent_api.NAME)
+    post = await run_requests.read_post(request, caller, agent_api.NAME)
     return await answering.answer(request, caller, post)
 
 
 @api(POST=RUN)
 async def tasks(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`POST /process/task`: run an AgentRequest in the background."""
-    post = await run_requests.read(request, caller, agent_api.NAME)
+    post = await run_requests.read_post(request, caller, agent_api.NAME)
     return await answering.accept(caller, post, status=200)
 
 

@@ -54,7 +54,7 @@ def send_outcome(started: StartedRun, dialect: AnsweringDialect) -> HttpResponse
 def outcome_body(started: StartedRun, encoder: AnsweringEncoder) -> AsyncGenerator[bytes]:
     """Return the body of an answer with the run's outcome."""
     pieces = streaming.wait_for_outcome(started.row, encoder, wait_s=settings.RUN_DEADLINE_S)
-    return started.slot.hold_during(streaming.guard_slow_reader(pieces, started.leaving))
+    return started.slot.hold_during(streaming.guard_slow_reader(pieces, started.on_leaving))
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ async def stream(caller: Caller, post: Post, form: Format = SSE) -> HttpResponse
         else:
             count_reconnect(started.row.run_id)
             lists = missed_frames(started.row, returning, post.body)
-        return send(started.slot, lists, post.dialect.OPENING, form=form, leaving=started.leaving)
+        return send(started.slot, lists, post.dialect.OPENING, form=form, on_leaving=started.on_leaving)
 
 
 async def missed_frames(
@@ -159,11 +159,11 @@ def send(
     opening: bytes = b"",
     *,
     form: Format = SSE,
-    leaving: Leaving | None = None,
+    on_leaving: Leaving | None = None,
 ) -> HttpResponseBase:
     """Return lists of frames as a response that holds the place."""
     pieces = streaming.write_frames(lists, form, opening=opening)
-    body = slot.hold_during(streaming.guard_slow_reader(pieces, leaving))
+    body = slot.hold_during(streaming.guard_slow_reader(pieces, on_leaving))
     return StreamingHttpResponse(body, content_type=form.content_type, headers=form.headers)
 
 

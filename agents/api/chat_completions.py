@@ -29,7 +29,7 @@ _DONE: Final = b"data: [DONE]\n\n"
 @api(POST=RUN)
 async def create(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`POST /v1/chat/completions`: return the completion when it is done, or its chunks (`stream`)."""
-    post = await run_requests.read(request, caller, chat_completions.NAME)
+    post = await run_requests.read_post(request, caller, chat_completions.NAME)
     return await answering.answer(request, caller, post, _STYLE)
 
 
@@ -54,8 +54,8 @@ async def _completion(started: StartedRun, encoder: CompletionEncoder) -> AsyncG
             yield piece
     if started.slot.was_ended():
         yield encoder.answer()
-    elif started.leaving is not None and not encoder.ended:
-        await started.leaving()
+    elif started.on_leaving is not None and not encoder.ended:
+        await started.on_leaving()
 
 
 def _judged(encoder: CompletionEncoder) -> tuple[int, dict[str, str]]:

@@ -32,7 +32,7 @@ _CANCELLED_S: Final = 5.0  # by then a run that is cancelled has ended (promise 
 @api(POST=RUN)
 async def create(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`POST /v1/responses`: return the finished response, its stream, or its id (`background`)."""
-    post = await run_requests.read(request, caller, responses.NAME)
+    post = await run_requests.read_post(request, caller, responses.NAME)
     return await answering.answer(request, caller, post, _STYLE)
 
 

@@ -28,7 +28,7 @@ class Post(NamedTuple):
     body: dict[str, Any]
 
 
-async def read(
+async def read_post(
     request: HttpRequest,
     caller: Caller,
     dialect: str | None = None,
@@ -48,6 +48,6 @@ def _read(
     dialect = dialect_named(named) if named else recognise(body)
     dialect = with_named_threads(dialect) if named_threads else dialect
     run_request = dialect.parse(body, request_id=current_request_id())
-    options = run_options.read(request.GET, request.headers)
+    options = run_options.read_run_options(request.GET, request.headers)
     request_limits.check(run_request, size=len(raw))
     return Post(dialect, run_request, body), options

@@ -44,7 +44,7 @@ async def runners(request: HttpRequest, caller: Caller) -> HttpResponseBase:
 @api(POST=Access(Scope.RUN, "agents.change_runnerbinding"))
 async def run(request: HttpRequest, caller: Caller, runner_id: str) -> HttpResponseBase:
     """`POST /api/v1/agent/runners/{runner_id}/run`: return its result stream, as NDJSON or as SSE."""
-    post = await run_requests.read(request, caller, dialect.NAME, runner=runner_id)
+    post = await run_requests.read_post(request, caller, dialect.NAME, runner=runner_id)
     await runner_sources.refresh()
     if runner_catalogue.find(runner_id) is None and runner_id not in runner_catalogue.BUILTIN:
         why = runner_catalogue.why_not(runner_id) or "See GET /api/v1/agent/runners."

@@ -19,7 +19,7 @@ from agents.runners.base import RunContext, RunFailure, ToolOutcome
 from agents.runners.conversation import chat_messages
 from agents.runners.injection import injected_context
 from agents.runners.system_message import system_message
-from agents.runners.thinkingml import form_for
+from agents.runners.thinkingml import form_instructions
 from agents.runners.tokens import of_messages, of_tools
 from agents.runners.window import fit_window, history_budget
 from agents.tools.large_results import READ
@@ -134,7 +134,7 @@ class PromptBuilder:
     def _compose_system(self, state: Any) -> str:
         """Return the system message with this state."""
         request = self._claim.request
-        form, instructions = form_for(request.result_mode), request.instructions
+        form, instructions = form_instructions(request.result_mode), request.instructions
         return system_message(
             self._prompts, request.tools, request.context, state, form=form, instructions=instructions
         )

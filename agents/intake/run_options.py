@@ -25,7 +25,7 @@ class RunOptions(NamedTuple):
     idempotency_key: str | None = None
 
 
-def read(query: Mapping[str, str], headers: Mapping[str, str]) -> RunOptions:
+def read_run_options(query: Mapping[str, str], headers: Mapping[str, str]) -> RunOptions:
     """Return the options of a query and of headers; raise InvalidRequest for a value that is none."""
     return RunOptions(
         on_busy=_on_busy(query.get("on_busy")),

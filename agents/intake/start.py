@@ -33,7 +33,7 @@ class StartedRun(NamedTuple):
     slot: StreamSlot
     row: RunRow
     created: bool
-    leaving: Leaving | None
+    on_leaving: Leaving | None
 
 
 async def start_for_reader(caller: Caller, request: RunRequest, *, resumed: bool = False) -> StartedRun:
@@ -42,7 +42,7 @@ async def start_for_reader(caller: Caller, request: RunRequest, *, resumed: bool
     slot = await stream_slots.admit(caller.user_id, thread_id, resumed=resumed)
     with slot.release_on_error():
         accepted = await start(caller, request)
-        leaving = slot.on_unused = _leaving_of(accepted.run_id, request)
+        on_leaving = slot.on_unused = _leaving_of(accepted.run_id, request)
         try:
             row = await client_queries.fetch_started_run(accepted.run_id.hex, user_id=caller.user_id)
         except NotFound:
@@ -51,7 +51,7 @@ async def start_for_reader(caller: Caller, request: RunRequest, *, resumed: bool
             ) from None
         if not accepted.created:
             await client_queries.check_events_kept(row)
-        return StartedRun(slot, row, accepted.created, leaving)
+        return StartedRun(slot, row, accepted.created, on_leaving)
 
 
 def _leaving_of(run_id: UUID, request: RunRequest) -> Leaving | None:

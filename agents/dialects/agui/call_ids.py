@@ -75,7 +75,7 @@ class KnownCalls:
         """Return the wire ids of the calls that the client must answer."""
         return [self.wire_id(call) for call in self._waiting() if call.kind == "frontend"]
 
-    def name(self, interrupt: Wire) -> None:
+    def use_wire_id(self, interrupt: Wire) -> None:
         """Replace the call's id in an interrupt by the client's id of it."""
         call = self._made.get(interrupt.get("toolCallId", ""))
         if call is not None:

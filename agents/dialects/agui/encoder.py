@@ -186,7 +186,7 @@ class AgUiEncoder:
             return
         if self._fold is not None:
             message.length += len(text)
-            self._fold.say(message.id, text)
+            self._fold.add_text(message.id, text)
         else:
             self._out.append(self._delta(message, text, self._event)[0].data)
 
@@ -313,7 +313,7 @@ class AgUiEncoder:
         if isinstance(terminal, events.RunCompleted):
             finished = outcomes.outcome_fields(terminal, self._routed, pending, modern=self._modern)
             for interrupt in finished["outcome"].get("interrupts", ()):
-                self._calls.name(interrupt)
+                self._calls.use_wire_id(interrupt)
             facts = {"finish_reason": terminal.finish_reason}
             self._emit({"type": "RUN_FINISHED"} | self._ids() | finished, None, facts)
         elif terminal.code == "cancelled" and self._modern:

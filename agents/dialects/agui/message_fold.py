@@ -51,7 +51,7 @@ class Fold:
         if apply is not None:
             apply(self, event)
 
-    def say(self, message_id: str, text: str) -> None:
+    def add_text(self, message_id: str, text: str) -> None:
         """Add text to a message that has been started."""
         self._chunks[message_id].append(text)
 
@@ -63,7 +63,7 @@ class Fold:
         _merge(self._by_id[message_id], event)
 
     def content(self, event: Wire) -> None:
-        self.say(event["messageId"], event["delta"])
+        self.add_text(event["messageId"], event["delta"])
 
     def end(self, event: Wire) -> None:
         _merge(self._by_id[event["messageId"]], event)

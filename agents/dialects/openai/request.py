@@ -17,7 +17,7 @@ from agents.dialects import client_inputs
 from agents.dialects.field_errors import invalid_body
 from agents.dialects.generation import answer_schema, nearest_effort
 from agents.dialects.openai import input_items, shape
-from agents.dialects.openai.tools import MOST_TOOLS, Tool, apply_choice, plain_choice, read
+from agents.dialects.openai.tools import MOST_TOOLS, Tool, apply_choice, plain_choice, read_tools
 from agents.requests import (
     Generation,
     InputMessage,
@@ -130,7 +130,7 @@ def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
     continues = bool(named or parsed.previous_response_id)
     messages = _messages(parsed, answers, continues=continues, stored=stored)
     choice = plain_choice(parsed.tool_choice)
-    offered = apply_choice(read(parsed.tools or []), choice)
+    offered = apply_choice(read_tools(parsed.tools or []), choice)
     wire = {"echo": shape.echo_request(body | {"tool_choice": choice}), "conversation": named}
     if offered.named:
         wire["named"] = msgspec.to_builtins(offered.named)

@@ -85,7 +85,7 @@ class Tools(Struct, frozen=True):
     tool_choice: ToolChoice = ToolChoice()
 
 
-def read(tools: Iterable[Tool]) -> Tools:
+def read_tools(tools: Iterable[Tool]) -> Tools:
     """Return the offered tools. Raise InvalidRequest `tool_not_supported`, naming the place."""
     mine = _Clients()
     servers: list[ServerTools] = []

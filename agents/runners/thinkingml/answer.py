@@ -23,7 +23,7 @@ class Interval(TextPart):
 
     def text(self, text: str) -> Part:
         words = text.lstrip()
-        self.output.say(text[: len(text) - len(words)])
+        self.output.write(text[: len(text) - len(words)])
         return Answer.implied(self.output).text(words) if words else self
 
     def tag(self, tag: Tag) -> Part:
@@ -50,7 +50,7 @@ class Answer(TextPart):
     @classmethod
     def opened(cls, output: Output) -> Self:
         """Return an answer that begins here."""
-        output.say("<final>")
+        output.write("<final>")
         return cls(output)
 
     @classmethod
@@ -68,7 +68,7 @@ class Answer(TextPart):
         self._after = ((self._after or "") + blank)[:LONGEST_GAP]
 
     def enter(self) -> None:
-        self.output.say(_APART + (self._after or ""))
+        self.output.write(_APART + (self._after or ""))
         self._after = None
 
     def tag(self, tag: Tag) -> Part:
@@ -96,7 +96,7 @@ class Answer(TextPart):
     def show(self, text: str) -> Self:
         """Write as words a text that looked like queries."""
         self.enter()
-        self.output.say(escape(text))
+        self.output.write(escape(text))
         return self
 
     def _instead(self, text: str) -> Self:
@@ -107,10 +107,10 @@ class Answer(TextPart):
 
     def _close(self) -> None:
         if self._queries and self._after is not None:
-            self.output.say(self._queries + self._after)
+            self.output.write(self._queries + self._after)
         else:
-            self.output.say(f"\n{self._queries}\n" if self._queries else _OURS)
-        self.output.say("</final>")
+            self.output.write(f"\n{self._queries}\n" if self._queries else _OURS)
+        self.output.write("</final>")
 
 
 class _Queries:
@@ -178,4 +178,4 @@ class _After(TextPart):
         return self
 
     def end(self) -> None:
-        self.output.say(self._blank or "")
+        self.output.write(self._blank or "")

@@ -39,6 +39,6 @@ def is_thinkingml(mode: ResultMode | None) -> bool:
     return mode in _MODES
 
 
-def form_for(mode: ResultMode | None) -> str:
+def form_instructions(mode: ResultMode | None) -> str:
     """Return the instructions on form for a run in this mode; "" if the form is free."""
     return FORM if is_thinkingml(mode) else ""

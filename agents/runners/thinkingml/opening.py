@@ -67,11 +67,11 @@ class Opening:
     def _open(self, name: str) -> Part:
         stray = self._stray()
         if stray and name == "think" and not self._close:
-            self._output.say(f"<think>{escape(stray)}")
+            self._output.write(f"<think>{escape(stray)}")
             self._forget()
         else:
             self._let_go()
-            self._output.say(f"<{name}>")
+            self._output.write(f"<{name}>")
         self._seen.add(name)
         return _Block(self._output, self, name)
 
@@ -79,11 +79,11 @@ class Opening:
         """Write the text that was held back, now that structure follows it."""
         text, stray = "".join(self._buffer), self._stray()
         if not stray:
-            self._output.say(self._close + ("" if text.strip() else text))
+            self._output.write(self._close + ("" if text.strip() else text))
         elif self._close:
-            self._output.say(escape(stray) + self._close)
+            self._output.write(escape(stray) + self._close)
         else:
-            self._output.say(f"<think>{escape(stray)}</think>")
+            self._output.write(f"<think>{escape(stray)}</think>")
             self._seen.add("think")
         self._forget()
 
@@ -96,7 +96,7 @@ class Opening:
         self._buffer, self._length, self._close = [], 0, ""
 
     def _wrap(self) -> Part:
-        self._output.say(self._close + WRAP_HEAD + escape("".join(self._buffer)))
+        self._output.write(self._close + WRAP_HEAD + escape("".join(self._buffer)))
         return _Wrapped(self._output)
 
 
@@ -128,11 +128,11 @@ class _Wrapped:
         self._output = output
 
     def text(self, text: str) -> Self:
-        self._output.say(escape(text))
+        self._output.write(escape(text))
         return self
 
     def tag(self, tag: Tag) -> Self:
         return self.text(tag.text)
 
     def end(self) -> None:
-        self._output.say(WRAP_TAIL)
+        self._output.write(WRAP_TAIL)

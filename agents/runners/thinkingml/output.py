@@ -18,13 +18,13 @@ class Output:
         self._stubs = 0  # how many of the last pieces wait, and how long they are
         self._waiting = 0
 
-    def say(self, text: str) -> None:
+    def write(self, text: str) -> None:
         """Write text unchanged."""
         if text:
             self._pieces.append(text)
             self._stubs = self._waiting = 0
 
-    def say_stub(self, text: str) -> None:
+    def write_stub(self, text: str) -> None:
         """Write a stub; the next text decides whether it is escaped."""
         self._pieces.append(text)
         self._stubs += 1
@@ -37,7 +37,7 @@ class Output:
         """Write text in the place of a tag."""
         if self._stubs:
             self._pieces[-self._stubs :] = map(escape, self._pieces[-self._stubs :])
-        self.say(text)
+        self.write(text)
 
     def take(self, *, everything: bool = False) -> str:
         """Return the text that is certain and has not been taken yet."""

@@ -43,7 +43,7 @@ class TextPart(ABC):
 
     def gap(self, blank: str) -> None:
         """Write white space before the words."""
-        self.output.say(blank)
+        self.output.write(blank)
 
     @property
     def entered(self) -> bool:
@@ -58,7 +58,7 @@ class TextPart(ABC):
                 return self
             self.enter()
             text = words
-        self.output.say(text)
+        self.output.write(text)
         return self
 
     def quote(self, tag: Tag) -> Part:
@@ -66,9 +66,9 @@ class TextPart(ABC):
         if not self.entered:
             self.enter()
         if tag.name == "stub":
-            self.output.say_stub(tag.text)
+            self.output.write_stub(tag.text)
         elif tag.name in {"queries", "/queries"}:
-            self.output.say(tag.text)
+            self.output.write(tag.text)
         else:
             self.output.put(as_text(tag))
         return self

@@ -25,7 +25,7 @@ class Thinking(TextPart):
     @classmethod
     def opened(cls, output: Output) -> Self:
         """Return a thinking that begins here."""
-        output.say("<thinking>")
+        output.write("<thinking>")
         return cls(output)
 
     @classmethod
@@ -42,7 +42,7 @@ class Thinking(TextPart):
         if self._place == "between":
             self._open_phase()
         if not self._titled:
-            self.output.say(self._own_title)
+            self.output.write(self._own_title)
             self._titled = True
 
     def text(self, text: str) -> Part:
@@ -88,28 +88,28 @@ class Thinking(TextPart):
         self._count += 1
         found = PHASE.fullmatch(tag.text) if tag else None
         kept = found is not None and int(found[1]) == self._count
-        self.output.say(tag.text if tag and kept else f'<phase id="{self._count}">')
+        self.output.write(tag.text if tag and kept else f'<phase id="{self._count}">')
         self._place, self._titled = "phase", False
 
     def _open_title(self) -> None:
         if self._place == "between":
             self._open_phase()
-        self.output.say("<title>")
+        self.output.write("<title>")
         self._place, self._titled = "title", True
 
     def _close_title(self) -> None:
-        self.output.say("</title>")
+        self.output.write("</title>")
         self._place = "phase"
 
     def _close_phase(self) -> None:
         if self._place == "title":
             self._close_title()
         if self._place == "phase":
-            self.output.say("</phase>" if self._titled else f"{self._own_title}</phase>")
+            self.output.write("</phase>" if self._titled else f"{self._own_title}</phase>")
         self._place, self._titled = "between", False
 
     def _close(self) -> None:
         self._close_phase()
         if not self._count:
-            self.output.say(_ONLY_PHASE)
-        self.output.say("</thinking>")
+            self.output.write(_ONLY_PHASE)
+        self.output.write("</thinking>")
