@@ -28,8 +28,8 @@ from agents.admin import (
     tool_policies as tool_policies,
 )
 from agents.admin.endpoint_check import check_endpoint
-from agents.admin.prompt_preview import compose
+from agents.admin.prompt_preview import compose_preview
 from prompts.admin import hooks
 
-hooks.compose = compose
+hooks.compose = compose_preview
 hooks.test_endpoint = check_endpoint

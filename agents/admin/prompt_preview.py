@@ -21,7 +21,7 @@ EXAMPLE: Final[dict[str, str]] = {
 _MOST: Final = 64
 
 
-def compose(prompts: str, *, tools: Any, context: Any) -> str:
+def compose_preview(prompts: str, *, tools: Any, context: Any) -> str:
     """Return the prompts with an example's values, then the blocks of these tools and context items.
 
     Raise InvalidRequest for tools or context that a client could not send.

@@ -49,7 +49,7 @@ async def response(request: HttpRequest, caller: Caller, response_id: str) -> Ht
     await client_queries.check_events_kept(row)
     if request.GET.get("stream") != "true":
         return json_response(await streaming.current_outcome(row, responses))
-    after = runs.position(request.headers.get("Last-Event-ID"), request.GET.get("starting_after"))
+    after = runs.reader_position(request.headers.get("Last-Event-ID"), request.GET.get("starting_after"))
     if request.method == "HEAD":
         return answering.stream_head_response()
     slot = await stream_slots.admit(

@@ -11,7 +11,7 @@ from agents import request_limits
 from agents.dialects.base import Dialect
 from agents.dialects.recognition import dialect_named, recognise, with_named_threads
 from agents.intake import run_options
-from agents.intake.request_completion import complete
+from agents.intake.request_completion import complete_request
 from agents.intake.run_options import RunOptions
 from agents.requests import RunRequest
 from config.auth.bearer import Caller
@@ -38,7 +38,7 @@ async def read_post(
 ) -> Post:
     """Return the completed request of a body in this dialect, or in the one that the body speaks."""
     post, options = await parsed(request.body, functools.partial(_read, request, dialect, named_threads))
-    return post._replace(request=await complete(post.request, options, caller, runner=runner))
+    return post._replace(request=await complete_request(post.request, options, caller, runner=runner))
 
 
 def _read(

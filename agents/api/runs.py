@@ -71,7 +71,7 @@ async def events(request: HttpRequest, caller: Caller, run_id: str) -> HttpRespo
     row = await client_queries.fetch_run(parse_run_id(run_id), user_id=caller.user_id)
     check_conversation(row, request.GET.get("conversation_id"))
     dialect = dialect_named(request.GET.get("dialect") or row.dialect)
-    after = position(request.headers.get("Last-Event-ID"), request.GET.get("after"))
+    after = reader_position(request.headers.get("Last-Event-ID"), request.GET.get("after"))
     await client_queries.check_events_kept(row)
     if request.method == "HEAD":
         return json_response(b"") if _wants_json(request) else answering.stream_head_response()
@@ -104,7 +104,7 @@ def check_conversation(row: RunRow, conversation_id: str | None) -> None:
         raise NotFound("There is no such run in this conversation.", code="run_not_found")
 
 
-def position(last_event_id: str | None, after: str | None) -> int:
+def reader_position(last_event_id: str | None, after: str | None) -> int:
     """Return the reader's position: `Last-Event-ID`, else `?after=`, else before the beginning.
 
     Raise InvalidRequest if it is no whole number: a silent new start would repeat everything.

@@ -21,7 +21,7 @@ import structlog
 from channels.generic.websocket import AsyncWebsocketConsumer
 
 from agents.api import answering, streaming
-from agents.api.runs import check_conversation, position
+from agents.api.runs import check_conversation, reader_position
 from agents.dialects.base import Dialect, Frame
 from agents.dialects.recognition import dialect_named
 from agents.intake.stream_slots import StreamSlot
@@ -76,7 +76,7 @@ class RunConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         await client_queries.check_events_kept(run)
         headers = dict(self.scope["headers"])
         last_event_id = headers.get(b"last-event-id", b"").decode("latin-1")
-        after = position(last_event_id, query.get("after"))
+        after = reader_position(last_event_id, query.get("after"))
         return run, dialect_named(query.get("dialect") or run.dialect), after, caller.user_id
 
     def _meta(self, authorization: str | None) -> dict[str, Any]:

@@ -34,8 +34,8 @@ def citation(file: ArtifactCreated | MessageContent, *, at: int) -> dict[str, An
     return {"url": artifact_url(file.artifact_id), "title": title, "start_index": at, "end_index": at}
 
 
-def file_facts(made: ArtifactCreated) -> dict[str, Any]:
+def file_facts(artifact: ArtifactCreated) -> dict[str, Any]:
     """Return a file's facts and its address, without the event's tag, which each wire adds itself."""
-    facts: dict[str, Any] = msgspec.to_builtins(made)
+    facts: dict[str, Any] = msgspec.to_builtins(artifact)
     facts.pop("type", None)
-    return facts | {"url": artifact_url(made.artifact_id)}
+    return facts | {"url": artifact_url(artifact.artifact_id)}

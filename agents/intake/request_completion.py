@@ -14,7 +14,7 @@ from config.auth.bearer import Caller
 from conversations.runs import client_queries, interrupts
 
 
-async def complete(
+async def complete_request(
     parsed: RunRequest, options: RunOptions, caller: Caller, *, runner: str = ""
 ) -> RunRequest:
     """Return the request as the caller means it, on the runner that staff name.

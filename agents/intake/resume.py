@@ -37,7 +37,7 @@ async def decide(
     prepared = None
     if found.status in ("pending", "expired"):
         request = await _continuation(found)
-        prepared = await submit.prepare(
+        prepared = await submit.prepare_run(
             request, owner_id=found.owner_id, thread_id=found.thread_id, counts=False
         )
     started = False
@@ -47,7 +47,7 @@ async def decide(
             changed = await approvals.decide(connection, locked[interrupt_id], decision, by=by)
             waiting = any(one.status == "pending" for one in locked.values() if one.id != interrupt_id)
             if prepared and changed and not waiting:
-                await submit.insert(connection, prepared)
+                await submit.write_run(connection, prepared)
                 started = True
     except UniqueViolation:
         if found.status == "expired":  # it was refused before, and the run went on

@@ -61,7 +61,7 @@ async def start_run(
     digest = _digest(request)
     if request.client_run_id and (repeated := await _repeated(request, owner_id, thread_id, digest)):
         return repeated
-    prepared = await prepare(request, owner_id=owner_id, thread_id=thread_id)
+    prepared = await prepare_run(request, owner_id=owner_id, thread_id=thread_id)
     async with database.connection() as connection:
         try:
             created_at_ms, in_the_way = await _write(connection, prepared, copied_from)
@@ -91,7 +91,7 @@ class PreparedRun:
         return found
 
 
-async def prepare(
+async def prepare_run(
     request: RunRequest, *, owner_id: UUID, thread_id: UUID, counts: bool = True
 ) -> PreparedRun:
     """Check and complete a request; raise what `start_run` does.
@@ -133,7 +133,7 @@ def _check_words(request: RunRequest, served: ServedModel) -> None:
         )
 
 
-async def insert(connection: AsyncConnection[Any], prepared: PreparedRun) -> int:
+async def write_run(connection: AsyncConnection[Any], prepared: PreparedRun) -> int:
     """Write the run in the caller's transaction; the caller wakes a worker once it is committed."""
     return await _insert(connection, prepared.arguments)
 

@@ -25,7 +25,7 @@ _MOMENT_S: Final = 2.0
 _PIECE: Final = 32 * 1024
 
 
-def client() -> aiohttp.ClientSession:
+def shared_session() -> aiohttp.ClientSession:
     """Return the running loop's session; connections are kept and not limited in number."""
     loop = asyncio.get_running_loop()
     found = _clients.get(loop)
@@ -77,7 +77,7 @@ async def _send(url: str, headers: dict[str, str], body: bytes) -> aiohttp.Clien
     try:
         "".join(headers.values()).encode("ascii")
         async with asyncio.timeout(settings.PROVIDER_CONNECT_S + settings.PROVIDER_FIRST_TOKEN_S):
-            return await client().post(url, data=body, headers=headers, allow_redirects=False)
+            return await shared_session().post(url, data=body, headers=headers, allow_redirects=False)
     except TimeoutError:
         raise ProviderError(
             "provider_timeout", "The model provider did not answer.", retryable=True

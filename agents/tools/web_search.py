@@ -156,7 +156,7 @@ async def _post(request: _Request, key: str) -> tuple[int, bytes]:
     """Return status and body; follow no redirect, which would send the key elsewhere."""
     contents: dict[str, Any] = {"text": True} | ({"maxAgeHours": -1} if request.kept else {})
     options = {"numResults": request.top_k, "type": "auto", "contents": contents}
-    async with http.client().post(
+    async with http.shared_session().post(
         f"{settings.EXA_BASE_URL.rstrip('/')}/search",
         data=msgspec.json.encode({"query": request.query} | options),
         headers={"x-api-key": key, "Content-Type": "application/json"},

@@ -332,6 +332,6 @@ def _sound(terminal: events.Terminal) -> events.Terminal:
     return cleaned if isinstance(cleaned, events.TERMINAL) else _INTERNAL
 
 
-def runner_for(chosen: ModelRoute) -> Runner:
+def runner_for(route: ModelRoute) -> Runner:
     """Return the runner of a model: the offline one for `demo`, else the model-driven one."""
-    return DemoRunner() if chosen.candidates[0].dialect == "demo" else ChatRunner()
+    return DemoRunner() if route.candidates[0].dialect == "demo" else ChatRunner()

@@ -223,7 +223,7 @@ _TAGS: Final = ("<", "<a ", "<phase ", "</final>", "<!-- ", "<!--<serp_queries>"
 @pytest.mark.parametrize(
     ("loop", "pieces"),
     [
-        (runner.tokens, (*_BLANKS, "卧", "a卧 ")),
+        (runner.split_tokens, (*_BLANKS, "卧", "a卧 ")),
         (shows.strip_control_words, (*_BLANKS, "demo.", "demo.think", " demo.card:")),
         (lambda text: shows.thoughts(f"demo.think {text}"), _BLANKS),
         (

@@ -14,7 +14,7 @@ from pytest_django import Settings
 from agents.requests import InputMessage, RunRequest, ToolUse
 from agents.runners.base import RunContext, ToolOutcome
 from agents.runners.conversation import chat_messages
-from agents.runners.demo.runner import DemoRunner, compose, tokens
+from agents.runners.demo.runner import DemoRunner, compose_answer, split_tokens
 from conversations import events
 from conversations.events import Fact, Problem
 from tests.strategies import texts
@@ -58,7 +58,7 @@ def facts(asked: RunContext) -> list[Fact]:
 
 
 def test_a_chinese_question_is_answered_in_chinese() -> None:
-    assert compose(" 练胸 有什么动作？ ", [BENCH, FLY]) == (
+    assert compose_answer(" 练胸 有什么动作？ ", [BENCH, FLY]) == (
         "关于“练胸 有什么动作？”，动作库里最合适的有：\n"
         "\n"
         "1. **杠铃卧推**（4 组 × 8 次）：躺在平板凳上推起杠铃。\n"
@@ -71,7 +71,7 @@ def test_a_chinese_question_is_answered_in_chinese() -> None:
 
 
 def test_any_other_question_is_answered_in_english() -> None:
-    assert compose("How do I train my chest?", [BENCH, FLY]) == (
+    assert compose_answer("How do I train my chest?", [BENCH, FLY]) == (
         "For “How do I train my chest?” the exercise library suggests:\n"
         "\n"
         "1. **Barbell Bench Press** (4 × 8): Push the bar up: slowly.\n"
@@ -99,29 +99,29 @@ def test_the_language_is_that_of_the_question(question: str, language: str) -> N
     opening = (
         "这是 Parley 的离线演示模型。" if language == "zh" else "This is Parley's offline demo model."
     )
-    assert compose(question, []).startswith(opening)
+    assert compose_answer(question, []).startswith(opening)
 
 
 def test_an_exercise_without_details_is_only_named() -> None:
     bare = {"name": "深蹲", "description": "蹲下。", "tips": [], "defaultSets": 0, "defaultReps": 5}
-    assert compose("腿", [bare]) == (
+    assert compose_answer("腿", [bare]) == (
         "关于“腿”，动作库里最合适的有：\n\n1. **深蹲**：蹲下。\n\n"
         "组间休息 60–120 秒，动作变形就减重。（离线演示模型的回答）"
     )
-    assert "1. **深蹲**\n" in compose("legs", [bare])
+    assert "1. **深蹲**\n" in compose_answer("legs", [bare])
 
 
 def test_a_colon_in_an_english_description_makes_no_name_of_what_is_before_it() -> None:
     plain = {"name": "Squat", "description": "Stand. Note: keep your heels down."}
-    assert "1. **Squat**: Stand. Note: keep your heels down.\n" in compose("legs", [plain])
-    assert "Start with the Squat;" in compose("legs", [plain])
-    assert "1. **Squat**：Stand. Note: keep your heels down.\n" in compose("腿", [plain])
+    assert "1. **Squat**: Stand. Note: keep your heels down.\n" in compose_answer("legs", [plain])
+    assert "Start with the Squat;" in compose_answer("legs", [plain])
+    assert "1. **Squat**：Stand. Note: keep your heels down.\n" in compose_answer("腿", [plain])
 
 
 def test_a_long_question_is_repeated_in_brief() -> None:
-    assert compose("x" * 60, [BENCH]).startswith(f"For “{'x' * 60}” the")
-    assert compose("x" * 61, [BENCH]).startswith(f"For “{'x' * 59}…” the")
-    assert compose("a \n\t b", [BENCH]).startswith("For “a b” the")
+    assert compose_answer("x" * 60, [BENCH]).startswith(f"For “{'x' * 60}” the")
+    assert compose_answer("x" * 61, [BENCH]).startswith(f"For “{'x' * 59}…” the")
+    assert compose_answer("a \n\t b", [BENCH]).startswith("For “a b” the")
 
 
 # --- tokens --------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ def test_a_long_question_is_repeated_in_brief() -> None:
 @example("　　卧推　　")
 @example(" \x1c\x1d\x1e\x1f\x85\u2028 ")
 def test_the_tokens_of_any_text_join_to_it(whole: str) -> None:
-    pieces = tokens(whole)
+    pieces = split_tokens(whole)
     assert "".join(pieces) == whole
     assert all(pieces)
 
@@ -150,13 +150,13 @@ def test_the_tokens_of_any_text_join_to_it(whole: str) -> None:
     ],
 )
 def test_these_texts_have_these_tokens(whole: str, pieces: list[str]) -> None:
-    assert tokens(whole) == pieces
+    assert split_tokens(whole) == pieces
 
 
 @pytest.mark.timeout(10)
 @pytest.mark.parametrize("blank", [" ", "\n", "\x1c", "\u3000", "\u2028"])
 def test_a_long_blank_is_cut_in_no_time(blank: str) -> None:
-    assert "".join(tokens(blank * 200_000)) == blank * 200_000
+    assert "".join(split_tokens(blank * 200_000)) == blank * 200_000
 
 
 # --- the runner ----------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ def test_the_runner_streams_its_answer_token_by_token(settings: Settings) -> Non
     settings.DEMO_TOKEN_S = 0
     question = "练胸有什么动作？"
     said = facts(context(question, found(BENCH), found(FLY)))
-    pieces = tokens(compose(question, [BENCH, FLY]))
+    pieces = split_tokens(compose_answer(question, [BENCH, FLY]))
     assert said == [
         events.ModelRouted("demo", "demo-1", None),
         *[events.MessageDelta(f"execution-{RUN_ID.hex}", piece) for piece in pieces],
@@ -191,10 +191,10 @@ def test_a_search_that_found_nothing_is_no_obstacle(finding: ToolOutcome, settin
     settings.DEMO_TOKEN_S = 0
     said = facts(context("squat", finding))
     text = "".join(fact.text for fact in said if isinstance(fact, events.MessageDelta))
-    assert text == compose("squat", [])
+    assert text == compose_answer("squat", [])
 
 
 @given(st.text(max_size=50))
 def test_any_question_has_an_answer(question: str) -> None:
-    assert compose(question, [])
-    assert compose(question, [BENCH])
+    assert compose_answer(question, [])
+    assert compose_answer(question, [BENCH])

@@ -23,7 +23,7 @@ _NAMED: Final = frozenset({"user", "assistant", "system", "developer"})
 _KEPT: Final = ("stage", "latency_ms", "run_id", "tool_name", "contents", "artifact_refs")
 
 
-def messages(rows: Iterable[StoredRow], *, sign: Sign) -> list[Wire]:
+def to_messages(rows: Iterable[StoredRow], *, sign: Sign) -> list[Wire]:
     """Return the messages of a thread; `sign` returns a fresh URL for a stored file (bucket, path)."""
     found: list[Wire] = []
     for row in rows:

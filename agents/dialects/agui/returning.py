@@ -11,7 +11,7 @@ from typing import Any
 
 from agents.dialects.agui.encoder import AgUiEncoder
 from agents.dialects.agui.message_fold import Wire
-from agents.dialects.agui.messages import messages, with_reasoning
+from agents.dialects.agui.messages import to_messages, with_reasoning
 from agents.dialects.base import Frame, RunHead, Sign, StoredRow
 
 
@@ -25,7 +25,7 @@ class ReturningAgUiEncoder(AgUiEncoder):
     def catch_up(self, before: Iterable[StoredRow], *, state: Any, sign: Sign) -> Sequence[Frame]:
         """Return the snapshots of all that was fed."""
         reasoned = [message for message in self._known if self._run not in message["id"]]
-        earlier = with_reasoning(messages(before, sign=sign), reasoned)
+        earlier = with_reasoning(to_messages(before, sign=sign), reasoned)
         return self.prelude(earlier, known=[message["id"] for message in self._known], state=state)
 
 

@@ -48,7 +48,7 @@ class DemoRunner:
             yield events.MessageDelta(context.message_id, fill_schema(schema, context.question))
             yield events.RunCompleted("stop", _usage(context, 1))
             return
-        for token in tokens(shows.thoughts(context.question)):
+        for token in split_tokens(shows.thoughts(context.question)):
             await asyncio.sleep(settings.DEMO_TOKEN_S)
             yield events.ReasoningDelta(context.message_id, token)
         exercises: list[dict[str, Any]] = []
@@ -60,9 +60,9 @@ class DemoRunner:
                 for fact in _call_facts(outcome):
                     yield fact
                 exercises = _results(outcome)
-            answers = [compose(shows.strip_control_words(context.question), exercises)]
+            answers = [compose_answer(shows.strip_control_words(context.question), exercises)]
         count, answer = 0, _written("\n\n".join(filter(None, answers)), context, exercises)
-        for token in tokens(answer):
+        for token in split_tokens(answer):
             await asyncio.sleep(settings.DEMO_TOKEN_S)
             count += 1
             yield events.MessageDelta(context.message_id, token)
@@ -132,15 +132,15 @@ def _call_facts(outcome: ToolOutcome) -> tuple[Fact, Fact]:
 
 
 def _usage(context: RunContext, count: int) -> events.Usage:
-    return events.Usage(input_tokens=len(tokens(context.question)), output_tokens=count)
+    return events.Usage(input_tokens=len(split_tokens(context.question)), output_tokens=count)
 
 
-def tokens(text: str) -> list[str]:
+def split_tokens(text: str) -> list[str]:
     """Return the text in pieces as a model would stream it; joined they are the text again."""
     return _TOKEN.findall(text)
 
 
-def compose(question: str, exercises: list[dict[str, Any]]) -> str:
+def compose_answer(question: str, exercises: list[dict[str, Any]]) -> str:
     """Return a short, useful answer from the exercises."""
     chinese = bool(CHINESE.search(question))
     if not exercises:

@@ -20,7 +20,7 @@ def reply(answer: str, question: str, exercises: Sequence[dict[str, Any]], *, ch
         f'<phase id="{number}">\n<title>{title}</title>\n{escape(text)}\n</phase>\n'
         for number, (title, text) in enumerate(steps, 1)
     )
-    searched = queries.block(json.dumps(_next(exercises, chinese=chinese)))
+    searched = queries.render_block(json.dumps(_next(exercises, chinese=chinese)))
     return f"<thinking>\n{''.join(phases)}</thinking>\n<final>\n{escape(answer)}\n{searched}\n</final>"
 
 

@@ -154,7 +154,7 @@ class _Queries:
         commented = self._opened_by.startswith("<!--") and closed_by.endswith("-->")
         if commented and queries.is_clean(body):
             return self._opened_by + body + closed_by
-        return queries.block(body)
+        return queries.render_block(body)
 
     def _give_up(self) -> Answer:
         return self._answer.show(self._opened_by + "".join(self._buffer))

@@ -12,7 +12,7 @@ LONGEST: Final = 80
 _UNREADABLE: Final = object()
 
 
-def problem(body: str) -> str | None:
+def fault_of(body: str) -> str | None:
     """Return the array's fault as the validator's reason; None if it has none."""
     queries = _read(body)
     if queries is _UNREADABLE:
@@ -30,7 +30,7 @@ def problem(body: str) -> str | None:
     return None
 
 
-def block(body: str) -> str:
+def render_block(body: str) -> str:
     """Return the whole comment for the model's array, with its usable queries."""
     queries = _read(body)
     usable = [query for query in queries if _usable(query)] if isinstance(queries, list) else []
@@ -39,7 +39,7 @@ def block(body: str) -> str:
 
 def is_clean(body: str) -> bool:
     """Return whether the array can stay unchanged: valid, and without tags in its strings."""
-    return problem(body) is None and not TAG.search(body) and "<serp_queries>" not in body
+    return fault_of(body) is None and not TAG.search(body) and "<serp_queries>" not in body
 
 
 def _comment(queries: list[str]) -> str:

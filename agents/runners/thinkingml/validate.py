@@ -227,7 +227,7 @@ def _has_queries(reply: _Reply) -> str | None:
 
 
 def _queries_valid(reply: _Reply) -> str | None:
-    return queries.problem(reply.queries)
+    return queries.fault_of(reply.queries)
 
 
 _CHECKS: Final[tuple[Callable[[_Reply], str | None], ...]] = (
