@@ -58,14 +58,14 @@ def _ways() -> dict[str, Callable[[], Awaitable[Any]]]:
     from agents.host_protocol.manifest import RunnerManifest
     from agents.host_protocol.resources import AgentResources
 
-    notes: list[call_audit.Note] = []
+    notes: list[call_audit.CallNote] = []
 
-    def note(one: call_audit.Note) -> None:
+    def note(one: call_audit.CallNote) -> None:
         notes.append(one)
         if len(notes) > 10_000:
             notes.clear()
 
-    call_audit.note = note
+    call_audit.add_note = note
 
     async def get(session: Session, ask: parameters.GetState) -> replies.StateValue:
         return replies.StateValue("abc")

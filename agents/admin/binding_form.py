@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 
 from agents.admin import runner_config_form
 from agents.dialects.recognition import DIALECTS
-from agents.host.sealed_config import owner_of, reference_to, refers
+from agents.host.sealed_config import has_reference, owner_of, reference_to
 from agents.host_protocol.manifest import RunnerManifest
 from agents.host_protocol.run_context import SCOPES
 from agents.models import KnowledgeBase, RunnerBinding
@@ -60,7 +60,9 @@ class BindingForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean(self) -> None:
         super().clean()
         if self.changes_runner:
-            self.instance.config = {name: v for name, v in self._before().items() if not refers(v)}
+            self.instance.config = {
+                name: v for name, v in self._before().items() if not has_reference(v)
+            }
             return
         if self.manifest is None or self.cleaned_data.get("runner_id") != self.manifest.id:
             return
@@ -90,7 +92,7 @@ class BindingForm(forms.ModelForm):  # type: ignore[type-arg]
         return {
             name: value
             for name, value in config.items()
-            if not refers(value) or value == reference_to(owner_of(self.instance.pk, name))
+            if not has_reference(value) or value == reference_to(owner_of(self.instance.pk, name))
         }
 
     def _among(self, name: str, known: tuple[str, ...], are: str = "") -> list[str]:

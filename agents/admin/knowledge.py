@@ -41,7 +41,7 @@ class KnowledgeBaseAdmin(ModelAdmin):
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
-        transaction.on_commit(knowledge.forget)
+        transaction.on_commit(knowledge.clear_cache)
         if obj.embedding_model and not writing.enable_pgvector():
             messages.warning(
                 request,
@@ -54,7 +54,7 @@ class KnowledgeBaseAdmin(ModelAdmin):
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         super().delete_model(request, obj)
-        transaction.on_commit(knowledge.forget)
+        transaction.on_commit(knowledge.clear_cache)
 
 
 class DocumentForm(forms.ModelForm):  # type: ignore[type-arg]

@@ -21,7 +21,7 @@ from unfold.widgets import (
     UnfoldBooleanWidget,
 )
 
-from agents.host.sealed_config import REFERENCE, refers
+from agents.host.sealed_config import REFERENCE, has_reference
 from agents.host_protocol.manifest import FormItem, RunnerManifest, text_of
 from agents.models import KnowledgeBase
 from agents.tools import mcp, registry
@@ -116,7 +116,7 @@ def _json(item: FormItem) -> forms.Field:
 
 def _no_reference(value: Any) -> None:
     """Raise ValidationError for a reference to a sealed key: keys are entered in fields of their own."""
-    if refers(value):
+    if has_reference(value):
         raise ValidationError(
             f"{REFERENCE} cannot be entered: a key is entered in a field of its own, which the runner's "
             "form has for it."

@@ -105,17 +105,17 @@ class RunnerBindingAdmin(ModelAdmin):
         if change and form.changes_runner and forget_keys([obj]):
             messages.warning(request, "The keys entered for the other runner were removed.")
         seal_keys(obj, form.new_keys)
-        transaction.on_commit(bindings.forget)
+        transaction.on_commit(bindings.clear_cache)
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         forget_keys([obj])
         super().delete_model(request, obj)
-        transaction.on_commit(bindings.forget)
+        transaction.on_commit(bindings.clear_cache)
 
     def delete_queryset(self, request: HttpRequest, queryset: Any) -> None:
         forget_keys(queryset)
         super().delete_queryset(request, queryset)
-        transaction.on_commit(bindings.forget)
+        transaction.on_commit(bindings.clear_cache)
 
     def get_urls(self) -> list[URLPattern]:
         page = path("runners/", self.admin_site.admin_view(self.runners), name="agents_runners")

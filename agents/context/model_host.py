@@ -11,11 +11,11 @@ from agents.runners.base import Host
 class ModelHost(Host, Protocol):
     """A Host that takes requests outside the run's own conversation."""
 
-    async def offer_reading(self) -> None:
+    async def offer_artifact_tool(self) -> None:
         """Let the model read on in artifacts, because its conversation names one."""
         ...
 
-    def apart(self, generation: Generation) -> Host:
+    def with_parameters(self, generation: Generation) -> Host:
         """Return the run's model for a request of our own.
 
         It has no tools, uses the parameters of `generation`, and counts its tokens with the run.

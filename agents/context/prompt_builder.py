@@ -110,7 +110,7 @@ class PromptBuilder:
             raise RunFailure("provider_context_exceeded", _TOO_LONG)
         conversation = (*leading, *opening, *kept.messages)
         if any(map(_names_artifact, conversation)):
-            await self._host.offer_reading()
+            await self._host.offer_artifact_tool()
         return RunContext(
             run_id=claim.run_id,
             thread_id=claim.thread_id,

@@ -46,7 +46,7 @@ class SummarisedThread:
 
     def __init__(self, thread_id: UUID, host: ModelHost, budget: int) -> None:
         self._thread_id = thread_id
-        self._host = host.apart(_PARAMETERS)
+        self._host = host.with_parameters(_PARAMETERS)
         self._budget = budget
         self.summarised_count = 0
 

@@ -253,29 +253,38 @@ class RunnerEncoder:
         match fact:
             case events.MessageDelta(message_id, text) if text:
                 piece = MessageChunk(role="assistant", content=text, resp_message_id=message_id)
-                return _as_result(results.MESSAGE_DELTA, results.Said(piece))
+                return _as_result(results.MESSAGE_DELTA, results.MessageDeltaData(piece))
             case events.MessageCompleted(body):
                 whole = Message(role=body.role, content=body.content, resp_message_id=body.message_id)
-                return _as_result(results.MESSAGE_COMPLETED, results.SaidWhole(whole))
+                return _as_result(results.MESSAGE_COMPLETED, results.MessageCompletedData(whole))
             case events.ToolCallStarted(call_id, name, parameters):
-                return _as_result(results.TOOL_STARTED, results.ToolBegun(call_id, name, parameters))
+                return _as_result(
+                    results.TOOL_STARTED, results.ToolStartedData(call_id, name, parameters)
+                )
             case events.ToolCallCompleted(call_id, name) as ended:
                 problem = ended.error.message if ended.error else None
                 return _as_result(
-                    results.TOOL_COMPLETED, results.ToolEnded(call_id, name, ended.result, problem)
+                    results.TOOL_COMPLETED,
+                    results.ToolCompletedData(call_id, name, ended.result, problem),
                 )
             case events.ArtifactCreated():
                 return results.ARTIFACT_CREATED, links.file_facts(fact), None
             case events.StateUpdated("thread", key, value):
                 # Other scopes (such as a server's list of tools) are no state of the protocol.
-                return _as_result(results.STATE_UPDATED, results.StateSaid("conversation", key, value))
+                return _as_result(
+                    results.STATE_UPDATED, results.StateUpdatedData("conversation", key, value)
+                )
             case events.ActionRequested(action, target, payload):
-                return _as_result(results.ACTION_REQUESTED, results.ActionSaid(action, target, payload))
+                return _as_result(
+                    results.ACTION_REQUESTED, results.ActionRequestedData(action, target, payload)
+                )
             case events.RunCompleted(reason, usage):
-                kind, data, _ = _as_result(results.RUN_COMPLETED, results.Completed(reason))
+                kind, data, _ = _as_result(results.RUN_COMPLETED, results.RunCompletedData(reason))
                 return kind, data, _usage(usage)
             case events.RunFailed(code, message, retryable):
-                return _as_result(results.RUN_FAILED, results.Failed(code, message, message, retryable))
+                return _as_result(
+                    results.RUN_FAILED, results.RunFailedData(code, message, message, retryable)
+                )
         return None
 
 

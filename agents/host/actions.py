@@ -20,7 +20,7 @@ Group = Literal[
 Handler = TypeVar("Handler", bound=Callable[[Any, Any], Any])
 
 
-def _nothing(ask: Any) -> str:
+def _nothing(params: Any) -> str:
     return ""
 
 

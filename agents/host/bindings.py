@@ -23,7 +23,7 @@ SELECT {", ".join(_COLUMNS)} FROM agents_runnerbinding WHERE is_active ORDER BY 
 """
 
 
-async def binding_for(request: RunRequest, *, user_id: UUID, thread_id: UUID) -> Binding | None:
+async def find_binding(request: RunRequest, *, user_id: UUID, thread_id: UUID) -> Binding | None:
     """Return the first rule that fits; if staff chose a runner, one of its rules or an empty one.
 
     The rules are at most half a second old; only a rule about a tier needs a statement.
@@ -58,7 +58,7 @@ async def _prompts_of(request: RunRequest) -> set[int]:
     return {used.prompt_id for used in (await get_active_prompts()).versions}
 
 
-def forget() -> None:
+def clear_cache() -> None:
     """Invalidate the cache in this process."""
     _bindings.forget()
 

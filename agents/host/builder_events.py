@@ -261,7 +261,9 @@ class BuilderEvents:
         self._refused = any(part.type == "refusal" for part in parts)
         for part in parts:
             if part.type not in _WORDS:
-                content, made = await message_contents.keep(self._scene, _canonical(part))
+                content, made = await message_contents.store_inline_content(
+                    self._scene, _canonical(part)
+                )
                 contents.append(content)
                 facts += [made] if made else []
         if not text and not contents:

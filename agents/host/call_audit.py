@@ -19,7 +19,7 @@ import structlog
 from psycopg import Error as DatabaseError
 from psycopg_pool import PoolTimeout
 
-from agents.host.cleanup import forget_old
+from agents.host.cleanup import delete_old
 from config import database, sql
 from conversations.log.storable_text import clean_text
 
@@ -33,7 +33,7 @@ _FORGET_EVERY_S: Final = 3_600.0
 _TEXTS: Final = {2: 320, 4: 64, 5: 200, 6: 64, 7: 32}
 
 
-class Note(NamedTuple):
+class CallNote(NamedTuple):
     """A row of `agents.HostCall`; `at` is epoch seconds."""
 
     at: float
@@ -55,16 +55,16 @@ SELECT * FROM unnest(%s::timestamptz[], %s::uuid[], %s::text[], %s::int[], %s::t
 """
 
 
-class _Book:
+class _NoteQueue:
     """The notes of one event loop."""
 
     def __init__(self) -> None:
-        self._waiting: list[Note] = []
+        self._waiting: list[CallNote] = []
         self._writing: asyncio.Task[None] | None = None
         self._dropped = 0
         self._forgot_at = float("-inf")
 
-    def note(self, note: Note) -> None:
+    def add(self, note: CallNote) -> None:
         if len(self._waiting) >= _MOST_WAITING:
             self._dropped += 1
             return
@@ -80,12 +80,12 @@ class _Book:
         try:
             while self._waiting:
                 some, self._waiting = self._waiting, []
-                await self._insist(some)
-            await self._forget()
+                await self._write_until_stored(some)
+            await self._delete_old()
         finally:
             self._writing = None
 
-    async def _insist(self, notes: list[Note]) -> None:
+    async def _write_until_stored(self, notes: list[CallNote]) -> None:
         columns = _columns(notes)
         while True:
             try:
@@ -101,16 +101,16 @@ class _Book:
             log.error("audit dropped notes", count=self._dropped)
             self._dropped = 0
 
-    async def _forget(self) -> None:
+    async def _delete_old(self) -> None:
         """Delete old rows, once an hour."""
         if time.monotonic() < self._forgot_at + _FORGET_EVERY_S:
             return
         self._forgot_at = time.monotonic()
         with suppress(OSError, DatabaseError, PoolTimeout):  # the next attempt is in an hour
-            await forget_old()
+            await delete_old()
 
 
-def _columns(notes: list[Note]) -> tuple[list[Any], ...]:
+def _columns(notes: list[CallNote]) -> tuple[list[Any], ...]:
     columns = [list(column) for column in zip(*notes, strict=True)]
     columns[0] = [datetime.fromtimestamp(at, UTC) for at in columns[0]]
     for place, longest in _TEXTS.items():
@@ -118,22 +118,22 @@ def _columns(notes: list[Note]) -> tuple[list[Any], ...]:
     return tuple(columns)
 
 
-_books: WeakKeyDictionary[asyncio.AbstractEventLoop, _Book] = WeakKeyDictionary()
+_queues: WeakKeyDictionary[asyncio.AbstractEventLoop, _NoteQueue] = WeakKeyDictionary()
 
 
-def _book() -> _Book:
+def _queue() -> _NoteQueue:
     loop = asyncio.get_running_loop()
-    found = _books.get(loop)
+    found = _queues.get(loop)
     if found is None:
-        found = _books[loop] = _Book()
+        found = _queues[loop] = _NoteQueue()
     return found
 
 
-def note(one: Note) -> None:
+def add_note(note: CallNote) -> None:
     """Schedule the note for writing."""
-    _book().note(one)
+    _queue().add(note)
 
 
 async def flush() -> None:
     """Wait until all notes of this loop are written."""
-    await _book().flush()
+    await _queue().flush()

@@ -18,7 +18,7 @@ DELETE FROM agents_hostartifact WHERE id IN (
 """
 
 
-async def forget_old() -> int:
+async def delete_old() -> int:
     """Delete some rows past HOST_AUDIT_DAYS and some expired artifacts; return their number."""
     gone = await sql.change(_ARTIFACTS, ())
     if settings.HOST_AUDIT_DAYS:

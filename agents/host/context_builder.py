@@ -48,7 +48,7 @@ _USUAL_MESSAGES: Final = 50
 _USUAL_BYTES: Final = 64 * 1024
 
 
-async def agent_context(context: RunContext, scene: Scene, *, inlines: bool = False) -> AgentRunContext:
+async def build_context(context: RunContext, scene: Scene, *, inlines: bool = False) -> AgentRunContext:
     """Return the context of one run for its runner; with `inlines` the input contains its files."""
     input_message = request_messages.input_message(context)
     before = _messages_before(context)
@@ -85,10 +85,10 @@ async def agent_context(context: RunContext, scene: Scene, *, inlines: bool = Fa
             timezone=settings.TIME_ZONE,
             static_refs=_static_refs(scene),
         ),
-        config=await sealed_config.opened(scene.binding, scene.manifest),
+        config=await sealed_config.open_config(scene.binding, scene.manifest),
         bootstrap=None if tail is None else _bootstrap(context, before, tail),
         adapter=_adapter(context),
-        metadata={"params": params(context.request.forwarded_props), "model": scene.model},
+        metadata={"params": public_params(context.request.forwarded_props), "model": scene.model},
     )
 
 
@@ -310,13 +310,13 @@ def _message(message: ChatMessage) -> Message:
     )
 
 
-def params(given: Any) -> dict[str, Any]:
+def public_params(params: Any) -> dict[str, Any]:
     """Return a client's parameters for the runner, without private (`_…`), secret and non-JSON ones."""
-    if not isinstance(given, dict):
+    if not isinstance(params, dict):
         return {}
     kept: dict[str, Any] = {}
     room = _LARGEST_PARAMS
-    for name, value in given.items():
+    for name, value in params.items():
         if not isinstance(name, str) or name.startswith("_") or _SECRET.search(name):
             continue
         try:
@@ -325,7 +325,7 @@ def params(given: Any) -> dict[str, Any]:
             continue
         if room < 0:
             break
-        kept[name] = params(value) if isinstance(value, dict) else value
+        kept[name] = public_params(value) if isinstance(value, dict) else value
     return kept
 
 

@@ -36,7 +36,7 @@ def unregister(session: Session) -> None:
     _live.pop(session.scene.run_id.hex, None)
 
 
-def live() -> tuple[Session, ...]:
+def open_sessions() -> tuple[Session, ...]:
     """Return the open sessions of this process."""
     return tuple(_live.values())
 
@@ -47,8 +47,8 @@ async def call(
     """Execute an action for a caller on a wire; return the reply as JSON, or raise HostRefusal."""
     if action == "get_langbot_version":
         return {"version": LANGBOT_VERSION}
-    session, ask = _let_in(action, payload, run_id, identity, streams=False)
-    answer: dict[str, Any] = msgspec.to_builtins(await session.call(action, ask))
+    session, params = _admit(action, payload, run_id, identity, streams=False)
+    answer: dict[str, Any] = msgspec.to_builtins(await session.call(action, params))
     return answer
 
 
@@ -56,13 +56,13 @@ async def stream(
     action: str, payload: dict[str, Any], *, run_id: str | None, identity: str | None
 ) -> AsyncGenerator[dict[str, Any]]:
     """Execute an action that has several replies; yield each as JSON values."""
-    session, ask = _let_in(action, payload, run_id, identity, streams=True)
-    async with aclosing(session.stream(action, ask)) as pieces:
+    session, params = _admit(action, payload, run_id, identity, streams=True)
+    async with aclosing(session.stream(action, params)) as pieces:
         async for piece in pieces:
             yield msgspec.to_builtins(piece)
 
 
-def _let_in(
+def _admit(
     action: str, payload: dict[str, Any], run_id: str | None, identity: str | None, *, streams: bool
 ) -> tuple[Session, Struct]:
     session = None
@@ -72,7 +72,7 @@ def _let_in(
             raise invalid(f"Action {action} not found")
         session = _session(run_id)
         _check_identity(session, row, identity)
-        return session, _ask(row, payload)
+        return session, _parse_params(row, payload)
     except HostRefusal as refusal:
         _note(action, run_id, session, identity, refusal)
         raise
@@ -108,7 +108,7 @@ def _check_identity(session: Session, action: Action, identity: str | None) -> N
     )
 
 
-def _ask(action: Action, payload: dict[str, Any]) -> Struct:
+def _parse_params(action: Action, payload: dict[str, Any]) -> Struct:
     """Return the parsed parameters; SDKs send null for parameters without a value."""
     fields = {key: value for key, value in payload.items() if value is not None or key == "value"}
     try:
@@ -135,8 +135,8 @@ def _note(
 ) -> None:
     runner_id = session.scene.runner_id if session else identity or ""
     binding_id = session.scene.binding.id if session else 0
-    call_audit.note(
-        call_audit.Note(
+    call_audit.add_note(
+        call_audit.CallNote(
             time.time(), uuid_of(run_id), runner_id, binding_id, action, "", "", refusal.code, 0
         )
     )

@@ -68,7 +68,7 @@ class Base(Struct, frozen=True):
     embedding_model: str = ""
 
 
-def selected(manifest: RunnerManifest, config: dict[str, Any], kinds: Iterable[str]) -> list[str]:
+def selected_values(manifest: RunnerManifest, config: dict[str, Any], kinds: Iterable[str]) -> list[str]:
     """Return the config's selections in form fields of these kinds, without repetitions."""
     types = frozenset(kinds)
     found: list[str] = []
@@ -80,14 +80,14 @@ def selected(manifest: RunnerManifest, config: dict[str, Any], kinds: Iterable[s
 
 def model_names(manifest: RunnerManifest, binding: Binding, own: str) -> list[str]:
     """Return the public names of the models that the run may call, with the run's own first."""
-    chosen = selected(manifest, binding.config, MODEL_FIELDS)
+    chosen = selected_values(manifest, binding.config, MODEL_FIELDS)
     names = [*([own] if binding.own_model and own else []), *binding.further_models, *chosen]
     return list(dict.fromkeys(_public(name) for name in names))
 
 
 def tool_names(manifest: RunnerManifest, binding: Binding) -> tuple[str, ...] | None:
     """Return the names of the granted tools; None means all tools of the run's user."""
-    chosen = [*binding.tools, *selected(manifest, binding.config, TOOL_FIELDS)]
+    chosen = [*binding.tools, *selected_values(manifest, binding.config, TOOL_FIELDS)]
     return None if EVERY in chosen else tuple(dict.fromkeys(chosen))
 
 
@@ -101,7 +101,7 @@ def resources(
 ) -> AgentResources:
     """Return the grants of one run; `models` are (public name, provider) of those that have a route."""
     may = manifest.permissions
-    chosen = {*binding.knowledge_bases, *selected(manifest, binding.config, KNOWLEDGE_FIELDS)}
+    chosen = {*binding.knowledge_bases, *selected_values(manifest, binding.config, KNOWLEDGE_FIELDS)}
     areas = frozenset(may.storage) & frozenset(binding.storage)
     return AgentResources(
         models=tuple(ModelResource(name, "llm", by, may.models) for name, by in models if may.models),
@@ -137,7 +137,7 @@ def _files(manifest: RunnerManifest, binding: Binding) -> tuple[FileResource, ..
     """Return the files that the binding's config names in its form's `file` fields."""
     if "config" not in manifest.permissions.files:
         return ()
-    keys = selected(manifest, binding.config, ("file", "array[file]"))
+    keys = selected_values(manifest, binding.config, ("file", "array[file]"))
     return tuple(FileResource(key, key, None, "config") for key in keys)
 
 

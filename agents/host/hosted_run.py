@@ -16,12 +16,12 @@ import structlog
 
 from agents.host import gateway, grants, request_messages, runner_catalogue
 from agents.host.calls import knowledge
-from agents.host.context_builder import agent_context, binding_deadline
+from agents.host.context_builder import binding_deadline, build_context
 from agents.host.grants import Binding
 from agents.host.result_stream import ResultStream
 from agents.host.run_host import RunHost
 from agents.host.session import Scene, Session
-from agents.host.tool_choice_check import Choice
+from agents.host.tool_choice_check import ToolChoiceCheck
 from agents.host_protocol.errors import HostRefusal
 from agents.host_protocol.host_api import HostApi
 from agents.host_protocol.runner import HostedRunner
@@ -41,7 +41,7 @@ log = structlog.get_logger(__name__)
 _MOST_SAID_ALREADY: Final = 1_000
 
 
-def bound_runner(binding: Binding | None, chosen: ModelRoute, *, thread_seq: int) -> Runner | None:
+def find_bound_runner(binding: Binding | None, chosen: ModelRoute, *, thread_seq: int) -> Runner | None:
     """Return the runner that a run's binding names; None for a run without a binding.
 
     Raise RunFailure `runner.not_found` if the runner is not available now.
@@ -57,10 +57,10 @@ def bound_runner(binding: Binding | None, chosen: ModelRoute, *, thread_seq: int
         raise RunFailure(
             "runner.not_found", f"Runner {binding.runner_id} is not available now.", retryable=True
         )
-    return Hosted(runner, binding, chosen, thread_seq)
+    return HostedRun(runner, binding, chosen, thread_seq)
 
 
-class Hosted:
+class HostedRun:
     """One run of a hosted runner."""
 
     def __init__(
@@ -88,9 +88,9 @@ class Hosted:
             session.take = stream.take
             session.late_s = getattr(self._runner, "late_s", 0.0)
             inlines = getattr(self._runner, "inlines", False)
-            run_context = await agent_context(context, session.scene, inlines=inlines)
+            run_context = await build_context(context, session.scene, inlines=inlines)
             yielded = self._runner.run(run_context, HostApi(session))
-            choice = Choice(context.request)
+            choice = ToolChoiceCheck(context.request)
             async with aclosing(_guarded(yielded, session, self._deadline(session.scene))) as results:
                 async for result in results:
                     before = _new_facts(session)
@@ -116,7 +116,7 @@ class Hosted:
     async def _open(self, context: RunContext, host: RunHost) -> Session:
         manifest, binding = self._manifest, self._binding
         tools = await _tools(context)
-        cut = host.for_runner(grants.tool_names(manifest, binding), of=tools)
+        bound_host = host.for_runner(grants.tool_names(manifest, binding), of=tools)
         models = await _routable(grants.model_names(manifest, binding, self._chosen.name))
         scene = Scene(
             run_id=context.run_id,
@@ -127,7 +127,11 @@ class Hosted:
             manifest=manifest,
             binding=binding,
             resources=grants.resources(
-                manifest, binding, models=models, tools=cut.granted, bases=await knowledge.bases()
+                manifest,
+                binding,
+                models=models,
+                tools=bound_host.granted_tools,
+                bases=await knowledge.read_bases(),
             ),
             deadline_at=binding_deadline(binding, context.deadline_at_ms),
             model=self._chosen.name,
@@ -136,9 +140,9 @@ class Hosted:
             subject_id=context.run_id.hex,
             most_calls=context.request.tool_choice.most_calls,
             input_seq=request_messages.input_seq(context, self._thread_seq),
-            unstored=request_messages.unstored(context, self._thread_seq),
+            unstored=request_messages.unstored_messages(context, self._thread_seq),
         )
-        return Session(scene, cut)
+        return Session(scene, bound_host)
 
 
 async def _tools(context: RunContext) -> tuple[Tool, ...]:
@@ -201,7 +205,7 @@ async def _guarded(
 async def _next(results: AsyncGenerator[Any], session: Session, deadline_at: float | None) -> Any:
     """Return the next result; None at the runner's end, or when the run stops."""
     left = None if deadline_at is None else max(0.0, deadline_at - time.time())
-    with session.patient(left) as patience:
+    with session.limit_wait(left) as patience:
         try:
             async with patience:
                 return await anext(results, None)

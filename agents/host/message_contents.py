@@ -16,7 +16,7 @@ from agents.host.calls import artifacts
 from agents.host.session import Scene
 from agents.host_protocol.errors import HostRefusal
 from agents.host_protocol.messages import ContentElement, ImageUrl
-from agents.host_protocol.results import ArtifactSaid
+from agents.host_protocol.results import ArtifactCreatedData
 from agents.media_types import clean_name
 from agents.runners.base import RunFailure
 from conversations.events import ArtifactCreated, MessageContent
@@ -26,7 +26,9 @@ _BEGINNINGS: Final = {"/9j/": "jpeg", "R0lGOD": "gif", "UklGR": "webp"}  # in ba
 _WEB: Final = ("http://", "https://")
 
 
-async def keep(scene: Scene, content: MessageContent) -> tuple[MessageContent, ArtifactCreated | None]:
+async def store_inline_content(
+    scene: Scene, content: MessageContent
+) -> tuple[MessageContent, ArtifactCreated | None]:
     """Return the content, and the artifact with its inline bytes.
 
     Raise RunFailure `runner.protocol_error` for an address that is none of http, https or `data:`, for
@@ -39,7 +41,9 @@ async def keep(scene: Scene, content: MessageContent) -> tuple[MessageContent, A
         raw = b64decode(data, validate=True)
     except (binascii.Error, ValueError):
         raise _broken(content, "is no base64") from None
-    file = ArtifactSaid(artifact_type=content.type, mime_type=mime_type, name=content.name, content=raw)
+    file = ArtifactCreatedData(
+        artifact_type=content.type, mime_type=mime_type, name=content.name, content=raw
+    )
     try:
         made = await artifacts.store(scene, file)
     except HostRefusal as refusal:
@@ -47,7 +51,7 @@ async def keep(scene: Scene, content: MessageContent) -> tuple[MessageContent, A
     return replace(content, artifact_id=made.artifact_id), made
 
 
-def of_element(part: ContentElement) -> MessageContent:
+def content_of_element(part: ContentElement) -> MessageContent:
     """Return an image or a file of seed 003's SDK; raise RunFailure for one without a value."""
     name = clean_name(part.file_name or "")
     match part:

@@ -45,7 +45,7 @@ def input_seq(context: RunContext, thread_seq: int) -> int | None:
     return None if place is None else thread_seq + place
 
 
-def unstored(context: RunContext, thread_seq: int) -> tuple[OwnMessage, ...]:
+def unstored_messages(context: RunContext, thread_seq: int) -> tuple[OwnMessage, ...]:
     """Return the request's messages beside its input, if the thread does not store them."""
     if context.request.stored:
         return ()

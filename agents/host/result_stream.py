@@ -77,7 +77,7 @@ class ResultStream:
         self._has_shown = False
         self._last_sequence = 0
         self._completed: events.RunCompleted | None = None
-        self._begun: dict[str, results.ToolBegun] = {}
+        self._begun: dict[str, results.ToolStartedData] = {}
         self._clients = clients
         self._built: BuilderEvents | None = None
         self._waits = False
@@ -150,30 +150,30 @@ class ResultStream:
     async def _result(self, result: RunResult) -> list[Fact]:
         match result.type:
             case results.MESSAGE_DELTA:
-                return await self._delta(_read(result, results.Said).chunk)
+                return await self._delta(_read(result, results.MessageDeltaData).chunk)
             case results.MESSAGE_COMPLETED:
-                return await self._message(_read(result, results.SaidWhole).message)
+                return await self._message(_read(result, results.MessageCompletedData).message)
             case results.TOOL_STARTED:
-                begun = _read(result, results.ToolBegun)
+                begun = _read(result, results.ToolStartedData)
                 self._begun[begun.tool_call_id] = begun
                 return [self._started(begun)]
             case results.TOOL_COMPLETED:
-                ended = _read(result, results.ToolEnded)
+                ended = _read(result, results.ToolCompletedData)
                 self._begun.pop(ended.tool_call_id, None)
                 return [_ended(ended)]
             case results.STATE_UPDATED if result.data.get("scope") == SHARED:
-                update = _read(result, results.StateSaid)
+                update = _read(result, results.StateUpdatedData)
                 return list(self._shared(update.scope, update.key, update.value))
             case results.STATE_UPDATED:
                 await self._state(result)
             case results.ARTIFACT_CREATED:
                 return [await self._artifact(result)]
             case results.ACTION_REQUESTED:
-                await self._action(_read(result, results.ActionSaid))
+                await self._action(_read(result, results.ActionRequestedData))
             case results.RUN_COMPLETED:
                 return await self._complete(result)
             case results.RUN_FAILED:
-                raise _failure(_read(result, results.Failed))
+                raise _failure(_read(result, results.RunFailedData))
             case results.PLUGIN_LOG:
                 text = str(result.data.get("text", ""))[:_LONGEST_WORDS]
                 log.info("runner says", runner=self._session.scene.runner_id, text=text)
@@ -183,7 +183,7 @@ class ResultStream:
                 log.warning("unknown result ignored", type=unknown[:100])
         return []
 
-    def _started(self, begun: results.ToolBegun) -> Fact:
+    def _started(self, begun: results.ToolStartedData) -> Fact:
         """Return a call of the runner itself, or of a tool that the client executes."""
         kind: events.ToolKind = "frontend" if begun.tool_name in self._clients else "plugin"
         self._waits = self._waits or kind == "frontend"
@@ -247,8 +247,8 @@ class ResultStream:
         """Return the contents that the message shows, with facts of artifacts for the inline ones."""
         facts, shown = list[Fact](), list[events.MessageContent]()
         for part in self._shown:
-            content, made = await message_contents.keep(
-                self._session.scene, message_contents.of_element(part)
+            content, made = await message_contents.store_inline_content(
+                self._session.scene, message_contents.content_of_element(part)
             )
             shown.append(content)
             facts += [made] if made else []
@@ -263,7 +263,7 @@ class ResultStream:
         if not result.data.get("scope") or not result.data.get("key"):
             raise _broken("state.updated needs scope and key.")
         try:
-            new = msgspec.convert(result.data, results.StateSaid)
+            new = msgspec.convert(result.data, results.StateUpdatedData)
             await self._session.call("state_set", parameters.SetState(new.scope, new.key, new.value))
         except (HostRefusal, msgspec.ValidationError) as problem:
             log.warning("state.updated dropped", reason=str(problem)[:200])
@@ -273,12 +273,12 @@ class ResultStream:
         try:
             if scope != SHARED or not self._session.scene.binding.state_enabled:
                 raise unauthorized(f'Scope "{scope}" is not shared with the client')
-            yield events.StateUpdated(SHARED, key, state.storable(value))
+            yield events.StateUpdated(SHARED, key, state.to_storable(value))
         except HostRefusal as problem:
             log.warning("state.updated dropped", reason=problem.message[:200])
 
     async def _artifact(self, result: RunResult) -> Fact:
-        artifact = _read(result, results.ArtifactSaid)
+        artifact = _read(result, results.ArtifactCreatedData)
         run_id = result.data.get("run_id")
         if run_id and str(run_id).replace("-", "") != self._session.scene.run_id.hex:
             raise _broken("artifact.created names another run.")
@@ -289,16 +289,16 @@ class ResultStream:
         self._files.append(made.artifact_id)
         return made
 
-    async def _action(self, data: results.ActionSaid) -> None:
+    async def _action(self, data: results.ActionRequestedData) -> None:
         """Request the action; log a refusal, and let the run continue."""
-        ask = parameters.RequestAction(action=data.action, target=data.target, payload=data.payload)
+        params = parameters.RequestAction(action=data.action, target=data.target, payload=data.payload)
         try:
-            await self._session.call("request_action", ask)
+            await self._session.call("request_action", params)
         except HostRefusal as refusal:
             log.warning("action.requested refused", action=data.action[:100], reason=refusal.code)
 
     async def _complete(self, result: RunResult) -> list[Fact]:
-        completed = _read(result, results.Completed)
+        completed = _read(result, results.RunCompletedData)
         facts: list[Fact] = []
         if completed.message and self._is_new(completed.message):
             facts = await self._message(completed.message)
@@ -350,14 +350,14 @@ def _read(result: RunResult, kind: type[T]) -> T:
         raise _broken(f"{result.type}: {problem}") from None
 
 
-def _ended(ended: results.ToolEnded) -> Fact:
+def _ended(ended: results.ToolCompletedData) -> Fact:
     problem = events.Problem("tool_error", ended.error[:_LONGEST_WORDS]) if ended.error else None
     return events.ToolCallCompleted(
         ended.tool_call_id, ended.tool_name, problem is None, 0, ended.result, problem
     )
 
 
-def _failure(failed: results.Failed) -> RunFailure:
+def _failure(failed: results.RunFailedData) -> RunFailure:
     words = failed.error or failed.message or "The runner failed."
     return RunFailure(
         failed.code[:_LONGEST_CODE] or "runner.error", words[:_LONGEST_WORDS], retryable=failed.retryable

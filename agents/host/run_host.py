@@ -111,13 +111,13 @@ class RunHost:
         """Return whether the offline model may show cards: a policy can forbid it."""
         return await offered_tools.find(show.TOOL.name, user_id=self._user_id) is not None
 
-    async def offer_reading(self) -> None:
+    async def offer_artifact_tool(self) -> None:
         """Let the model read artifacts; its messages refer to one."""
         tool = await offered_tools.find(large_results.READ, user_id=self._user_id)
         if tool is not None and self._route.supports_tools:
             self._granted.setdefault(tool.name, tool)
 
-    def apart(self, generation: Generation) -> RunHost:
+    def with_parameters(self, generation: Generation) -> RunHost:
         """Return a Host of the run's model for Parley's own question: without tools, but metered."""
         return RunHost(self._route, generation=generation, meter=self._meter, sleep=self._sleep)
 
@@ -172,7 +172,7 @@ class RunHost:
         return host
 
     @property
-    def granted(self) -> tuple[Tool, ...]:
+    def granted_tools(self) -> tuple[Tool, ...]:
         """Return the tools that may be called for the model or the runner."""
         return tuple(self._granted.values())
 
@@ -215,7 +215,7 @@ class RunHost:
             problem = Problem("tool_error", "The tool failed.")
         elapsed_ms = round((time.monotonic() - begun) * 1000)
         if artifact is not None:
-            await self.offer_reading()
+            await self.offer_artifact_tool()
         return ToolOutcome(use, elapsed_ms, None if problem else result, problem, artifact)
 
     @property

@@ -58,7 +58,7 @@ def add_source(read: Source) -> None:
         _sources.append(read)
 
 
-def hosted() -> dict[str, HostedRunner]:
+def find_hosted() -> dict[str, HostedRunner]:
     """Return the available hosted runners by id."""
     found: dict[str, HostedRunner] = {}
     for runner in (*registry.runners().values(), *_offered()):
@@ -69,12 +69,12 @@ def hosted() -> dict[str, HostedRunner]:
 
 def manifests() -> list[RunnerManifest]:
     """Return the manifests of all runners, the built-in ones first."""
-    return [*BUILTIN.values(), *(runner.manifest for runner in hosted().values())]
+    return [*BUILTIN.values(), *(runner.manifest for runner in find_hosted().values())]
 
 
 def find(runner_id: str) -> HostedRunner | None:
     """Return the hosted runner with this id, if it is available."""
-    return hosted().get(runner_id)
+    return find_hosted().get(runner_id)
 
 
 def why_not(runner_id: str) -> str:

@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 REFERENCE: Final = "$secret"
 
 
-async def opened(binding: Binding, manifest: RunnerManifest) -> dict[str, Any]:
+async def open_config(binding: Binding, manifest: RunnerManifest) -> dict[str, Any]:
     """Return the binding's config with its keys; missing keys and those of other items are left out.
 
     A statement is needed only for a config with keys. Raise `SecretUnreadable` for a key that no sealing
@@ -53,7 +53,7 @@ def reference_to(owner: Owner) -> dict[str, str]:
     return {REFERENCE: owner.secret_name}
 
 
-def refers(value: Any) -> bool:
+def has_reference(value: Any) -> bool:
     """Return whether a value is or contains a reference to a key, at any depth."""
     waiting = [value]
     while waiting:  # no recursion: the entered value may be nested as deeply as JSON allows

@@ -80,7 +80,7 @@ class Scene(Struct, frozen=True, kw_only=True):
 Take = Callable[[RunResult], Awaitable[list[Fact]]]
 
 
-async def _nowhere(result: RunResult) -> list[Fact]:
+async def _drop_result(result: RunResult) -> list[Fact]:
     return []
 
 
@@ -93,7 +93,7 @@ class Session:
         self.usage = Usage()
         self.facts: list[Fact] = []
         self.approvals: list[Approval] = []
-        self.take: Take = _nowhere
+        self.take: Take = _drop_result
         self.appended = 0
         self.called: set[str] = set()
         self.calls = 0
@@ -119,36 +119,36 @@ class Session:
     def is_open(self) -> bool:
         return self._open
 
-    async def call(self, action: str, ask: Struct) -> Any:
+    async def call(self, action: str, params: Struct) -> Any:
         """Execute one action for the runner; raise HostRefusal if it is not allowed or fails."""
         begun, result = time.perf_counter(), "ok"
         row = ACTIONS.get(action)
         self._under_way += 1
         try:
-            found = self._check(action, row, ask)
-            async with asyncio.timeout(self._seconds(found, ask)):
-                return await found.handler(self, ask)
+            found = self._check(action, row, params)
+            async with asyncio.timeout(self._seconds(found, params)):
+                return await found.handler(self, params)
         except BaseException as problem:
             refusal = self._refusal(action, problem)
-            result = refusal.code if refusal else self._cut_off
+            result = refusal.code if refusal else self._stop_result
             if refusal is None or refusal is problem:
                 raise
             raise refusal from None
         finally:
             self._under_way -= 1
-            self._note(action, row, ask, result, begun)
+            self._note(action, row, params, result, begun)
             self._stop_if_all_wait()
 
-    async def stream(self, action: str, ask: Struct) -> AsyncGenerator[Any]:
+    async def stream(self, action: str, params: Struct) -> AsyncGenerator[Any]:
         """Execute one action with several replies; the time-out applies to each reply."""
         begun, result = time.perf_counter(), "ok"
         row = ACTIONS.get(action)
         self._under_way += 1
         try:
-            found = self._check(action, row, ask)
-            async with aclosing(found.handler(self, ask)) as pieces:
+            found = self._check(action, row, params)
+            async with aclosing(found.handler(self, params)) as pieces:
                 while True:
-                    async with asyncio.timeout(self._seconds(found, ask)):
+                    async with asyncio.timeout(self._seconds(found, params)):
                         piece = await anext(pieces, None)
                     if piece is None:
                         return
@@ -164,18 +164,18 @@ class Session:
             raise refusal from None
         finally:
             self._under_way -= 1
-            self._note(action, row, ask, result, begun)
+            self._note(action, row, params, result, begun)
             self._stop_if_all_wait()
 
-    def ask_for(self, approval: Approval) -> None:
+    def add_approval(self, approval: Approval) -> None:
         """End the run with this interrupt later; raise HostRefusal `rate_limited` for one too many."""
         if len(self.approvals) >= MOST_APPROVALS:
             raise HostRefusal("rate_limited", f"A run asks for at most {MOST_APPROVALS} approvals.")
         self.approvals.append(approval)
 
-    async def wait_for(self, approval: Approval) -> NoReturn:
+    async def add_approval_and_wait(self, approval: Approval) -> NoReturn:
         """End the run with this interrupt when none of its other calls is under way; never return."""
-        self.ask_for(approval)
+        self.add_approval(approval)
         self._waiting += 1
         self._stop_if_all_wait()
         try:
@@ -185,7 +185,7 @@ class Session:
         raise AssertionError("nobody answers")
 
     @contextmanager
-    def patient(self, seconds: float | None) -> Iterator[asyncio.Timeout]:
+    def limit_wait(self, seconds: float | None) -> Iterator[asyncio.Timeout]:
         """Limit the wait for the runner's next result to `seconds`, or until the run stops.
 
         After the stop the limit is `late_s`: on a wire a call may overtake earlier results.
@@ -197,7 +197,7 @@ class Session:
             self._patience = None
 
     @property
-    def _cut_off(self) -> str:
+    def _stop_result(self) -> str:
         return "approval_required" if self.stops else "cancelled"
 
     def _stop_if_all_wait(self) -> None:
@@ -207,40 +207,40 @@ class Session:
         if self._patience is not None:
             self._patience.reschedule(asyncio.get_running_loop().time() + self.late_s)
 
-    def _check(self, name: str, action: Action | None, ask: Struct) -> Action:
+    def _check(self, name: str, action: Action | None, params: Struct) -> Action:
         if action is None:
             raise HostRefusal("invalid_argument", f"Action {name} not found")
         if not self._open:
             raise unauthorized(f"Run session {self.scene.run_id.hex} not found or expired")
         if time.time() >= self.scene.deadline_at:
             raise HostRefusal("deadline_exceeded", "The run's deadline has passed.")
-        if not isinstance(ask, action.takes):
+        if not isinstance(params, action.takes):
             raise HostRefusal("invalid_argument", f"{name} takes {action.takes.__name__}.")
         self._paces.take()
-        self._check_permission(action, ask)
+        self._check_permission(action, params)
         return action
 
-    def _check_permission(self, action: Action, ask: Any) -> None:
+    def _check_permission(self, action: Action, params: Any) -> None:
         """Raise HostRefusal unless the manifest has the permission and the grants have the resource."""
         match action.group:
             case "models" | "tools" | "knowledge_bases" | "files":
-                self._check_grant(action, ask)
+                self._check_grant(action, params)
             case "history" | "events" | "artifacts":
                 permitted: tuple[str, ...] = getattr(self.scene.manifest.permissions, action.group)
                 if action.operation not in permitted:
                     kind = action.kind.capitalize()
                     raise unauthorized(f"{kind} {action.operation} access not authorized")
             case "storage":
-                area = ask.area
+                area = params.area
                 permitted = self.scene.manifest.permissions.storage
                 if area not in permitted or area not in self.scene.binding.storage:
                     raise unauthorized(f"storage {area} is not authorized for this agent run")
             case "platform_api":
-                if ask.action not in self.scene.actions:
-                    raise unauthorized(f"action {ask.action} is not authorized for this agent run")
+                if params.action not in self.scene.actions:
+                    raise unauthorized(f"action {params.action} is not authorized for this agent run")
 
-    def _check_grant(self, action: Action, ask: Any) -> None:
-        target = action.resource(ask)
+    def _check_grant(self, action: Action, params: Any) -> None:
+        target = action.resource(params)
         operations = self._granted[action.group].get(target)
         kind = action.kind
         if operations is None:
@@ -250,9 +250,9 @@ class Session:
                 f"{kind} {target} is not authorized for operation {action.operation} for this agent run"
             )
 
-    def _seconds(self, action: Action, ask: Any) -> float:
+    def _seconds(self, action: Action, params: Any) -> float:
         """Return the smallest of the action's limit, the runner's, and the run's remaining time."""
-        limit = getattr(ask, "timeout", None) or action.seconds
+        limit = getattr(params, "timeout", None) or action.seconds
         return max(0.001, min(limit, action.seconds, self.scene.deadline_at - time.time()))
 
     def _refusal(self, action: str, problem: BaseException) -> HostRefusal | None:
@@ -270,12 +270,12 @@ class Session:
                 return HostRefusal("runtime_error", f"{action} failed on the Host's side.")
         return None
 
-    def _note(self, name: str, action: Action | None, ask: Any, result: str, begun: float) -> None:
+    def _note(self, name: str, action: Action | None, params: Any, result: str, begun: float) -> None:
         scene = self.scene
-        resource = action.resource(ask) if action and isinstance(ask, action.takes) else ""
-        scope = getattr(ask, "scope", "") or getattr(ask, "area", "")
-        call_audit.note(
-            call_audit.Note(
+        resource = action.resource(params) if action and isinstance(params, action.takes) else ""
+        scope = getattr(params, "scope", "") or getattr(params, "area", "")
+        call_audit.add_note(
+            call_audit.CallNote(
                 time.time(),
                 scene.run_id,
                 scene.runner_id,

@@ -18,7 +18,7 @@ from conversations.events import Fact, ToolCallStarted
 CODE: Final = "tool_choice_not_obeyed"
 
 
-class Choice:
+class ToolChoiceCheck:
     """The tool calls of one run."""
 
     def __init__(self, request: RunRequest) -> None:

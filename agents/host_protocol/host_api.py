@@ -8,20 +8,43 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
-from agents.host_protocol import parameters as asks
 from agents.host_protocol import replies
 from agents.host_protocol.errors import invalid
 from agents.host_protocol.messages import LLMTool, Message, MessageChunk, RetrievalEntry
+from agents.host_protocol.parameters import (
+    CallTool,
+    DeleteState,
+    DeleteStored,
+    DescribeTool,
+    Embed,
+    GetArtifact,
+    GetEvent,
+    GetPrompt,
+    GetState,
+    GetStored,
+    InvokeModel,
+    ListState,
+    ListStored,
+    PageEvents,
+    PageHistory,
+    ReadArtifact,
+    RequestAction,
+    Rerank,
+    Retrieve,
+    SearchHistory,
+    SetState,
+    SetStored,
+)
 
 
 class Calls(Protocol):
     """The one door to the Host."""
 
-    async def call(self, action: str, ask: Struct) -> Any:
+    async def call(self, action: str, params: Struct) -> Any:
         """Return the action's reply; raise HostRefusal if the action is not allowed or fails."""
         ...
 
-    def stream(self, action: str, ask: Struct) -> AsyncGenerator[Any]:
+    def stream(self, action: str, params: Struct) -> AsyncGenerator[Any]:
         """Yield the action's replies; raise HostRefusal as `call`, before the first or between two."""
         ...
 
@@ -43,7 +66,7 @@ class HostApi:
 
     async def prompt(self) -> str:
         """Return the run's system message, which a model reads first; "" if there is none."""
-        found: replies.PromptTold = await self.calls.call("get_prompt", asks.GetPrompt())
+        found: replies.SystemPrompt = await self.calls.call("get_prompt", GetPrompt())
         return "\n\n".join(message["content"] for message in found.prompt)
 
 
@@ -88,16 +111,14 @@ class Models(_Group):
         self, model_id: str, query: str, documents: Sequence[str], top_k: int | None = None
     ) -> Sequence[replies.Ranked]:
         """Return the documents that fit best, the best first."""
-        ask = asks.Rerank(
-            rerank_model_uuid=model_id, query=query, documents=list(documents), top_k=top_k
-        )
-        found: replies.Reranked = await self._calls.call("invoke_rerank", ask)
+        params = Rerank(rerank_model_uuid=model_id, query=query, documents=list(documents), top_k=top_k)
+        found: replies.Reranked = await self._calls.call("invoke_rerank", params)
         return found.results
 
     async def embed(self, model_id: str, texts: Sequence[str]) -> Sequence[list[float]]:
         """Return a vector per text, in order."""
-        ask = asks.Embed(embedding_model_uuid=model_id, texts=list(texts))
-        found: replies.Embedded = await self._calls.call("invoke_embedding", ask)
+        params = Embed(embedding_model_uuid=model_id, texts=list(texts))
+        found: replies.Embedded = await self._calls.call("invoke_embedding", params)
         return found.vectors
 
 
@@ -106,8 +127,8 @@ def _invoke(
     messages: Sequence[Message],
     tools: Sequence[LLMTool] | None,
     extra: dict[str, Any] | None,
-) -> asks.InvokeModel:
-    return asks.InvokeModel(
+) -> InvokeModel:
+    return InvokeModel(
         llm_model_uuid=model_id,
         messages=list(messages),
         funcs=list(tools or ()),
@@ -117,9 +138,7 @@ def _invoke(
 
 class Tools(_Group):
     async def get_detail(self, tool_name: str) -> replies.ToolDetail:
-        found: replies.ToolDescribed = await self._calls.call(
-            "get_tool_detail", asks.DescribeTool(tool_name)
-        )
+        found: replies.ToolDescribed = await self._calls.call("get_tool_detail", DescribeTool(tool_name))
         return found.tool
 
     async def call(
@@ -131,8 +150,8 @@ class Tools(_Group):
         runner is run again with the event `approval.decided`, which has the outcome. With `may_wait`
         false it is refused (`unauthorized`, reason `approval_required`).
         """
-        ask = asks.CallTool(tool_name=tool_name, parameters=parameters, may_wait=may_wait)
-        found: replies.ToolCalled = await self._calls.call("call_tool", ask)
+        params = CallTool(tool_name=tool_name, parameters=parameters, may_wait=may_wait)
+        found: replies.ToolCalled = await self._calls.call("call_tool", params)
         return found.result
 
 
@@ -141,8 +160,8 @@ class Knowledge(_Group):
         self, kb_id: str, query_text: str, top_k: int = 5, filters: dict[str, Any] | None = None
     ) -> Sequence[RetrievalEntry]:
         """Return the chunks that fit best, the best first."""
-        ask = asks.Retrieve(kb_id=kb_id, query_text=query_text, top_k=top_k, filters=filters)
-        found: replies.Retrieved = await self._calls.call("retrieve_knowledge_base", ask)
+        params = Retrieve(kb_id=kb_id, query_text=query_text, top_k=top_k, filters=filters)
+        found: replies.Retrieved = await self._calls.call("retrieve_knowledge_base", params)
         return found.results
 
 
@@ -157,7 +176,7 @@ class History(_Group):
         include_artifacts: bool = False,
     ) -> replies.HistoryPage:
         """Return a page of the messages before this run: backward newest first, forward oldest first."""
-        ask = asks.PageHistory(
+        params = PageHistory(
             conversation_id=conversation_id,
             before_cursor=before_cursor,
             after_cursor=after_cursor,
@@ -165,21 +184,21 @@ class History(_Group):
             direction=direction,
             include_artifacts=include_artifacts,
         )
-        found: replies.HistoryPage = await self._calls.call("history_page", ask)
+        found: replies.HistoryPage = await self._calls.call("history_page", params)
         return found
 
     async def search(
         self, query: str, filters: dict[str, Any] | None = None, top_k: int = 10
     ) -> replies.HistoryFound:
         """Return the messages that hold the query; `filters`: roles, item_types, conversation_id."""
-        ask = asks.SearchHistory(query=query, filters=filters, top_k=top_k)
-        found: replies.HistoryFound = await self._calls.call("history_search", ask)
+        params = SearchHistory(query=query, filters=filters, top_k=top_k)
+        found: replies.HistoryFound = await self._calls.call("history_search", params)
         return found
 
 
 class Events(_Group):
     async def get(self, event_id: str) -> replies.EventRecord:
-        found: replies.EventRecord = await self._calls.call("event_get", asks.GetEvent(event_id))
+        found: replies.EventRecord = await self._calls.call("event_get", GetEvent(event_id))
         return found
 
     async def page(
@@ -191,33 +210,33 @@ class Events(_Group):
         event_types: list[str] | None = None,
     ) -> replies.EventPage:
         """Return a page of the conversation's events, newest first."""
-        ask = asks.PageEvents(
+        params = PageEvents(
             conversation_id=conversation_id,
             event_types=event_types,
             before_cursor=before_cursor,
             limit=limit,
         )
-        found: replies.EventPage = await self._calls.call("event_page", ask)
+        found: replies.EventPage = await self._calls.call("event_page", params)
         return found
 
 
 class Artifacts(_Group):
     async def metadata(self, artifact_id: str) -> replies.ArtifactMetadata:
         found: replies.ArtifactMetadata = await self._calls.call(
-            "artifact_metadata", asks.GetArtifact(artifact_id)
+            "artifact_metadata", GetArtifact(artifact_id)
         )
         return found
 
     async def read_range(
         self, artifact_id: str, offset: int = 0, length: int | None = 65_536
     ) -> replies.ArtifactRead:
-        ask = asks.ReadArtifact(artifact_id=artifact_id, offset=offset, limit=length)
-        found: replies.ArtifactRead = await self._calls.call("artifact_read", ask)
+        params = ReadArtifact(artifact_id=artifact_id, offset=offset, limit=length)
+        found: replies.ArtifactRead = await self._calls.call("artifact_read", params)
         return found
 
     async def open_stream(self, artifact_id: str) -> AsyncGenerator[bytes]:
         """Yield all bytes of the artifact, in pieces."""
-        pieces = self._calls.stream("artifact_stream", asks.GetArtifact(artifact_id))
+        pieces = self._calls.stream("artifact_stream", GetArtifact(artifact_id))
         async with aclosing(pieces) as read:
             async for one in read:
                 yield one.content or b""
@@ -227,20 +246,20 @@ class State(_Group):
     """Small JSON values by scope (conversation, actor, subject, runner, binding) and key."""
 
     async def get(self, scope: str, key: str) -> Any:
-        found: replies.StateValue = await self._calls.call("state_get", asks.GetState(scope, key))
+        found: replies.StateValue = await self._calls.call("state_get", GetState(scope, key))
         return found.value
 
     async def set(self, scope: str, key: str, value: Any) -> None:
-        await self._calls.call("state_set", asks.SetState(scope, key, value))
+        await self._calls.call("state_set", SetState(scope, key, value))
 
     async def delete(self, scope: str, key: str) -> bool:
         """Delete the key; return whether it existed."""
-        found: replies.Done = await self._calls.call("state_delete", asks.DeleteState(scope, key))
+        found: replies.Done = await self._calls.call("state_delete", DeleteState(scope, key))
         return found.success
 
     async def list(self, scope: str, prefix: str | None = None, limit: int = 100) -> replies.StateKeys:
-        ask = asks.ListState(scope=scope, prefix=prefix, limit=limit)
-        found: replies.StateKeys = await self._calls.call("state_list", ask)
+        params = ListState(scope=scope, prefix=prefix, limit=limit)
+        found: replies.StateKeys = await self._calls.call("state_list", params)
         return found
 
 
@@ -249,7 +268,7 @@ class Storage(_Group):
 
     async def get(self, area: str, key: str) -> bytes:
         found: replies.StoredValue = await self._calls.call(
-            "get_binary_storage", asks.GetStored(key=key, area=area)
+            "get_binary_storage", GetStored(key=key, area=area)
         )
         return found.value
 
@@ -258,14 +277,14 @@ class Storage(_Group):
         if not isinstance(value, bytes | bytearray | memoryview):
             raise invalid("A stored value is bytes.")
         value = bytes(value)
-        await self._calls.call("set_binary_storage", asks.SetStored(key=key, value=value, area=area))
+        await self._calls.call("set_binary_storage", SetStored(key=key, value=value, area=area))
 
     async def delete(self, area: str, key: str) -> None:
-        await self._calls.call("delete_binary_storage", asks.DeleteStored(key=key, area=area))
+        await self._calls.call("delete_binary_storage", DeleteStored(key=key, area=area))
 
     async def list(self, area: str, prefix: str | None = None) -> Sequence[str]:
         found: replies.StorageKeys = await self._calls.call(
-            "get_binary_storage_keys", asks.ListStored(prefix=prefix, area=area)
+            "get_binary_storage_keys", ListStored(prefix=prefix, area=area)
         )
         return found.keys
 
@@ -278,6 +297,6 @@ class Platform(_Group):
         payload: dict[str, Any] | None = None,
     ) -> replies.ActionTaken:
         """Request a platform action; the approval policy decides when it is executed."""
-        ask = asks.RequestAction(action=action, target=target, payload=payload)
-        found: replies.ActionTaken = await self._calls.call("request_action", ask)
+        params = RequestAction(action=action, target=target, payload=payload)
+        found: replies.ActionTaken = await self._calls.call("request_action", params)
         return found

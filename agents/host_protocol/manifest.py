@@ -52,9 +52,9 @@ _OPERATIONS: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
-def known_permissions(given: dict[str, Any]) -> dict[str, Any]:
+def known_permissions(permissions: dict[str, Any]) -> dict[str, Any]:
     """Return the permissions without operations that this Host lacks: they are granted to nobody."""
-    return {group: _known(group, operations) for group, operations in given.items()}
+    return {group: _known(group, operations) for group, operations in permissions.items()}
 
 
 def _known(group: str, operations: Any) -> Any:

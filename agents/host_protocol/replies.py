@@ -191,7 +191,7 @@ class Version(Struct, frozen=True):
     version: str
 
 
-class PromptTold(Struct, frozen=True):
+class SystemPrompt(Struct, frozen=True):
     prompt: list[dict[str, Any]]
 
 

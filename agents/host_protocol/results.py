@@ -41,36 +41,36 @@ class RunResult(Struct, frozen=True, kw_only=True):
     timestamp: int | None = None
 
 
-class Said(Struct, frozen=True):
+class MessageDeltaData(Struct, frozen=True):
     """The data of a `message.delta`: a piece, or all of the text so far if `all_content` has it."""
 
     chunk: MessageChunk
 
 
-class SaidWhole(Struct, frozen=True):
+class MessageCompletedData(Struct, frozen=True):
     message: Message
 
 
-class ToolBegun(Struct, frozen=True):
+class ToolStartedData(Struct, frozen=True):
     tool_call_id: str
     tool_name: str
     parameters: dict[str, Any] = {}
 
 
-class ToolEnded(Struct, frozen=True):
+class ToolCompletedData(Struct, frozen=True):
     tool_call_id: str
     tool_name: str
     result: dict[str, Any] | None = None
     error: str | None = None
 
 
-class StateSaid(Struct, frozen=True):
+class StateUpdatedData(Struct, frozen=True):
     scope: str
     key: str
     value: Any = None
 
 
-class ArtifactSaid(Struct, frozen=True, kw_only=True):
+class ArtifactCreatedData(Struct, frozen=True, kw_only=True):
     """A file that the runner made; its bytes are inline, at most 1 MiB."""
 
     artifact_id: str | None = None
@@ -83,20 +83,20 @@ class ArtifactSaid(Struct, frozen=True, kw_only=True):
     content: bytes | None = msgspec.field(default=None, name="content_base64")
 
 
-class ActionSaid(Struct, frozen=True):
+class ActionRequestedData(Struct, frozen=True):
     action: str
     target: dict[str, Any] | None = None
     payload: dict[str, Any] | None = None
 
 
-class Completed(Struct, frozen=True):
+class RunCompletedData(Struct, frozen=True):
     """The data of `run.completed`; other keys are ignored."""
 
     finish_reason: str = "stop"
     message: Message | None = None
 
 
-class Failed(Struct, frozen=True):
+class RunFailedData(Struct, frozen=True):
     """The data of `run.failed`; its text is in `message` (seed's text) or `error` (seed's code)."""
 
     code: str = "runner.error"
@@ -110,46 +110,48 @@ def delta(run_id: str, text_so_far: str, *, message_id: str | None = None) -> Ru
     chunk = MessageChunk(
         role="assistant", content=text_so_far, all_content=text_so_far, resp_message_id=message_id
     )
-    return _result(run_id, MESSAGE_DELTA, Said(chunk))
+    return _result(run_id, MESSAGE_DELTA, MessageDeltaData(chunk))
 
 
 def piece(run_id: str, text: str, *, message_id: str | None = None) -> RunResult:
     """Return a result with the next piece of a message's text."""
     chunk = MessageChunk(role="assistant", content=text, resp_message_id=message_id)
-    return _result(run_id, MESSAGE_DELTA, Said(chunk))
+    return _result(run_id, MESSAGE_DELTA, MessageDeltaData(chunk))
 
 
 def message(run_id: str, text: str, *, message_id: str | None = None) -> RunResult:
     """Return a result with a whole message."""
     whole = Message(role="assistant", content=text, resp_message_id=message_id)
-    return _result(run_id, MESSAGE_COMPLETED, SaidWhole(whole))
+    return _result(run_id, MESSAGE_COMPLETED, MessageCompletedData(whole))
 
 
 def state(run_id: str, scope: str, key: str, value: Any) -> RunResult:
     """Return a result that stores a value for later runs."""
-    return _result(run_id, STATE_UPDATED, StateSaid(scope, key, value))
+    return _result(run_id, STATE_UPDATED, StateUpdatedData(scope, key, value))
 
 
 def artifact(run_id: str, content: bytes, *, artifact_type: str = "file", **more: Any) -> RunResult:
     """Return a result with a file; `more` may be `mime_type`, `name` and `metadata`."""
     return _result(
-        run_id, ARTIFACT_CREATED, ArtifactSaid(artifact_type=artifact_type, content=content, **more)
+        run_id,
+        ARTIFACT_CREATED,
+        ArtifactCreatedData(artifact_type=artifact_type, content=content, **more),
     )
 
 
 def action(run_id: str, name: str, *, target: Any = None, payload: Any = None) -> RunResult:
     """Return a result that requests a platform action."""
-    return _result(run_id, ACTION_REQUESTED, ActionSaid(name, target, payload))
+    return _result(run_id, ACTION_REQUESTED, ActionRequestedData(name, target, payload))
 
 
 def completed(run_id: str, *, finish_reason: str = "stop") -> RunResult:
     """Return the result of a run that ended well."""
-    return _result(run_id, RUN_COMPLETED, Completed(finish_reason))
+    return _result(run_id, RUN_COMPLETED, RunCompletedData(finish_reason))
 
 
 def failed(run_id: str, code: str, text: str, *, retryable: bool = False) -> RunResult:
     """Return the result of a run that failed, with both spellings of its text."""
-    return _result(run_id, RUN_FAILED, Failed(code, text, text, retryable))
+    return _result(run_id, RUN_FAILED, RunFailedData(code, text, text, retryable))
 
 
 def _result(run_id: str, kind: str, payload: Struct) -> RunResult:

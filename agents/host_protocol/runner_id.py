@@ -29,19 +29,19 @@ class PluginRunnerId(Struct, frozen=True):
         return f"{self.author}/{self.plugin}"
 
 
-def plugin_runner_id(given: str) -> PluginRunnerId:
+def plugin_runner_id(text: str) -> PluginRunnerId:
     """Return the parts of an id; raise ValueError unless it is `plugin:author/name/runner`."""
-    found = _PLUGIN.fullmatch(given)
+    found = _PLUGIN.fullmatch(text)
     if found is None:
         raise ValueError("A plugin runner's id is plugin:author/name/runner.")
     return PluginRunnerId(*found.groups())
 
 
-def home_of(given: str) -> Home:
+def home_of(runner_id: str) -> Home:
     """Return the home of the runner with this id; raise ValueError if it is no runner's id."""
-    if _PLUGIN.fullmatch(given):
+    if _PLUGIN.fullmatch(runner_id):
         return "plugin"
-    found = _LOCAL.fullmatch(given)
+    found = _LOCAL.fullmatch(runner_id)
     if found is None:
         raise ValueError("A runner's id is plugin:author/name/runner, python:name or builtin:name.")
     return cast("Home", found.group(1))

@@ -167,7 +167,7 @@ class Execution:
         chosen = await self._intent()
         self._log_fact(events.StageStarted(_EXECUTION))
         host = await self._host(chosen)
-        bound = hosted_run.bound_runner(binding, chosen, thread_seq=self.claim.thread_seq)
+        bound = hosted_run.find_bound_runner(binding, chosen, thread_seq=self.claim.thread_seq)
         runner = bound or runner_for(chosen)
         context = await self._context(host, chosen)
         terminal: events.Terminal = events.RunCompleted("stop")
@@ -216,7 +216,9 @@ class Execution:
         """Return the binding that names this run's runner; raise Elsewhere if another worker has it."""
         claim = self.claim
         binding = await retry_until_answered(
-            lambda: bindings.binding_for(claim.request, user_id=claim.user_id, thread_id=claim.thread_id)
+            lambda: bindings.find_binding(
+                claim.request, user_id=claim.user_id, thread_id=claim.thread_id
+            )
         )
         if binding is not None:
             await retry_until_answered(lambda: reach(binding.runner_id, worker=self._worker))

@@ -83,7 +83,7 @@ class Stage:
             grants.tool_names(declared, binding)
         )
         granted = resources or grants.resources(
-            declared, binding, models=models, tools=host.granted, bases=bases
+            declared, binding, models=models, tools=host.granted_tools, bases=bases
         )
         scene = Scene(
             run_id=self.run.pk,

@@ -20,7 +20,7 @@ from agents.host.grants import Base
 from agents.host_protocol import parameters
 from agents.host_protocol.errors import HostRefusal
 from agents.host_protocol.manifest import FormItem, Permissions
-from agents.host_protocol.results import ArtifactSaid
+from agents.host_protocol.results import ArtifactCreatedData
 from agents.knowledge import writing
 from agents.models import HostBlob, KnowledgeBase, KnowledgeDocument
 from conversations import events
@@ -66,7 +66,7 @@ def everything(
     base = KnowledgeBase.objects.create(name=uuid4().hex)
     document = KnowledgeDocument.objects.create(base=base, name="a.md", text="The bench press.")
     writing.store_chunks(document)
-    knowledge.forget()
+    knowledge.clear_cache()
     key = uuid4().hex
     HostBlob.objects.create(area="workspace", holder=files.HOLDER, key=key, content=b"x", size=1)
     declared = manifest(config_schema=(FormItem("file", "file"),))
@@ -81,7 +81,7 @@ def everything(
         "bases": (Base(base.pk, base.name),),
     }
     scene = stage.session(**needs).scene
-    made = run(artifacts.store(scene, ArtifactSaid(artifact_type="file", content=b"x")))
+    made = run(artifacts.store(scene, ArtifactCreatedData(artifact_type="file", content=b"x")))
     log = events.encode([events.RunEvent(1, 1, events.RunQueued(0))]).decode()
     EventBatch.objects.create(run_id=stage.run.pk, first_seq=1, last_seq=1, events=log)
     return stage, _payloads(stage, model, vectors, base.pk, key, made.artifact_id), needs

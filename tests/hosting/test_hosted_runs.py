@@ -40,13 +40,13 @@ def bound(user: Any, says: Says, declared: RunnerManifest | None = None, **field
     rule = RunnerBinding.objects.create(
         name=uuid4().hex, runner_id=made.id, user=user, position=1, **fields
     )
-    bindings.forget()
+    bindings.clear_cache()
     try:
         with serving(Scripted(made, says)):
             yield made.id
     finally:
         rule.delete()
-        bindings.forget()
+        bindings.clear_cache()
 
 
 def finished(client: Client, text: str = "hi", **more: Any) -> tuple[dict[str, Any], list[Any]]:
@@ -316,7 +316,7 @@ def test_the_bindings_deadline_ends_the_run_and_its_session(client: Client) -> N
     with bound(client.user, says, deadline_s=1):
         run, _ = finished(client)
     assert run["error"] == {"code": "runner.timeout", "message": "Runner timed out"}
-    assert seen[0] not in [session.scene.run_id.hex for session in gateway.live()]
+    assert seen[0] not in [session.scene.run_id.hex for session in gateway.open_sessions()]
 
 
 def test_a_cancelled_run_stops_its_runner(client: Client) -> None:
@@ -338,7 +338,7 @@ def test_a_cancelled_run_stops_its_runner(client: Client) -> None:
         run = client.wait_for(run_id, "cancelled")
     assert run["error"]["code"] == "cancelled"
     assert stopped.wait(30)
-    assert run_id not in [session.scene.run_id.hex for session in gateway.live()]
+    assert run_id not in [session.scene.run_id.hex for session in gateway.open_sessions()]
 
 
 def test_facts_of_a_runner_in_process_pass_as_they_are(client: Client) -> None:
@@ -366,12 +366,12 @@ def test_a_binding_whose_runner_is_gone_fails_its_runs_and_no_others(client: Cli
     rule = RunnerBinding.objects.create(
         name=uuid4().hex, runner_id="plugin:gone/away/default", user=client.user, position=1
     )
-    bindings.forget()
+    bindings.clear_cache()
     try:
         run, _ = finished(client)
     finally:
         rule.delete()
-        bindings.forget()
+        bindings.clear_cache()
     assert run["error"]["code"] == "runner.not_found"
     assert finished(client)[0]["status"] == "completed"
 
@@ -384,14 +384,14 @@ def test_a_binding_for_a_prompt_serves_the_runs_that_are_told_it(
     rule = RunnerBinding.objects.create(
         name=uuid4().hex, runner_id="builtin:chat", user=stage.user, prompt=prompt, position=0
     )
-    bindings.forget()
+    bindings.clear_cache()
 
     def serves(*told: PromptUse) -> bool:
         asked = RunRequest(
             dialect="text", model="global:none", request_id="r", messages=(), prompts=told
         )
         user_id, thread_id = stage.user.pk, stage.thread.pk
-        found = on_a_loop(bindings.binding_for(asked, user_id=user_id, thread_id=thread_id))
+        found = on_a_loop(bindings.find_binding(asked, user_id=user_id, thread_id=thread_id))
         return found is not None and found.id == rule.pk
 
     try:
@@ -400,7 +400,7 @@ def test_a_binding_for_a_prompt_serves_the_runs_that_are_told_it(
         assert not serves()  # the active ones: it is not among them
     finally:
         prompt.delete()
-        bindings.forget()
+        bindings.clear_cache()
     assert not RunnerBinding.objects.filter(pk=rule.pk).exists()
 
 

@@ -42,7 +42,7 @@ def stored(text: str, **fields: Any) -> KnowledgeBase:
     base = KnowledgeBase.objects.create(name=uuid4().hex, **fields)
     document = KnowledgeDocument.objects.create(base=base, name="guide.md", text=text)
     writing.store_chunks(document)
-    knowledge.forget()
+    knowledge.clear_cache()
     return base
 
 
@@ -93,7 +93,7 @@ def test_a_base_that_staff_put_away_is_not_found(make_stage: Make) -> None:
     base = stored(GUIDE)
     host = host_of(make_stage(), base)
     KnowledgeBase.objects.filter(pk=base.pk).update(is_active=False)
-    knowledge.forget()
+    knowledge.clear_cache()
     with pytest.raises(HostRefusal) as caught:
         found(host, base, "bench")
     assert caught.value.code == "not_found"

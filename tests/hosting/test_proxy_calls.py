@@ -14,7 +14,7 @@ from agents.host.grants import Base
 from agents.host_protocol.errors import HostRefusal
 from agents.host_protocol.host_api import HostApi
 from agents.host_protocol.messages import LLMTool, Message, text_in
-from agents.host_protocol.results import ArtifactSaid
+from agents.host_protocol.results import ArtifactCreatedData
 from agents.knowledge.writing import store_chunks
 from agents.models import KnowledgeBase, KnowledgeDocument
 from tests.client import ScriptedModel
@@ -111,7 +111,9 @@ def test_history_and_events_are_paged_and_searched(make_stage: Make) -> None:
 
 def test_artifacts_are_read_in_ranges(make_stage: Make) -> None:
     session = make_stage().session()
-    made = run(artifacts.store(session.scene, ArtifactSaid(artifact_type="file", content=b"0123456789")))
+    made = run(
+        artifacts.store(session.scene, ArtifactCreatedData(artifact_type="file", content=b"0123456789"))
+    )
     api = HostApi(session)
     assert run(api.artifacts.metadata(made.artifact_id)).size_bytes == 10
     assert run(api.artifacts.read_range(made.artifact_id, 2, 3)).content == b"234"

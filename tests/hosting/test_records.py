@@ -12,11 +12,11 @@ from uuid import UUID, uuid4
 import pytest
 
 from agents.host.calls import artifacts
-from agents.host.cleanup import forget_old
+from agents.host.cleanup import delete_old
 from agents.host_protocol import parameters, results
 from agents.host_protocol.errors import HostRefusal
 from agents.host_protocol.host_api import HostApi
-from agents.host_protocol.results import ArtifactSaid, RunResult
+from agents.host_protocol.results import ArtifactCreatedData, RunResult
 from agents.host_protocol.run_context import AgentRunContext
 from agents.models import HostArtifact, HostCall
 from conversations import events
@@ -102,7 +102,7 @@ def test_an_event_of_another_conversation_is_refused(make_stage: Make) -> None:
 
 
 def made(stage: Stage, content: bytes = b"0123456789", **more: Any) -> str:
-    said = ArtifactSaid(
+    said = ArtifactCreatedData(
         artifact_type="file", mime_type="text/plain", name="a.txt", content=content, **more
     )
     created = run(artifacts.store(stage.session().scene, said))
@@ -186,7 +186,7 @@ def test_an_artifact_past_its_time_is_gone(make_stage: Make) -> None:
     assert "not found" in refused(stage.session(), "artifact_metadata", parameters.GetArtifact(mine))
     old = HostCall.objects.create(runner_id="r", action="a", result="ok", elapsed_us=1)
     HostCall.objects.filter(pk=old.pk).update(at=datetime.now(UTC) - timedelta(days=100))
-    run(forget_old())
+    run(delete_old())
     assert not HostCall.objects.filter(pk=old.pk).exists()
     assert not HostArtifact.objects.filter(pk=mine).exists()
 
@@ -201,8 +201,8 @@ def test_a_type_is_what_the_bytes_show(make_stage: Make) -> None:
         (b"hello", None): "application/octet-stream",
     }
     for (content, said), shown in pairs.items():
-        given = ArtifactSaid(artifact_type="f", mime_type=said, content=content)
+        given = ArtifactCreatedData(artifact_type="f", mime_type=said, content=content)
         assert run(artifacts.store(stage.session().scene, given)).mime_type == shown
-    wrong = ArtifactSaid(artifact_type="f", content=b"x", sha256="0" * 64)
+    wrong = ArtifactCreatedData(artifact_type="f", content=b"x", sha256="0" * 64)
     with pytest.raises(HostRefusal, match="sha256"):
         run(artifacts.store(stage.session().scene, wrong))

@@ -138,7 +138,7 @@ def test_a_binding_is_saved_with_its_lists_and_the_runners_own_settings(
     try:
         assert (rule.tools, rule.storage, rule.is_active) == (["a", "b"], ["plugin"], False)
         assert KEY not in json.dumps(rule.config)
-        told = run(sealed_config.opened(*_met(rule)))
+        told = run(sealed_config.open_config(*_met(rule)))
         assert told.pop("api-key") == KEY
         rule.config.pop("api-key")
         assert rule.config == told == {
@@ -156,7 +156,7 @@ def test_a_binding_is_saved_with_its_lists_and_the_runners_own_settings(
         assert again.status_code == 302
         rule.refresh_from_db()
         assert "mode" not in rule.config
-        assert run(sealed_config.opened(*_met(rule)))["api-key"] == KEY
+        assert run(sealed_config.open_config(*_met(rule)))["api-key"] == KEY
         odd = browser.post(change, fields | {"config__api-key": "schlüssel"})
         assert "printable ASCII" in odd.content.decode()
         assert browser.get("/admin/agents/runnerbinding/").status_code == 200

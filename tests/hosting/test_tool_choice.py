@@ -10,7 +10,7 @@ import pytest
 from agents.host_protocol import results
 from agents.host_protocol.errors import HostRefusal
 from agents.host_protocol.host_api import HostApi
-from agents.host_protocol.results import RunResult, ToolBegun
+from agents.host_protocol.results import RunResult, ToolStartedData
 from agents.host_protocol.run_context import AgentRunContext
 from tests.client import Client
 from tests.hosting.stage import Says
@@ -26,7 +26,7 @@ def calls(*asked: tuple[str, dict[str, Any]]) -> Says:
 
     async def says(context: AgentRunContext, host: HostApi) -> AsyncGenerator[RunResult]:
         for place, (name, parameters) in enumerate(asked):
-            begun = ToolBegun(f"call_{place}", name, parameters)
+            begun = ToolStartedData(f"call_{place}", name, parameters)
             data = {"tool_call_id": begun.tool_call_id, "tool_name": name, "parameters": parameters}
             yield RunResult(run_id=context.run_id, type=results.TOOL_STARTED, data=data)
         if not asked:

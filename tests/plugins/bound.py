@@ -20,12 +20,12 @@ def bound(client: Client, runner_id: str, **grants: Any) -> Iterator[RunnerBindi
     row = RunnerBinding.objects.create(
         name=f"b-{uuid4().hex[:12]}", runner_id=runner_id, user=client.user, position=1, **grants
     )
-    bindings.forget()
+    bindings.clear_cache()
     try:
         yield row
     finally:
         row.delete()
-        bindings.forget()
+        bindings.clear_cache()
 
 
 def said(client: Client, text: str, **more: Any) -> tuple[str, str, dict[str, Any]]:

@@ -58,7 +58,7 @@ def test_a_runner_whose_manifest_is_wrong_is_left_out_and_spoils_no_other() -> N
     entries = {"good": good, "bare": bare}
     odd = Scripted(manifest("plugin:only/two"), _nothing)
     with mock.patch.object(registry, "runners", return_value=entries), serving(odd):
-        known = runner_catalogue.hosted()
+        known = runner_catalogue.find_hosted()
     assert ("python:good" in known, "plugin:only/two" in known) == (True, False)
 
 
@@ -76,7 +76,7 @@ def test_a_source_that_breaks_takes_no_other_down() -> None:
 
     good = Scripted(manifest("plugin:a/b/c"), _nothing)
     with mock.patch.object(runner_catalogue, "_sources", [broken, lambda: [good]]):
-        assert "plugin:a/b/c" in runner_catalogue.hosted()
+        assert "plugin:a/b/c" in runner_catalogue.find_hosted()
         assert {"builtin:chat", "builtin:demo"} <= {one.id for one in runner_catalogue.manifests()}
 
 
@@ -124,5 +124,5 @@ def test_client_parameters_without_private_secret_and_odd_ones() -> None:
         "nan": float("nan"),
         "nested": {"deep": [1], "client_secret": "x"},
     }
-    assert context_builder.params(given) == {"city": "Rome", "nested": {"deep": [1]}}
-    assert context_builder.params("no object") == {}
+    assert context_builder.public_params(given) == {"city": "Rome", "nested": {"deep": [1]}}
+    assert context_builder.public_params("no object") == {}

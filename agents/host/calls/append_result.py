@@ -25,15 +25,15 @@ _MOST_WAITING: Final = 256  # waiting results are written with the next result o
 
 
 @action("run_append_result", resource="result.type", seconds=15)
-async def append(session: Session, ask: parameters.AppendResult) -> replies.RunEventRecord:
+async def append(session: Session, params: parameters.AppendResult) -> replies.RunEventRecord:
     """Append the result to the run's stream; later results of the stream follow it.
 
     Raise HostRefusal for the result of another run, for unknown types, and for types with an effect
     (state, artifacts, actions, the run's end): those belong in the stream, which keeps their order.
     """
-    run_id, result = session.scene.run_id.hex, ask.result
-    if {ask.target_run_id.replace("-", ""), (result.run_id or run_id).replace("-", "")} != {run_id}:
-        raise unauthorized(f"Run {ask.target_run_id[:100]} is not accessible by this run")
+    run_id, result = session.scene.run_id.hex, params.result
+    if {params.target_run_id.replace("-", ""), (result.run_id or run_id).replace("-", "")} != {run_id}:
+        raise unauthorized(f"Run {params.target_run_id[:100]} is not accessible by this run")
     if result.type not in _TYPES:
         raise invalid(f"A result of the type {result.type[:100]} cannot be appended.")
     if len(msgspec.json.encode(result.data)) > _LARGEST:

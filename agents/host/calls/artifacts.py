@@ -20,7 +20,7 @@ from agents.host.actions import action
 from agents.host.session import Scene, Session
 from agents.host_protocol import parameters, replies
 from agents.host_protocol.errors import invalid, not_found, too_large
-from agents.host_protocol.results import ArtifactSaid
+from agents.host_protocol.results import ArtifactCreatedData
 from config import sql
 from conversations import attachments
 from conversations.events import ArtifactCreated
@@ -59,46 +59,48 @@ class _Found(NamedTuple):
 
 
 @action("artifact_metadata", "artifacts", "metadata", resource="artifact_id", seconds=15)
-async def metadata(session: Session, ask: parameters.GetArtifact) -> replies.ArtifactMetadata:
+async def metadata(session: Session, params: parameters.GetArtifact) -> replies.ArtifactMetadata:
     """Return the metadata of an artifact, without its place in the storage."""
-    return (await _find(session.scene, ask.artifact_id)).metadata
+    return (await _find(session.scene, params.artifact_id)).metadata
 
 
 @action("artifact_read", "artifacts", "read", resource="artifact_id", seconds=60)
-async def read(session: Session, ask: parameters.ReadArtifact) -> replies.ArtifactRead:
+async def read(session: Session, params: parameters.ReadArtifact) -> replies.ArtifactRead:
     """Return a range of the bytes, at most 10 MiB; by default the first MiB."""
-    if ask.offset < 0:
+    if params.offset < 0:
         raise invalid("offset must be >= 0")
-    if ask.limit is not None and ask.limit < 1:
+    if params.limit is not None and params.limit < 1:
         raise invalid("limit must be > 0")
-    found = await _find(session.scene, ask.artifact_id)
-    return await _range(found, ask.offset, min(ask.limit or _USUAL, _MOST_READ))
+    found = await _find(session.scene, params.artifact_id)
+    return await _read_range(found, params.offset, min(params.limit or _USUAL, _MOST_READ))
 
 
 @action("artifact_stream", "artifacts", "read", resource="artifact_id", seconds=60)
-async def stream(session: Session, ask: parameters.GetArtifact) -> AsyncGenerator[replies.ArtifactRead]:
+async def stream(
+    session: Session, params: parameters.GetArtifact
+) -> AsyncGenerator[replies.ArtifactRead]:
     """Yield all of the bytes in pieces."""
-    found = await _find(session.scene, ask.artifact_id)
+    found = await _find(session.scene, params.artifact_id)
     offset, more = 0, True
     while more:
-        piece = await _range(found, offset, _PIECE * 16)
+        piece = await _read_range(found, offset, _PIECE * 16)
         yield piece
         offset, more = offset + (piece.length or 0), piece.has_more
 
 
-async def store(scene: Scene, said: ArtifactSaid) -> ArtifactCreated:
+async def store(scene: Scene, data: ArtifactCreatedData) -> ArtifactCreated:
     """Store a file that the runner made; its type comes from its bytes before the runner's metadata."""
-    content = said.content or b""
+    content = data.content or b""
     if len(content) > LARGEST:
         raise too_large(f"Artifact content is {len(content)} bytes; at most {LARGEST} are taken inline")
     digest = hashlib.sha256(content).hexdigest()
-    if said.sha256 and said.sha256.lower() != digest:
+    if data.sha256 and data.sha256.lower() != digest:
         raise invalid("sha256 is not that of the content")
     made = ArtifactCreated(
         uuid4().hex,
-        clean_text(said.artifact_type)[:64],
-        _mime(content, said.mime_type),
-        clean_text(said.name or "")[:200],
+        clean_text(data.artifact_type)[:64],
+        _mime_type(content, data.mime_type),
+        clean_text(data.name or "")[:200],
         len(content),
     )
     await sql.change(
@@ -115,7 +117,7 @@ async def store(scene: Scene, said: ArtifactSaid) -> ArtifactCreated:
             "size": made.size_bytes,
             "sha256": digest,
             "content": content,
-            "metadata": Jsonb(clean_value(said.metadata)),
+            "metadata": Jsonb(clean_value(data.metadata)),
             "expires_at": _expiry(),
         },
     )
@@ -138,13 +140,13 @@ def _expiry() -> datetime | None:
 
 async def _find(scene: Scene, artifact_id: str) -> _Found:
     """Return the artifact; raise the same HostRefusal if it is out of scope or does not exist (P10)."""
-    found = await (_sent if artifact_id.startswith(_FILE) else _made)(scene, artifact_id)
+    found = await (_find_sent if artifact_id.startswith(_FILE) else _find_made)(scene, artifact_id)
     if found is None:
         raise not_found(f"Artifact {artifact_id} not found")
     return found
 
 
-async def _made(scene: Scene, artifact_id: str) -> _Found | None:
+async def _find_made(scene: Scene, artifact_id: str) -> _Found | None:
     ours = _uuid(artifact_id)
     row = await sql.one(_OURS, (ours,)) if ours else None
     if row is None:
@@ -171,7 +173,7 @@ async def _made(scene: Scene, artifact_id: str) -> _Found | None:
     return _Found(metadata)
 
 
-async def _sent(scene: Scene, artifact_id: str) -> _Found | None:
+async def _find_sent(scene: Scene, artifact_id: str) -> _Found | None:
     """Return an uploaded file of the user, if a message of this conversation refers to it."""
     file_id = _uuid(artifact_id.removeprefix(_FILE))
     if file_id is None or scene.thread_id is None:
@@ -193,7 +195,7 @@ async def _sent(scene: Scene, artifact_id: str) -> _Found | None:
     return _Found(metadata, (bucket, path))
 
 
-async def _range(found: _Found, offset: int, length: int) -> replies.ArtifactRead:
+async def _read_range(found: _Found, offset: int, length: int) -> replies.ArtifactRead:
     about = found.metadata
     if found.place is None:
         artifact_id = UUID(about.artifact_id)
@@ -225,7 +227,7 @@ _MAGIC: Final = (
 _ZIPPED: Final = ("application/vnd.", "application/epub", "application/java", "application/zip")
 
 
-def _mime(content: bytes, claimed: str | None) -> str:
+def _mime_type(content: bytes, claimed: str | None) -> str:
     """Return the type of the bytes; else the claimed type if possible, or else that of unknown bytes."""
     shown = next((mime for magic, mime in _MAGIC if content.startswith(magic)), "")
     mime_type = (claimed or "").strip().lower()[:127]

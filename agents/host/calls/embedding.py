@@ -18,13 +18,13 @@ _MOST_CHARACTERS: Final = 1024 * 1024
 
 
 @action("invoke_embedding", "models", "invoke", resource="embedding_model_uuid", seconds=60)
-async def embed(session: Session, ask: parameters.Embed) -> replies.Embedded:
+async def embed(session: Session, params: parameters.Embed) -> replies.Embedded:
     """Return a vector per text, in order; raise HostRefusal `runtime_error` if there is none."""
-    if len(ask.texts) > _MOST_TEXTS or sum(map(len, ask.texts)) > _MOST_CHARACTERS:
+    if len(params.texts) > _MOST_TEXTS or sum(map(len, params.texts)) > _MOST_CHARACTERS:
         raise too_large(
             f"At most {_MOST_TEXTS} texts, of {_MOST_CHARACTERS} characters together, are embedded."
         )
-    found = await embeddings.vectors(ask.embedding_model_uuid, ask.texts)
+    found = await embeddings.vectors(params.embedding_model_uuid, params.texts)
     if found is None:
         raise HostRefusal("runtime_error", "The model gives no embeddings now.", retryable=True)
     return replies.Embedded(tuple(found))

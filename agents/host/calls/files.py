@@ -18,22 +18,22 @@ SELECT content FROM agents_hostblob WHERE area = 'workspace' AND holder = %s AND
 
 
 @action("get_config_file", "files", "config", resource="file_key", seconds=15)
-async def get(session: Session, ask: parameters.GetFile) -> replies.FileContent:
+async def get(session: Session, params: parameters.GetFile) -> replies.FileContent:
     """Return the file that staff stored under this key (Runner storage, workspace, holder `files`)."""
-    found = await sql.one(_FILE, (HOLDER, ask.file_key.replace("\x00", "")))
+    found = await sql.one(_FILE, (HOLDER, params.file_key.replace("\x00", "")))
     if found is None:
-        raise not_found(f"File {ask.file_key} not found")
+        raise not_found(f"File {params.file_key} not found")
     return replies.FileContent(bytes(found[0]))
 
 
 @action("get_prompt", seconds=15)
-async def prompt(session: Session, ask: parameters.GetPrompt) -> replies.PromptTold:
+async def prompt(session: Session, params: parameters.GetPrompt) -> replies.SystemPrompt:
     """Return the system prompt of this run's model."""
     system = session.scene.system
-    return replies.PromptTold([{"role": "system", "content": system}] if system else [])
+    return replies.SystemPrompt([{"role": "system", "content": system}] if system else [])
 
 
 @action("get_langbot_version", seconds=15)
-async def version(session: Session, ask: parameters.GetVersion) -> replies.Version:
+async def version(session: Session, params: parameters.GetVersion) -> replies.Version:
     """Return the version by which plugins know the API that they may use; it is not Parley's own."""
     return replies.Version(LANGBOT_VERSION)

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from agents.host.actions import action
 from agents.host.calls import transcript_items
-from agents.host.calls.transcript_items import KINDS, own_row
+from agents.host.calls.transcript_items import KINDS, row_of_own_message
 from agents.host.session import Scene, Session
 from agents.host_protocol import parameters, replies
 from agents.host_protocol.errors import invalid, unauthorized
@@ -30,26 +30,26 @@ _LAST: Final = 999_999_999
 
 
 @action("history_page", "history", "page", resource=lambda ask: ask.conversation_id or "")
-async def page(session: Session, ask: parameters.PageHistory) -> replies.HistoryPage:
+async def page(session: Session, params: parameters.PageHistory) -> replies.HistoryPage:
     """Return a page of the conversation: backward newest first, forward oldest first."""
     scene = session.scene
-    _check_conversation(scene, ask.conversation_id, "History page")
-    if ask.limit < 1:
+    _check_conversation(scene, params.conversation_id, "History page")
+    if params.limit < 1:
         raise invalid("limit must be > 0")
-    limit = min(ask.limit, MOST)
-    last = _place(ask.before_cursor, (_ENDLESS, _ENDLESS, SAID))
-    first = _place(ask.after_cursor, (-1, -1, SAID))
-    read = _backward if ask.direction == "backward" else _forward
+    limit = min(params.limit, MOST)
+    last = _place(params.before_cursor, (_ENDLESS, _ENDLESS, SAID))
+    first = _place(params.after_cursor, (-1, -1, SAID))
+    read = _backward if params.direction == "backward" else _forward
     found = await read(scene, first, last, limit + 1)
     more, found = len(found) > limit, found[:limit]
-    if more and ask.direction == "backward":
+    if more and params.direction == "backward":
         found = transcript_items.whole_turns(found)
-    is_newest = last > (scene.thread_seq, _LAST, CALL) and not (more and ask.direction == "forward")
-    shown = transcript_items.answered(found) if is_newest else found
-    if first < (0, 0, 0) and not (more and ask.direction == "backward"):
-        shown = transcript_items.called(shown, forward=ask.direction == "forward")
+    is_newest = last > (scene.thread_seq, _LAST, CALL) and not (more and params.direction == "forward")
+    shown = transcript_items.without_unanswered_calls(found) if is_newest else found
+    if first < (0, 0, 0) and not (more and params.direction == "backward"):
+        shown = transcript_items.without_lone_answers(shown, forward=params.direction == "forward")
     return replies.HistoryPage(
-        items=_items(scene, shown, files=ask.include_artifacts or ask.include_attachments),
+        items=_items(scene, shown, files=params.include_artifacts or params.include_attachments),
         next_cursor=transcript_items.cursor(found[-1]) if more else None,
         prev_cursor=transcript_items.cursor(found[0]) if found else None,
         has_more=more,
@@ -76,28 +76,28 @@ async def _forward(scene: Scene, first: RowPlace, last: RowPlace, limit: int) ->
 
 
 @action("history_search", "history", "search")
-async def search(session: Session, ask: parameters.SearchHistory) -> replies.HistoryFound:
+async def search(session: Session, params: parameters.SearchHistory) -> replies.HistoryFound:
     """Return the messages that contain the query's text, newest first; case is ignored."""
-    scene, filters = session.scene, ask.filters or {}
+    scene, filters = session.scene, params.filters or {}
     _check_conversation(scene, filters.get("conversation_id"), "History search")
-    query = ask.query.strip()
+    query = params.query.strip()
     if not 0 < len(query) <= _LONGEST_QUERY or "\x00" in query:
         raise invalid(f"query must have 1 to {_LONGEST_QUERY} characters")
-    if ask.top_k < 1:
+    if params.top_k < 1:
         raise invalid("top_k must be > 0")
     kinds = filters.get("item_types") or set(KINDS.values())
     roles = [role for role in filters.get("roles") or _ROLES if KINDS.get(role) in kinds]
-    limit = min(ask.top_k, _MOST_FOUND)
-    own = [row for row in reversed(_own(scene)) if row.role in roles and _holds(row, query)][:limit]
+    limit = min(params.top_k, _MOST_FOUND)
+    own = [row for row in reversed(_own(scene)) if row.role in roles and _contains(row, query)][:limit]
     missing = limit - len(own) if roles else 0
     found = own
     if missing > 0:
         found = own + await before_input.search_rows(_before(scene), query, roles=roles, limit=missing)
     items = _items(scene, found, files=False)
-    return replies.HistoryFound(items=items, total_count=len(items), query=ask.query)
+    return replies.HistoryFound(items=items, total_count=len(items), query=params.query)
 
 
-def _holds(row: MessageRow, query: str) -> bool:
+def _contains(row: MessageRow, query: str) -> bool:
     return before_input.normalize_text(query) in before_input.normalize_text(row.content)
 
 
@@ -115,9 +115,9 @@ def latest_cursor(scene: Scene) -> str | None:
     return f"{scene.thread_seq}.{_LAST}" if scene.thread_id else None
 
 
-def check_conversation(scene: Scene, given: object, api: str) -> UUID:
+def check_conversation(scene: Scene, conversation_id: object, api: str) -> UUID:
     """Return the run's conversation; raise HostRefusal for another one, or if the run has none."""
-    return _check_conversation(scene, given, api)
+    return _check_conversation(scene, conversation_id, api)
 
 
 def _check_conversation(scene: Scene, conversation_id: object, api: str) -> UUID:
@@ -130,7 +130,7 @@ def _check_conversation(scene: Scene, conversation_id: object, api: str) -> UUID
 
 def _own(scene: Scene) -> list[MessageRow]:
     """Return the messages of the request beside its input, for a run that is not stored."""
-    return [own_row(message, scene.run_id, scene.thread_seq) for message in scene.unstored]
+    return [row_of_own_message(message, scene.run_id, scene.thread_seq) for message in scene.unstored]
 
 
 def _items(

@@ -19,20 +19,20 @@ _BASES: Final = "SELECT id, name, embedding_model FROM agents_knowledgebase WHER
 
 
 @action("retrieve_knowledge_base", "knowledge_bases", "retrieve", resource="kb_id")
-async def retrieve(session: Session, ask: parameters.Retrieve) -> replies.Retrieved:
+async def retrieve(session: Session, params: parameters.Retrieve) -> replies.Retrieved:
     """Return the chunks that fit best. `filters`: `document_name`, one or a list."""
-    if not 0 < len(ask.query_text.strip()) <= _LONGEST or "\x00" in ask.query_text:
+    if not 0 < len(params.query_text.strip()) <= _LONGEST or "\x00" in params.query_text:
         raise invalid(f"query_text must have 1 to {_LONGEST} characters")
-    if ask.top_k < 1:
+    if params.top_k < 1:
         raise invalid("top_k must be > 0")
-    base = next((one for one in await bases() if one.id.hex == ask.kb_id), None)
+    base = next((one for one in await read_bases() if one.id.hex == params.kb_id), None)
     if base is None:
-        raise not_found(f"Knowledge base {ask.kb_id} not found")
+        raise not_found(f"Knowledge base {params.kb_id} not found")
     found = await retrieval.retrieve(
         base.id,
-        ask.query_text,
-        top_k=min(ask.top_k, retrieval.MOST),
-        documents=_documents(ask.filters or {}),
+        params.query_text,
+        top_k=min(params.top_k, retrieval.MOST),
+        documents=_documents(params.filters or {}),
         embedding_model=base.embedding_model,
     )
     return replies.Retrieved(tuple(found))
@@ -50,11 +50,11 @@ async def _read() -> list[Base]:
 _bases: Final = CachedValue(_read, seconds=0.5)
 
 
-async def bases() -> list[Base]:
+async def read_bases() -> list[Base]:
     """Return the knowledge bases that are in use; at most half a second old."""
     return await _bases.get()
 
 
-def forget() -> None:
+def clear_cache() -> None:
     """Invalidate the cache in this process."""
     _bases.forget()

@@ -49,11 +49,11 @@ _WORD: Final = re.compile(r"[0-9A-Za-z]+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a
 
 
 @action("invoke_llm", "models", "invoke", resource="llm_model_uuid", seconds=120)
-async def invoke(session: Session, ask: parameters.InvokeModel) -> replies.Invoked:
+async def invoke(session: Session, params: parameters.InvokeModel) -> replies.Invoked:
     """Return the model's whole answer."""
     pieces: list[str] = []
     finished = Finished("stop", Usage())
-    async with aclosing(_events(session, ask)) as stream:
+    async with aclosing(_events(session, params)) as stream:
         async for event in stream:
             match event:
                 case TextDelta(text):
@@ -66,10 +66,12 @@ async def invoke(session: Session, ask: parameters.InvokeModel) -> replies.Invok
 
 
 @action("invoke_llm_stream", "models", "stream", resource="llm_model_uuid", seconds=120)
-async def stream(session: Session, ask: parameters.InvokeModel) -> AsyncGenerator[replies.StreamedChunk]:
+async def stream(
+    session: Session, params: parameters.InvokeModel
+) -> AsyncGenerator[replies.StreamedChunk]:
     """Yield the model's answer in true increments; the last chunk is final and has the tool calls."""
     place = 0
-    async with aclosing(_events(session, ask)) as model_events:
+    async with aclosing(_events(session, params)) as model_events:
         async for event in model_events:
             place += 1
             match event:
@@ -87,12 +89,12 @@ async def stream(session: Session, ask: parameters.InvokeModel) -> AsyncGenerato
                     yield replies.StreamedChunk(chunk=chunk, usage=_reply_usage(usage))
 
 
-async def _events(session: Session, ask: parameters.InvokeModel) -> AsyncGenerator[ModelEvent]:
+async def _events(session: Session, params: parameters.InvokeModel) -> AsyncGenerator[ModelEvent]:
     """Yield the model's events; the run is charged for the tokens, and its log names the endpoint."""
-    messages = _messages(ask.messages)
-    tools = tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in ask.funcs)
-    generation = _generation(ask.extra_args)
-    host = session.host.for_model(await _route(ask.llm_model_uuid), generation)
+    messages = _messages(params.messages)
+    tools = tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in params.funcs)
+    generation = _generation(params.extra_args)
+    host = session.host.for_model(await _route(params.llm_model_uuid), generation)
     async with aclosing(host.stream_model(messages, tools)) as model_events:
         async for event in model_events:
             match event:
@@ -181,17 +183,17 @@ class _Verdict(Struct):
 
 
 @action("invoke_rerank", "models", "rerank", resource="rerank_model_uuid")
-async def rerank(session: Session, ask: parameters.Rerank) -> replies.Reranked:
+async def rerank(session: Session, params: parameters.Rerank) -> replies.Reranked:
     """Return the documents in order of relevance to the query, by the granted model's scores.
 
     No provider's wire here has a rerank call, so a chat model judges; its scores are 0 to 1.
     """
-    documents = ask.documents[:_MOST_DOCUMENTS]
+    documents = params.documents[:_MOST_DOCUMENTS]
     if not documents:
         return replies.Reranked(())
-    question = Message(role="user", content=_judgement(ask.query, documents))
+    question = Message(role="user", content=_judgement(params.query, documents))
     request = parameters.InvokeModel(
-        llm_model_uuid=ask.rerank_model_uuid, messages=[question], extra_args={"temperature": 0.0}
+        llm_model_uuid=params.rerank_model_uuid, messages=[question], extra_args={"temperature": 0.0}
     )
     answer = await invoke(session, request)
     scores = _scores(text_in(answer.message.content), len(documents))
@@ -199,7 +201,7 @@ async def rerank(session: Session, ask: parameters.Rerank) -> replies.Reranked:
         (replies.Ranked(place, score) for place, score in enumerate(scores)),
         key=lambda one: -one.relevance_score,
     )
-    return replies.Reranked(tuple(ranked[: ask.top_k] if ask.top_k is not None else ranked))
+    return replies.Reranked(tuple(ranked[: params.top_k] if params.top_k is not None else ranked))
 
 
 def _judgement(query: str, documents: Sequence[str]) -> str:
@@ -223,12 +225,12 @@ def _scores(text: str, count: int) -> list[float]:
 
 
 @action("count_tokens", "models", "count_tokens", resource="llm_model_uuid")
-async def count_tokens(session: Session, ask: parameters.CountTokens) -> replies.Counted:
+async def count_tokens(session: Session, params: parameters.CountTokens) -> replies.Counted:
     """Return an estimate of the messages' tokens: words and CJK characters, plus the framing."""
-    texts = [text_in(one.content) for one in ask.messages]
-    offered = [_tool_text(tool) for tool in ask.funcs]
+    texts = [text_in(one.content) for one in params.messages]
+    offered = [_tool_text(tool) for tool in params.funcs]
     words = sum(_tokens_of(text) for text in (*texts, *offered))
-    return replies.Counted(words + 4 * len(ask.messages))
+    return replies.Counted(words + 4 * len(params.messages))
 
 
 def _tool_text(tool: LLMTool) -> str:

@@ -21,22 +21,22 @@ from conversations import events
 
 
 @action("request_action", "platform_api", resource="action")
-async def request(session: Session, ask: parameters.RequestAction) -> replies.ActionTaken:
+async def request(session: Session, params: parameters.RequestAction) -> replies.ActionTaken:
     """Execute a platform action, or end the run with an interrupt for its approval."""
-    name = ask.action if ask.action.startswith(PREFIX) else PREFIX + ask.action
+    name = params.action if params.action.startswith(PREFIX) else PREFIX + params.action
     tool = await offered_tools.find_action(name, user_id=session.scene.user_id)
     if tool is None:
-        raise not_found(f"Action {ask.action} not found")
-    use = ToolUse(name, {**(ask.target or {}), **(ask.payload or {})})
+        raise not_found(f"Action {params.action} not found")
+    use = ToolUse(name, {**(params.target or {}), **(params.payload or {})})
     try:
         await check_arguments(tool, use.arguments)
     except ToolFailure as problem:
         raise HostRefusal("invalid_argument", problem.message) from None
     call_id = f"action_{uuid4().hex}"
-    requested = events.ActionRequested(ask.action, ask.target, ask.payload)
+    requested = events.ActionRequested(params.action, params.target, params.payload)
     if tool.requires_approval:
         approval = session.host.approval_of(tool, use, call_id=call_id)
-        session.ask_for(approval)
+        session.add_approval(approval)
         session.facts.append(requested)
         return replies.ActionTaken("pending", approval.id.hex)
     session.facts.append(requested)

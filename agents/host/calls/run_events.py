@@ -31,26 +31,26 @@ _RUNS_AT_ONCE: Final = 10
 
 
 @action("event_get", "events", "get", resource="event_id", seconds=15)
-async def get(session: Session, ask: parameters.GetEvent) -> replies.EventRecord:
+async def get(session: Session, params: parameters.GetEvent) -> replies.EventRecord:
     """Return one event of the run's conversation; events of others do not exist (promise P10)."""
     scene = session.scene
-    run_id, seq = _parts(ask.event_id)
+    run_id, seq = _parts(params.event_id)
     is_ours = _is_in(scene, await thread_events.fetch_run_place(run_id))
     event = await thread_events.fetch_event(run_id, seq) if is_ours else None
     if event is None:
-        raise not_found(f"Event {ask.event_id} not found")
+        raise not_found(f"Event {params.event_id} not found")
     return await _record(scene, run_id, event)
 
 
 @action("event_page", "events", "page", resource=lambda ask: ask.conversation_id or "")
-async def page(session: Session, ask: parameters.PageEvents) -> replies.EventPage:
+async def page(session: Session, params: parameters.PageEvents) -> replies.EventPage:
     """Return the newest events first, from this run back through the conversation."""
     scene = session.scene
-    check_conversation(scene, ask.conversation_id, "Event page")
-    if ask.limit < 1:
+    check_conversation(scene, params.conversation_id, "Event page")
+    if params.limit < 1:
         raise invalid("limit must be > 0")
-    limit, types = min(ask.limit, MOST), frozenset(ask.event_types or ())
-    run_id, before = _parts(ask.before_cursor) if ask.before_cursor else (scene.run_id, 2**31 - 1)
+    limit, types = min(params.limit, MOST), frozenset(params.event_types or ())
+    run_id, before = _parts(params.before_cursor) if params.before_cursor else (scene.run_id, 2**31 - 1)
     found: list[tuple[UUID, RunEvent]] = []
     runs = await _runs_from(scene, run_id)
     for one, received in runs[:_RUNS_AT_ONCE]:

@@ -54,26 +54,26 @@ ORDER BY updated_at DESC LIMIT %(limit)s
 """
 
 
-def _place(ask: Any) -> str:
-    return f"{ask.scope}/{getattr(ask, 'key', '')}"
+def _place(params: Any) -> str:
+    return f"{params.scope}/{getattr(params, 'key', '')}"
 
 
 @action("state_get", "state", resource=_place, seconds=15)
-async def get(session: Session, ask: parameters.GetState) -> replies.StateValue:
+async def get(session: Session, params: parameters.GetState) -> replies.StateValue:
     """Return the value, or null if there is none."""
-    found = await sql.one(_GET, _of(session.scene, ask.scope) | {"key": _key(ask.key)})
+    found = await sql.one(_GET, _of(session.scene, params.scope) | {"key": _key(params.key)})
     return replies.StateValue(found[0] if found else None)
 
 
 @action("state_set", "state", resource=_place, seconds=15)
-async def put(session: Session, ask: parameters.SetState) -> replies.Done:
+async def put(session: Session, params: parameters.SetState) -> replies.Done:
     """Store the value in place of the present one."""
     scene = session.scene
-    values = _of(scene, ask.scope) | {
-        "key": _key(ask.key),
-        "value": Jsonb(storable(ask.value)),
-        "owner_id": scene.user_id if ask.scope in ("conversation", "actor", "subject") else None,
-        "thread_id": scene.thread_id if ask.scope == "conversation" else None,
+    values = _of(scene, params.scope) | {
+        "key": _key(params.key),
+        "value": Jsonb(to_storable(params.value)),
+        "owner_id": scene.user_id if params.scope in ("conversation", "actor", "subject") else None,
+        "thread_id": scene.thread_id if params.scope == "conversation" else None,
         "most": MOST_KEYS,
     }
     if not await sql.change(_SET, values):
@@ -82,20 +82,20 @@ async def put(session: Session, ask: parameters.SetState) -> replies.Done:
 
 
 @action("state_delete", "state", resource=_place, seconds=15)
-async def delete(session: Session, ask: parameters.DeleteState) -> replies.Done:
+async def delete(session: Session, params: parameters.DeleteState) -> replies.Done:
     """Delete the key; return whether it existed."""
-    values = _of(session.scene, ask.scope) | {"key": _key(ask.key)}
+    values = _of(session.scene, params.scope) | {"key": _key(params.key)}
     return replies.Done(await sql.change(_DELETE, values) > 0)
 
 
 @action("state_list", "state", resource=_place, seconds=15)
-async def keys(session: Session, ask: parameters.ListState) -> replies.StateKeys:
+async def keys(session: Session, params: parameters.ListState) -> replies.StateKeys:
     """Return the keys in order, at most 100."""
-    if ask.limit < 1:
+    if params.limit < 1:
         raise invalid("limit must be > 0")
-    limit = min(ask.limit, _MOST_LISTED)
-    values = _of(session.scene, ask.scope) | {
-        "prefix": checked_key(ask.prefix or "", LONGEST_KEY, name="prefix"),
+    limit = min(params.limit, _MOST_LISTED)
+    values = _of(session.scene, params.scope) | {
+        "prefix": check_key(params.prefix or "", LONGEST_KEY, name="prefix"),
         "limit": limit + 1,
     }
     found = [key for (key,) in await sql.every(_LIST, values)]
@@ -151,19 +151,19 @@ def _key(key: str) -> str:
     """Return the stored form of the key; the seed's own runners use an older name of one key."""
     if not key:
         raise invalid("key is empty")
-    return _ALIASES.get(key, checked_key(key, LONGEST_KEY))
+    return _ALIASES.get(key, check_key(key, LONGEST_KEY))
 
 
-def checked_key(given: str, longest: int, *, name: str = "key") -> str:
+def check_key(key: str, longest: int, *, name: str = "key") -> str:
     """Return the key; raise HostRefusal if it is too long, or no text that the database can store."""
-    if len(given) > longest:
-        raise invalid(f"{name} has {len(given)} characters; at most {longest} are kept", limit=longest)
-    if "\x00" in given or clean_text(given) != given:
+    if len(key) > longest:
+        raise invalid(f"{name} has {len(key)} characters; at most {longest} are kept", limit=longest)
+    if "\x00" in key or clean_text(key) != key:
         raise invalid(f"{name} holds a NUL character or half of a surrogate pair")
-    return given
+    return key
 
 
-def storable(value: Any) -> Any:
+def to_storable(value: Any) -> Any:
     """Return the value as JSON; raise HostRefusal if it cannot be JSON, or is too large."""
     try:
         cleaned = clean_value(value)

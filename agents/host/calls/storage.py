@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from agents.host.actions import action
-from agents.host.calls.state import checked_key
+from agents.host.calls.state import check_key
 from agents.host.session import Scene, Session
 from agents.host_protocol import parameters, replies
 from agents.host_protocol.errors import invalid, not_found, too_large
@@ -32,23 +32,23 @@ ORDER BY key LIMIT %(most)s
 
 
 @action("get_binary_storage", "storage", resource="key", seconds=15)
-async def get(session: Session, ask: parameters.GetStored) -> replies.StoredValue:
+async def get(session: Session, params: parameters.GetStored) -> replies.StoredValue:
     """Return the bytes under a key."""
-    found = await sql.one(_GET, _of(session.scene, ask.area) | {"key": _key(ask.key)})
+    found = await sql.one(_GET, _of(session.scene, params.area) | {"key": _key(params.key)})
     if found is None:
-        raise not_found(f"Storage with key {ask.key} not found")
+        raise not_found(f"Storage with key {params.key} not found")
     return replies.StoredValue(bytes(found[0]))
 
 
 @action("set_binary_storage", "storage", resource="key", seconds=15)
-async def put(session: Session, ask: parameters.SetStored) -> replies.Nothing:
+async def put(session: Session, params: parameters.SetStored) -> replies.Nothing:
     """Store the bytes in place of the present ones; at most 10 MiB."""
-    if len(ask.value) > LARGEST:
-        raise too_large(f"Binary storage value exceeds limit ({len(ask.value)} > {LARGEST} bytes)")
-    values = _of(session.scene, ask.area) | {
-        "key": _key(ask.key),
-        "content": ask.value,
-        "size": len(ask.value),
+    if len(params.value) > LARGEST:
+        raise too_large(f"Binary storage value exceeds limit ({len(params.value)} > {LARGEST} bytes)")
+    values = _of(session.scene, params.area) | {
+        "key": _key(params.key),
+        "content": params.value,
+        "size": len(params.value),
         "most": MOST_KEYS,
     }
     if not await sql.change(_SET, values):
@@ -57,17 +57,17 @@ async def put(session: Session, ask: parameters.SetStored) -> replies.Nothing:
 
 
 @action("delete_binary_storage", "storage", resource="key", seconds=15)
-async def delete(session: Session, ask: parameters.DeleteStored) -> replies.Nothing:
+async def delete(session: Session, params: parameters.DeleteStored) -> replies.Nothing:
     """Delete the bytes; a key without any is no error."""
-    await sql.change(_DELETE, _of(session.scene, ask.area) | {"key": _key(ask.key)})
+    await sql.change(_DELETE, _of(session.scene, params.area) | {"key": _key(params.key)})
     return replies.Nothing()
 
 
 @action("get_binary_storage_keys", "storage", seconds=15)
-async def keys(session: Session, ask: parameters.ListStored) -> replies.StorageKeys:
+async def keys(session: Session, params: parameters.ListStored) -> replies.StorageKeys:
     """Return the keys in order."""
-    values = _of(session.scene, ask.area) | {
-        "prefix": checked_key(ask.prefix or "", LONGEST_KEY, name="prefix"),
+    values = _of(session.scene, params.area) | {
+        "prefix": check_key(params.prefix or "", LONGEST_KEY, name="prefix"),
         "most": MOST_KEYS,
     }
     return replies.StorageKeys(tuple(key for (key,) in await sql.every(_LIST, values)))
@@ -88,4 +88,4 @@ def _of(scene: Scene, area: str) -> dict[str, Any]:
 def _key(key: str) -> str:
     if not key:
         raise invalid("key is empty")
-    return checked_key(key, LONGEST_KEY)
+    return check_key(key, LONGEST_KEY)

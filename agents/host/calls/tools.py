@@ -24,11 +24,11 @@ _CODES: Final[dict[str, Code]] = {
 
 
 @action("get_tool_detail", "tools", "detail", resource="tool_name")
-async def detail(session: Session, ask: parameters.DescribeTool) -> replies.ToolDescribed:
+async def detail(session: Session, params: parameters.DescribeTool) -> replies.ToolDescribed:
     """Return a tool's name, description and schema."""
-    found = next((tool for tool in session.host.tools if tool.name == ask.tool_name), None)
+    found = next((tool for tool in session.host.tools if tool.name == params.tool_name), None)
     if found is None:
-        raise not_found(f"Tool {ask.tool_name} not found")
+        raise not_found(f"Tool {params.tool_name} not found")
     spec = {"name": found.name, "description": found.description, "parameters": found.parameters}
     tool_detail = replies.ToolDetail(
         name=found.name,
@@ -42,26 +42,26 @@ async def detail(session: Session, ask: parameters.DescribeTool) -> replies.Tool
 
 
 @action("call_tool", "tools", "call", resource="tool_name", seconds=180)
-async def call(session: Session, ask: parameters.CallTool) -> replies.ToolCalled:
+async def call(session: Session, params: parameters.CallTool) -> replies.ToolCalled:
     """Return the tool's result; raise HostRefusal with the tool's own code in `details.reason`.
 
     A call that needs an approval stops the run with an interrupt; the next run makes the call, and its
     context has the outcome (`context_builder`). With `may_wait` false such a call is refused.
     """
-    if len(msgspec.json.encode(ask.parameters)) > _LARGEST:
+    if len(msgspec.json.encode(params.parameters)) > _LARGEST:
         raise too_large("The parameters of a tool call are at most 1 MiB.")
     _count(session)
-    use = ToolUse(ask.tool_name, ask.parameters)
+    use = ToolUse(params.tool_name, params.parameters)
     call_id = f"host_{uuid4().hex}"
-    if ask.may_wait and (approval := await session.host.approval_for(use, call_id=call_id)):
-        await session.wait_for(approval)
+    if params.may_wait and (approval := await session.host.approval_for(use, call_id=call_id)):
+        await session.add_approval_and_wait(approval)
     session.called.add(use.name)
     outcome = await session.host.call_granted(use, call_id=call_id)
     problem = outcome.problem
     if problem is None:
         return replies.ToolCalled(outcome.result or {})
     code = _CODES.get(problem.code, "runtime_error")
-    message = f"Failed to execute tool {ask.tool_name}: {problem.message}"
+    message = f"Failed to execute tool {params.tool_name}: {problem.message}"
     raise HostRefusal(code, message, reason=problem.code)
 
 

@@ -21,13 +21,13 @@ from conversations.threads.before_input import CALL, LONGEST, LONGEST_ANSWER, SA
 KINDS: Final = {"user": "message", "assistant": "message", "tool": "tool_result"}
 
 
-def own_row(said: OwnMessage, run_id: UUID, run_seq: int) -> MessageRow:
+def row_of_own_message(own: OwnMessage, run_id: UUID, run_seq: int) -> MessageRow:
     """Return the row of a request's message that is not stored."""
-    message = said.message
+    message = own.message
     return MessageRow(
         run_id,
         run_seq,
-        said.seq,
+        own.seq,
         SAID,
         None,
         message.role,
@@ -51,7 +51,7 @@ def whole_turns(rows: Sequence[MessageRow]) -> list[MessageRow]:
     return list(rows[: end or len(rows)])
 
 
-def answered(rows: Sequence[MessageRow]) -> list[MessageRow]:
+def without_unanswered_calls(rows: Sequence[MessageRow]) -> list[MessageRow]:
     """Return the newest rows without calls that have no answer."""
     answers = {row.call_id for row in rows if _is_answer(row)}
     kept = [_with_calls(row, answers) for row in rows]
@@ -60,7 +60,7 @@ def answered(rows: Sequence[MessageRow]) -> list[MessageRow]:
     ]
 
 
-def called(rows: Sequence[MessageRow], *, forward: bool) -> list[MessageRow]:
+def without_lone_answers(rows: Sequence[MessageRow], *, forward: bool) -> list[MessageRow]:
     """Return the oldest rows without answers that have no call."""
     made: set[str] = set()
     kept: list[MessageRow] = []
