@@ -16,7 +16,7 @@ from django.test import Client as Browser
 from pytest_django import Settings
 
 from agents.models import McpServer, PluginRuntime
-from agents.runtimes.plugins.connection_check import look_once
+from agents.runtimes.plugins.connection_check import check_connection
 from agents.tools.mcp.secret_pairs import as_server
 from agents.tools.mcp.sessions import Trail
 from agents.tools.mcp.sessions import look_once as look_at_mcp
@@ -235,7 +235,7 @@ def test_an_mcp_server_is_reached_by_a_name_of_several_addresses(
 @pytest.mark.parametrize("host", SPELLINGS)
 def test_a_plugin_runtime_at_such_an_address_is_not_asked(connected: list[str], host: str) -> None:
     row = PluginRuntime(name="r", url=f"ws://{host}:5400/control/ws")
-    assert asyncio.run(look_once(row)) == REFUSED
+    assert asyncio.run(check_connection(row)) == REFUSED
     check_untouched(connected)
 
 
@@ -248,7 +248,7 @@ def test_a_plugin_runtime_that_redirects_gets_nobody_s_token_elsewhere(
         row = PluginRuntime.objects.create(name=uuid4().hex[:8], url=f"ws://{at}/x", is_active=False)
         row.token = secrets.store(secrets.Purpose.PLUGIN_RUNTIME.of(row.pk), "sk-runtime-0123456789")
         row.save()
-        found = asyncio.run(look_once(row))
+        found = asyncio.run(check_connection(row))
         assert found == "The address answers 307: it is no plugin runtime."
         assert "sk-runtime-0123456789" in Redirecting.asked[0].values()
         with pytest.raises(BlockingIOError):
@@ -259,7 +259,7 @@ def test_a_plugin_runtime_that_never_answers_is_left_in_time(settings: Settings)
     settings.PLUGIN_CONNECT_S = 0.2
     with socket.create_server((ALLOWED, 0)) as silent:
         row = PluginRuntime(name="r", url=f"ws://{ALLOWED}:{silent.getsockname()[1]}/")
-        assert asyncio.run(look_once(row)) == "No answer within 0.2 seconds."
+        assert asyncio.run(check_connection(row)) == "No answer within 0.2 seconds."
 
 
 # --- forms ----------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from unfold.widgets import (
 )
 
 from agents.models.plugins import PluginRuntime, PluginStatus, PluginTransport
-from agents.runtimes.plugins.connection_check import Look, is_live, look_once
+from agents.runtimes.plugins.connection_check import CheckResult, check_connection, is_live
 from config.auth.models import User
 from config.errors import InvalidRequest
 from config.process.subprocesses import is_allowed
@@ -182,8 +182,8 @@ class PluginRuntimeAdmin(ConnectionAdmin):
 
     def test(self, row: PluginRuntime) -> dict[str, Any]:
         """Connect and return the runners, or the reason for the failure."""
-        found = asyncio.run(look_once(row))
-        return {"look": found} if isinstance(found, Look) else {"problem": found}
+        found = asyncio.run(check_connection(row))
+        return {"look": found} if isinstance(found, CheckResult) else {"problem": found}
 
 
 def _staff(request: HttpRequest) -> str:

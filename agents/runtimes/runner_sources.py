@@ -6,7 +6,7 @@ from agents.host import runner_catalogue
 from agents.host_protocol.runner import HostedRunner
 from agents.runtimes.harness.runner import HarnessRunner
 from agents.runtimes.plugins import runner_listing
-from agents.runtimes.plugins.runner import offered
+from agents.runtimes.plugins.runner import reachable_runners
 
 _HARNESS: tuple[HostedRunner, ...] = (HarnessRunner(),)
 
@@ -17,8 +17,8 @@ def _harness() -> tuple[HostedRunner, ...]:
 
 def add_sources() -> None:
     """Let this process list and run them; a repeated call has no effect."""
-    runner_catalogue.add_source(offered)
-    runner_catalogue.add_source(runner_listing.known)
+    runner_catalogue.add_source(reachable_runners)
+    runner_catalogue.add_source(runner_listing.known_runners)
     runner_catalogue.add_source(_harness)
 
 

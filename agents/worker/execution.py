@@ -32,7 +32,7 @@ from agents.runners.conversation import PREFETCHED
 from agents.runners.delivery import delivery_for
 from agents.runners.demo.runner import DemoRunner
 from agents.runners.tool_loop import outcome_facts
-from agents.runtimes.plugins.placement import Elsewhere, reach
+from agents.runtimes.plugins.placement import RunnerElsewhere, wait_until_reachable
 from agents.spending.metering import Meter, reported
 from agents.tools.base import ToolContext
 from agents.tools.mcp import listings
@@ -114,7 +114,7 @@ class Execution:
             trace_later(self._traced())
         except LeaseLost:
             logger.warning("lease lost", fence=self.claim.fence)
-        except Elsewhere as elsewhere:
+        except RunnerElsewhere as elsewhere:
             self._ending = True
             await self._hand_over(elsewhere.worker)
 
@@ -156,7 +156,7 @@ class Execution:
             return events.RunFailed(failure.code, failure.message, failure.retryable)
         except ParleyError as error:
             return events.RunFailed(error.error_code, error.detail)
-        except (LeaseLost, Elsewhere):
+        except (LeaseLost, RunnerElsewhere):
             raise
         except Exception:  # the one broad catch: whatever broke, the run ends and the log records why
             logger.exception("run failed")
@@ -221,7 +221,7 @@ class Execution:
             )
         )
         if binding is not None:
-            await retry_until_answered(lambda: reach(binding.runner_id, worker=self._worker))
+            await retry_until_answered(lambda: wait_until_reachable(binding.runner_id, worker=self._worker))
         return binding
 
     async def _intent(self) -> ModelRoute:

@@ -24,7 +24,7 @@ from django.conf import settings
 from agents import wakeup
 from agents.providers import http
 from agents.requests import Claim
-from agents.runtimes.harness.folder_cleanup import tidy_for_ever
+from agents.runtimes.harness.folder_cleanup import keep_removing_folders
 from agents.runtimes.plugins.pool import connect_for_ever as connect_plugins
 from agents.runtimes.runner_sources import add_sources
 from agents.tools import mcp
@@ -86,7 +86,7 @@ class Worker:
                 key_openings.write_for_ever(),
                 mcp.connect_for_ever(),
                 connect_plugins(self.name),
-                tidy_for_ever(),
+                keep_removing_folders(),
             )
         ]
         claiming = asyncio.create_task(self._claim_for_ever())

@@ -16,7 +16,7 @@ import pytest
 from pytest_django import Settings
 
 from agents.providers.tool_names import ToolNames
-from agents.runtimes.harness.folder_cleanup import tidy
+from agents.runtimes.harness.folder_cleanup import remove_old_folders
 from agents.runtimes.harness.options import RUNNER_ID
 from agents.tools import registry
 from agents.tools.base import Tool
@@ -110,11 +110,11 @@ def test_the_folder_goes_with_its_conversation(client: Client, server: Server) -
         accepted = client.start("files x")
         client.watch(accepted["run_id"])
         directory = Path(json.loads(_answer(client, accepted["run_id"]))[2])
-    on_loop(server, tidy())
+    on_loop(server, remove_old_folders())
     assert directory.is_dir()
     deleted = client.http.delete(f"/api/v1/agent/threads/{accepted['conversation_id']}")
     assert deleted.status_code in (200, 202, 204), deleted.text
-    wait_until(lambda: on_loop(server, tidy()) or not directory.exists())
+    wait_until(lambda: on_loop(server, remove_old_folders()) or not directory.exists())
     wait_until(lambda: not directory.exists())
 
 

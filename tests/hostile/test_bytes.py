@@ -167,24 +167,24 @@ def test_any_stream_is_cut_in_linear_time(body: bytes, size: int) -> None:
 
 
 def lines(body: bytes) -> None:
-    reader = framing.Lines()
+    reader = framing.LineJoiner()
     try:
         for line in body.split(b"\n"):
             found = reader.feed(line)
             if found is not None:
                 read(found)
-    except framing.Broken:
+    except framing.FramingError:
         return
 
 
 def messages(body: bytes, size: int = 65_536) -> None:
-    together = framing.Together()
+    together = framing.PieceJoiner()
     try:
         for piece in pieces(body, size):
             found = together.feed(piece.decode("utf-8", "replace"))
             if found is not None:
                 read(found)
-    except framing.Broken:
+    except framing.FramingError:
         return
 
 
@@ -221,7 +221,7 @@ def test_any_messages_of_a_plugin_are_read_in_linear_time(body: bytes) -> None:
 @given(st.text(st.characters(), max_size=200), st.integers(1, 2_000))
 def test_a_document_of_any_text_survives_both_framings(text: str, times: int) -> None:
     document = json.dumps({"seq_id": 1, "code": 0, "data": {"text": text * times}})
-    together, reader = framing.Together(), framing.Lines()
+    together, reader = framing.PieceJoiner(), framing.LineJoiner()
     whole = [found for piece in framing.pieces(document) if (found := together.feed(piece))]
     marked = [read for line in framing.lines(document) if (read := reader.feed(line.strip()))]
     assert whole == [document]

@@ -23,7 +23,7 @@ from agents.host_protocol.run_context import (
     Trigger,
 )
 from agents.host_protocol.runner import HostedRunner
-from agents.runtimes.plugins.runner import offered
+from agents.runtimes.plugins.runner import reachable_runners
 from tests.conftest import Server
 from tests.mcp_host import wait_until
 
@@ -44,7 +44,7 @@ def call_on_loop(server: Server, read: Callable[[], T]) -> T:
 
 def found(server: Server, runner_id: str) -> HostedRunner | None:
     """The runner, if a live runtime offers it now."""
-    runners = call_on_loop(server, offered)
+    runners = call_on_loop(server, reachable_runners)
     return next((one for one in runners if one.manifest.id == runner_id), None)
 
 

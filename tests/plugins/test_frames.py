@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from agents.runtimes.plugins.v1_protocol import V1
+from agents.runtimes.plugins.v1_protocol import V1Protocol
 from agents.runtimes.plugins.wire_protocol import read_runners
 from tests.hostile import runtimes
 from tests.plugins import fake_v1
@@ -133,7 +133,7 @@ def test_the_hostile_runtime_answers_well_as_a_real_one_does() -> None:
 
 def test_the_runners_of_the_seeds_own_generation_are_all_read() -> None:
     listed = max((one for one in REAL if one["kind"] == "answers list_agent_runners"), key=_length)
-    found, passed_over = read_runners(V1(), listed["frame"]["data"]["runners"])
+    found, passed_over = read_runners(V1Protocol(), listed["frame"]["data"]["runners"])
     assert passed_over == []
     assert sorted(name.split("/")[1] for name in found) == [
         "claude-code-agent",

@@ -17,7 +17,7 @@ from websockets.exceptions import ConnectionClosed
 from agents.host_protocol.runner import HostedRunner
 from agents.models import PluginRuntime
 from agents.runtimes.plugins.runtime import Runtime
-from agents.runtimes.plugins.transports import opened
+from agents.runtimes.plugins.transports import open_pipe
 from tests.client import Client
 from tests.conftest import Server
 from tests.mcp_host import free_port
@@ -124,7 +124,7 @@ async def _connect_and_leave(port: int) -> None:
         directory="",
         profile="v1",
     )
-    async with opened(flooding):
+    async with open_pipe(flooding):
         await asyncio.sleep(0.2)
 
 

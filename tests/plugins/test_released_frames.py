@@ -20,7 +20,7 @@ from uuid import UUID
 import pytest
 
 from agents.models import PluginRuntime
-from agents.runtimes.plugins.released_protocol import Released
+from agents.runtimes.plugins.released_protocol import ReleasedProtocol
 from agents.runtimes.plugins.wire_protocol import read_runners
 from tests.conftest import Server
 from tests.mcp_host import free_port, wait_until
@@ -96,5 +96,5 @@ def test_the_recorded_runners_are_read() -> None:
         if one["kind"] == "answers list_runners"
         for runner in one["frame"]["data"]["runners"]
     ]
-    found, passed_over = read_runners(Released(UUID(int=1)), listed)
+    found, passed_over = read_runners(ReleasedProtocol(UUID(int=1)), listed)
     assert (list(found), passed_over) == (["plugin:parley/probe/default"], [])

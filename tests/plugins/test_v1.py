@@ -22,7 +22,7 @@ from agents.host_protocol.runner import HostedRunner
 from agents.models import PluginRuntime
 from agents.runners.base import RunFailure
 from agents.runtimes.plugins import connection
-from agents.runtimes.plugins.v1_protocol import V1
+from agents.runtimes.plugins.v1_protocol import V1Protocol
 from agents.runtimes.plugins.wire_protocol import read_runners
 from conversations.models import Message
 from tests.client import Client
@@ -156,7 +156,7 @@ def test_what_this_host_does_not_know_of_a_runner_does_not_spoil_it() -> None:
         "permissions": {"models": ["invoke", "dream"], "skills": ["run"], "tools": None},
         "capabilities": {"streaming": True, "telepathy": True, "interrupt": None},
     }
-    found, passed_over = read_runners(V1(), [listed])
+    found, passed_over = read_runners(V1Protocol(), [listed])
     manifest = found[OLD]
     assert (passed_over, manifest.permissions) == ([], Permissions(models=("invoke",)))
     assert manifest.capabilities == Capabilities(streaming=True)
@@ -201,7 +201,7 @@ def test_a_runner_reads_the_state_that_it_has_just_said(
     ],
 )
 def test_a_runner_that_is_passed_over_is_named_with_the_reason(entry: Any, why: str) -> None:
-    found, passed_over = read_runners(V1(), [entry])
+    found, passed_over = read_runners(V1Protocol(), [entry])
     assert (found, len(passed_over)) == ({}, 1)
     assert passed_over[0].startswith(why)
 

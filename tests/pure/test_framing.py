@@ -18,10 +18,17 @@ from agents.runtimes.plugins.envelopes import (
     TooLarge,
     TooManyValues,
     read,
-    read_soon,
+    read_without_blocking,
     write,
 )
-from agents.runtimes.plugins.framing import Broken, Lines, Together, in_ascii, lines, pieces
+from agents.runtimes.plugins.framing import (
+    FramingError,
+    LineJoiner,
+    PieceJoiner,
+    escape_non_ascii,
+    lines,
+    pieces,
+)
 
 _TEXTS = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=40)
 
@@ -29,7 +36,7 @@ _TEXTS = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=40)
 @given(_TEXTS, st.integers(1, 4000))
 def test_lines_put_together_are_the_document(text: str, times: int) -> None:
     document = write({"seq_id": 1, "action": "a", "data": {"text": text * times}})
-    reader = Lines()
+    reader = LineJoiner()
     whole = [found for line in lines(document) if (found := reader.feed(line.strip())) is not None]
     assert [json.loads(one) for one in whole] == [json.loads(document)]
 
@@ -37,7 +44,7 @@ def test_lines_put_together_are_the_document(text: str, times: int) -> None:
 @given(_TEXTS, st.integers(1, 8000))
 def test_pieces_put_together_are_the_document(text: str, times: int) -> None:
     document = write({"seq_id": 1, "code": 0, "data": {"text": text * times}})
-    together = Together()
+    together = PieceJoiner()
     whole = [found for piece in pieces(document) if (found := together.feed(piece)) is not None]
     assert [json.loads(one) for one in whole] == [json.loads(document)]
 
@@ -45,26 +52,26 @@ def test_pieces_put_together_are_the_document(text: str, times: int) -> None:
 @given(_TEXTS)
 def test_escaped_text_says_the_same(text: str) -> None:
     document = json.dumps({"a": text}, ensure_ascii=False)
-    assert in_ascii(document).isascii()
-    assert json.loads(in_ascii(document)) == {"a": text}
+    assert escape_non_ascii(document).isascii()
+    assert json.loads(escape_non_ascii(document)) == {"a": text}
 
 
 def test_a_program_that_prints_between_lines_is_passed_over() -> None:
-    reader = Lines()
+    reader = LineJoiner()
     assert reader.feed(b"Welcome!") is None
     assert reader.feed(b"") is None
     assert reader.feed(b'{"seq_id": 1, "code": 0}') == b'{"seq_id": 1, "code": 0}'
 
 
 def test_what_begins_as_no_document_is_dropped_and_the_next_is_read() -> None:
-    together = Together()
+    together = PieceJoiner()
     assert together.feed("this is no JSON") is None
     assert together.feed('{"seq_id": 1, "code": 0}') == '{"seq_id": 1, "code": 0}'
 
 
 def test_a_piece_that_looks_like_a_document_is_only_a_piece() -> None:
     forged = '{"seq_id": 7, "action": "invoke_llm", "data": {}}'
-    together = Together()
+    together = PieceJoiner()
     assert together.feed('{"seq_id": 1, "code": 0, "data": {"x": [') is None
     assert together.feed(forged) is None
     assert together.feed("]}}") == '{"seq_id": 1, "code": 0, "data": {"x": [' + forged + "]}}"
@@ -79,14 +86,14 @@ def test_a_piece_that_looks_like_a_document_is_only_a_piece() -> None:
     st.integers(1, 9),
 )
 def test_a_document_is_whole_at_its_last_piece_and_not_before(value: dict[str, Any], size: int) -> None:
-    document, together = json.dumps(value), Together()
+    document, together = json.dumps(value), PieceJoiner()
     cut = [document[start : start + size] for start in range(0, len(document), size)]
     assert [together.feed(piece) for piece in cut] == [None] * (len(cut) - 1) + [document]
 
 
 @pytest.mark.parametrize("rubbish", ["{hello}", "{]", "{}}}}", '{"a": 1}{"b": 2}'])
 def test_what_only_looks_like_a_document_does_not_spoil_the_next(rubbish: str) -> None:
-    together = Together()
+    together = PieceJoiner()
     assert read(together.feed(rubbish) or "") is None
     assert together.feed('{"seq_id": 1, "code": 0}') == '{"seq_id": 1, "code": 0}'
 
@@ -94,7 +101,7 @@ def test_what_only_looks_like_a_document_does_not_spoil_the_next(rubbish: str) -
 @pytest.mark.parametrize("piece", ["{}", '"}', "}", "[{}]", '\\"{', "\\\\", '"' * 99, "{" * 99 + "}"])
 def test_any_pieces_are_put_together_in_linear_time(piece: str) -> None:
     """200,000 pieces: whoever looked at the whole for each would need hours."""
-    together, begun = Together(), time.thread_time()
+    together, begun = PieceJoiner(), time.thread_time()
     together.feed('{"a": [')
     for _ in range(min(200_000, LARGEST // len(piece) - 1)):
         together.feed(piece)
@@ -105,21 +112,21 @@ def test_a_document_of_too_many_values_is_not_decoded() -> None:
     document = '{"seq_id": 1, "code": 0, "data": {"x": [' + "[]," * 1_000_000 + "[]]}}"
     begun = time.process_time()
     with pytest.raises(TooManyValues):
-        asyncio.run(read_soon(document))
+        asyncio.run(read_without_blocking(document))
     assert time.process_time() - begun < 1
 
 
 def test_a_document_without_end_breaks_the_framing() -> None:
-    together, reader = Together(), Lines()
+    together, reader = PieceJoiner(), LineJoiner()
     data = json.dumps({"type": "chunk_data", "data": "x" * 1024 * 1024}).encode()
     reader.feed(b'{"type": "chunk_start", "total_size": 1}')
     for _ in range(15):
         together.feed("{" + "x" * 1024 * 1024)
         reader.feed(data)
     reader.feed(data)
-    with pytest.raises(Broken):
+    with pytest.raises(FramingError):
         together.feed("{" + "x" * 2 * 1024 * 1024)
-    with pytest.raises(Broken):
+    with pytest.raises(FramingError):
         reader.feed(data)
 
 

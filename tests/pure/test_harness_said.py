@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from agents.runners.base import RunFailure
 from agents.runtimes.harness.output_lines import (
-    Broke,
-    Done,
-    More,
-    Session,
-    ToolBegun,
-    ToolEnded,
-    Whole,
-    heard,
+    ProgramDone,
+    ProgramFailed,
+    ProgramSession,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+    WholeText,
+    parse_line,
 )
-from agents.runtimes.harness.printed_answer import Answer
+from agents.runtimes.harness.printed_answer import PrintedAnswer
 from conversations import events
 
 _VALUES = st.recursive(
@@ -52,49 +52,49 @@ _LINES = st.fixed_dictionaries(
 
 
 def meant(**line: Any) -> list[Any]:
-    return list(heard(json.dumps(line).encode()))
+    return list(parse_line(json.dumps(line).encode()))
 
 
 def test_the_three_dialects_are_read() -> None:
     delta = {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "a"}}
-    assert meant(type="system", subtype="init", session_id="s") == [Session("s")]
-    assert meant(type="stream_event", event=delta) == [More("a")]
+    assert meant(type="system", subtype="init", session_id="s") == [ProgramSession("s")]
+    assert meant(type="stream_event", event=delta) == [TextDelta("a")]
     parts = [
         {"type": "text", "text": "a"},
         {"type": "tool_use", "id": "t", "name": "n", "input": {"b": 1}},
     ]
     assert meant(type="assistant", message={"content": parts}) == [
-        Whole("a"),
-        ToolBegun("t", "n", {"b": 1}),
+        WholeText("a"),
+        ToolStarted("t", "n", {"b": 1}),
     ]
     result = {"type": "tool_result", "tool_use_id": "t", "content": [{"text": "x"}, {"text": "y"}]}
-    assert meant(type="user", message={"content": [result]}) == [ToolEnded("t", True, "xy")]
+    assert meant(type="user", message={"content": [result]}) == [ToolFinished("t", True, "xy")]
     assert meant(type="result", result="a", usage={"input_tokens": 1, "output_tokens": 2}) == [
-        Done("a", 1, 2)
+        ProgramDone("a", 1, 2)
     ]
-    assert meant(type="result", is_error=True, result="no") == [Broke("no")]
-    assert meant(type="thread.started", thread_id="s") == [Session("s")]
+    assert meant(type="result", is_error=True, result="no") == [ProgramFailed("no")]
+    assert meant(type="thread.started", thread_id="s") == [ProgramSession("s")]
     call = {"id": "c", "type": "mcp_tool_call", "server": "s", "tool": "t", "arguments": {"a": 1}}
-    assert meant(type="item.started", item=call) == [ToolBegun("c", "t", {"a": 1})]
-    assert meant(type="item.completed", item={"type": "agent_message", "text": "a"}) == [Whole("a")]
-    assert meant(type="turn.failed", error={"message": "no"}) == [Broke("no")]
-    assert meant(type="message", role="assistant", content="a", delta=True) == [More("a")]
+    assert meant(type="item.started", item=call) == [ToolStarted("c", "t", {"a": 1})]
+    assert meant(type="item.completed", item={"type": "agent_message", "text": "a"}) == [WholeText("a")]
+    assert meant(type="turn.failed", error={"message": "no"}) == [ProgramFailed("no")]
+    assert meant(type="message", role="assistant", content="a", delta=True) == [TextDelta("a")]
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(_LINES)
 def test_lines_of_any_shape_break_nothing(line: dict[str, Any]) -> None:
-    answer = Answer("m")
-    list(answer.hear(json.dumps(line).encode(), as_text=False))
+    answer = PrintedAnswer("m")
+    list(answer.add_line(json.dumps(line).encode(), as_text=False))
 
 
 @pytest.mark.parametrize("line", [b"", b"no JSON", b"[" * 100_000, b"7", b'{"type": 7}', b"\xff\xfe"])
 def test_rubbish_says_nothing(line: bytes) -> None:
-    assert list(heard(line)) == []
+    assert list(parse_line(line)) == []
 
 
 def test_a_whole_text_after_its_pieces_is_said_once() -> None:
-    answer = Answer("m")
+    answer = PrintedAnswer("m")
     said = [
         fact
         for line in (
@@ -102,12 +102,12 @@ def test_a_whole_text_after_its_pieces_is_said_once() -> None:
             {"type": "assistant", "message": {"content": [{"type": "text", "text": "Hello"}]}},
             {"type": "assistant", "message": {"content": [{"type": "text", "text": "again"}]}},
         )
-        for fact in answer.hear(json.dumps(line).encode(), as_text=False)
+        for fact in answer.add_line(json.dumps(line).encode(), as_text=False)
     ]
     assert said == [events.MessageDelta("m", text) for text in ("Hel", "lo", "\n\nagain")]
 
 
 def test_an_answer_without_a_word_is_a_failure() -> None:
     with pytest.raises(RunFailure) as failed:
-        list(Answer("m").ending())
+        list(PrintedAnswer("m").finish())
     assert failed.value.code == "harness.empty_answer"

@@ -26,17 +26,17 @@ def folder_of(conversation: UUID) -> Path:
     return Path(settings.VAR_DIR).resolve() / "harness" / conversation.hex
 
 
-async def tidy_for_ever() -> None:
+async def keep_removing_folders() -> None:
     """Remove folders now and every ten minutes; an attempt that fails is repeated then."""
     while True:
         try:
-            await tidy()
+            await remove_old_folders()
         except Exception as error:  # the database or the disk is not available
             log.warning("tidying harness folders failed", error=type(error).__name__)
         await asyncio.sleep(_EVERY_S)
 
 
-async def tidy() -> int:
+async def remove_old_folders() -> int:
     """Remove the folders of deleted conversations; return their number."""
     known = await asyncio.to_thread(_folders)
     removed = 0

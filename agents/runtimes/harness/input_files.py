@@ -15,11 +15,11 @@ from agents.host_protocol.run_context import AgentInput
 _SUFFIX: Final = re.compile(r"\.[A-Za-z0-9]{1,10}")
 
 
-def prompt_with_files(asked: AgentInput, folder: Path) -> str:
+def write_input_files(agent_input: AgentInput, folder: Path) -> str:
     """Write the files into the folder; return the prompt, with a line per file."""
-    if not any(part.type != "text" for part in asked.contents):
-        return asked.text or ""
-    return "\n".join(_prompt_lines(asked.contents, folder))
+    if not any(part.type != "text" for part in agent_input.contents):
+        return agent_input.text or ""
+    return "\n".join(_prompt_lines(agent_input.contents, folder))
 
 
 def _prompt_lines(contents: tuple[ContentElement, ...], folder: Path) -> Iterator[str]:

@@ -44,7 +44,7 @@ _quiet: ContextVar[bool] = ContextVar("quiet", default=False)
 logging.getLogger("uvicorn.error").addFilter(_Quiet())
 
 
-class Offer(Struct, frozen=True):
+class GrantedTool(Struct, frozen=True):
     """One tool for the program."""
 
     name: str
@@ -53,7 +53,7 @@ class Offer(Struct, frozen=True):
     call: Callable[[dict[str, Any]], Awaitable[Any]]
 
 
-class Door(Struct, frozen=True):
+class ServerAddress(Struct, frozen=True):
     """The address of the server during the run."""
 
     url: str
@@ -68,35 +68,35 @@ class Door(Struct, frozen=True):
         )
 
 
-def offers(context: AgentRunContext, host: HostApi) -> tuple[Offer, ...]:
+def granted_tools(context: AgentRunContext, host: HostApi) -> tuple[GrantedTool, ...]:
     """Return the run's grants as tools."""
     found = [
         *_tools(context, host),
         *_knowledge(context, host),
         *_history(context, host),
     ]
-    return tuple({offer.name: offer for offer in reversed(found)}.values())
+    return tuple({tool.name: tool for tool in reversed(found)}.values())
 
 
-def _tools(context: AgentRunContext, host: HostApi) -> list[Offer]:
+def _tools(context: AgentRunContext, host: HostApi) -> list[GrantedTool]:
     names = ToolNames(tool.tool_name for tool in context.resources.tools)
 
-    def calling(name: str) -> Callable[[dict[str, Any]], Awaitable[Any]]:
+    def make_call(name: str) -> Callable[[dict[str, Any]], Awaitable[Any]]:
         return lambda arguments: host.tools.call(name, arguments, may_wait=False)
 
     return [
-        Offer(
+        GrantedTool(
             names.to_provider(tool.tool_name),
             tool.description or tool.tool_name,
             tool.parameters or {"type": "object"},
-            calling(tool.tool_name),
+            make_call(tool.tool_name),
         )
         for tool in context.resources.tools
         if not tool.operations or "call" in tool.operations
     ]
 
 
-def _knowledge(context: AgentRunContext, host: HostApi) -> list[Offer]:
+def _knowledge(context: AgentRunContext, host: HostApi) -> list[GrantedTool]:
     bases = {
         base.kb_id: base.kb_name or base.kb_id
         for base in context.resources.knowledge_bases
@@ -119,21 +119,27 @@ def _knowledge(context: AgentRunContext, host: HostApi) -> list[Offer]:
         top_k = arguments.get("top_k") or 5
         return {"results": await host.knowledge.retrieve(kb_id, query, top_k=top_k)}
 
-    return [Offer("knowledge_retrieve", f"Search a knowledge base: {listed}.", parameters, retrieve)]
+    return [
+        GrantedTool("knowledge_retrieve", f"Search a knowledge base: {listed}.", parameters, retrieve)
+    ]
 
 
-def _history(context: AgentRunContext, host: HostApi) -> list[Offer]:
+def _history(context: AgentRunContext, host: HostApi) -> list[GrantedTool]:
     apis = context.context.available_apis
     found = []
     if apis.history_page:
         parameters = _object({"limit": {"type": "integer"}, "before_cursor": {"type": "string"}})
         description = "Read the earlier messages of this conversation, the newest first."
-        found.append(Offer("history_page", description, parameters, lambda by: host.history.page(**by)))
+        found.append(
+            GrantedTool("history_page", description, parameters, lambda by: host.history.page(**by))
+        )
     if apis.history_search:
         parameters = _object({"query": {"type": "string"}}, required=["query"])
         description = "Find earlier messages of this conversation."
         found.append(
-            Offer("history_search", description, parameters, lambda by: host.history.search(by["query"]))
+            GrantedTool(
+                "history_search", description, parameters, lambda by: host.history.search(by["query"])
+            )
         )
     return found
 
@@ -144,15 +150,15 @@ def _object(properties: dict[str, Any], *, required: list[str] | None = None) ->
 
 
 @asynccontextmanager
-async def door(offered: tuple[Offer, ...]) -> AsyncIterator[Door]:
+async def serve_tools(tools: tuple[GrantedTool, ...]) -> AsyncIterator[ServerAddress]:
     """Serve these tools until the context ends."""
-    app = await asyncio.to_thread(_app, offered)
+    app = await asyncio.to_thread(_make_app, tools)
     token = secrets.token_urlsafe(32)
     import uvicorn
 
     listener = socket.create_server(("127.0.0.1", 0), backlog=16)
     config = uvicorn.Config(
-        _guarded(app, token),
+        _require_token(app, token),
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=_GOODBYE_S,
@@ -166,12 +172,12 @@ async def door(offered: tuple[Offer, ...]) -> AsyncIterator[Door]:
         async with asyncio.timeout(_STARTS_S):
             while not server.started and not serving.done():  # noqa: ASYNC110 (there is no event for it)
                 await asyncio.sleep(0.002)
-        yield Door(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp", token)
+        yield ServerAddress(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp", token)
     finally:
-        await asyncio.shield(_ended(server, serving, listener))
+        await asyncio.shield(_stop(server, serving, listener))
 
 
-async def _ended(server: uvicorn.Server, serving: asyncio.Task[None], listener: socket.socket) -> None:
+async def _stop(server: uvicorn.Server, serving: asyncio.Task[None], listener: socket.socket) -> None:
     """Stop the server; close its socket last, because the loop watches it until then."""
     server.should_exit = True
     await asyncio.wait([serving], timeout=2 * _GOODBYE_S)
@@ -182,15 +188,15 @@ async def _ended(server: uvicorn.Server, serving: asyncio.Task[None], listener: 
     listener.close()
 
 
-def _app(offered: tuple[Offer, ...]) -> Any:
+def _make_app(tools: tuple[GrantedTool, ...]) -> Any:
     """Return the server as an ASGI application; run this in an OS thread: the import takes a second."""
     from mcp.server.lowlevel import Server
     from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool
 
-    by_name = {offer.name: offer for offer in offered}
+    by_name = {tool.name: tool for tool in tools}
     listed = [
-        Tool(name=offer.name, description=offer.description, input_schema=offer.parameters)
-        for offer in offered
+        Tool(name=tool.name, description=tool.description, input_schema=tool.parameters)
+        for tool in tools
     ]
 
     async def list_tools(*_: Any) -> ListToolsResult:
@@ -204,12 +210,12 @@ def _app(offered: tuple[Offer, ...]) -> Any:
     return server.streamable_http_app(json_response=True, stateless_http=True)
 
 
-async def _call(offer: Offer | None, arguments: dict[str, Any]) -> tuple[str, bool]:
+async def _call(tool: GrantedTool | None, arguments: dict[str, Any]) -> tuple[str, bool]:
     """Return the call's result as text, and whether it failed; a refusal's text has its code."""
-    if offer is None:
+    if tool is None:
         return "There is no tool of this name. (code: not_found)", True
     try:
-        found = await offer.call(arguments)
+        found = await tool.call(arguments)
     except HostRefusal as refusal:
         return f"{refusal.message} (code: {refusal.code})", True
     except (KeyError, TypeError, ValueError):
@@ -217,7 +223,7 @@ async def _call(offer: Offer | None, arguments: dict[str, Any]) -> tuple[str, bo
     return msgspec.json.encode(found).decode(), False
 
 
-def _guarded(app: Any, token: str) -> Any:
+def _require_token(app: Any, token: str) -> Any:
     """Return the application for requests with the token; others get 401."""
     expected = f"Bearer {token}".encode()
 

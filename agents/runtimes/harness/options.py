@@ -18,8 +18,10 @@ Output = Literal["jsonl", "text"]
 RUNNER_ID: Final = "builtin:harness"
 
 
-def _item(kind: str, name: str, label: str, about: str, **more: Any) -> FormItem:
-    return FormItem(type=kind, name=name, label={"en_US": label}, description={"en_US": about}, **more)
+def _item(kind: str, name: str, label: str, description: str, **more: Any) -> FormItem:
+    return FormItem(
+        type=kind, name=name, label={"en_US": label}, description={"en_US": description}, **more
+    )
 
 
 MANIFEST: Final = RunnerManifest(
@@ -68,7 +70,7 @@ MANIFEST: Final = RunnerManifest(
 )  # fmt: skip
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class HarnessOptions(Struct, frozen=True, kw_only=True):
     """The checked options of one binding's harness."""
 
     command: str
@@ -79,12 +81,12 @@ class Wanted(Struct, frozen=True, kw_only=True):
     output: Output
 
 
-def read_wanted(config: Mapping[str, Any]) -> Wanted:
+def read_options(config: Mapping[str, Any]) -> HarnessOptions:
     """Return the config as a value; raise RunFailure `harness.config_invalid` with the error."""
     command = _text(config, "command")
     if not command:
         raise _invalid("The binding names no command.")
-    options = Wanted(
+    options = HarnessOptions(
         command=command,
         arguments=_words(config, "arguments"),
         resume_arguments=_words(config, "resume_arguments"),

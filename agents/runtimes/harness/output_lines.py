@@ -13,37 +13,37 @@ from typing import Any
 from msgspec import Struct
 
 
-class Session(Struct, frozen=True):
+class ProgramSession(Struct, frozen=True):
     """The id by which the program can resume the conversation."""
 
     id: str
 
 
-class More(Struct, frozen=True):
+class TextDelta(Struct, frozen=True):
     """The next piece of a text."""
 
     text: str
 
 
-class Whole(Struct, frozen=True):
+class WholeText(Struct, frozen=True):
     """A complete text, which may follow its pieces."""
 
     text: str
 
 
-class ToolBegun(Struct, frozen=True):
+class ToolStarted(Struct, frozen=True):
     id: str
     name: str
     parameters: dict[str, Any]
 
 
-class ToolEnded(Struct, frozen=True):
+class ToolFinished(Struct, frozen=True):
     id: str
     ok: bool
     result: str
 
 
-class Done(Struct, frozen=True):
+class ProgramDone(Struct, frozen=True):
     """The end; `text` is the whole answer if the program prints it again."""
 
     text: str = ""
@@ -51,16 +51,18 @@ class Done(Struct, frozen=True):
     output_tokens: int = 0
 
 
-class Broke(Struct, frozen=True):
+class ProgramFailed(Struct, frozen=True):
     """The program's report of its failure."""
 
     message: str
 
 
-Heard = Session | More | Whole | ToolBegun | ToolEnded | Done | Broke
+OutputItem = (
+    ProgramSession | TextDelta | WholeText | ToolStarted | ToolFinished | ProgramDone | ProgramFailed
+)
 
 
-def heard(line: bytes) -> Iterator[Heard]:
+def parse_line(line: bytes) -> Iterator[OutputItem]:
     """Yield the content of a line."""
     try:
         value = json.loads(line)
@@ -70,72 +72,72 @@ def heard(line: bytes) -> Iterator[Heard]:
         return
     session = value.get("session_id") or value.get("thread_id")
     if isinstance(session, str) and session:
-        yield Session(session[:200])
+        yield ProgramSession(session[:200])
     try:
-        yield from _meant(value)
+        yield from _parse_value(value)
     except (AttributeError, TypeError, KeyError, ValueError):  # a form that no known program prints
         return
 
 
-def _meant(value: dict[str, Any]) -> Iterator[Heard]:
+def _parse_value(value: dict[str, Any]) -> Iterator[OutputItem]:
     match value:
         case {"type": "stream_event", "event": {"delta": {"type": "text_delta", "text": str(text)}}}:
-            yield More(text)
+            yield TextDelta(text)
         case {"type": "assistant", "message": {"content": list(parts)}}:
-            yield from _parts(parts)
+            yield from _parse_parts(parts)
         case {"type": "user", "message": {"content": list(parts)}}:
-            yield from _parts(parts)
+            yield from _parse_parts(parts)
         case {"type": "message", "role": "assistant", "content": str(text)}:
-            yield More(text) if value.get("delta") else Whole(text)
+            yield TextDelta(text) if value.get("delta") else WholeText(text)
         case {"type": "tool_use", "tool_name": str(name), "tool_id": str(call)}:
-            yield ToolBegun(call, name, _object(value.get("parameters")))
+            yield ToolStarted(call, name, _object(value.get("parameters")))
         case {"type": "tool_result", "tool_id": str(call)}:
-            yield ToolEnded(call, value.get("status") == "success", _text(value.get("output")))
+            yield ToolFinished(call, value.get("status") == "success", _text(value.get("output")))
         case {"type": "item.started" | "item.completed" as kind, "item": dict(item)}:
-            yield from _item(kind, item)
+            yield from _parse_item(kind, item)
         case {"type": "turn.failed", "error": error}:
-            yield Broke(_text(error))
+            yield ProgramFailed(_text(error))
         case {"type": "error", "message": str(message)}:
-            yield Broke(message)
+            yield ProgramFailed(message)
         case {"type": "turn.completed"}:
-            yield _done(value.get("usage"))
+            yield _parse_end(value.get("usage"))
         case {"type": "result"} if value.get("is_error") or value.get("status") == "error":
-            yield Broke(_text(value.get("result") or value.get("error")))
+            yield ProgramFailed(_text(value.get("result") or value.get("error")))
         case {"type": "result"}:
-            yield _done(value.get("usage") or value.get("stats"), _text(value.get("result")))
+            yield _parse_end(value.get("usage") or value.get("stats"), _text(value.get("result")))
 
 
-def _parts(parts: list[Any]) -> Iterator[Heard]:
+def _parse_parts(parts: list[Any]) -> Iterator[OutputItem]:
     for part in parts:
         match part:
             case {"type": "text", "text": str(text)}:
-                yield Whole(text)
+                yield WholeText(text)
             case {"type": "tool_use", "id": str(call), "name": str(name)}:
-                yield ToolBegun(call, name, _object(part.get("input")))
+                yield ToolStarted(call, name, _object(part.get("input")))
             case {"type": "tool_result", "tool_use_id": str(call)}:
-                yield ToolEnded(call, not part.get("is_error"), _text(part.get("content")))
+                yield ToolFinished(call, not part.get("is_error"), _text(part.get("content")))
 
 
-def _item(kind: str, item: dict[str, Any]) -> Iterator[Heard]:
+def _parse_item(kind: str, item: dict[str, Any]) -> Iterator[OutputItem]:
     call = str(item.get("id") or "")
     match item.get("type"):
         case "agent_message" if kind == "item.completed":
-            yield Whole(_text(item.get("text")))
+            yield WholeText(_text(item.get("text")))
         case "mcp_tool_call":
-            yield ToolBegun(call, str(item.get("tool")), _object(item.get("arguments")))
+            yield ToolStarted(call, str(item.get("tool")), _object(item.get("arguments")))
         case "command_execution":
-            yield ToolBegun(call, "shell", {"command": item.get("command")})
+            yield ToolStarted(call, "shell", {"command": item.get("command")})
         case _:
             return
     if kind == "item.completed" and item.get("type") != "agent_message":
         failed = item.get("status") == "failed" or item.get("exit_code") not in (None, 0)
         outcome = item.get("result") or item.get("aggregated_output") or item.get("error")
-        yield ToolEnded(call, not failed, _text(outcome))
+        yield ToolFinished(call, not failed, _text(outcome))
 
 
-def _done(usage: Any, text: str = "") -> Done:
+def _parse_end(usage: Any, text: str = "") -> ProgramDone:
     counts = _object(usage)
-    return Done(text, _count(counts.get("input_tokens")), _count(counts.get("output_tokens")))
+    return ProgramDone(text, _count(counts.get("input_tokens")), _count(counts.get("output_tokens")))
 
 
 def _count(value: Any) -> int:

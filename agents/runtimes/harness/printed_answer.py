@@ -8,15 +8,15 @@ from typing import Final
 
 from agents.runners.base import RunFailure
 from agents.runtimes.harness.output_lines import (
-    Broke,
-    Done,
-    Heard,
-    More,
-    Session,
-    ToolBegun,
-    ToolEnded,
-    Whole,
-    heard,
+    OutputItem,
+    ProgramDone,
+    ProgramFailed,
+    ProgramSession,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+    WholeText,
+    parse_line,
 )
 from conversations import events
 from conversations.events import Fact, Problem
@@ -26,7 +26,7 @@ _LONGEST_RESULT: Final = 10_000
 _GAP: Final = "\n\n"
 
 
-class Answer:
+class PrintedAnswer:
     """The conversion of a program's output into facts, with one ending."""
 
     def __init__(self, message_id: str) -> None:
@@ -36,37 +36,37 @@ class Answer:
         self._length = 0
         self._gap = False
         self._tools: dict[str, tuple[str, float]] = {}
-        self._done: Done | None = None
-        self._broke: str | None = None
+        self._done: ProgramDone | None = None
+        self._error: str | None = None
         self._code = 0
 
-    def hear(self, line: bytes, *, as_text: bool) -> Iterator[Fact]:
+    def add_line(self, line: bytes, *, as_text: bool) -> Iterator[Fact]:
         """Yield the facts of one printed line."""
         if as_text:
-            yield from self._say(line.decode(errors="replace"))
+            yield from self._add_text(line.decode(errors="replace"))
             return
-        for meant in heard(line):
-            yield from self._facts(meant)
+        for item in parse_line(line):
+            yield from self._facts(item)
 
-    def ended(self, code: int) -> None:
+    def set_exit_code(self, code: int) -> None:
         """Record the exit code of the program."""
         self._code = code
 
     @property
     def is_lost(self) -> bool:
         """Return whether the program failed before any output."""
-        return self._length == 0 and not self._tools and bool(self._code or self._broke is not None)
+        return self._length == 0 and not self._tools and bool(self._code or self._error is not None)
 
-    def ending(self) -> Iterator[Fact]:
+    def finish(self) -> Iterator[Fact]:
         """Yield the rest and the last fact; raise RunFailure.
 
         The codes are `harness.failed` and `harness.empty_answer`.
         """
-        if self._broke is not None or (self._code and self._done is None):
+        if self._error is not None or (self._code and self._done is None):
             raise RunFailure("harness.failed", self._failure())
-        done = self._done or Done()
+        done = self._done or ProgramDone()
         if self._length == 0:
-            yield from self._say(done.text)
+            yield from self._add_text(done.text)
         if self._length == 0:
             raise RunFailure("harness.empty_answer", "The harness said nothing.")
         usage = events.Usage(input_tokens=done.input_tokens, output_tokens=done.output_tokens)
@@ -76,36 +76,36 @@ class Answer:
         """Return a message without the program's own words, which may contain anything."""
         return f"The harness failed with code {self._code}." if self._code else "The harness failed."
 
-    def _facts(self, meant: Heard) -> Iterator[Fact]:
-        match meant:
-            case Session(session):
+    def _facts(self, item: OutputItem) -> Iterator[Fact]:
+        match item:
+            case ProgramSession(session):
                 self.session = session
-            case More(text):
+            case TextDelta(text):
                 self._part += text
-                yield from self._say(text)
-            case Whole(text):
+                yield from self._add_text(text)
+            case WholeText(text):
                 rest = text[len(self._part) :] if text.startswith(self._part) else ""
                 self._part = ""
-                yield from self._say(rest)
+                yield from self._add_text(rest)
                 self._gap = True
-            case ToolBegun(call, name, parameters) if call not in self._tools:
+            case ToolStarted(call, name, parameters) if call not in self._tools:
                 self._tools[call] = (name, time.monotonic())
                 yield events.ToolCallStarted(call, name, parameters, "plugin")
-            case ToolEnded(call, ok, result) if call in self._tools:
+            case ToolFinished(call, ok, result) if call in self._tools:
                 yield self._tool_ended(call, ok, result[:_LONGEST_RESULT])
-            case Done():
-                self._done = meant
-            case Broke(message):
-                self._broke = message
+            case ProgramDone():
+                self._done = item
+            case ProgramFailed(message):
+                self._error = message
 
     def _tool_ended(self, call: str, ok: bool, result: str) -> Fact:
-        name, begun = self._tools[call]
-        elapsed_ms = round((time.monotonic() - begun) * 1000)
+        name, started_at = self._tools[call]
+        elapsed_ms = round((time.monotonic() - started_at) * 1000)
         problem = None if ok else Problem("tool_error", "The harness's tool failed.")
         shown = {"text": result} if ok else None
         return events.ToolCallCompleted(call, name, ok, elapsed_ms, shown, problem)
 
-    def _say(self, text: str) -> Iterator[Fact]:
+    def _add_text(self, text: str) -> Iterator[Fact]:
         text = text[: _LONGEST - self._length]
         if not text:
             return

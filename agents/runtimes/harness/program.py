@@ -42,7 +42,7 @@ class Program:
             yield line
         self.code = await self._process.wait()
 
-    async def tell(self, text: str) -> None:
+    async def write_input(self, text: str) -> None:
         """Write to the program's input and close it; ignore a program that does not read it."""
         stdin = self._process.stdin
         if stdin is None:
@@ -52,29 +52,29 @@ class Program:
             await stdin.drain()
         stdin.close()
 
-    async def listen_to_errors(self) -> None:
+    async def read_errors(self) -> None:
         """Keep the end of the error output, and drop the rest."""
         assert self._process.stderr is not None
         while some := await self._process.stderr.read(8192):
             self._tail = (self._tail + some)[-_TAIL:]
 
     @property
-    def complaint(self) -> str:
+    def error_output(self) -> str:
         """Return the end of the error output."""
         return self._tail.decode(errors="replace").strip()
 
 
 @asynccontextmanager
-async def started(
-    line: Sequence[str], *, directory: str, environment: Mapping[str, str], told: str
+async def start_program(
+    command_line: Sequence[str], *, directory: str, environment: Mapping[str, str], input_text: str
 ) -> AsyncIterator[Program]:
-    """Start the program with `told` as its input; end it at the latest a second after the context.
+    """Start the program with `input_text` as its input; end it at the latest a second after the context.
 
     Raise RunFailure `harness.command_not_found` or `harness.working_directory_not_found`.
     """
     try:
         process = await asyncio.create_subprocess_exec(
-            *line,
+            *command_line,
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,
@@ -94,19 +94,22 @@ async def started(
     except OSError:  # the line is too long for the system, or the system lacks resources
         raise RunFailure("harness.failed", "The harness's command cannot be started.") from None
     program = Program(process)
-    chores = [asyncio.create_task(program.tell(told)), asyncio.create_task(program.listen_to_errors())]
+    tasks = [
+        asyncio.create_task(program.write_input(input_text)),
+        asyncio.create_task(program.read_errors()),
+    ]
     try:
         yield program
     finally:
-        await asyncio.shield(_end(process, chores))
+        await asyncio.shield(_end(process, tasks))
 
 
-async def _end(process: asyncio.subprocess.Process, chores: list[asyncio.Task[None]]) -> None:
+async def _end(process: asyncio.subprocess.Process, tasks: list[asyncio.Task[None]]) -> None:
     await subprocesses.end_group(process, grace_s=_GRACE_S)
-    await asyncio.wait(chores, timeout=_GRACE_S)
-    for chore in chores:
-        chore.cancel()
-    await asyncio.gather(*chores, return_exceptions=True)
+    await asyncio.wait(tasks, timeout=_GRACE_S)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _too_large() -> RunFailure:

@@ -30,11 +30,11 @@ from agents.host_protocol.manifest import RunnerManifest
 from agents.host_protocol.run_context import AgentRunContext
 from agents.runners.base import RunFailure
 from agents.runtimes.harness.folder_cleanup import folder_of
-from agents.runtimes.harness.input_files import prompt_with_files
-from agents.runtimes.harness.mcp_server import Door, door, offers
-from agents.runtimes.harness.options import MANIFEST, Wanted, read_wanted
-from agents.runtimes.harness.printed_answer import Answer
-from agents.runtimes.harness.program import Program, started
+from agents.runtimes.harness.input_files import write_input_files
+from agents.runtimes.harness.mcp_server import ServerAddress, granted_tools, serve_tools
+from agents.runtimes.harness.options import MANIFEST, HarnessOptions, read_options
+from agents.runtimes.harness.printed_answer import PrintedAnswer
+from agents.runtimes.harness.program import Program, start_program
 from config.process import subprocesses
 from conversations.events import Fact
 
@@ -44,16 +44,16 @@ SESSION: Final = "external.session_id"
 DIRECTORY: Final = "external.working_directory"
 _SESSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,199}")
 _AT_ONCE: Final = 16
-_seats: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]] = WeakKeyDictionary()
+_limits: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]] = WeakKeyDictionary()
 
 
-class _Room(Struct, frozen=True):
+class _Workspace(Struct, frozen=True):
     """The directory, files, prompt and server of one run of the program."""
 
     directory: str
     files: Path
     prompt: str
-    door: Door
+    server: ServerAddress
 
 
 class HarnessRunner:
@@ -67,68 +67,77 @@ class HarnessRunner:
 
     async def run(self, context: AgentRunContext, host: HostApi) -> AsyncGenerator[Fact]:
         """Yield the program's output as facts; raise RunFailure `harness.…` for options and failures."""
-        options = read_wanted(context.config)
-        async with _seat(), _room(context, host, options) as room:
-            session = await _session(host, room.directory)
-            answer = Answer(_message_id(context.run_id))
-            async with aclosing(_turn(context, options, room, answer, session)) as facts:
+        options = read_options(context.config)
+        async with _concurrency_limit(), _open_workspace(context, host, options) as workspace:
+            session = await _read_session(host, workspace.directory)
+            answer = PrintedAnswer(_message_id(context.run_id))
+            async with aclosing(_run_program(context, options, workspace, answer, session)) as facts:
                 async for fact in facts:
                     yield fact
             if session and answer.is_lost:
                 log.info("harness session is lost; begun anew", run_id=context.run_id)
-                answer = Answer(_message_id(context.run_id))
-                async with aclosing(_turn(context, options, room, answer, "")) as facts:
+                answer = PrintedAnswer(_message_id(context.run_id))
+                async with aclosing(_run_program(context, options, workspace, answer, "")) as facts:
                     async for fact in facts:
                         yield fact
-            await _remember(host, answer.session, room.directory)
-            for fact in answer.ending():
+            await _store_session(host, answer.session, workspace.directory)
+            for fact in answer.finish():
                 yield fact
 
 
-def _seat() -> asyncio.Semaphore:
+def _concurrency_limit() -> asyncio.Semaphore:
     """Return the limit of programs that run at once in a process; others wait for their turn."""
-    return _seats.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_AT_ONCE))
+    return _limits.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_AT_ONCE))
 
 
-async def _turn(
-    context: AgentRunContext, options: Wanted, room: _Room, answer: Answer, session: str
+async def _run_program(
+    context: AgentRunContext,
+    options: HarnessOptions,
+    workspace: _Workspace,
+    answer: PrintedAnswer,
+    session: str,
 ) -> AsyncGenerator[Fact]:
     """Run the program once and yield its facts; `answer` records them too."""
-    line, in_line = _line(options, room, session)
-    secrets = {"PARLEY_MCP_URL": room.door.url, "PARLEY_MCP_TOKEN": room.door.token}
+    line, in_line = _command_line(options, workspace, session)
+    secrets = {"PARLEY_MCP_URL": workspace.server.url, "PARLEY_MCP_TOKEN": workspace.server.token}
     more = secrets | {
         "PARLEY_RUN_ID": context.run_id,
-        "PARLEY_CONTEXT": str(room.files / "context.json"),
+        "PARLEY_CONTEXT": str(workspace.files / "context.json"),
     }
     variables = subprocesses.build_environment(options.environment, more)
-    async with started(
-        line, directory=room.directory, environment=variables, told="" if in_line else room.prompt
+    async with start_program(
+        line,
+        directory=workspace.directory,
+        environment=variables,
+        input_text="" if in_line else workspace.prompt,
     ) as program:
         async for printed in program.lines():
-            for fact in answer.hear(printed, as_text=options.output == "text"):
+            for fact in answer.add_line(printed, as_text=options.output == "text"):
                 yield fact
-        answer.ended(program.code)
+        answer.set_exit_code(program.code)
         if program.code:
-            _complain(context, program, variables)
+            _log_failure(context, program, variables)
 
 
-def _line(options: Wanted, room: _Room, session: str) -> tuple[list[str], bool]:
+def _command_line(
+    options: HarnessOptions, workspace: _Workspace, session: str
+) -> tuple[list[str], bool]:
     """Return the command line, and whether it contains the prompt."""
-    template, prompt = options.arguments, room.prompt
+    template, prompt = options.arguments, workspace.prompt
     if session:
         template = options.resume_arguments or options.arguments
     fills = {
         "{prompt}": f" {prompt}" if prompt.startswith("-") else prompt,  # not an option
         "{session_id}": session,
-        "{mcp_config}": str(room.files / "mcp.json"),
-        "{mcp_url}": room.door.url,
-        "{context}": str(room.files / "context.json"),
+        "{mcp_config}": str(workspace.files / "mcp.json"),
+        "{mcp_url}": workspace.server.url,
+        "{context}": str(workspace.files / "context.json"),
     }
     in_line = any("{prompt}" in word for word in template)
-    return [options.command, *(_filled(word, fills) for word in template)], in_line
+    return [options.command, *(_fill_in(word, fills) for word in template)], in_line
 
 
-def _filled(word: str, fills: Mapping[str, str]) -> str:
+def _fill_in(word: str, fills: Mapping[str, str]) -> str:
     """Return the word with its placeholders filled in; the filled-in values are not read again."""
     parts, rest = [], word
     while rest:
@@ -142,13 +151,15 @@ def _filled(word: str, fills: Mapping[str, str]) -> str:
 
 
 @asynccontextmanager
-async def _room(context: AgentRunContext, host: HostApi, options: Wanted) -> AsyncIterator[_Room]:
+async def _open_workspace(
+    context: AgentRunContext, host: HostApi, options: HarnessOptions
+) -> AsyncIterator[_Workspace]:
     """Open the working directory, files that only this run's program may read, and the MCP server."""
     directory = options.working_directory or await asyncio.to_thread(_own_directory, context)
-    async with door(offers(context, host)) as opened:
-        files, prompt = await asyncio.to_thread(_write_files, context, opened)
+    async with serve_tools(granted_tools(context, host)) as server:
+        files, prompt = await asyncio.to_thread(_write_run_files, context, server)
         try:
-            yield _Room(directory, files, prompt, opened)
+            yield _Workspace(directory, files, prompt, server)
         finally:
             await asyncio.to_thread(shutil.rmtree, files, ignore_errors=True)
 
@@ -163,18 +174,18 @@ def _own_directory(context: AgentRunContext) -> str:
     return str(found)
 
 
-def _write_files(context: AgentRunContext, opened: Door) -> tuple[Path, str]:
+def _write_run_files(context: AgentRunContext, server: ServerAddress) -> tuple[Path, str]:
     """Write the files for the program; return their folder, and the prompt, which names them."""
     files = Path(tempfile.mkdtemp(prefix="parley-harness-"))
-    (files / "mcp.json").write_text(opened.config)
-    prompt = prompt_with_files(context.input, files)
+    (files / "mcp.json").write_text(server.config)
+    prompt = write_input_files(context.input, files)
     words = tuple(part for part in context.input.contents if part.type == "text")
     in_words = replace(context, input=replace(context.input, contents=words))
     (files / "context.json").write_text(json.dumps(msgspec.to_builtins(in_words), ensure_ascii=False))
     return files, prompt
 
 
-async def _session(host: HostApi, directory: str) -> str:
+async def _read_session(host: HostApi, directory: str) -> str:
     """Return the session to resume: the conversation's, if it began in this directory; else ""."""
     try:
         session = await host.state.get("conversation", SESSION)
@@ -185,7 +196,7 @@ async def _session(host: HostApi, directory: str) -> str:
     return str(session) if usable else ""
 
 
-async def _remember(host: HostApi, session: str, directory: str) -> None:
+async def _store_session(host: HostApi, session: str, directory: str) -> None:
     if not session:
         return
     try:
@@ -195,13 +206,13 @@ async def _remember(host: HostApi, session: str, directory: str) -> None:
         log.info("harness session is not kept", why=refusal.message)
 
 
-def _complain(context: AgentRunContext, program: Program, variables: Mapping[str, str]) -> None:
+def _log_failure(context: AgentRunContext, program: Program, variables: Mapping[str, str]) -> None:
     """Log the end of a failed program's error output, without the values of its variables."""
-    complaint = program.complaint
+    printed = program.error_output
     for value in sorted(variables.values(), key=len, reverse=True):
         if len(value) >= 6:
-            complaint = complaint.replace(value, "***")
-    log.warning("harness failed", run_id=context.run_id, code=program.code, printed=complaint[-500:])
+            printed = printed.replace(value, "***")
+    log.warning("harness failed", run_id=context.run_id, code=program.code, printed=printed[-500:])
 
 
 def _message_id(run_id: str) -> str:

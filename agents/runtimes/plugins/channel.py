@@ -19,11 +19,11 @@ from agents.runtimes.plugins.envelopes import (
     Request,
     TooLarge,
     TooManyValues,
-    read_soon,
-    write_soon,
+    read_without_blocking,
+    write_without_blocking,
 )
-from agents.runtimes.plugins.framing import Broken
-from agents.runtimes.plugins.responder import Serving
+from agents.runtimes.plugins.framing import FramingError
+from agents.runtimes.plugins.responder import Responder
 from agents.runtimes.plugins.transports import Pipe, PipeClosed
 
 log = structlog.get_logger(__name__)
@@ -55,12 +55,12 @@ class Channel:
         self.paced = False
         self.cancels = False
         self._pipe = pipe
-        self._serving = Serving(self._send, answer)
+        self._responder = Responder(self._send, answer)
         self._last = random.randrange(100_000)
         self._boxes: dict[int, _Box] = {}
         self._named: dict[str, _Box] = {}
         self._closed: PipeClosed | None = None
-        self._telling: set[asyncio.Task[None]] = set()
+        self._notifying: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         """Read until the connection ends; raise PipeClosed, also in every request under way."""
@@ -71,8 +71,8 @@ class Channel:
             self._closed = closed
             for box in self._boxes.values():
                 box.put(closed, 0)
-            await self._serving.end()
-            for task in self._telling:
+            await self._responder.end()
+            for task in self._notifying:
                 task.cancel()
         raise closed
 
@@ -88,22 +88,22 @@ class Channel:
                 taken += 1
                 if taken % _AT_ONCE == 0:
                     await asyncio.sleep(0)
-                match await read_soon(await self._pipe.receive()):
+                match await read_without_blocking(await self._pipe.receive()):
                     case Reply() as reply:
                         self._take(reply)
                     case Request() as request:
-                        self._serving.take(request)
+                        self._responder.take(request)
                     case None:
                         rubbish += 1
         except PipeClosed as why:
             return PipeClosed(*why.args)
-        except Broken as why:
+        except FramingError as why:
             return PipeClosed(f"The runtime does not keep to the framing: {why}.")
         except TooManyValues:
             return PipeClosed("A document of the runtime holds too many values.")
         return PipeClosed("The runtime sends nothing but rubbish.")
 
-    async def ask(
+    async def request(
         self,
         action: str,
         payload: dict[str, Any],
@@ -115,7 +115,7 @@ class Channel:
         number, box = self._open()
         try:
             async with asyncio.timeout(timeout_s):
-                await self._ask(number, action, payload, context)
+                await self._send_request(number, action, payload, context)
                 return (await box.get()).payload
         finally:
             self._boxes.pop(number, None)
@@ -133,14 +133,14 @@ class Channel:
         """Yield the parts of the reply to a request; cancel it if the caller stops early.
 
         The cancellation is sent to a side that supports it. `name` identifies the stream for
-        `caught_up`. Raise Refused, TimeoutError after `idle_s` without a part, PipeClosed, Overrun or
-        TooLarge.
+        `wait_until_processed`. Raise Refused, TimeoutError after `idle_s` without a part, PipeClosed,
+        Overrun or TooLarge.
         """
         number, box = self._open()
         self._named[name] = box
         taken, ended = 0, False
         try:
-            await self._ask(number, action, payload, context, paced=self.paced, heavy=heavy)
+            await self._send_request(number, action, payload, context, paced=self.paced, heavy=heavy)
             while True:
                 async with asyncio.timeout(idle_s):
                     part = await box.get()
@@ -151,9 +151,9 @@ class Channel:
                 if part.index not in (None, taken):
                     raise Overrun("out of order")
                 yield part.payload
-                box.took_one()
+                box.mark_processed()
                 if part.index is not None and taken % _ACKNOWLEDGE_EVERY == 0:
-                    self.tell("__stream_ack", {"seq_id": number, "index": taken}, context)
+                    self.notify("__stream_ack", {"seq_id": number, "index": taken}, context)
         except Refused:
             ended = True
             raise
@@ -162,27 +162,31 @@ class Channel:
             self._named.pop(name, None)
             box.end()
             if self.cancels and not ended:
-                self.tell("__cancel_action", {"seq_id": number}, context)
+                self.notify("__cancel_action", {"seq_id": number}, context)
 
-    async def caught_up(self, name: str) -> None:
+    async def wait_until_processed(self, name: str) -> None:
         """Wait until the parts that this stream has received are processed, or until it is over."""
         if box := self._named.get(name):
-            await box.caught_up()
+            await box.wait_until_processed()
 
-    def drop(self, run_id: str) -> None:
+    def cancel_run(self, run_id: str) -> None:
         """Cancel the replies to the requests of a run that is over."""
-        self._serving.drop(run_id)
+        self._responder.cancel_run(run_id)
 
-    def tell(self, action: str, payload: dict[str, Any], context: dict[str, Any] | None = None) -> None:
+    def notify(
+        self, action: str, payload: dict[str, Any], context: dict[str, Any] | None = None
+    ) -> None:
         """Send a request that needs no reply, without waiting."""
         if self._closed is not None:
             return
         self._last += 1
-        task = asyncio.create_task(self._send_soon(self._last, action, payload, context))
-        self._telling.add(task)
-        task.add_done_callback(self._telling.discard)
+        task = asyncio.create_task(self._send_notification(self._last, action, payload, context))
+        self._notifying.add(task)
+        task.add_done_callback(self._notifying.discard)
 
-    async def _send_soon(self, number: int, action: str, payload: dict[str, Any], context: Any) -> None:
+    async def _send_notification(
+        self, number: int, action: str, payload: dict[str, Any], context: Any
+    ) -> None:
         with suppress(PipeClosed):
             await self._send(_request(number, action, payload, context))
 
@@ -193,7 +197,7 @@ class Channel:
         box = self._boxes[self._last] = _Box()
         return self._last, box
 
-    async def _ask(
+    async def _send_request(
         self,
         number: int,
         action: str,
@@ -209,7 +213,7 @@ class Channel:
         await self._send(request, heavy=heavy)
 
     async def _send(self, document: dict[str, Any], *, heavy: bool = False) -> None:
-        await self._pipe.send(await write_soon(document, heavy=heavy))
+        await self._pipe.send(await write_without_blocking(document, heavy=heavy))
 
     def _take(self, reply: Reply) -> None:
         box = self._boxes.get(reply.number)
@@ -228,13 +232,13 @@ class _Box:
         self._ended = False
         self._moved = asyncio.Event()
 
-    async def caught_up(self) -> None:
-        came = self._came
-        while self._taken < came and not self._ended:
+    async def wait_until_processed(self) -> None:
+        received = self._came
+        while self._taken < received and not self._ended:
             self._moved.clear()
             await self._moved.wait()
 
-    def took_one(self) -> None:
+    def mark_processed(self) -> None:
         self._taken += 1
         self._moved.set()
 
@@ -242,21 +246,21 @@ class _Box:
         self._ended = True
         self._moved.set()
 
-    def put(self, came: Reply | Exception, size: int) -> None:
+    def put(self, received: Reply | Exception, size: int) -> None:
         if self._full:
             return
         self._size += size
         if self._size > _LARGEST_BOX:
-            self._full, came, size = True, Overrun("not taken in time"), 0
+            self._full, received, size = True, Overrun("not taken in time"), 0
         self._came += 1
-        self._queue.put_nowait((came, size))
+        self._queue.put_nowait((received, size))
 
     async def get(self) -> Reply:
-        came, size = await self._queue.get()
+        received, size = await self._queue.get()
         self._size -= size
-        if isinstance(came, Exception):
-            raise came
-        return came
+        if isinstance(received, Exception):
+            raise received
+        return received
 
 
 def _request(

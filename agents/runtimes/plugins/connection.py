@@ -20,18 +20,18 @@ from agents.runtimes.plugins import host_requests
 from agents.runtimes.plugins.channel import Channel, Refused
 from agents.runtimes.plugins.envelopes import Request
 from agents.runtimes.plugins.failure_reasons import explain
-from agents.runtimes.plugins.released_protocol import Released
-from agents.runtimes.plugins.runner_listing import shown
-from agents.runtimes.plugins.runtime import Runtime, tell_status
-from agents.runtimes.plugins.transports import PipeClosed, opened
-from agents.runtimes.plugins.v1_protocol import V1
-from agents.runtimes.plugins.wire_protocol import Speech, read_runners
+from agents.runtimes.plugins.released_protocol import ReleasedProtocol
+from agents.runtimes.plugins.runner_listing import manifest_to_json
+from agents.runtimes.plugins.runtime import Runtime, write_status
+from agents.runtimes.plugins.transports import PipeClosed, open_pipe
+from agents.runtimes.plugins.v1_protocol import V1Protocol
+from agents.runtimes.plugins.wire_protocol import WireProtocol, read_runners
 from config.process.reconnecting import Link
 
 log = structlog.get_logger(__name__)
 
 _BUSY_S: Final = 15.0
-_BUSY_LOOK_S: Final = 0.25
+_BUSY_LIST_S: Final = 0.25
 _PING_S: Final = 20.0
 
 
@@ -43,36 +43,36 @@ class RuntimeLink(Link):
         self.runners: dict[str, RunnerManifest] = {}
         self.runs: dict[str, str] = {}
         self._channel: Channel | None = None
-        self._speech: Speech | None = None
+        self._protocol: WireProtocol | None = None
         self._busy_until = 0.0
-        self._look = asyncio.Event()
+        self._list_again = asyncio.Event()
         self._passed_over: list[str] = []
         self._status: tuple[str, str, list[str], list[str]] | None = None
 
     @property
     def is_lenient(self) -> bool:
         """Return whether results that the generation's Host drops do not fail their run here."""
-        return self._speech is not None and self._speech.lenient
+        return self._protocol is not None and self._protocol.lenient
 
     async def serve(self) -> None:
-        async with opened(self.runtime) as pipe:
+        async with open_pipe(self.runtime) as pipe:
             channel = Channel(pipe, self._answer)
             reading = asyncio.create_task(channel.run())
             try:
-                await self._talk(pipe, channel, reading)
+                await self._serve_channel(pipe, channel, reading)
             finally:
-                self._channel, self._speech, self.runners = None, None, {}
+                self._channel, self._protocol, self.runners = None, None, {}
                 reading.cancel()
                 await asyncio.gather(reading, return_exceptions=True)
 
-    async def _talk(self, pipe: Any, channel: Channel, reading: asyncio.Task[None]) -> None:
-        speech = await met(self.runtime, channel)
-        pipe.cut, channel.paced, channel.cancels = speech.cut, speech.paced, speech.cancels
-        self._speech = speech
-        await speech.greet(channel)
+    async def _serve_channel(self, pipe: Any, channel: Channel, reading: asyncio.Task[None]) -> None:
+        protocol = await detect_protocol(self.runtime, channel)
+        pipe.cut, channel.paced, channel.cancels = protocol.cut, protocol.paced, protocol.cancels
+        self._protocol = protocol
+        await protocol.greet(channel)
         self._channel = channel
         self._expect_news()
-        watching = asyncio.create_task(self._watch(channel, speech))
+        watching = asyncio.create_task(self._watch(channel, protocol))
         try:
             await asyncio.wait((reading, watching), return_when=asyncio.FIRST_COMPLETED)
             for task in (reading, watching):
@@ -82,57 +82,57 @@ class RuntimeLink(Link):
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
 
-    async def _watch(self, channel: Channel, speech: Speech) -> None:
+    async def _watch(self, channel: Channel, protocol: WireProtocol) -> None:
         """List the runners again, often while plugins start, else every PLUGIN_REFRESH_S; send pings."""
         last_ping = asyncio.get_running_loop().time()
         while True:
-            self._look.clear()
-            listed = await channel.ask(speech.list_action, {}, context=speech.context)
-            self.runners, passed_over = read_runners(speech, listed.get("runners"))
+            self._list_again.clear()
+            listed = await channel.request(protocol.list_action, {}, context=protocol.context)
+            self.runners, passed_over = read_runners(protocol, listed.get("runners"))
             self._warn(passed_over)
-            await self._tell("connected", "")
+            await self._write_status("connected", "")
             now = asyncio.get_running_loop().time()
             if now - last_ping > _PING_S:
-                await channel.ask("__ping", {})
+                await channel.request("__ping", {})
                 last_ping = now
-            pause = _BUSY_LOOK_S if now < self._busy_until else settings.PLUGIN_REFRESH_S
+            pause = _BUSY_LIST_S if now < self._busy_until else settings.PLUGIN_REFRESH_S
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
-                    await self._look.wait()
+                    await self._list_again.wait()
 
     def _expect_news(self) -> None:
         self._busy_until = asyncio.get_running_loop().time() + _BUSY_S
-        self._look.set()
+        self._list_again.set()
 
     def _answer(self, request: Request) -> Any:
         """Return the reply to a request of the runtime or of one of its plugins."""
         if request.action in host_requests.STARTING:
             self._expect_news()
-            return host_requests.greeted(request, self._speech)
-        return host_requests.answer(request, self._speech, self.runs, self._caught_up)
+            return host_requests.answer_greeting(request, self._protocol)
+        return host_requests.answer(request, self._protocol, self.runs, self._wait_until_processed)
 
-    async def _caught_up(self, run_id: str) -> None:
+    async def _wait_until_processed(self, run_id: str) -> None:
         if self._channel is not None:
-            await self._channel.caught_up(run_id)
+            await self._channel.wait_until_processed(run_id)
 
     async def run(
         self, runner_id: Any, run_id: str, context: Any, *, idle_s: float
     ) -> AsyncGenerator[dict[str, Any]]:
         """Yield a run's results; raise PipeClosed, Refused, Overrun, TimeoutError or TooLarge."""
-        channel, speech = self._channel, self._speech
-        if channel is None or speech is None:
+        channel, protocol = self._channel, self._protocol
+        if channel is None or protocol is None:
             raise PipeClosed("The plugin runtime is not connected.")
         payload = {
             "plugin_author": runner_id.author,
             "plugin_name": runner_id.plugin,
             "runner_name": runner_id.runner,
-            "context": speech.run_context(context),
+            "context": protocol.run_context(context),
         }
         self.runs[run_id] = runner_id.identity
         results = channel.stream(
-            speech.run_action,
+            protocol.run_action,
             payload,
-            context=speech.context,
+            context=protocol.context,
             idle_s=idle_s,
             heavy=_is_heavy(context),
             name=run_id,
@@ -142,7 +142,7 @@ class RuntimeLink(Link):
                 yield result
         finally:
             self.runs.pop(run_id, None)
-            channel.drop(run_id)
+            channel.cancel_run(run_id)
             await results.aclose()
 
     def _warn(self, passed_over: list[str]) -> None:
@@ -152,9 +152,9 @@ class RuntimeLink(Link):
         self._passed_over = passed_over
 
     async def report(self, error: Exception) -> None:
-        await self._tell("failed", explain(error, self.runtime))
+        await self._write_status("failed", explain(error, self.runtime))
 
-    async def _tell(self, status: str, problem: str) -> None:
+    async def _write_status(self, status: str, problem: str) -> None:
         """Write the status for staff and log changes; the database may not be available."""
         status_now = (status, problem, sorted(self.runners), self._passed_over)
         if status_now != self._status:
@@ -164,11 +164,11 @@ class RuntimeLink(Link):
         if not changed and asyncio.get_running_loop().time() < self._busy_until:
             return
         is_up = status == "connected"
-        listed = [shown(one) for one in self.runners.values()] if is_up else None
+        listed = [manifest_to_json(one) for one in self.runners.values()] if is_up else None
         seen = datetime.now(UTC) if is_up else None
-        spoken = self._speech.name if self._speech else ""
+        spoken = self._protocol.name if self._protocol else ""
         with suppress(Exception):
-            await tell_status(
+            await write_status(
                 self.runtime.id,
                 status,
                 problem=problem,
@@ -179,17 +179,17 @@ class RuntimeLink(Link):
             )
 
 
-async def met(runtime: Runtime, channel: Channel) -> Speech:
+async def detect_protocol(runtime: Runtime, channel: Channel) -> WireProtocol:
     """Return the runtime's generation, from its row or by a request to it (Framing)."""
     if runtime.profile == "released":
-        return Released(runtime.identity)
+        return ReleasedProtocol(runtime.identity)
     if runtime.profile == "v1":
-        return V1()
+        return V1Protocol()
     try:
-        await channel.ask(V1.list_action, {}, timeout_s=settings.PLUGIN_CONNECT_S)
+        await channel.request(V1Protocol.list_action, {}, timeout_s=settings.PLUGIN_CONNECT_S)
     except Refused:
-        return Released(runtime.identity)
-    return V1()
+        return ReleasedProtocol(runtime.identity)
+    return V1Protocol()
 
 
 def _is_heavy(context: Any) -> bool:

@@ -15,20 +15,20 @@ from msgspec import Struct
 from agents.host_protocol.manifest import RunnerManifest
 from agents.models.plugins import PluginRuntime, PluginStatus
 from agents.runtimes.plugins.channel import Channel
-from agents.runtimes.plugins.connection import met
+from agents.runtimes.plugins.connection import detect_protocol
 from agents.runtimes.plugins.failure_reasons import explain
-from agents.runtimes.plugins.host_requests import greeted
-from agents.runtimes.plugins.runner_listing import shown
+from agents.runtimes.plugins.host_requests import answer_greeting
+from agents.runtimes.plugins.runner_listing import manifest_to_json
 from agents.runtimes.plugins.runtime import Runtime
-from agents.runtimes.plugins.transports import opened
-from agents.runtimes.plugins.wire_protocol import Speech, read_runners
+from agents.runtimes.plugins.transports import open_pipe
+from agents.runtimes.plugins.wire_protocol import WireProtocol, read_runners
 from prompts.endpoints.secrets import get_sealed
 
 _FOR_PLUGINS_S: Final = 5.0
 _LOOK_S: Final = 0.2
 
 
-class Look(Struct, frozen=True):
+class CheckResult(Struct, frozen=True):
     """The result of a test; `live` if it is the status of a connected worker."""
 
     spoken: str
@@ -61,23 +61,30 @@ def is_live(row: PluginRuntime) -> bool:
     return row.seen_at > datetime.now(UTC) - lately
 
 
-async def look_once(row: PluginRuntime) -> Look | str:
+async def check_connection(row: PluginRuntime) -> CheckResult | str:
     """Return the result of a test, or the reason of its failure in words for staff."""
     if is_live(row):
-        return Look(row.spoken, row.runners, row.passed_over, live=True)
+        return CheckResult(row.spoken, row.runners, row.passed_over, live=True)
     runtime = as_runtime(row)
     try:
-        async with asyncio.timeout(settings.PLUGIN_CONNECT_S + _FOR_PLUGINS_S), opened(runtime) as pipe:
-            met_as: list[Speech] = []
-            channel = Channel(pipe, lambda request: greeted(request, met_as[0] if met_as else None))
+        async with (
+            asyncio.timeout(settings.PLUGIN_CONNECT_S + _FOR_PLUGINS_S),
+            open_pipe(runtime) as pipe,
+        ):
+            detected: list[WireProtocol] = []
+            channel = Channel(
+                pipe, lambda request: answer_greeting(request, detected[0] if detected else None)
+            )
             reading = asyncio.create_task(channel.run())
             try:
-                speech = await met(runtime, channel)
-                met_as.append(speech)
-                pipe.cut = speech.cut
-                await speech.greet(channel)
-                found, passed_over = await _listed(speech, channel)
-                return Look(speech.name, [shown(one) for one in found.values()], passed_over)
+                protocol = await detect_protocol(runtime, channel)
+                detected.append(protocol)
+                pipe.cut = protocol.cut
+                await protocol.greet(channel)
+                found, passed_over = await _list_runners(protocol, channel)
+                return CheckResult(
+                    protocol.name, [manifest_to_json(one) for one in found.values()], passed_over
+                )
             finally:
                 reading.cancel()
                 await asyncio.gather(reading, return_exceptions=True)
@@ -85,12 +92,14 @@ async def look_once(row: PluginRuntime) -> Look | str:
         return explain(error, runtime)
 
 
-async def _listed(speech: Speech, channel: Channel) -> tuple[dict[str, RunnerManifest], list[str]]:
+async def _list_runners(
+    protocol: WireProtocol, channel: Channel
+) -> tuple[dict[str, RunnerManifest], list[str]]:
     """Return the runners, as soon as there are any, and those passed over; plugins start slowly."""
     until = asyncio.get_running_loop().time() + _FOR_PLUGINS_S
     while True:
-        listed = await channel.ask(speech.list_action, {}, context=speech.context)
-        found, passed_over = read_runners(speech, listed.get("runners"))
+        listed = await channel.request(protocol.list_action, {}, context=protocol.context)
+        found, passed_over = read_runners(protocol, listed.get("runners"))
         if found or asyncio.get_running_loop().time() > until:
             return found, passed_over
         await asyncio.sleep(_LOOK_S)

@@ -54,7 +54,7 @@ class Reply(Struct, frozen=True):
 
 def read(document: str | bytes) -> Request | Reply | None:
     """Return the content of a whole document; None for rubbish."""
-    match parsed(document):
+    match parse_json(document):
         case {"seq_id": int(number), "code": int(code), **rest}:
             index = rest.get("stream_index")
             return Reply(
@@ -72,7 +72,7 @@ def read(document: str | bytes) -> Request | Reply | None:
     return None
 
 
-async def read_soon(document: str | bytes) -> Request | Reply | None:
+async def read_without_blocking(document: str | bytes) -> Request | Reply | None:
     """Return the same; a large document is read in an OS thread, so that it does not block the loop.
 
     Raise TooManyValues.
@@ -97,12 +97,12 @@ def write(document: dict[str, Any]) -> str:
     return encoded.decode()
 
 
-async def write_soon(document: dict[str, Any], *, heavy: bool) -> str:
+async def write_without_blocking(document: dict[str, Any], *, heavy: bool) -> str:
     """Return the same, in an operating-system thread if the document is known to be large."""
     return await asyncio.to_thread(write, document) if heavy else write(document)
 
 
-def parsed(document: str | bytes) -> Any:
+def parse_json(document: str | bytes) -> Any:
     """Return the document's value, or None if it is not JSON.
 
     Python's own parser also accepts half a surrogate pair, which `storable_text` repairs later.

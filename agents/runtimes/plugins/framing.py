@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from agents.runtimes.plugins.envelopes import LARGEST, parsed
+from agents.runtimes.plugins.envelopes import LARGEST, parse_json
 
 PIECE: Final = 64 * 1024
 LINE: Final = 16 * 1024
@@ -22,11 +22,11 @@ _MOST_LINES: Final = 4096
 _BEYOND_ASCII: Final = re.compile("[^\x00-\x7f]+")
 
 
-class Broken(Exception):
+class FramingError(Exception):
     """The other side violates the framing: the connection cannot continue."""
 
 
-def in_ascii(document: str) -> str:
+def escape_non_ascii(document: str) -> str:
     """Return JSON text with escapes for characters beyond ASCII, so that it can be cut anywhere."""
     if document.isascii():
         return document
@@ -35,7 +35,7 @@ def in_ascii(document: str) -> str:
 
 def pieces(document: str) -> Iterator[str]:
     """Return the messages of a document for the older runtimes."""
-    document = in_ascii(document)
+    document = escape_non_ascii(document)
     return (document[start : start + PIECE] for start in range(0, len(document), PIECE))
 
 
@@ -45,7 +45,7 @@ def lines(document: str) -> Iterator[bytes]:
     if len(encoded) <= LINE:
         yield encoded + b"\n"
         return
-    document = in_ascii(document)
+    document = escape_non_ascii(document)
     size = max(LINE, -(-len(document) // (_MOST_LINES - 1)))
     yield _line({"type": "chunk_start", "total_size": len(document)})
     for start in range(0, len(document), size):
@@ -53,7 +53,7 @@ def lines(document: str) -> Iterator[bytes]:
     yield _line({"type": "chunk_end"})
 
 
-class Together:
+class PieceJoiner:
     """A reader that joins the pieces of WebSocket messages.
 
     Only the whole of the begun text is read as a document: a plugin that makes a piece look like a
@@ -75,7 +75,7 @@ class Together:
         self._begun.write(message)
         if self._begun.tell() > LARGEST:
             self._begin()
-            raise Broken("a document is larger than 16 MiB")
+            raise FramingError("a document is larger than 16 MiB")
         for start in range(0, len(message), PIECE):
             self._brackets.add(message[start : start + PIECE])
         if self._brackets.are_open:
@@ -105,7 +105,7 @@ class _Brackets:
         self.are_open = self._in_string or self._depth > 0
 
 
-class Lines:
+class LineJoiner:
     """A reader that joins the lines of stdio, and ignores what a plugin prints between them."""
 
     def __init__(self) -> None:
@@ -121,14 +121,14 @@ class Lines:
         return self._chunk(line)
 
     def _chunk(self, line: bytes) -> bytes | None:
-        match parsed(line):
+        match parse_json(line):
             case {"type": "chunk_start"}:
                 self._begun, self._size = [], 0
             case {"type": "chunk_data", "data": str(part)} if self._begun is not None:
                 self._begun.append(part)
                 self._size += len(part)
                 if self._size > LARGEST:
-                    raise Broken("a document is larger than 16 MiB")
+                    raise FramingError("a document is larger than 16 MiB")
             case {"type": "chunk_end"} if self._begun is not None:
                 whole, self._begun = "".join(self._begun), None
                 return whole.encode(errors="replace")

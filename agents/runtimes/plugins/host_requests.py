@@ -14,55 +14,63 @@ from agents.host import gateway
 from agents.host.actions import ACTIONS
 from agents.host_protocol.errors import invalid
 from agents.runtimes.plugins.envelopes import Request
-from agents.runtimes.plugins.wire_protocol import Speech
+from agents.runtimes.plugins.wire_protocol import WireProtocol
 
 STARTING: Final = frozenset(("get_plugin_settings", "initialize_plugin_settings"))
-CaughtUp = Callable[[str], Awaitable[None]]
+WaitUntilProcessed = Callable[[str], Awaitable[None]]
 _AFTER_RESULTS: Final = ("state_", "artifact_")
 _UNNAMED: Final = "an unnamed plugin"
 
 
 def answer(
-    request: Request, speech: Speech | None, runs: Mapping[str, str], caught_up: CaughtUp
+    request: Request,
+    protocol: WireProtocol | None,
+    runs: Mapping[str, str],
+    wait_until_processed: WaitUntilProcessed,
 ) -> Awaitable[dict[str, Any]] | AsyncGenerator[dict[str, Any]]:
     """Return the reply to a plugin's request, whole or in parts; awaiting it raises HostRefusal.
 
-    Requests for state or artifacts wait until the run's earlier results are processed (`caught_up`), so
-    that a runner reads what it wrote.
+    Requests for state or artifacts wait until the run's earlier results are processed, so that a runner
+    reads what it wrote.
     """
     action = ACTIONS.get(request.action)
     if action is not None and action.streams:
-        return _stream(request, speech, runs)
-    return _call(request, speech, runs, caught_up)
+        return _stream(request, protocol, runs)
+    return _call(request, protocol, runs, wait_until_processed)
 
 
 async def _call(
-    request: Request, speech: Speech | None, runs: Mapping[str, str], caught_up: CaughtUp
+    request: Request,
+    protocol: WireProtocol | None,
+    runs: Mapping[str, str],
+    wait_until_processed: WaitUntilProcessed,
 ) -> dict[str, Any]:
-    run_id, identity = _who(request, speech, runs)
+    run_id, identity = _find_caller(request, protocol, runs)
     if run_id and run_id in runs and request.action.startswith(_AFTER_RESULTS):
-        await caught_up(run_id)
+        await wait_until_processed(run_id)
     found = await gateway.call(request.action, request.payload, run_id=run_id, identity=identity)
-    return speech.answer(request.action, found) if speech else found
+    return protocol.answer(request.action, found) if protocol else found
 
 
 async def _stream(
-    request: Request, speech: Speech | None, runs: Mapping[str, str]
+    request: Request, protocol: WireProtocol | None, runs: Mapping[str, str]
 ) -> AsyncGenerator[dict[str, Any]]:
-    run_id, identity = _who(request, speech, runs)
+    run_id, identity = _find_caller(request, protocol, runs)
     parts = gateway.stream(request.action, request.payload, run_id=run_id, identity=identity)
     async with aclosing(parts) as found:
         async for part in found:
             yield part
 
 
-def _who(request: Request, speech: Speech | None, runs: Mapping[str, str]) -> tuple[str | None, str]:
+def _find_caller(
+    request: Request, protocol: WireProtocol | None, runs: Mapping[str, str]
+) -> tuple[str | None, str]:
     """Return the run, and the caller; a name that no runner has if the caller is not credible.
 
     The gateway then refuses the call, and notes the attempt.
     """
     run_id = request.payload.get("run_id")
-    identity = (speech.caller(request) if speech else None) or _UNNAMED
+    identity = (protocol.caller(request) if protocol else None) or _UNNAMED
     if not isinstance(run_id, str) or not run_id:
         return None, identity
     if run_id not in runs:  # of another runtime, ended, or invented
@@ -72,11 +80,11 @@ def _who(request: Request, speech: Speech | None, runs: Mapping[str, str]) -> tu
     return run_id, identity
 
 
-async def greeted(request: Request, speech: Speech | None) -> dict[str, Any]:
+async def answer_greeting(request: Request, protocol: WireProtocol | None) -> dict[str, Any]:
     """Return the reply to a request of a plugin that starts; it has no run yet."""
     match request.action:
-        case "get_plugin_settings" if speech is not None:
-            return speech.settings(request.payload)
+        case "get_plugin_settings" if protocol is not None:
+            return protocol.settings(request.payload)
         case "initialize_plugin_settings":
             return {}
     raise invalid(f"Action {request.action} not found")

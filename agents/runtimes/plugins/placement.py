@@ -32,7 +32,7 @@ HAVING count(*) > 0
 """
 
 
-class Elsewhere(Exception):
+class RunnerElsewhere(Exception):
     """Another worker holds the connection of the run's runner."""
 
     def __init__(self, worker: str) -> None:
@@ -40,18 +40,18 @@ class Elsewhere(Exception):
         self.worker = worker
 
 
-async def reach(runner_id: str, *, worker: str) -> None:
+async def wait_until_reachable(runner_id: str, *, worker: str) -> None:
     """Return when this process can run the runner, or when no runtime offers it; the run then fails.
 
     Raise Elsewhere if another worker can run it, RunFailure `runner.unavailable` after PLUGIN_WAIT_S.
     """
     until = time.monotonic() + settings.PLUGIN_WAIT_S
     while runner_id.startswith("plugin:") and not _is_here(runner_id):
-        offered = await _offer(runner_id, worker)
+        offered = await _find_offer(runner_id, worker)
         if offered is None:
             return
         if offered.holder:
-            raise Elsewhere(offered.holder)
+            raise RunnerElsewhere(offered.holder)
         if time.monotonic() >= until:
             raise RunFailure(
                 "runner.unavailable", "No worker is connected to the plugin runtime now.", retryable=True
@@ -68,7 +68,7 @@ def _is_here(runner_id: str) -> bool:
     return found is not None and not isinstance(found, ListedRunner)
 
 
-async def _offer(runner_id: str, worker: str) -> _Offer | None:
+async def _find_offer(runner_id: str, worker: str) -> _Offer | None:
     """Return the worker that holds the runner's runtime, or ""; None if no runtime offers it."""
     parameters: dict[str, Any] = {
         "worker": worker,

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Final
 
 from agents.runtimes.plugins.connection import RuntimeLink
-from agents.runtimes.plugins.runtime import Runtime, release, to_connect
+from agents.runtimes.plugins.runtime import Runtime, hold_runtimes, release
 from config.process.reconnecting import Pool
 
 # two connections to a stdio runtime would both be the same program
@@ -25,7 +25,7 @@ async def connect_for_ever(worker: str) -> None:
     connected: list[int] = []
 
     async def read() -> dict[int, Runtime]:
-        found = await to_connect(worker)
+        found = await hold_runtimes(worker)
         connected[:] = found
         return found
 

@@ -35,7 +35,7 @@ _POLICY: Final = {
 _SCOPES: Final = ("instance_uuid", "workspace_uuid")
 
 
-class Released:
+class ReleasedProtocol:
     """The protocol of langbot-plugin 0.7 and similar versions."""
 
     name = "released"
@@ -68,7 +68,7 @@ class Released:
             "worker_policy": _POLICY,
             "runtime_profile": "oss_dev",
         }
-        await channel.ask("set_runtime_config", introduction)
+        await channel.request("set_runtime_config", introduction)
 
     def manifest(self, entry: Mapping[str, Any]) -> RunnerManifest:
         raw = entry.get("manifest") or {}

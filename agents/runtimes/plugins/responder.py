@@ -22,13 +22,13 @@ log = structlog.get_logger(__name__)
 
 MOST: Final = 128
 _WINDOW: Final = 8
-_UNHEARD: Final = 1024
+_MOST_WAITING: Final = 1024
 _PATIENCE_S: Final = 60.0
 Answer = Callable[[Request], Awaitable[dict[str, Any]] | AsyncGenerator[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
-class Serving:
+class Responder:
     """The requests under way on one connection."""
 
     def __init__(self, send: Send, answer: Answer) -> None:
@@ -40,23 +40,25 @@ class Serving:
 
     def take(self, request: Request) -> None:
         """Begin a reply, without waiting; ignore requests of a caller that does not read its replies."""
-        if len(self._tasks) >= _UNHEARD:
+        if len(self._tasks) >= _MOST_WAITING:
             return
         match request.action:
             case "__stream_ack":
-                self._acknowledged(request.payload)
-                self._begin(request, self._yes(request, {"accepted": True}))
+                self._acknowledge(request.payload)
+                self._begin(request, self._send_reply(request, {"accepted": True}))
             case "__cancel_action":
-                self._begin(request, self._yes(request, {"cancelled": self._cancel(request.payload)}))
+                self._begin(
+                    request, self._send_reply(request, {"cancelled": self._cancel(request.payload)})
+                )
             case "__ping":
-                self._begin(request, self._yes(request, {"pong": "pong"}))
+                self._begin(request, self._send_reply(request, {"pong": "pong"}))
             case _ if len(self._tasks) >= MOST:
                 busy = HostRefusal("rate_limited", f"At most {MOST} calls at once.")
-                self._begin(request, self._no(request, busy))
+                self._begin(request, self._send_refusal(request, busy))
             case _:
                 self._begin(request, self._serve(request), kept=True)
 
-    def drop(self, run_id: str) -> None:
+    def cancel_run(self, run_id: str) -> None:
         """Cancel the replies to requests of this run."""
         for key in [key for key, run_of_key in self._runs.items() if run_of_key == run_id]:
             self._tasks[key].cancel()
@@ -74,9 +76,9 @@ class Serving:
         self._tasks[key] = task
         if kept and isinstance(run_id := request.payload.get("run_id"), str):
             self._runs[key] = run_id
-        task.add_done_callback(lambda _: self._ended(key))
+        task.add_done_callback(lambda _: self._remove(key))
 
-    def _ended(self, key: int) -> None:
+    def _remove(self, key: int) -> None:
         self._tasks.pop(key, None)
         self._runs.pop(key, None)
 
@@ -85,7 +87,7 @@ class Serving:
         task = self._tasks.get(number) if isinstance(number, int) else None
         return task is not None and task.cancel()
 
-    def _acknowledged(self, payload: dict[str, Any]) -> None:
+    def _acknowledge(self, payload: dict[str, Any]) -> None:
         number, index = payload.get("seq_id"), payload.get("index")
         if isinstance(number, int) and isinstance(index, int) and (pace := self._paces.get(number)):
             pace.acknowledge(index)
@@ -96,16 +98,16 @@ class Serving:
             if isinstance(answer, AsyncGenerator):
                 await self._stream(request, answer)
             else:
-                await self._yes(request, await answer)
+                await self._send_reply(request, await answer)
         except PipeClosed:
             return
         except HostRefusal as refusal:
-            await self._no(request, refusal)
+            await self._send_refusal(request, refusal)
         except TooLarge:
-            await self._no(request, too_large("The answer is larger than 16 MiB."))
+            await self._send_refusal(request, too_large("The answer is larger than 16 MiB."))
         except Exception:  # a bug in one reply must not end the connection
             log.exception("plugin call failed", action=request.action)
-            await self._no(request, HostRefusal("runtime_error", "The Host failed."))
+            await self._send_refusal(request, HostRefusal("runtime_error", "The Host failed."))
 
     async def _stream(self, request: Request, answer: AsyncGenerator[dict[str, Any]]) -> None:
         pace = self._paces[request.number] = _Pace()
@@ -120,11 +122,11 @@ class Serving:
             del self._paces[request.number]
         await self._send(_reply(request, {}) | {"chunk_status": "end"})
 
-    async def _yes(self, request: Request, payload: dict[str, Any]) -> None:
+    async def _send_reply(self, request: Request, payload: dict[str, Any]) -> None:
         with suppress(PipeClosed):
             await self._send(_reply(request, payload))
 
-    async def _no(self, request: Request, refusal: HostRefusal) -> None:
+    async def _send_refusal(self, request: Request, refusal: HostRefusal) -> None:
         """Refuse; the message contains the code, because runtimes forward only the message."""
         message = f"{refusal.message} (code: {refusal.code})"
         data = msgspec.to_builtins(refusal.wire())

@@ -67,7 +67,7 @@ class PluginRunner:
             raise failure(error) from None
 
 
-def offered() -> tuple[PluginRunner, ...]:
+def reachable_runners() -> tuple[PluginRunner, ...]:
     """Return the runners that this process can reach; of several with one id, the first by name."""
     found: dict[str, PluginRunner] = {}
     for link in links():

@@ -40,15 +40,15 @@ class ListedRunner:
 
     async def run(self, context: AgentRunContext, host: HostApi) -> AsyncGenerator[RunResult]:
         """Raise RunFailure `runner.unavailable`, because another process has the connection."""
-        yield _elsewhere()
+        yield _fail_elsewhere()
 
 
-def _elsewhere() -> RunResult:
+def _fail_elsewhere() -> RunResult:
     message = "The plugin runtime is connected to another worker."
     raise RunFailure("runner.unavailable", message, retryable=True)
 
 
-def known() -> tuple[ListedRunner, ...]:
+def known_runners() -> tuple[ListedRunner, ...]:
     """Return the runners of the last `refresh`; never wait."""
     return _known
 
@@ -59,7 +59,7 @@ async def refresh() -> None:
     _known = await _remembered.get()
 
 
-def shown(manifest: RunnerManifest) -> dict[str, Any]:
+def manifest_to_json(manifest: RunnerManifest) -> dict[str, Any]:
     """Return a runner in the form of its runtime's row."""
     return {"id": manifest.id, "title": manifest.title, "manifest": msgspec.to_builtins(manifest)}
 

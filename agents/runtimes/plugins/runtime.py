@@ -70,7 +70,7 @@ WHERE id = %s
 """
 
 
-async def to_connect(worker: str) -> dict[int, Runtime]:
+async def hold_runtimes(worker: str) -> dict[int, Runtime]:
     """Return this worker's active runtimes by id, after it has taken and renewed its holds."""
     async with connection() as db:
         found = await (await db.execute(_ACTIVE, {"worker": worker, "early": HOLD_S / 2})).fetchall()
@@ -87,7 +87,7 @@ async def release(ids: list[int], worker: str) -> None:
     await sql.change(_RELEASE, (ids, worker))
 
 
-async def tell_status(
+async def write_status(
     runtime_id: int,
     status: str,
     *,

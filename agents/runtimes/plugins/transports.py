@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from django.conf import settings
 
 from agents.runtimes.plugins.envelopes import LARGEST
-from agents.runtimes.plugins.framing import Broken, Lines, Together, lines, pieces
+from agents.runtimes.plugins.framing import FramingError, LineJoiner, PieceJoiner, lines, pieces
 from config.process import subprocesses
 from prompts import egress
 
@@ -61,7 +61,7 @@ class WebSocketPipe:
     def __init__(self, socket: Any) -> None:
         self.cut: bool | None = None
         self._socket = socket
-        self._together = Together()
+        self._joiner = PieceJoiner()
         self._sending = asyncio.Lock()
 
     async def send(self, document: str) -> None:
@@ -69,11 +69,13 @@ class WebSocketPipe:
 
         parts = await _in_parts(document, pieces) if self.cut else [document]
         try:
-            await self._all(parts) if len(parts) == 1 else await asyncio.shield(self._all(parts))
+            await self._send_parts(parts) if len(parts) == 1 else await asyncio.shield(
+                self._send_parts(parts)
+            )
         except ConnectionClosed as closed:
             raise PipeClosed(_closing(closed)) from None
 
-    async def _all(self, parts: list[str]) -> None:
+    async def _send_parts(self, parts: list[str]) -> None:
         async with self._sending:
             for part in parts:
                 await self._socket.send(part)
@@ -88,15 +90,15 @@ class WebSocketPipe:
                 raise PipeClosed(_closing(closed)) from None
             if isinstance(message, bytes):
                 message = message.decode(errors="replace")
-            whole = message if self.cut is False else await self._put(message)
+            whole = message if self.cut is False else await self._join(message)
             if whole is not None:
                 return whole
 
-    async def _put(self, message: str) -> str | None:
+    async def _join(self, message: str) -> str | None:
         """Return the document that the message completes, or None; parse a large one in an OS thread."""
         if len(message) < _HEAVY:
-            return self._together.feed(message)
-        return await asyncio.to_thread(self._together.feed, message)
+            return self._joiner.feed(message)
+        return await asyncio.to_thread(self._joiner.feed, message)
 
 
 class StdioPipe:
@@ -108,17 +110,19 @@ class StdioPipe:
         self.cut: bool | None = None
         self._process = process
         self._in, self._out = process.stdin, process.stdout
-        self._lines = Lines()
+        self._joiner = LineJoiner()
         self._sending = asyncio.Lock()
 
     async def send(self, document: str) -> None:
         parts = await _in_parts(document, lines)
         try:
-            await self._all(parts) if len(parts) == 1 else await asyncio.shield(self._all(parts))
+            await self._send_parts(parts) if len(parts) == 1 else await asyncio.shield(
+                self._send_parts(parts)
+            )
         except (ConnectionError, RuntimeError):
             raise PipeClosed("The program closed its input.") from None
 
-    async def _all(self, parts: list[bytes]) -> None:
+    async def _send_parts(self, parts: list[bytes]) -> None:
         async with self._sending:
             for part in parts:
                 self._in.write(part)
@@ -129,10 +133,10 @@ class StdioPipe:
             try:
                 line = await self._out.readline()
             except ValueError:
-                raise Broken("a line is longer than 16 MiB") from None
+                raise FramingError("a line is longer than 16 MiB") from None
             if not line:
                 raise PipeClosed(await self._how_it_ended())
-            whole = self._lines.feed(line.strip())
+            whole = self._joiner.feed(line.strip())
             if whole is not None:
                 return whole
 
@@ -144,19 +148,19 @@ class StdioPipe:
 
 
 @asynccontextmanager
-async def opened(runtime: Runtime) -> AsyncIterator[Pipe]:
+async def open_pipe(runtime: Runtime) -> AsyncIterator[Pipe]:
     """Open a pipe to the runtime, and end its program with it; raise ProgramRefused, OSError, …."""
     if runtime.transport == "stdio":
-        async with _program(runtime) as pipe:
+        async with _open_program_pipe(runtime) as pipe:
             yield pipe
         return
-    async with _socket(runtime) as pipe:
+    async with _open_socket_pipe(runtime) as pipe:
         yield pipe
 
 
 @asynccontextmanager
-async def _socket(runtime: Runtime) -> AsyncIterator[Pipe]:
-    opened_socket = await _connected(runtime)
+async def _open_socket_pipe(runtime: Runtime) -> AsyncIterator[Pipe]:
+    opened_socket = await _connect(runtime)
     try:
         yield WebSocketPipe(opened_socket)
     finally:
@@ -166,7 +170,7 @@ async def _socket(runtime: Runtime) -> AsyncIterator[Pipe]:
             opened_socket.transport.abort()
 
 
-async def _connected(runtime: Runtime) -> Any:
+async def _connect(runtime: Runtime) -> Any:
     """Return the open WebSocket; do not follow redirects, which would send the token elsewhere."""
     from websockets.asyncio.client import connect
     from websockets.uri import parse_uri
@@ -191,7 +195,7 @@ async def _connected(runtime: Runtime) -> Any:
 
 
 @asynccontextmanager
-async def _program(runtime: Runtime) -> AsyncIterator[Pipe]:
+async def _open_program_pipe(runtime: Runtime) -> AsyncIterator[Pipe]:
     line = [runtime.command, *runtime.args]
     if not subprocesses.is_allowed(line, settings.RUNNER_COMMANDS):
         raise ProgramRefused(

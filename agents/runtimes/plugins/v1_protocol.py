@@ -20,7 +20,7 @@ from agents.runtimes.plugins.envelopes import Request
 _OLDER_MODELS: Final = frozenset(("invoke", "stream", "rerank"))
 
 
-class V1:
+class V1Protocol:
     """The protocol of seed-generation runtimes."""
 
     name = "v1"
@@ -36,7 +36,7 @@ class V1:
         self._is_of_june = False
 
     async def greet(self, channel: Channel) -> None:
-        await channel.ask("__ping", {})
+        await channel.request("__ping", {})
 
     def manifest(self, entry: Mapping[str, Any]) -> RunnerManifest:
         raw = entry.get("manifest") or {}
@@ -139,11 +139,11 @@ def _without_nulls(value: Any, depth: int = 4) -> Any:
     return value
 
 
-def read_manifest(entry: Mapping[str, Any], **told: Any) -> RunnerManifest:
+def read_manifest(entry: Mapping[str, Any], **fields: Any) -> RunnerManifest:
     """Return the manifest of a listed runner; its id comes from its place, not from its own name."""
     parts = (str(entry[key]) for key in ("plugin_author", "plugin_name", "runner_name"))
     runner_id = plugin_runner_id(str(PluginRunnerId(*parts)))
-    known = _without_nulls(told)
+    known = _without_nulls(fields)
     if isinstance(may := known.get("permissions"), dict):
         known["permissions"] = known_permissions(may)
     metadata = {"plugin_version": entry["plugin_version"]} if entry.get("plugin_version") else {}

@@ -17,7 +17,7 @@ from agents.runtimes.plugins.envelopes import Request
 MOST_RUNNERS: Final = 256
 
 
-class Speech(Protocol):
+class WireProtocol(Protocol):
     """One generation's protocol, for one connection."""
 
     name: str
@@ -58,13 +58,13 @@ class Speech(Protocol):
         ...
 
 
-def read_runners(speech: Speech, listed: Any) -> tuple[dict[str, RunnerManifest], list[str]]:
+def read_runners(protocol: WireProtocol, entries: Any) -> tuple[dict[str, RunnerManifest], list[str]]:
     """Return the valid runners of a list by id, and the invalid ones with their reasons (H01)."""
     found: dict[str, RunnerManifest] = {}
     passed_over = []
-    for entry in (listed if isinstance(listed, list) else [])[:MOST_RUNNERS]:
+    for entry in (entries if isinstance(entries, list) else [])[:MOST_RUNNERS]:
         try:
-            manifest = speech.manifest(entry)
+            manifest = protocol.manifest(entry)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             passed_over.append(f"{_name(entry)}: {_why(error)}"[:300])
             continue
