@@ -34,7 +34,7 @@ def nothing_offered(server: Server) -> None:
     """Wait until the server's worker offers no MCP tools, so that the next test's runs list none."""
 
     async def now() -> tuple[object, ...]:
-        return mcp.offered()
+        return mcp.connected_tools()
 
     wait_until(lambda: not asyncio.run_coroutine_threadsafe(now(), server.loop).result(5), 30)
 

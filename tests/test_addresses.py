@@ -17,9 +17,9 @@ from pytest_django import Settings
 
 from agents.models import McpServer, PluginRuntime
 from agents.runtimes.plugins.connection_check import check_connection
-from agents.tools.mcp.secret_pairs import as_server
-from agents.tools.mcp.sessions import Trail
-from agents.tools.mcp.sessions import look_once as look_at_mcp
+from agents.tools.mcp.secret_pairs import server_from_row
+from agents.tools.mcp.sessions import FailureTrail
+from agents.tools.mcp.sessions import check_connection as look_at_mcp
 from prompts import egress
 from prompts.addresses import REFUSED
 from prompts.endpoints import secrets
@@ -208,7 +208,7 @@ def test_an_mcp_server_leads_nobody_there(
     connected: list[str], redirecting: Callable[[str], str], transport: str
 ) -> None:
     row = mcp_server(f"http://{redirecting(f'http://{METADATA}/latest')}/mcp", transport)
-    found = asyncio.run(look_at_mcp(as_server(row), Trail()))
+    found = asyncio.run(look_at_mcp(server_from_row(row), FailureTrail()))
     assert isinstance(found, str)
     assert Redirecting.asked
     check_untouched(connected)
@@ -222,7 +222,7 @@ def test_an_mcp_server_is_reached_by_a_name_of_several_addresses(
     host.start()
     try:
         row = mcp_server(host.url.replace(ALLOWED, "localhost"), "streamable_http")
-        found = asyncio.run(look_at_mcp(as_server(row), Trail()))
+        found = asyncio.run(look_at_mcp(server_from_row(row), FailureTrail()))
         assert isinstance(found, list), found
         assert found
     finally:

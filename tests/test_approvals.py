@@ -70,11 +70,11 @@ def policy() -> Iterator[Callable[..., None]]:
 
     def decide(tool: str, **fields: Any) -> None:
         ToolPolicy.objects.update_or_create(tool=tool, defaults=fields)
-        offered_tools.forget()
+        offered_tools.clear_cache()
 
     yield decide
     ToolPolicy.objects.all().delete()
-    offered_tools.forget()
+    offered_tools.clear_cache()
 
 
 class Talk:
@@ -394,7 +394,7 @@ def test_a_tool_may_be_for_staff_or_for_a_tier(
     Entitlement.objects.create(user=member, tier=tier)
 
     def names(user: Any) -> set[str]:
-        tools = run_sync(offered_tools.granted(("test.send", "test.free"), user_id=user.pk))
+        tools = run_sync(offered_tools.find_granted(("test.send", "test.free"), user_id=user.pk))
         return {tool.name for tool in tools}
 
     assert (names(member), names(staff)) == ({"test.free"}, {"test.send"})

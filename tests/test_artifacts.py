@@ -151,10 +151,10 @@ def caller(client: Client) -> ToolContext:
 
 def test_only_the_same_conversation_reads_it(caller: ToolContext) -> None:
     async def read() -> str:
-        _, artifact = await large_results.fitted(TOOL, LARGE, caller)
+        _, artifact = await large_results.fit_result(TOOL, LARGE, caller)
         assert artifact is not None
         in_context(caller)
-        own = await large_results.read({"artifact_id": artifact.artifact_id, "length": 10})
+        own = await large_results.read_artifact({"artifact_id": artifact.artifact_id, "length": 10})
         assert own["text"] == WHOLE[:10]
         for other in (
             ToolContext(caller.run_id, uuid4(), caller.user_id, "c"),
@@ -162,11 +162,11 @@ def test_only_the_same_conversation_reads_it(caller: ToolContext) -> None:
         ):
             in_context(other)
             with pytest.raises(ToolFailure) as caught:
-                await large_results.read({"artifact_id": artifact.artifact_id})
+                await large_results.read_artifact({"artifact_id": artifact.artifact_id})
             assert caught.value.code == "artifact_not_found"
         in_context(caller)
         with pytest.raises(ToolFailure):
-            await large_results.read({"artifact_id": "none"})
+            await large_results.read_artifact({"artifact_id": "none"})
         return "done"
 
     assert _run(read()) == "done"
@@ -179,16 +179,16 @@ def test_what_cannot_be_kept_is_told_as_far_as_it_fits(
         raise StorageFull
 
     monkeypatch.setattr(attachments, "store_artifact", full)
-    result, artifact = _run(large_results.fitted(TOOL, LARGE, caller))
+    result, artifact = _run(large_results.fit_result(TOOL, LARGE, caller))
     assert artifact is None
     assert (result["head"], "artifact" in result) == (WHOLE[: large_results.LONGEST_HEAD], False)
     monkeypatch.setattr(large_results, "LARGEST", 10)
-    assert "too large to be kept" in _run(large_results.fitted(TOOL, LARGE, caller))[0]["note"]
+    assert "too large to be kept" in _run(large_results.fit_result(TOOL, LARGE, caller))[0]["note"]
 
 
 def test_what_fits_stays_as_it_is(caller: ToolContext) -> None:
     fits = {"text": "练" * 40_000}  # characters count, not bytes
-    assert _run(large_results.fitted(TOOL, fits, caller)) == (fits, None)
+    assert _run(large_results.fit_result(TOOL, fits, caller)) == (fits, None)
 
 
 def _run(waiting: Any) -> Any:

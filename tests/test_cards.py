@@ -27,10 +27,10 @@ CARD = {"title": "Plan", "items": [{"title": "Squat", "description": "3 × 5"}]}
 def granted() -> Iterator[None]:
     """Staff let models show cards."""
     ToolPolicy.objects.create(tool=SHOW)
-    offered_tools.forget()
+    offered_tools.clear_cache()
     yield
     ToolPolicy.objects.filter(tool=SHOW).delete()
-    offered_tools.forget()
+    offered_tools.clear_cache()
 
 
 @pytest.fixture

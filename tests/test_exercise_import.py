@@ -16,7 +16,7 @@ from agents.models import Exercise, official_id
 from agents.tools.exercises.file_items import BadExercises, read_media
 from agents.tools.exercises.import_files import read_items
 from agents.tools.exercises.seed import STARTER_FILE, seed_exercises, starter_items
-from agents.tools.exercises.store import Stored, store
+from agents.tools.exercises.store import ImportResult, import_items
 
 pytestmark = pytest.mark.once
 
@@ -190,41 +190,41 @@ def test_null_is_as_good_as_absent() -> None:
 
 @pytest.mark.django_db
 def test_an_import_updates_the_exercise_of_that_name_and_keeps_what_it_does_not_mention() -> None:
-    store(read_items(starter(ONE)))
+    import_items(read_items(starter(ONE)))
     changed = {key: value for key, value in ONE.items() if key not in {"aliases", "tags"}}
     changed |= {"category": "FULL_BODY"}
-    assert store(read_items(seed(changed))) == Stored(created=0, updated=1, unchanged=0)
+    assert import_items(read_items(seed(changed))) == ImportResult(created=0, updated=1, unchanged=0)
     row = Exercise.objects.get(name=ONE["name"])
     assert [row.category, row.aliases, row.tags] == ["FULL_BODY", ["suspended circle"], ["核心"]]
 
 
 @pytest.mark.django_db
 def test_an_item_with_a_known_id_renames_its_exercise() -> None:
-    store(read_items(starter(ONE)))
+    import_items(read_items(starter(ONE)))
     renamed = ONE | {"id": official_id(ONE["name"]), "name": "悬吊画圈"}
-    assert store(read_items(seed(renamed))) == Stored(created=0, updated=1, unchanged=0)
+    assert import_items(read_items(seed(renamed))) == ImportResult(created=0, updated=1, unchanged=0)
     assert Exercise.objects.get(pk=renamed["id"]).name == "悬吊画圈"
 
 
 @pytest.mark.django_db
 def test_an_exercise_renamed_in_admin_keeps_its_id_when_its_old_name_returns() -> None:
-    store(read_items(starter(ONE)))
+    import_items(read_items(starter(ONE)))
     row = Exercise.objects.get(name=ONE["name"])
     row.name = "悬吊画圈"
     row.save()
     again = Exercise(name=ONE["name"], muscle_group="CORE", category="CORE")
     again.save()
     assert again.id == official_id(ONE["name"], digits=32)
-    assert store(read_items(starter(ONE))) == Stored(created=0, updated=1, unchanged=0)
+    assert import_items(read_items(starter(ONE))) == ImportResult(created=0, updated=1, unchanged=0)
     assert Exercise.objects.get(pk=row.id).name == "悬吊画圈"
 
 
 @pytest.mark.django_db
 def test_a_file_may_hold_the_old_and_the_new_name_of_a_renamed_exercise() -> None:
-    store(read_items(starter(ONE)))
+    import_items(read_items(starter(ONE)))
     Exercise.objects.filter(name=ONE["name"]).update(name="悬吊画圈")
     both = read_items(starter(ONE | {"name": "悬吊画圈"}, ONE))
-    assert store(both) == Stored(created=1, updated=0, unchanged=1)
+    assert import_items(both) == ImportResult(created=1, updated=0, unchanged=1)
     assert Exercise.objects.get(pk=official_id(ONE["name"])).name == "悬吊画圈"
 
 

@@ -19,7 +19,7 @@ from agents.models import official_id
 from agents.tools import registry
 from agents.tools.base import ToolFailure
 from agents.tools.exercises import search_tool as exercises
-from agents.tools.exercises.index import dto
+from agents.tools.exercises.index import to_dto
 from config import database
 from tests.client import Client
 from tests.pure.test_exercise_search import named
@@ -64,7 +64,7 @@ def test_the_tool_answers_with_dtos_of_the_table() -> None:
     assert answer == {
         "total": 1,
         "results": [
-            dto(named("甲乙丙"))
+            to_dto(named("甲乙丙"))
             | {
                 "steps": ["一"],
                 "media": media,

@@ -60,7 +60,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
 
     yield install
     monkeypatch.undo()
-    tools.forget()
+    tools.clear_cache()
     runners.forget()
 
 

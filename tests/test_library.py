@@ -18,7 +18,7 @@ from django.test import Client as Browser
 from agents.models import Exercise, LibraryVersion, official_id
 from agents.tools.exercises.library_versions import publish
 from agents.tools.exercises.seed import starter_items
-from agents.tools.exercises.store import store
+from agents.tools.exercises.store import import_items
 from tests.client import Client
 from tests.test_exercise_import import DATA
 
@@ -82,7 +82,7 @@ def test_the_newest_version_says_what_and_where_it_is(client: Client) -> None:
 
 def test_no_exercise_was_changed_before_it_was_made(client: Client, library: None) -> None:
     Exercise.objects.all().delete()
-    assert store(starter_items()).created == 103
+    assert import_items(starter_items()).created == 103
     publish(by=None)
     dates = [(one["createdAt"], one["updatedAt"]) for one in get(client, "full").json()]
     assert len(dates) == 103

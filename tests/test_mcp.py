@@ -93,7 +93,7 @@ def offered(server: Server) -> Callable[[str], dict[str, Any]]:
     """The tools that the server's worker offers of a label, once there are some."""
 
     async def now() -> tuple[Any, ...]:
-        return mcp.offered()
+        return mcp.connected_tools()
 
     def of(label: str, *, none: bool = False) -> dict[str, Any]:
         def look() -> Any:

@@ -269,9 +269,9 @@ def test_a_package_adds_a_tool_by_an_entry_point(monkeypatch: pytest.MonkeyPatch
 
     entries = [Entry("a", tool), Entry("b", ImportError("no")), Entry("c", "no tool"), Entry("d", tool)]
     monkeypatch.setattr(installed, "entry_points", lambda group: entries)
-    registry.forget()
+    registry.clear_cache()
     try:
         assert registry.find("theirs") is tool
         assert registry.all_tools()[-1] is tool
     finally:
-        registry.forget()
+        registry.clear_cache()

@@ -21,7 +21,7 @@ from agents.dialects import text
 from agents.intake.submit import allowed_prefetch
 from agents.tools import web_search
 from agents.tools.base import ToolFailure
-from agents.tools.exa_results import NoResults, results
+from agents.tools.exa_results import NoResults, parse_results
 from config.database import run_sync
 from conversations.models import Message
 from prompts import app_settings
@@ -103,7 +103,7 @@ def test_a_search_of_kept_pages_fetches_none_and_is_kept_apart(exa: FakeExa) -> 
     query = uuid4().hex
     exa.answers[query] = found(PAGE)
     run_sync(web_search.search_web({"query": query}))
-    assert run_sync(web_search.search_kept({"query": query}))["results"] == [RESULT]
+    assert run_sync(web_search.search_stored_pages({"query": query}))["results"] == [RESULT]
     asked = [one.body["contents"] for one in exa.requests_for(query)]
     assert asked == [{"text": True}, {"text": True, "maxAgeHours": -1}]
 
@@ -252,7 +252,7 @@ def test_a_cache_that_is_away_costs_the_cache_only(
 )
 def test_whatever_exa_sends_is_results_or_none(body: bytes) -> None:
     try:
-        given_results = results(body, top_k=5)
+        given_results = parse_results(body, top_k=5)
     except NoResults:
         return
     json.dumps(given_results, ensure_ascii=False).encode()

@@ -64,7 +64,7 @@ def mcp_tool(server: Server, settings: Settings, tmp_path: Path) -> Iterator[str
     )
 
     async def offered() -> list[str]:
-        return [tool.name for tool in mcp.offered() if tool.server_label == host.label]
+        return [tool.name for tool in mcp.connected_tools() if tool.server_label == host.label]
 
     try:
         names = wait_until(

@@ -13,9 +13,15 @@ from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldBooleanWidget
 
 from agents.models.mcp import McpServer, McpTransport
-from agents.tools.mcp.secret_pairs import as_server, delete_server, masked, read_pairs, store_pairs
+from agents.tools.mcp.secret_pairs import (
+    delete_server,
+    mask_pairs,
+    read_pairs,
+    server_from_row,
+    store_pairs,
+)
 from agents.tools.mcp.servers import Kind, StdioRefused, check_stdio
-from agents.tools.mcp.sessions import Trail, look_once
+from agents.tools.mcp.sessions import FailureTrail, check_connection
 from agents.tools.mcp.tool_definitions import model_name, usable_schema
 from config.auth.models import User
 from config.errors import InvalidRequest
@@ -130,11 +136,11 @@ class McpServerAdmin(ConnectionAdmin):
 
     @admin.display(description="Present headers")
     def shown_headers(self, server: McpServer) -> str:
-        return "; ".join(masked(server, "headers")) or "–"
+        return "; ".join(mask_pairs(server, "headers")) or "–"
 
     @admin.display(description="Present variables")
     def shown_env(self, server: McpServer) -> str:
-        return "; ".join(masked(server, "env")) or "–"
+        return "; ".join(mask_pairs(server, "env")) or "–"
 
     def save_model(
         self, request: HttpRequest, obj: McpServer, form: McpServerForm, change: bool
@@ -154,8 +160,8 @@ class McpServerAdmin(ConnectionAdmin):
 
 
 def _tested(row: McpServer) -> dict[str, Any]:
-    server, trail = as_server(row), Trail()
-    found = asyncio.run(look_once(server, trail))
+    server, trail = server_from_row(row), FailureTrail()
+    found = asyncio.run(check_connection(server, trail))
     if isinstance(found, str):
         return {"problem": found}
     tools = [

@@ -151,7 +151,7 @@ def _bases_chosen(item: FormItem) -> forms.Field:
 
 
 def _tools_chosen(item: FormItem) -> forms.Field:
-    return _some_of(_pairs(tool.name for tool in (*registry.all_tools(), *mcp.offered())))
+    return _some_of(_pairs(tool.name for tool in (*registry.all_tools(), *mcp.connected_tools())))
 
 
 def _models() -> list[str]:

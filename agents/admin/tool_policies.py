@@ -33,8 +33,8 @@ class ToolPolicyAdmin(ModelAdmin):
 
     def save_model(self, request: HttpRequest, obj: ToolPolicy, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
-        transaction.on_commit(offered_tools.forget)
+        transaction.on_commit(offered_tools.clear_cache)
 
     def delete_model(self, request: HttpRequest, obj: ToolPolicy) -> None:
         super().delete_model(request, obj)
-        transaction.on_commit(offered_tools.forget)
+        transaction.on_commit(offered_tools.clear_cache)

@@ -16,8 +16,13 @@ from rest_framework.response import Response
 from agents.models import LibraryVersion
 from agents.tools.exercises import library_reads
 from agents.tools.exercises.library_bodies import SeedBody, read_patch, read_publish
-from agents.tools.exercises.library_reads import Version, version_number
-from agents.tools.exercises.library_versions import milliseconds, publish, publish_patch, publish_seed
+from agents.tools.exercises.library_reads import Version, parse_version
+from agents.tools.exercises.library_versions import (
+    epoch_milliseconds,
+    publish,
+    publish_patch,
+    publish_seed,
+)
 from config.auth.bearer import Caller
 from config.auth.models import Scope, User
 from config.auth.requirements import READ, Access, Needs
@@ -35,7 +40,7 @@ _FOR_EVER: Final = {"Cache-Control": "private, max-age=31536000, immutable"}
 @api(GET=READ)
 async def meta(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`GET /api/v1/exercise/library/meta`: return the newest version; 304 if the caller has it."""
-    newest = await library_reads.version()
+    newest = await library_reads.find_version()
     headers = _ALWAYS_ASK | {"ETag": newest.etag}
     if _has(request, newest):
         return HttpResponse(status=304, headers=headers)
@@ -45,12 +50,12 @@ async def meta(request: HttpRequest, caller: Caller) -> HttpResponseBase:
 @api(GET=READ)
 async def full(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`GET …/full`: return every exercise of a version (by default the newest) as ExerciseDtos."""
-    number = version_number("version", request.GET.get("version"))
-    found = await library_reads.version(number)
+    number = parse_version("version", request.GET.get("version"))
+    found = await library_reads.find_version(number)
     headers = (_FOR_EVER if number else _ALWAYS_ASK) | {"ETag": found.etag, "Vary": "Accept-Encoding"}
     if _has(request, found):
         return HttpResponse(status=304, headers=headers)
-    packed = await library_reads.content(found)
+    packed = await library_reads.read_content(found)
     if accepts_gzip(request.headers.get("Accept-Encoding", "")):
         return json_response(packed, headers=headers | {"Content-Encoding": "gzip"})
     return json_response(await asyncio.to_thread(gzip.decompress, packed), headers=headers)
@@ -59,13 +64,13 @@ async def full(request: HttpRequest, caller: Caller) -> HttpResponseBase:
 @api(GET=READ)
 async def updates(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`GET …/updates?from=&to=`: return the changes between two versions, as ExerciseDtos and ids."""
-    start = version_number("from", request.GET.get("from"))
+    start = parse_version("from", request.GET.get("from"))
     if start is None:
         raise InvalidRequest(
             "from is required: your version, or 0.", code="invalid_versions", field="from"
         )
-    end = version_number("to", request.GET.get("to"))
-    return json_response(await library_reads.updates(start, end), headers=_ALWAYS_ASK)
+    end = parse_version("to", request.GET.get("to"))
+    return json_response(await library_reads.find_updates(start, end), headers=_ALWAYS_ASK)
 
 
 class Publish(View):
@@ -126,5 +131,5 @@ def _has(request: HttpRequest, found: Version) -> bool:
 
 
 def _published(made: LibraryVersion) -> Response:
-    at_ms = milliseconds(made.published_at)
+    at_ms = epoch_milliseconds(made.published_at)
     return Response(Version(made.number, made.total, at_ms, made.checksum).as_meta())

@@ -30,7 +30,7 @@ from agents.runners.base import Host, RunContext, RunFailure, Runner
 from agents.runners.chat import ChatRunner
 from agents.runners.demo.runner import DemoRunner
 from agents.tools.base import Tool
-from agents.tools.offered_tools import for_request, granted
+from agents.tools.offered_tools import find_for_request, find_granted
 from config.errors import ParleyError
 from conversations.events import Fact
 from prompts.endpoints import routing
@@ -152,8 +152,8 @@ async def _tools(context: RunContext) -> tuple[Tool, ...]:
     """
     request = context.request
     if request.dialect == "text":
-        return await granted(None, user_id=context.user_id)
-    return await for_request(request, user_id=context.user_id)
+        return await find_granted(None, user_id=context.user_id)
+    return await find_for_request(request, user_id=context.user_id)
 
 
 async def _routable(names: list[str]) -> list[tuple[str, str]]:

@@ -141,7 +141,7 @@ class RunHost:
         tool = self._granted.get(use.name) or await self._demo_tool(use.name)
         tool = tool or await offered_tools.find_action(use.name, user_id=self._user_id)
         if tool is None:  # a hosted runner's: its binding granted it, whatever the request names
-            tool = next(iter(await offered_tools.granted((use.name,), user_id=self._user_id)), None)
+            tool = next(iter(await offered_tools.find_granted((use.name,), user_id=self._user_id)), None)
         if tool is None:
             return ToolOutcome(use, 0, None, _NOT_OFFERED)
 
@@ -205,7 +205,7 @@ class RunHost:
             await permit()
             async with asyncio.timeout(tool.timeout_s):
                 result = await tool.call(use.arguments)
-            result, artifact = await large_results.fitted(tool, result, self._caller)
+            result, artifact = await large_results.fit_result(tool, result, self._caller)
         except ToolFailure as failure:
             problem = Problem(failure.code, failure.message)
         except TimeoutError:

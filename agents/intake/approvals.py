@@ -151,7 +151,7 @@ async def _check(interrupt: Interrupt, edited: dict[str, Any]) -> None:
     name, owner_id = interrupt.tool_name, interrupt.owner_id
     tool = await offered_tools.find(name, user_id=owner_id)
     tool = tool or await offered_tools.find_action(name, user_id=owner_id)
-    tool = tool or next((one for one in mcp.offered() if one.name == name), None)
+    tool = tool or next((one for one in mcp.connected_tools() if one.name == name), None)
     if tool is None and await mcp.is_served(name):
         return  # only the worker that calls it has the schema: a call that does not fit fails
     if tool is None:

@@ -102,7 +102,7 @@ async def prepare_run(
     digest = _digest(request)
     served = await check_model(request.model or await get_default_model(), user_id=owner_id)
     _check_words(request, served)
-    await offered_tools.check_named(request.servers, request.needs, user_id=owner_id)
+    await offered_tools.check_requested(request.servers, request.needs, user_id=owner_id)
     if request.generation.json_schema is not None:
         await answer_format.check(request.generation.json_schema)
     request = await _with_defaults(request, model=served.name)

@@ -17,7 +17,7 @@ class NoResults(Exception):
     """The body is not a reply of Exa."""
 
 
-def results(body: bytes, *, top_k: int) -> list[dict[str, Any]]:
+def parse_results(body: bytes, *, top_k: int) -> list[dict[str, Any]]:
     """Return the first `top_k` results (specs/text-run.md §3); raise NoResults."""
     try:
         document = json.loads(body.decode("utf-8", "replace"))

@@ -23,7 +23,7 @@ _LONGEST_PIECE: Final = 40_000
 _encode: Final = msgspec.json.Encoder().encode
 
 
-async def fitted(
+async def fit_result(
     tool: Tool, result: dict[str, Any], caller: ToolContext | None
 ) -> tuple[dict[str, Any], ArtifactCreated | None]:
     """Return the result for a model, and the artifact with the whole of a large one.
@@ -36,7 +36,7 @@ async def fitted(
     text = encoded.decode()
     if len(text) <= LONGEST_RESULT:
         return result, None
-    artifact = await _kept(tool, encoded, caller)
+    artifact = await _store(tool, encoded, caller)
     head = {"head": text[:LONGEST_HEAD], "note": _note(len(text), artifact)}
     if artifact is None:
         return head, None
@@ -49,7 +49,7 @@ async def fitted(
     return head | {"artifact": reference}, artifact
 
 
-async def _kept(tool: Tool, data: bytes, caller: ToolContext | None) -> ArtifactCreated | None:
+async def _store(tool: Tool, data: bytes, caller: ToolContext | None) -> ArtifactCreated | None:
     if caller is None or len(data) > LARGEST:
         return None
     try:
@@ -71,7 +71,7 @@ def _note(length: int, artifact: ArtifactCreated | None) -> str:
     return f"{first} Read on with {READ}: artifact_id {artifact.artifact_id}, offset {LONGEST_HEAD}."
 
 
-async def read(arguments: dict[str, Any]) -> dict[str, Any]:
+async def read_artifact(arguments: dict[str, Any]) -> dict[str, Any]:
     """Return a piece of an artifact of the conversation; raise ToolFailure `artifact_not_found`."""
     context, offset = tool_context(), int(arguments.get("offset", 0))
     artifact_id = uuid_of(arguments["artifact_id"])
@@ -104,7 +104,7 @@ TOOL: Final = Tool(
         "required": ["artifact_id"],
         "additionalProperties": False,
     },
-    call=read,
+    call=read_artifact,
     idempotent=True,
     timeout_s=10,
 )

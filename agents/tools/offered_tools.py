@@ -36,28 +36,28 @@ class Policy(Struct, frozen=True):
     expires_after_s: int | None
 
 
-async def granted(names: tuple[str, ...] | None, *, user_id: UUID | None) -> tuple[Tool, ...]:
+async def find_granted(names: tuple[str, ...] | None, *, user_id: UUID | None) -> tuple[Tool, ...]:
     """Return the tools for a request that names some, none (`()`), or makes no choice (None)."""
     if names == ():
         return ()
     searches = await app_settings.aget("web_search_enabled") is True
     offered = [
         tool
-        for tool in (*registry.all_tools(), *mcp.offered())
+        for tool in (*registry.all_tools(), *mcp.connected_tools())
         if (names is None or tool.name in names) and (searches or tool.name != web_search.NAME)
     ]
     policies = await _policies.get()
     if show.TOOL.name in (policies if names is None else names):
         offered.append(show.TOOL)
-    found = [await _under(policies.get(tool.name), tool, user_id) for tool in offered]
+    found = [await _apply_policy(policies.get(tool.name), tool, user_id) for tool in offered]
     return tuple(tool for tool in found if tool is not None)
 
 
-async def for_request(request: RunRequest, *, user_id: UUID) -> tuple[Tool, ...]:
+async def find_for_request(request: RunRequest, *, user_id: UUID) -> tuple[Tool, ...]:
     """Return the tools for a request, by its entries for servers: those offered, some with approval."""
-    tools = await granted(request.server_tools, user_id=user_id)
+    tools = await find_granted(request.server_tools, user_id=user_id)
     if request.search == "kept":
-        tools = tuple(map(_of_kept_pages, tools))
+        tools = tuple(map(_with_stored_pages, tools))
     listed, only = request.servers, request.tool_choice.listed_only
     if not listed and not only:
         return tools
@@ -65,21 +65,21 @@ async def for_request(request: RunRequest, *, user_id: UUID) -> tuple[Tool, ...]
     return tuple(
         _with_approval(tool, entries)
         for tool, entries in offered
-        if (not entries and not only) or any(_holds(one.names, tool) for one in entries)
+        if (not entries and not only) or any(_contains(one.names, tool) for one in entries)
     )
 
 
-def _of_kept_pages(tool: Tool) -> Tool:
+def _with_stored_pages(tool: Tool) -> Tool:
     if tool.name != web_search.NAME:
         return tool
-    return dataclasses.replace(tool, call=web_search.search_kept)
+    return dataclasses.replace(tool, call=web_search.search_stored_pages)
 
 
 def _label(tool: Tool) -> str:
     return tool.server_label or OWN_LABEL
 
 
-def _holds(names: Sequence[str] | None, tool: Tool) -> bool:
+def _contains(names: Sequence[str] | None, tool: Tool) -> bool:
     """Return whether the names include this tool's; a tool of MCP may have the server's own name."""
     if names is None or tool.name in names:
         return True
@@ -87,15 +87,17 @@ def _holds(names: Sequence[str] | None, tool: Tool) -> bool:
 
 
 def _with_approval(tool: Tool, entries: Sequence[ServerTools]) -> Tool:
-    if any(_holds(one.approve, tool) for one in entries):
+    if any(_contains(one.approve, tool) for one in entries):
         return dataclasses.replace(tool, requires_approval=True)
     return tool
 
 
-async def check_named(servers: Sequence[ServerTools], needs: Sequence[str], *, user_id: UUID) -> None:
+async def check_requested(
+    servers: Sequence[ServerTools], needs: Sequence[str], *, user_id: UUID
+) -> None:
     """Raise InvalidRequest `tool_not_supported` for an unknown server, or a disabled tool."""
     labels = {one.label for one in servers} - {OWN_LABEL}
-    if labels and labels - await mcp.served(labels):
+    if labels and labels - await mcp.find_served_labels(labels):
         raise InvalidRequest(
             "No MCP server of this label is connected here; those that a request brings are not.",
             code="tool_not_supported",
@@ -117,16 +119,16 @@ async def _can_search(user_id: UUID) -> bool:
 async def find(name: str, *, user_id: UUID | None) -> Tool | None:
     """Return the tool with that name for this user's runs, or None."""
     tool = _RESERVED.get(name) or registry.find(name)
-    return tool and await _under((await _policies.get()).get(name), tool, user_id)
+    return tool and await _apply_policy((await _policies.get()).get(name), tool, user_id)
 
 
 async def find_action(name: str, *, user_id: UUID | None) -> Tool | None:
     """Return the platform action with that name for this user's runs, or None."""
     tool = platform.find(name)
-    return tool and await _under((await _policies.get()).get(name), tool, user_id)
+    return tool and await _apply_policy((await _policies.get()).get(name), tool, user_id)
 
 
-async def _under(policy: Policy | None, tool: Tool, user_id: UUID | None) -> Tool | None:
+async def _apply_policy(policy: Policy | None, tool: Tool, user_id: UUID | None) -> Tool | None:
     """Return the tool with its policy's settings, or None if the policy forbids it to this user."""
     if policy is None:
         return tool
@@ -165,7 +167,7 @@ async def _read() -> dict[str, Policy]:
     return {row[0]: Policy(*row) for row in rows}
 
 
-def forget() -> None:
+def clear_cache() -> None:
     """Invalidate the cache in this process."""
     _policies.forget()
 

@@ -49,6 +49,6 @@ def _by_name() -> dict[str, Tool]:
     return with_installed(_OURS, GROUP, allows=lambda name: not name.startswith(RESERVED))
 
 
-def forget() -> None:
+def clear_cache() -> None:
     """Read the installed packages again."""
     _by_name.cache_clear()

@@ -22,7 +22,7 @@ from msgspec import Meta, Struct
 from agents.providers import http
 from agents.providers.redaction import without_key
 from agents.tools.base import ToolFailure
-from agents.tools.exa_results import NoResults, results
+from agents.tools.exa_results import NoResults, parse_results
 from prompts.endpoints.secrets import SecretUnreadable
 from prompts.endpoints.web_search_key import open_key
 
@@ -83,21 +83,21 @@ async def search_web(arguments: dict[str, Any]) -> dict[str, Any]:
 
     Raise ToolFailure with `invalid_arguments` or a code of `_FAILURES`.
     """
-    return await _found(_parse(arguments, kept=False))
+    return await _search_with_cache(_parse(arguments, kept=False))
 
 
-async def search_kept(arguments: dict[str, Any]) -> dict[str, Any]:
+async def search_stored_pages(arguments: dict[str, Any]) -> dict[str, Any]:
     """Return the same from pages that Exa has stored: none is fetched for the search."""
-    return await _found(_parse(arguments, kept=True))
+    return await _search_with_cache(_parse(arguments, kept=True))
 
 
-async def _found(request: _Request) -> dict[str, Any]:
+async def _search_with_cache(request: _Request) -> dict[str, Any]:
     key = await _key()
-    place = _place(request)
-    found = await _remembered(place)
+    cache_key = _cache_key(request)
+    found = await _read_cache(cache_key)
     if found is None:
         found = {"provider": "exa"} | await _search(request, key)
-        await _remember(place, found)
+        await _write_cache(cache_key, found)
     return found
 
 
@@ -146,7 +146,7 @@ async def _search(request: _Request, key: str) -> dict[str, Any]:
     if len(body) > _LARGEST_BODY:
         raise _failure("upstream_error")
     try:
-        found = await asyncio.to_thread(results, without_key(body, key), top_k=request.top_k)
+        found = await asyncio.to_thread(parse_results, without_key(body, key), top_k=request.top_k)
     except NoResults:
         raise _failure("upstream_invalid_json") from None
     return {"total": len(found), "results": found}
@@ -181,26 +181,26 @@ def _failure(code: str) -> ToolFailure:
     return ToolFailure(code, _FAILURES[code])
 
 
-def _place(request: _Request) -> str:
+def _cache_key(request: _Request) -> str:
     """Return the cache key: top_k and a hash of the lower-cased query, which any cache accepts."""
     digest = hashlib.sha256(request.query.lower().encode("utf-8", "replace")).hexdigest()
     return f"{NAME}:{'kept:' if request.kept else ''}{request.top_k}:{digest}"
 
 
-async def _remembered(place: str) -> dict[str, Any] | None:
+async def _read_cache(cache_key: str) -> dict[str, Any] | None:
     """Return the cached value; None also if the cache is not available or slow."""
     try:
         async with asyncio.timeout(_PATIENCE_WITH_CACHE_S):
-            found = await cache.aget(place)
+            found = await cache.aget(cache_key)
     except Exception as error:  # each cache backend has its own errors
         log.warning("web search goes on without the cache", error=type(error).__name__)
         return None
     return found if isinstance(found, dict) else None
 
 
-async def _remember(place: str, found: dict[str, Any]) -> None:
+async def _write_cache(cache_key: str, found: dict[str, Any]) -> None:
     try:
         async with asyncio.timeout(_PATIENCE_WITH_CACHE_S):
-            await cache.aset(place, found, CACHE_S)
+            await cache.aset(cache_key, found, CACHE_S)
     except Exception as error:
         log.warning("web search goes on without the cache", error=type(error).__name__)

@@ -35,8 +35,8 @@ from agents.runners.tool_loop import outcome_facts
 from agents.runtimes.plugins.placement import RunnerElsewhere, wait_until_reachable
 from agents.spending.metering import Meter, reported
 from agents.tools.base import ToolContext
-from agents.tools.mcp import listings
-from agents.tools.offered_tools import for_request
+from agents.tools.mcp import tool_list_updates
+from agents.tools.offered_tools import find_for_request
 from agents.worker.approved_calls import ApprovedCalls
 from agents.worker.size_limits import RunSize
 from agents.worker.tracing import TracedRun, trace_later
@@ -200,8 +200,8 @@ class Execution:
     async def _host(self, chosen: ModelRoute) -> RunHost:
         """Return the Host of the run, and log which tools its MCP servers offer."""
         claim = self.claim
-        tools = await for_request(claim.request, user_id=claim.user_id)
-        for listing in listings(tools) if chosen.supports_tools else ():
+        tools = await find_for_request(claim.request, user_id=claim.user_id)
+        for listing in tool_list_updates(tools) if chosen.supports_tools else ():
             self._log_fact(listing)
         return RunHost(
             chosen,

@@ -16,7 +16,7 @@ from agents.providers.base import ProviderError, ReasoningText, TextDelta
 from agents.providers.refusals import refusal_error
 from agents.providers.sse import EventSplitter
 from agents.providers.tool_names import ToolNames
-from agents.tools.exa_results import results
+from agents.tools.exa_results import parse_results
 from conversations.events import Usage
 from tests.recordings import DONE, Frame, Recording, recordings
 from tests.shapes import TEXT
@@ -266,7 +266,7 @@ def test_what_exa_answers_is_read(name: str) -> None:
     (frame,) = recordings("exa.search")[name].frames
     address = {"url": "https://example.com/"}
     told = filled(frame) | {"results": [filled(one) | address for one in frame["results"]]}
-    (found,) = results(json.dumps(told).encode(), top_k=3)
+    (found,) = parse_results(json.dumps(told).encode(), top_k=3)
     (page,) = frame["results"]
     assert found == {
         "title": "w",

@@ -160,7 +160,7 @@ def test_what_is_no_question_of_training_is_not_taken_for_a_typing_error(query: 
 )
 def test_a_word_with_one_typing_error_is_known(typed: str, meant: tuple[str, ...]) -> None:
     known = Spellings(["dumbbell", "squat", "deadlift", "bench", "cord", "core", "卧推"])
-    assert known.nearest(typed) == meant
+    assert known.find_nearest(typed) == meant
 
 
 @pytest.mark.skipif(not FILES[0].exists(), reason="the free libraries are not here")

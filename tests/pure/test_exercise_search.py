@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.models import official_id
-from agents.tools.exercises.index import Exercise, Library, day_of, dto
+from agents.tools.exercises.index import Exercise, Library, day_of, to_dto
 from agents.tools.exercises.seed import starter_items
 from agents.tools.exercises.words import read_query, words
 
@@ -288,7 +288,7 @@ def test_an_endless_question_is_cut() -> None:
 
 def test_a_bare_exercise_has_the_required_keys_only() -> None:
     exercise = named("臀推", created_at=1_700_000_000_123, updated_at=1_700_000_000_456)
-    assert dto(exercise) == {
+    assert to_dto(exercise) == {
         "id": official_id("臀推"),
         "name": "臀推",
         "description": "",
@@ -307,9 +307,9 @@ def test_a_bare_exercise_has_the_required_keys_only() -> None:
 def test_every_starter_exercise_is_a_valid_dto() -> None:
     validator = jsonschema.Draft202012Validator(DTO_SCHEMA)
     for exercise in starter().exercises:
-        assert [*validator.iter_errors(dto(exercise))] == []
+        assert [*validator.iter_errors(to_dto(exercise))] == []
 
 
 def test_a_description_speaks_both_languages() -> None:
     exercise = named("臀推", name_en="Hip Thrust", description="练臀。", description_en="For glutes.")
-    assert dto(exercise)["description"] == "练臀。 Hip Thrust: For glutes."
+    assert to_dto(exercise)["description"] == "练臀。 Hip Thrust: For glutes."

@@ -23,7 +23,7 @@ from mcp.types import (
     Tool,
 )
 
-from agents.tools.mcp.call_results import as_json
+from agents.tools.mcp.call_results import result_to_json
 from agents.tools.mcp.sessions import list_tools
 from tests.hostile import mcp as hostile
 from tests.hostile.loopback import Loopback
@@ -132,7 +132,7 @@ def test_a_list_in_pages_is_read_whole() -> None:
 def test_every_kind_of_content_is_told_of() -> None:
     async def called() -> list[dict[str, Any]]:
         async with Client(real_server(_one)) as client:
-            return [as_json(await client.call_tool(name, {})) for name in RESULTS]
+            return [result_to_json(await client.call_tool(name, {})) for name in RESULTS]
 
     assert asyncio.run(called()) == [
         {"text": "Done."},

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agents.tools.exercises.file_items import BadExercises
 from agents.tools.exercises.import_files import read_items
-from agents.tools.exercises.store import store
+from agents.tools.exercises.store import import_items
 
 
 class Command(BaseCommand):
@@ -28,7 +28,7 @@ class Command(BaseCommand):
         try:
             items = read_items(_content(path))
             self.stdout.write(f"{path.name}: {len(items)} exercises.")
-            stored = store(items, lambda written: self.stdout.write(f"  {written} written …"))
+            stored = import_items(items, lambda written: self.stdout.write(f"  {written} written …"))
         except BadExercises as problem:
             raise CommandError(f"{path.name}: {problem} Nothing was imported.") from None
         self.stdout.write(

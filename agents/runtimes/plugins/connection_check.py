@@ -37,7 +37,7 @@ class CheckResult(Struct, frozen=True):
     live: bool = False
 
 
-def as_runtime(row: PluginRuntime) -> Runtime:
+def runtime_from_row(row: PluginRuntime) -> Runtime:
     """Return the row as a value for its connection."""
     return Runtime(
         id=row.pk,
@@ -65,7 +65,7 @@ async def check_connection(row: PluginRuntime) -> CheckResult | str:
     """Return the result of a test, or the reason of its failure in words for staff."""
     if is_live(row):
         return CheckResult(row.spoken, row.runners, row.passed_over, live=True)
-    runtime = as_runtime(row)
+    runtime = runtime_from_row(row)
     try:
         async with (
             asyncio.timeout(settings.PLUGIN_CONNECT_S + _FOR_PLUGINS_S),

@@ -43,12 +43,12 @@ def read_media(raw: Any) -> dict[str, Any]:
     """Return the checked pictures of one exercise, `{}` for none; raise BadExercises."""
     try:
         refuse_nul(raw)
-        return plain(msgspec.convert(raw, Media)) if raw else {}
+        return to_plain(msgspec.convert(raw, Media)) if raw else {}
     except (msgspec.ValidationError, UnusableItem) as problem:
-        raise BadExercises(in_words(problem)) from None
+        raise BadExercises(format_error(problem)) from None
 
 
-def plain(value: Any) -> dict[str, Any]:
+def to_plain(value: Any) -> dict[str, Any]:
     """Return lists and plain strings, as the columns store them."""
     found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
     return found
@@ -67,7 +67,7 @@ def refuse_nul(value: Any, field: str = "") -> None:
                 refuse_nul(part, field or key)
 
 
-def in_words(problem: Exception) -> str:
+def format_error(problem: Exception) -> str:
     """Return the error with the field first: "equipment[0]: Invalid enum value 'ROPE'"."""
     what, _, where = str(problem).partition(" - at `$")
     field = where.strip("`.")

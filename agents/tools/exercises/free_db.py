@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from agents.models import Category, Difficulty, Equipment, MuscleGroup, official_id
-from agents.tools.exercises.file_items import Item, Name, Texts, UnusableItem, plain
+from agents.tools.exercises.file_items import Item, Name, Texts, UnusableItem, to_plain
 from agents.tools.exercises.vocabulary import GROUP_OF
 
 IMAGES: Final = "https://raw.githubusercontent.com/yuhonas/free-exercise-db/main/exercises/"
@@ -100,7 +100,7 @@ def read_free_item(raw: Any) -> Item:
         "tags": list(dict.fromkeys(tag for tag in (read.category, read.mechanic) if tag)),
         "media": _pictures(read.images),
     }
-    return Item(id=official_id(name), name=name, fields=plain(fields))
+    return Item(id=official_id(name), name=name, fields=to_plain(fields))
 
 
 def _sentence(read: _FreeItem) -> str:

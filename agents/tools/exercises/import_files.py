@@ -21,9 +21,9 @@ from agents.tools.exercises.file_items import (
     Text,
     Texts,
     UnusableItem,
-    in_words,
-    plain,
+    format_error,
     refuse_nul,
+    to_plain,
 )
 from agents.tools.exercises.free_db import read_free_item
 
@@ -104,7 +104,7 @@ def _numbered(raw: list[Any], read_item: Callable[[Any], Item]) -> Iterator[Item
             refuse_nul(item)
             yield read_item(item)
         except (msgspec.ValidationError, UnusableItem, RecursionError) as problem:
-            raise BadExercises(f"Item {number}{_name_of(item)}: {in_words(problem)}.") from None
+            raise BadExercises(f"Item {number}{_name_of(item)}: {format_error(problem)}.") from None
 
 
 def _library_item(raw: Any) -> Item:
@@ -114,16 +114,16 @@ def _library_item(raw: Any) -> Item:
     read = msgspec.convert(present, _LibraryItem)
     fields = {name: getattr(read, name) for key, name in _LIBRARY_FIELDS.items() if key in present}
     name = read.name.strip()
-    return Item(id=read.id or official_id(name), name=name, fields=plain(fields))
+    return Item(id=read.id or official_id(name), name=name, fields=to_plain(fields))
 
 
 def _refuse_twins(items: tuple[Item, ...]) -> None:
-    seen: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for number, item in enumerate(items, start=1):
         for key in (f"id {item.id}", f"name {item.name!r}"):
-            if key in seen:
-                raise BadExercises(f"Items {seen[key]} and {number} have the same {key}.")
-            seen[key] = number
+            if key in numbers:
+                raise BadExercises(f"Items {numbers[key]} and {number} have the same {key}.")
+            numbers[key] = number
 
 
 def _name_of(item: Any) -> str:

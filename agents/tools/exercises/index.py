@@ -108,26 +108,26 @@ class Library:
         """Return the best `top_k` of the exercises that match."""
         parsed = read_query(query)
         scores: defaultdict[int, int] = defaultdict(int)
-        for word in self._known(parsed.words):
+        for word in self._known_words(parsed.words):
             for position, weight in self._postings[word]:
                 scores[position] += weight
         ranked: Iterable[int] = (at for _, at in sorted((-score, at) for at, score in scores.items()))
-        best = islice(self._dealt(ranked) if parsed.wants_split else ranked, top_k)
+        best = islice(self._alternate_days(ranked) if parsed.wants_split else ranked, top_k)
         return tuple(self.exercises[at] for at in best)
 
-    def _known(self, query_words: Iterable[str]) -> tuple[str, ...]:
+    def _known_words(self, query_words: Iterable[str]) -> tuple[str, ...]:
         """Return the query's words that occur, and the corrections of others, if there are any."""
         known: dict[str, None] = {}
         for word in query_words:
-            parts = (word,) if word in self._postings else self._meant(word)
+            parts = (word,) if word in self._postings else self._correct(word)
             known.update((part, None) for part in parts if part in self._postings)
         return tuple(known)
 
-    def _meant(self, unknown: str) -> Iterable[str]:
+    def _correct(self, unknown: str) -> Iterable[str]:
         """Return the characters of a pair such as 胸背, or the correction of a misspelled word."""
-        return unknown if is_chinese_pair(unknown) else self._spellings.nearest(unknown)
+        return unknown if is_chinese_pair(unknown) else self._spellings.find_nearest(unknown)
 
-    def _dealt(self, ranked: Iterable[int]) -> Iterator[int]:
+    def _alternate_days(self, ranked: Iterable[int]) -> Iterator[int]:
         """Yield exercises of each training day in turn, best first; those without a day come last."""
         days: dict[Day | None, list[int]] = {}
         for at in ranked:
@@ -138,7 +138,7 @@ class Library:
         yield from rest
 
 
-def dto(exercise: Exercise) -> dict[str, Any]:
+def to_dto(exercise: Exercise) -> dict[str, Any]:
     """Return the ExerciseDto of specs/text-run.md §3, without the values that the exercise lacks."""
     optional = {
         "targetMuscles": list(exercise.target_muscles),
@@ -193,9 +193,13 @@ def _weights(exercise: Exercise) -> dict[str, int]:
     aliases = (*exercise.aliases, *exercise.tags)
     for weight, texts, phrases in (
         (NAME_WEIGHT, _names(exercise), ()),
-        (1, _stretched(exercise), ()),
-        (ALIAS_WEIGHT, aliases, _trained(exercise)),
-        (DESCRIPTION_WEIGHT, (exercise.description, exercise.description_en), _about(exercise)),
+        (1, _stretch_names(exercise), ()),
+        (ALIAS_WEIGHT, aliases, _trained_words(exercise)),
+        (
+            DESCRIPTION_WEIGHT,
+            (exercise.description, exercise.description_en),
+            _circumstance_words(exercise),
+        ),
     ):
         found = {word for text in texts for word in words(text)}
         for word in found.union(*map(_vocabulary_words, phrases)):
@@ -214,7 +218,7 @@ def _names(exercise: Exercise) -> tuple[str, ...]:
     return tuple(word for name in names for word in words(name) if word not in _MUSCLE_WORDS)
 
 
-def _stretched(exercise: Exercise) -> tuple[str, ...]:
+def _stretch_names(exercise: Exercise) -> tuple[str, ...]:
     """Return the names of a stretch again, so that the stretch that is named after the muscle leads."""
     return (exercise.name, exercise.name_en) if exercise.category == "FLEXIBILITY" else ()
 
@@ -224,17 +228,17 @@ def _vocabulary_words(phrase: str) -> tuple[str, ...]:
     return words(phrase)
 
 
-def _trained(exercise: Exercise) -> Iterator[str]:
+def _trained_words(exercise: Exercise) -> Iterator[str]:
     """Yield words of its muscle group and of targets within it: a bench press is no answer to 练肩."""
     for muscle in (exercise.muscle_group, *exercise.target_muscles):
-        if _within(muscle, exercise):
+        if _is_in_group(muscle, exercise):
             yield MUSCLES.get(muscle, "")
 
 
-def _about(exercise: Exercise) -> Iterator[str]:
+def _circumstance_words(exercise: Exercise) -> Iterator[str]:
     """Yield common words for equipment, assisting muscles, part of a programme, difficulty and day."""
     yield from (EQUIPMENT.get(item, "") for item in exercise.equipment)
-    yield from (MUSCLES.get(muscle, "") for muscle in _assisting(exercise))
+    yield from (MUSCLES.get(muscle, "") for muscle in _assisting_muscles(exercise))
     yield CATEGORIES.get(exercise.category, "")
     yield DIFFICULTIES.get(exercise.difficulty, "")
     day = day_of(exercise)
@@ -242,15 +246,15 @@ def _about(exercise: Exercise) -> Iterator[str]:
         yield DAYS[day]
 
 
-def _assisting(exercise: Exercise) -> Iterator[str]:
+def _assisting_muscles(exercise: Exercise) -> Iterator[str]:
     """Yield muscles that also work; a staple repeats its own, so that it leads its group."""
     for muscle in (*exercise.target_muscles, *exercise.secondary_muscles):
-        if not _within(muscle, exercise):
+        if not _is_in_group(muscle, exercise):
             yield muscle
     if STAPLE in exercise.tags:
         yield from (exercise.muscle_group, *exercise.target_muscles[:1])
 
 
-def _within(muscle: str, exercise: Exercise) -> bool:
+def _is_in_group(muscle: str, exercise: Exercise) -> bool:
     group = exercise.muscle_group
     return muscle == group or GROUP_OF.get(muscle) == group or GROUP_OF.get(group) == muscle

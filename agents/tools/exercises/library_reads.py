@@ -12,7 +12,7 @@ from typing import Any, Final
 from django.conf import settings
 from msgspec import Struct
 
-from agents.tools.exercises.library_versions import changes_between, decoded
+from agents.tools.exercises.library_versions import changes_between, decode_exercises
 from config import sql
 from config.errors import InvalidRequest, NotFound
 
@@ -22,7 +22,7 @@ _META: Final = """
      ORDER BY number DESC LIMIT 1
 """
 _CONTENT: Final = "SELECT content FROM agents_libraryversion WHERE number = %s"
-_KEPT: Final = 4
+_CACHED: Final = 4
 _LARGEST: Final = 2**31 - 1
 _contents: OrderedDict[tuple[int, str], bytes] = OrderedDict()
 
@@ -51,7 +51,7 @@ class Version(Struct, frozen=True):
         }
 
 
-async def version(number: int | None = None) -> Version:
+async def find_version(number: int | None = None) -> Version:
     """Return that version, or the newest; raise NotFound `version_not_found`."""
     row = await sql.one(_META, {"number": number})
     if row is None:
@@ -59,29 +59,29 @@ async def version(number: int | None = None) -> Version:
     return Version(*row)
 
 
-async def content(found: Version) -> bytes:
+async def read_content(version: Version) -> bytes:
     """Return the gzipped JSON list of the version's ExerciseDtos."""
-    key = (found.number, found.checksum)
-    kept = _contents.get(key)
-    if kept is None:
-        row = await sql.one(_CONTENT, (found.number,))
-        kept = _contents[key] = bytes(row[0]) if row else b""
+    key = (version.number, version.checksum)
+    content = _contents.get(key)
+    if content is None:
+        row = await sql.one(_CONTENT, (version.number,))
+        content = _contents[key] = bytes(row[0]) if row else b""
     _contents.move_to_end(key)
-    while len(_contents) > _KEPT:
+    while len(_contents) > _CACHED:
         _contents.popitem(last=False)
-    return kept
+    return content
 
 
-async def updates(start: int, end: int | None) -> dict[str, Any]:
+async def find_updates(start: int, end: int | None) -> dict[str, Any]:
     """Return the ExerciseLibraryUpdates from version `start` (0: nothing) to `end` (None: newest)."""
-    last = await version(end)
+    last = await find_version(end)
     if start > last.number:
         raise InvalidRequest("from must not be above to.", code="invalid_versions", field="from")
-    after = await content(last)
-    before = await content(await version(start)) if start else None
+    after = await read_content(last)
+    before = await read_content(await find_version(start)) if start else None
     # Two thousand exercises take 20 ms, which would block the loop that serves streams.
     changes = await asyncio.to_thread(
-        lambda: changes_between(decoded(before) if before else [], decoded(after))
+        lambda: changes_between(decode_exercises(before) if before else [], decode_exercises(after))
     )
     return {
         "fromVersion": start,
@@ -93,12 +93,12 @@ async def updates(start: int, end: int | None) -> dict[str, Any]:
     }
 
 
-def version_number(name: str, given: str | None) -> int | None:
+def parse_version(name: str, text: str | None) -> int | None:
     """Return a version of a query string; raise InvalidRequest `invalid_versions` for other text."""
-    if given is None or given == "":
+    if text is None or text == "":
         return None
-    if not (given.isascii() and given.isdigit() and len(given) <= 10 and int(given) <= _LARGEST):
+    if not (text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= _LARGEST):
         raise InvalidRequest(
             f"{name} must be a version of the library.", code="invalid_versions", field=name
         )
-    return int(given)
+    return int(text)

@@ -20,9 +20,9 @@ from agents.models import Exercise as Row
 from agents.models import LibraryVersion
 from agents.tools.exercises.file_items import BadExercises, Item
 from agents.tools.exercises.import_files import read_library_items
-from agents.tools.exercises.index import Exercise, dto
+from agents.tools.exercises.index import Exercise, to_dto
 from agents.tools.exercises.library_bodies import PatchBody, SeedBody
-from agents.tools.exercises.store import lock_library, store
+from agents.tools.exercises.store import import_items, lock_library
 from config.auth.models import User
 from config.errors import Conflict, InvalidRequest
 
@@ -39,13 +39,15 @@ def publish(
     With `base`, raise Conflict `version_conflict` unless that is the newest version.
     """
     lock_library()
-    newest = _newest(base)
-    exercises = [dto(_frozen(row)) for row in Row.objects.filter(is_custom=False).order_by("name")]
+    newest = _find_newest(base)
+    exercises = [
+        to_dto(_exercise_of(row)) for row in Row.objects.filter(is_custom=False).order_by("name")
+    ]
     content = msgspec.json.encode(exercises)
     checksum = f"sha256:{hashlib.sha256(content).hexdigest()}"
     if newest is not None and newest.checksum == checksum:
         return newest
-    changes = changes_between(contents(newest) if newest else [], exercises)
+    changes = changes_between(read_exercises(newest) if newest else [], exercises)
     made = LibraryVersion.objects.create(
         number=newest.number + 1 if newest else 1,
         published_at=at or timezone.now(),
@@ -66,11 +68,11 @@ def publish(
 def publish_seed(body: SeedBody, *, by: User) -> LibraryVersion:
     """Replace the library by the seed's content (custom exercises stay), and publish it."""
     lock_library()
-    _newest(body.base_version)
-    items = _items(body.payload)
+    _find_newest(body.base_version)
+    items = _read_items(body.payload)
     if body.total_count is not None and body.total_count != len(items):
         raise InvalidRequest("totalCount is not the number of exercises.", field="totalCount")
-    store(items)
+    import_items(items)
     names = [item.name for item in items]
     Row.objects.filter(is_custom=False).exclude(name__in=names).delete()
     return publish(by=by, note=body.note, base=body.base_version, at=_moment(body.generated_at))
@@ -83,7 +85,7 @@ def publish_patch(body: PatchBody, *, by: User) -> LibraryVersion:
     Raise Conflict `version_conflict` unless `baseVersion` is the newest version.
     """
     lock_library()
-    _newest(body.base_version)
+    _find_newest(body.base_version)
     _delete(body.deleted)
     _update(body.updated)
     _add(body.added)
@@ -109,23 +111,23 @@ def changes_between(before: list[dict[str, Any]], after: list[dict[str, Any]]) -
     )
 
 
-def contents(version: LibraryVersion) -> list[dict[str, Any]]:
+def read_exercises(version: LibraryVersion) -> list[dict[str, Any]]:
     """Return the exercises of a version."""
-    return decoded(bytes(version.content))
+    return decode_exercises(bytes(version.content))
 
 
-def decoded(content: bytes) -> list[dict[str, Any]]:
+def decode_exercises(content: bytes) -> list[dict[str, Any]]:
     """Return the exercises of a version's `content`."""
     found: list[dict[str, Any]] = msgspec.json.decode(gzip.decompress(content))
     return found
 
 
-def milliseconds(moment: datetime) -> int:
+def epoch_milliseconds(moment: datetime) -> int:
     """Return the milliseconds since the epoch, rounded down, like PostgreSQL's `floor`."""
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
-def _newest(base: int | None) -> LibraryVersion | None:
+def _find_newest(base: int | None) -> LibraryVersion | None:
     newest = LibraryVersion.objects.first()
     current = newest.number if newest else 0
     if base is not None and base != current:
@@ -156,7 +158,7 @@ def _update(changes: tuple[dict[str, Any], ...]) -> None:
 
 def _change(row: Row, change: dict[str, Any]) -> None:
     """Overwrite the changed fields; a description from outside replaces both languages."""
-    (item,) = _items([dto(_frozen(row)) | change])
+    (item,) = _read_items([to_dto(_exercise_of(row)) | change])
     fields = _items_fields(item, change)
     if "description" in fields and "description_en" not in fields:
         fields["description_en"] = ""
@@ -178,14 +180,14 @@ def _wire_name(field: str) -> str:
 
 
 def _add(raw: tuple[dict[str, Any], ...]) -> None:
-    items = _items(raw)
+    items = _read_items(raw)
     taken = Row.objects.filter(name__in=[item.name for item in items]).values_list("name", flat=True)
     if taken:
         raise InvalidRequest(f"There is an exercise {taken[0]!r} already.", field="added")
-    store(items)
+    import_items(items)
 
 
-def _items(raw: tuple[Any, ...] | list[Any]) -> tuple[Item, ...]:
+def _read_items(raw: tuple[Any, ...] | list[Any]) -> tuple[Item, ...]:
     try:
         return read_library_items(list(raw))
     except BadExercises as problem:
@@ -198,10 +200,10 @@ def _refuse_unknown(field: str, ids: set[str]) -> None:
         raise InvalidRequest(f"There is no exercise {named}.", code="exercise_unknown", field=field)
 
 
-def _frozen(row: Row) -> Exercise:
+def _exercise_of(row: Row) -> Exercise:
     """Return the row as an exercise of the searchable library."""
     fields = {name: getattr(row, name) for name in Exercise.__struct_fields__}
-    times = {name: milliseconds(fields[name]) for name in ("created_at", "updated_at")}
+    times = {name: epoch_milliseconds(fields[name]) for name in ("created_at", "updated_at")}
     return msgspec.convert(fields | times, Exercise)
 
 

@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 from psycopg.rows import dict_row
 
 from agents.tools.base import ToolFailure
-from agents.tools.exercises.index import Exercise, Library, dto
+from agents.tools.exercises.index import Exercise, Library, to_dto
 from config import database
 
 __all__ = [
@@ -28,8 +28,8 @@ __all__ = [
     "Library",
     "LibraryCache",
     "current_library",
-    "dto",
     "search_exercises",
+    "to_dto",
 ]
 
 NAME: Final = "gymbro.exercise.search"
@@ -119,7 +119,7 @@ async def search_exercises(arguments: dict[str, Any]) -> dict[str, Any]:
             "exercise_search_failed", "The exercise library cannot be read now."
         ) from problem
     found = library.search(parsed.query, parsed.top_k)
-    return {"total": len(found), "results": [dto(exercise) for exercise in found]}
+    return {"total": len(found), "results": [to_dto(exercise) for exercise in found]}
 
 
 async def _state(connection: psycopg.AsyncConnection[Any]) -> tuple[Any, ...]:

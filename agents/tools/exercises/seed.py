@@ -11,7 +11,7 @@ from agents.models import Exercise, LibraryVersion
 from agents.tools.exercises.file_items import Item
 from agents.tools.exercises.import_files import read_items
 from agents.tools.exercises.library_versions import publish
-from agents.tools.exercises.store import lock_library, store
+from agents.tools.exercises.store import import_items, lock_library
 
 STARTER_FILE: Final = Path(__file__).with_name("starter_exercises.json")
 
@@ -30,7 +30,7 @@ def seed_exercises() -> int:
     if not Exercise.objects.exists():
         with transaction.atomic():
             lock_library()
-            added = 0 if Exercise.objects.exists() else store(starter_items()).created
+            added = 0 if Exercise.objects.exists() else import_items(starter_items()).created
     if not LibraryVersion.objects.exists():
         publish(by=None, note="Comes with Parley." if added else "")
     return added

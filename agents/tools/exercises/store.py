@@ -19,7 +19,7 @@ from agents.tools.exercises.file_items import Item
 BATCH: Final = 200
 
 
-class Stored(Struct, frozen=True):
+class ImportResult(Struct, frozen=True):
     """The effect of an import."""
 
     created: int
@@ -27,11 +27,13 @@ class Stored(Struct, frozen=True):
     unchanged: int
 
 
-def store(items: tuple[Item, ...], progress: Callable[[int], None] = lambda written: None) -> Stored:
+def import_items(
+    items: tuple[Item, ...], progress: Callable[[int], None] = lambda written: None
+) -> ImportResult:
     """Write the items in one transaction; `progress` receives the number of rows written so far."""
     with transaction.atomic():
         lock_library()
-        return _store(items, progress)
+        return _write(items, progress)
 
 
 def lock_library() -> None:
@@ -40,12 +42,12 @@ def lock_library() -> None:
         cursor.execute("LOCK TABLE agents_exercise IN SHARE ROW EXCLUSIVE MODE")
 
 
-def _store(items: tuple[Item, ...], progress: Callable[[int], None]) -> Stored:
-    known = _Known(items)
+def _write(items: tuple[Item, ...], progress: Callable[[int], None]) -> ImportResult:
+    known = _KnownRows(items)
     fresh: list[Exercise] = []
     changed: list[Exercise] = []
     for item in items:
-        row = known.row(item)
+        row = known.find_row(item)
         if row is None:
             fresh.append(Exercise(id=known.free_id(item), name=item.name, **item.fields))
         elif _change(row, item):
@@ -57,12 +59,12 @@ def _store(items: tuple[Item, ...], progress: Callable[[int], None]) -> Stored:
     for batch in _batches(fresh):
         Exercise.objects.bulk_create(batch)
         progress(written := written + len(batch))
-    return Stored(
+    return ImportResult(
         created=len(fresh), updated=len(changed), unchanged=len(items) - len(fresh) - len(changed)
     )
 
 
-class _Known:
+class _KnownRows:
     """The rows that the items of a file may refer to."""
 
     def __init__(self, items: tuple[Item, ...]) -> None:
@@ -71,7 +73,7 @@ class _Known:
         self._named_ids = {row.id for row in self._by_name.values()}
         self._by_id = Exercise.objects.in_bulk([item.id for item in items])
 
-    def row(self, item: Item) -> Exercise | None:
+    def find_row(self, item: Item) -> Exercise | None:
         if item.name in self._by_name:
             return self._by_name[item.name]
         return None if item.id in self._named_ids else self._by_id.get(item.id)

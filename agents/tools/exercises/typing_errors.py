@@ -26,7 +26,7 @@ class Spellings:
                 for form in _forms(word):
                     self._by_form[form].append(word)
 
-    def nearest(self, typed: str) -> tuple[str, ...]:
+    def find_nearest(self, typed: str) -> tuple[str, ...]:
         """Return the known word one error away with the same first letter (of several, one)."""
         if not _is_correctable(typed):
             return ()

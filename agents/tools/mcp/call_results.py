@@ -32,7 +32,7 @@ def result_type() -> type[CallToolResult]:
     return Bounded
 
 
-def as_json(result: CallToolResult) -> dict[str, Any]:
+def result_to_json(result: CallToolResult) -> dict[str, Any]:
     """Return `text` and `structured` if there are any, and other contents under `left_out`."""
     texts: list[str] = []
     left_out: list[dict[str, Any]] = []
@@ -44,7 +44,7 @@ def as_json(result: CallToolResult) -> dict[str, Any]:
         structured = result.structured_content
         if len(msgspec.json.encode(structured)) <= LONGEST:
             found["structured"] = structured
-            text = "" if _same(text, structured) else text
+            text = "" if _repeats(text, structured) else text
         else:
             left_out.append({"type": "structured", "note": f"larger than {LONGEST:,} bytes"})
     if text or not found:
@@ -69,7 +69,7 @@ def _take(block: dict[str, Any], texts: list[str], left_out: list[dict[str, Any]
             left_out.append({"type": str(block.get("type"))[:50]})
 
 
-def _same(text: str, structured: Any) -> bool:
+def _repeats(text: str, structured: Any) -> bool:
     """Return whether the text only repeats the structured content, as the protocol recommends."""
     if structured == {"result": text}:
         return True

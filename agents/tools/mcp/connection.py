@@ -16,10 +16,10 @@ import structlog
 from django.conf import settings
 
 from agents.tools.base import Tool, ToolFailure
-from agents.tools.mcp.call_results import as_json, result_type
+from agents.tools.mcp.call_results import result_to_json, result_type
 from agents.tools.mcp.servers import Server
-from agents.tools.mcp.sessions import Trail, explain, list_tools, opened, watch_changes
-from agents.tools.mcp.tool_definitions import described, model_name, usable_schema
+from agents.tools.mcp.sessions import FailureTrail, explain, list_tools, open_client, watch_changes
+from agents.tools.mcp.tool_definitions import clean_description, model_name, usable_schema
 from config.process.reconnecting import Link
 
 if TYPE_CHECKING:
@@ -40,14 +40,14 @@ class ServerLink(Link):
         self.server = server
         self.tools: tuple[Tool, ...] = ()
         self._client: Client | None = None
-        self._trail = Trail()
-        self._look = asyncio.Event()
+        self._trail = FailureTrail()
+        self._list_again = asyncio.Event()
         self._reported = ""
 
     async def serve(self) -> None:
-        self._trail = Trail()
-        async with opened(self.server, self._trail, self._look.set) as client:
-            changes = asyncio.create_task(watch_changes(client, self._look.set))
+        self._trail = FailureTrail()
+        async with open_client(self.server, self._trail, self._list_again.set) as client:
+            changes = asyncio.create_task(watch_changes(client, self._list_again.set))
             try:
                 await self._watch(client)
             finally:
@@ -58,20 +58,20 @@ class ServerLink(Link):
     async def _watch(self, client: Client) -> None:
         """List the tools again after each change, after a failed call, and every MCP_REFRESH_S."""
         while True:
-            self._look.clear()
+            self._list_again.clear()
             self._trail.status = 0
-            self.tools = self._offered(await list_tools(client))
+            self.tools = self._usable_tools(await list_tools(client))
             if self._client is None:
                 self._client, self._reported = client, ""
                 log.info("mcp server connected", server=self.server.label, tools=len(self.tools))
             with suppress(TimeoutError):
                 async with asyncio.timeout(settings.MCP_REFRESH_S):
-                    await self._look.wait()
+                    await self._list_again.wait()
 
-    def _offered(self, listed: list[McpTool]) -> tuple[Tool, ...]:
+    def _usable_tools(self, definitions: list[McpTool]) -> tuple[Tool, ...]:
         """Return the allowed tools that a model can use; of several with one name, the first."""
         found: dict[str, Tool] = {}
-        for definition in listed:
+        for definition in definitions:
             if self.server.allows(definition.name) and (tool := self._tool(definition)) is not None:
                 found.setdefault(tool.name, tool)
         return tuple(found.values())
@@ -83,7 +83,7 @@ class ServerLink(Link):
         hints, name = definition.annotations, self._trail.hide(definition.name)
         return Tool(
             name=model_name(self.server.label, name),
-            description=described(self._trail.hide(definition.description or ""), name),
+            description=clean_description(self._trail.hide(definition.description or ""), name),
             parameters=schema,
             call=partial(self._call, definition.name),
             idempotent=bool(hints and (hints.read_only_hint or hints.idempotent_hint)),
@@ -102,13 +102,13 @@ class ServerLink(Link):
         client = self._client
         if client is None:
             raise _unreachable()
-        result = await self._ask(client, name, arguments)
-        answer: dict[str, Any] = self._trail.hide_in(as_json(result))
+        result = await self._send_call(client, name, arguments)
+        answer: dict[str, Any] = self._trail.hide_in(result_to_json(result))
         if result.is_error:
             raise ToolFailure("mcp_tool_error", _message(answer) or "The tool failed.")
         return answer
 
-    async def _ask(self, client: Client, name: str, arguments: dict[str, Any]) -> CallToolResult:
+    async def _send_call(self, client: Client, name: str, arguments: dict[str, Any]) -> CallToolResult:
         """Call without the SDK's check of the result's schema, which would run the server's patterns."""
         from mcp import MCPError
         from mcp.types import CallToolRequest, CallToolRequestParams
@@ -117,13 +117,13 @@ class ServerLink(Link):
         try:
             return await client.session.send_request(request, result_type())
         except MCPError as error:
-            self._look.set()
+            self._list_again.set()
             if error.code in _GONE:
                 raise _unreachable() from None
             message = self._trail.hide(str(error.message))[:_LONGEST_MESSAGE]
             raise ToolFailure("mcp_error", f"The server refused the call: {message}") from None
         except Exception as error:
-            self._look.set()
+            self._list_again.set()
             log.warning("mcp call failed", server=self.server.label, error=type(error).__name__)
             raise ToolFailure("mcp_error", "The server's answer could not be understood.") from None
 

@@ -34,19 +34,19 @@ def make_client(
     *,
     timeout: httpx2.Timeout | None,
     largest: int,
-    saw: Callable[[int], None],
+    on_error_status: Callable[[int], None],
 ) -> httpx2.AsyncClient:
-    """Return a client that sends these headers and calls `saw` with each error status."""
+    """Return a client that sends these headers and calls `on_error_status` with each error status."""
 
-    async def note(response: httpx2.Response) -> None:
+    async def check_status(response: httpx2.Response) -> None:
         if response.status_code >= 400 and response.status_code != 405:
-            saw(response.status_code)
+            on_error_status(response.status_code)
 
     return httpx2.AsyncClient(
         headers={**headers, "Accept-Encoding": "identity"},
         timeout=timeout or httpx2.Timeout(_CONNECT_S, read=_READ_S),
         transport=_Bounded(largest),
-        event_hooks={"response": [note]},
+        event_hooks={"response": [check_status]},
         trust_env=False,
     )
 

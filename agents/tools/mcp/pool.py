@@ -12,7 +12,7 @@ from config.process.reconnecting import Pool
 _pool: Final[Pool[Server, ServerLink]] = Pool(ServerLink, rows="mcp servers", goodbye_s=5)
 
 
-def offered() -> tuple[Tool, ...]:
+def connected_tools() -> tuple[Tool, ...]:
     """Return the tools of the servers that this loop is connected to; never wait."""
     links = sorted(_pool.links(), key=lambda link: link.server.label)
     return tuple(tool for link in links for tool in link.tools)

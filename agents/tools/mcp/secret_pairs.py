@@ -61,7 +61,7 @@ def _wrong(kind: Kind, number: int) -> InvalidRequest:
 def store_pairs(server: McpServer, kind: Kind, pairs: dict[str, str], *, by: User | None) -> None:
     """Seal these in place of the present ones; an empty dict removes them."""
     present: Secret | None = getattr(server, kind)
-    before = "; ".join(masked(server, kind))
+    before = "; ".join(mask_pairs(server, kind))
     if pairs:
         sealed = {"sealed": seal_pairs(pairs), "mask": ", ".join(pairs)[:64]}
         name = secrets.Purpose.MCP_SERVER.of(server.pk, kind).secret_name
@@ -70,7 +70,7 @@ def store_pairs(server: McpServer, kind: Kind, pairs: dict[str, str], *, by: Use
     elif present is not None:
         present.delete()
         setattr(server, kind, None)
-    after = "; ".join(masked(server, kind))
+    after = "; ".join(mask_pairs(server, kind))
     record(f"key changed: {kind}", server, by=by, before={kind: before}, after={kind: after})
     log.info("mcp secret changed", server=server.label, what=kind, by=by.get_username() if by else "")
 
@@ -85,7 +85,7 @@ def delete_server(server: McpServer, *, by: User | None) -> None:
     server.delete()
 
 
-def masked(server: McpServer, kind: Kind) -> list[str]:
+def mask_pairs(server: McpServer, kind: Kind) -> list[str]:
     """Return the names with masked values, one per line."""
     try:
         pairs = open_pairs(secrets.get_sealed(getattr(server, kind)), server.pk, kind)
@@ -104,7 +104,7 @@ def _mask(value: str) -> str:
     )
 
 
-def as_server(row: McpServer) -> Server:
+def server_from_row(row: McpServer) -> Server:
     """Return the row as a value for its connection."""
     return Server(
         id=row.pk,

@@ -101,10 +101,10 @@ async def is_served(name: str) -> bool:
     label, apart, _ = name.partition("__")
     if not apart:
         return False
-    return label in await served([label])
+    return label in await find_served_labels([label])
 
 
-async def served(labels: Collection[str]) -> set[str]:
+async def find_served_labels(labels: Collection[str]) -> set[str]:
     """Return those of the labels that belong to enabled servers."""
     rows = await sql.every(_SERVED, (list(labels),))
     return {label for (label,) in rows}

@@ -34,7 +34,7 @@ OnChange = Callable[[], None]
 
 
 @dataclass
-class Trail:
+class FailureTrail:
     """The observations that explain a failure: the last HTTP status that was an error."""
 
     status: int = 0
@@ -50,16 +50,16 @@ class Trail:
         """Return a JSON value with `hide` applied to every text, names included."""
         encoded = msgspec.json.encode(value)
         repeated = any(msgspec.json.encode(secret)[1:-1] in encoded for secret in self.secrets)
-        return self._without(value) if repeated else value
+        return self._hide_in(value) if repeated else value
 
-    def _without(self, value: Any) -> Any:
+    def _hide_in(self, value: Any) -> Any:
         match value:
             case str():
                 return self.hide(value)
             case list():
-                return [self._without(item) for item in value]
+                return [self._hide_in(item) for item in value]
             case dict():
-                return {self.hide(name): self._without(item) for name, item in value.items()}
+                return {self.hide(name): self._hide_in(item) for name, item in value.items()}
         return value
 
 
@@ -70,13 +70,13 @@ async def load_sdk() -> None:
 
 
 @asynccontextmanager
-async def opened(server: Server, trail: Trail, on_change: OnChange) -> AsyncIterator[Client]:
+async def open_client(server: Server, trail: FailureTrail, on_change: OnChange) -> AsyncIterator[Client]:
     """Open a client, which the same task closes; call `on_change` when the server's tools change."""
     await load_sdk()
     from mcp import Client
     from mcp.types import Implementation, ToolListChangedNotification
 
-    async def heard(message: Any) -> None:
+    async def on_message(message: Any) -> None:
         if isinstance(message, ToolListChangedNotification):
             on_change()
 
@@ -86,7 +86,7 @@ async def opened(server: Server, trail: Trail, on_change: OnChange) -> AsyncIter
         async with patience:
             client = Client(
                 transport,
-                message_handler=heard,
+                message_handler=on_message,
                 client_info=Implementation(name="parley", version="1"),
                 cache=None,
             )
@@ -95,19 +95,19 @@ async def opened(server: Server, trail: Trail, on_change: OnChange) -> AsyncIter
                 yield client
 
 
-async def _transport(server: Server, trail: Trail, stack: AsyncExitStack) -> Any:
+async def _transport(server: Server, trail: FailureTrail, stack: AsyncExitStack) -> Any:
     headers, env = server.headers(), server.env()
     trail.secrets = _hidden((*headers.values(), *env.values()))
     if server.transport == "stdio":
         from mcp import StdioServerParameters, stdio_client
 
         check_stdio(server.command, server.args, env)
-        unheard = stack.enter_context(Path(os.devnull).open("w"))  # noqa: ASYNC230, SIM115 (a device)
+        devnull = stack.enter_context(Path(os.devnull).open("w"))  # noqa: ASYNC230, SIM115 (a device)
         parameters = StdioServerParameters(command=server.command, args=list(server.args), env=env)
-        return stdio_client(parameters, errlog=unheard)
+        return stdio_client(parameters, errlog=devnull)
     from agents.tools.mcp.http_transport import make_client
 
-    def saw(status: int) -> None:
+    def set_status(status: int) -> None:
         trail.status = status
 
     if server.transport == "sse":
@@ -118,12 +118,12 @@ async def _transport(server: Server, trail: Trail, stack: AsyncExitStack) -> Any
             headers=headers,
             sse_read_timeout=86_400,
             httpx_client_factory=lambda headers=None, timeout=None, auth=None: make_client(
-                headers or {}, timeout=timeout, largest=_LARGEST_BODY, saw=saw
+                headers or {}, timeout=timeout, largest=_LARGEST_BODY, on_error_status=set_status
             ),
         )
     from mcp.client.streamable_http import streamable_http_client
 
-    web = make_client(headers, timeout=None, largest=_LARGEST_BODY, saw=saw)
+    web = make_client(headers, timeout=None, largest=_LARGEST_BODY, on_error_status=set_status)
     await stack.enter_async_context(web)
     return streamable_http_client(server.url, http_client=web, max_sse_event_size=_LARGEST_BODY)
 
@@ -148,19 +148,19 @@ async def list_tools(client: Client) -> list[McpTool]:
     return found[:MOST_TOOLS]
 
 
-async def look_once(server: Server, trail: Trail) -> list[McpTool] | str:
+async def check_connection(server: Server, trail: FailureTrail) -> list[McpTool] | str:
     """Connect, list the server's tools, and disconnect; return the tools, or why that failed.
 
     A caller that shows the tools must hide the `trail`'s secrets in them.
     """
     try:
-        async with opened(server, trail, lambda: None) as client:
+        async with open_client(server, trail, lambda: None) as client:
             return await list_tools(client)
     except Exception as error:
         return explain(error, trail)
 
 
-def explain(error: BaseException, trail: Trail) -> str:
+def explain(error: BaseException, trail: FailureTrail) -> str:
     """Return why a connection failed, in words on which staff can act, without secrets."""
     match _cause(error):
         case cause if egress.was_refused(cause):

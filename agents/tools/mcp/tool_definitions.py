@@ -34,7 +34,7 @@ def model_name(label: str, tool: str) -> str:
     return f"{fit[: _LONGEST_NAME - 9]}_{digest}"
 
 
-def described(text: str | None, tool: str) -> str:
+def clean_description(text: str | None, tool: str) -> str:
     """Return the description without control characters, cut; or the tool's name if there is none."""
     clean = "".join(c for c in text or "" if c.isprintable() or c in "\n\t").strip()
     return clean[:_LONGEST_DESCRIPTION] or f"The tool {model_name('', tool).strip('_')}."

@@ -14,7 +14,7 @@ SCOPE: Final = "mcp"
 LARGEST: Final = 128 * 1024
 
 
-def listings(tools: Iterable[Tool]) -> Iterator[StateUpdated]:
+def tool_list_updates(tools: Iterable[Tool]) -> Iterator[StateUpdated]:
     """Yield one fact per server: its tools that the run may call, in the form of MCP's `tools/list`.
 
     A list that is too large for every run's log is written without its schemas.
