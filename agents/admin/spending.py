@@ -97,8 +97,10 @@ async def _page(question: SpendQuery, owners: list[UUID] | None, named: list[Bud
         )
         shown = found[:_ACCOUNTS]
         of_budgets = [budget.user_id for budget in named if budget.user_id]
-        left = await budget_checks.left_of(connection, [*(row.user_id for row in shown), *of_budgets])
-        everybodys = await budget_checks.left_of_installation(connection)
+        left = await budget_checks.find_levels(
+            connection, [*(row.user_id for row in shown), *of_budgets]
+        )
+        everybodys = await budget_checks.find_installation_levels(connection)
         days = (
             []
             if owners and one is None

@@ -21,7 +21,7 @@ from conversations.usage import usd
 async def usage(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`GET /api/v1/agent/usage`: return the caller's own usage, for runs that have ended."""
     async with database.connection() as connection:
-        standing = await budget_checks.standing(connection, caller.user_id)
+        standing = await budget_checks.find_standing(connection, caller.user_id)
     return json_response(_shown(standing), headers={"Cache-Control": "no-store"})
 
 
@@ -33,7 +33,7 @@ def _shown(standing: Standing) -> dict[str, Any]:
         "today": {"date": day} | _spent(spending.day),
         "month": {"month": day[:7]} | _spent(spending.month),
         "budget": [
-            level.facts | {"resets_in_s": budget_checks.seconds_left(level.period)}
+            level.client_values | {"resets_in_s": budget_checks.seconds_left(level.period)}
             for level in standing.account
         ],
         "exceeded": _exceeded(standing),

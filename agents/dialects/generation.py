@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 from pydantic.alias_generators import to_camel
 
 from agents.dialects.field_errors import invalid_body
-from agents.json_schemas.answer_format import ANY_OBJECT, checked, invalid_form
+from agents.json_schemas.answer_format import ANY_OBJECT, invalid_form, require_object_schema
 from agents.requests import Effort, Generation
 
 
@@ -97,9 +97,9 @@ def answer_schema(response_format: object) -> dict[str, Any] | None:
         case {"type": "json_object"}:
             return ANY_OBJECT
         case {"type": "json_schema", "json_schema": {"schema": dict(schema)}}:
-            return checked(schema)
+            return require_object_schema(schema)
         case {"type": "json_schema", "schema": dict(schema)}:
-            return checked(schema)
+            return require_object_schema(schema)
     raise invalid_form(
         'response_format must be {"type": "json_schema", "json_schema": {"schema": {…}}}, '
         '{"type": "json_object"} or {"type": "text"}.'

@@ -260,7 +260,7 @@ class RunHost:
                         must_call=must_call,
                         one_by_one=one_by_one,
                     )
-                    request = replace(request, on_usage=call.counted)
+                    request = replace(request, on_usage=call.set_usage)
                     async with aclosing(_client(candidate)(candidate, request)) as events:
                         async for event in events:
                             delivered = delivered or not isinstance(event, Opened | RawChunk)

@@ -43,8 +43,13 @@ class ToolChoiceCheck:
         if not tool.strict:
             return
         try:
-            faults = await json_schemas.faults_of(msgspec.json.encode(call.parameters), tool.parameters)
-        except (json_schemas.Undecided, json_schemas.Unusable):  # the schema cannot be used for a check
+            faults = await json_schemas.find_faults(
+                msgspec.json.encode(call.parameters), tool.parameters
+            )
+        except (
+            json_schemas.Undecided,
+            json_schemas.UnusableSchema,
+        ):  # the schema cannot be used for a check
             return
         if faults:
             raise RunFailure(CODE, "tools.strict: the runner's arguments do not fit the tool's schema.")

@@ -23,8 +23,8 @@ may yield results of the seed, canonical facts, or objects that builders of the 
 004), also those of the published package. A `message.delta` is a piece (`results.piece`) or, with
 `all_content`, all of the text so far (`results.delta`); a `message.completed` replaces its pieces.
 
-**One door.** `HostApi` only makes requests; each goes to `Calls.call(action, ask)` or
-`Calls.stream(action, ask)`. In the process that is `agents.host.session.Session`, made for one run
+**One door.** `HostApi` only makes requests; each goes to `Calls.call(action, params)` or
+`Calls.stream(action, params)`. In the process that is `agents.host.session.Session`, made for one run
 and bound to its runner. A wire uses `agents.host.gateway`: `call(action, payload, run_id=…,
 identity=…) -> dict` and `stream(…)`, which find the live session, check the identity, parse the payload
 and then use the same door. All checks (live run, identity, permission, grant, scope, size, rate,

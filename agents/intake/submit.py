@@ -104,13 +104,13 @@ async def prepare_run(
     _check_words(request, served)
     await offered_tools.check_requested(request.servers, request.needs, user_id=owner_id)
     if request.generation.json_schema is not None:
-        await answer_format.check(request.generation.json_schema)
+        await answer_format.check_usable(request.generation.json_schema)
     request = await _with_defaults(request, model=served.name)
     request = await new_messages.with_new_messages(request, owner_id=owner_id, thread_id=thread_id)
     arguments = _start_arguments(request, owner_id, thread_id, digest)
     limited = counts and await quotas.is_limited(served.family)
     load.admit(owner_id)
-    budgeted = counts and await budget_checks.exist()
+    budgeted = counts and await budget_checks.any_budget_exists()
     quota = served.family if limited else ""
     return PreparedRun(request, owner_id, thread_id, arguments, quota, budgeted)
 

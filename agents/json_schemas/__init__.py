@@ -16,9 +16,9 @@ from typing import Any, Final
 import msgspec
 
 from agents.json_schemas.evaluation import Question, Verdict, evaluate
-from agents.json_schemas.helpers import Undecided, ask
+from agents.json_schemas.helpers import Undecided, evaluate_in_helper
 
-__all__ = ["Undecided", "Unusable", "check", "faults_of"]
+__all__ = ["Undecided", "UnusableSchema", "check", "find_faults"]
 
 _SMALL: Final = 4_000_000  # bytes of the schema times bytes of the instance: at most 10 ms
 _SMALL_TO_LIST: Final = 50_000  # jsonschema_rs computes all faults, even unread ones: at most 40 ms
@@ -27,16 +27,16 @@ _DEAR: Final = re.compile(
 )
 
 
-class Unusable(Exception):
+class UnusableSchema(Exception):
     """The schema is no schema, or needs what is not supported; the message has the details."""
 
 
 async def check(schema: dict[str, Any]) -> None:
-    """Raise Unusable or Undecided for a schema that cannot be used for checks."""
+    """Raise UnusableSchema or Undecided for a schema that cannot be used for checks."""
     await _verdict(Question(msgspec.json.encode(schema)))
 
 
-async def faults_of(instance: bytes, schema: dict[str, Any]) -> tuple[str, ...]:
+async def find_faults(instance: bytes, schema: dict[str, Any]) -> tuple[str, ...]:
     """Return the faults of JSON that must fit the schema: up to three, none if it fits."""
     question = Question(msgspec.json.encode(schema), instance)
     verdict = await _verdict(question)
@@ -49,9 +49,13 @@ async def faults_of(instance: bytes, schema: dict[str, Any]) -> tuple[str, ...]:
 
 
 async def _verdict(question: Question) -> Verdict:
-    verdict = evaluate(question) if _is_cheap(question) else await asyncio.wrap_future(ask(question))
+    verdict = (
+        evaluate(question)
+        if _is_cheap(question)
+        else await asyncio.wrap_future(evaluate_in_helper(question))
+    )
     if verdict.unusable:
-        raise Unusable(verdict.unusable)
+        raise UnusableSchema(verdict.unusable)
     return verdict
 
 

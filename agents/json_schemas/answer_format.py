@@ -1,8 +1,8 @@
 """Check the JSON Schema that a client requires of an answer.
 
-`checked` makes the checks that a dialect can make by itself. `check` compiles the schema, once for all
-dialects when a run is accepted: a few hundred bytes of `unevaluatedProperties` can take minutes and
-gigabytes.
+`require_object_schema` makes the checks that a dialect can make by itself. `check_usable` compiles the
+schema, once for all dialects when a run is accepted: a few hundred bytes of `unevaluatedProperties` can
+take minutes and gigabytes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LARGEST: Final = 64 * 1024
 _PATIENCE_S: Final = 10.0
 
 
-def checked(schema: dict[str, Any]) -> dict[str, Any]:
+def require_object_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schema; raise InvalidRequest `invalid_response_format`.
 
     It must be a schema of an object, and not too large.
@@ -32,7 +32,7 @@ def checked(schema: dict[str, Any]) -> dict[str, Any]:
     return schema
 
 
-async def check(schema: dict[str, Any]) -> None:
+async def check_usable(schema: dict[str, Any]) -> None:
     """Raise InvalidRequest `invalid_response_format` for a schema that cannot be used for checks.
 
     Raise Unavailable if the schema cannot be checked now.
@@ -40,7 +40,7 @@ async def check(schema: dict[str, Any]) -> None:
     try:
         async with asyncio.timeout(_PATIENCE_S):
             await json_schemas.check(schema)
-    except json_schemas.Unusable as fault:
+    except json_schemas.UnusableSchema as fault:
         raise invalid_form(f"The answer's form is no JSON Schema that can be used: {fault}") from None
     except json_schemas.Undecided as problem:
         raise invalid_form(f"The answer's JSON Schema cannot be used: {problem}.") from None

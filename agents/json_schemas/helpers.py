@@ -52,12 +52,12 @@ class Helper:
     def pid(self) -> int:
         return self._process.pid
 
-    def ask(self, question: bytes) -> bytes:
+    def evaluate(self, question: bytes) -> bytes:
         """Return the answer; raise EOFError or OSError if the helper has ended or took too long."""
         pipes = self._process
         assert pipes.stdin is not None
         assert pipes.stdout is not None
-        limit = _later(LIMIT_S, pipes.kill)
+        limit = _start_timer(LIMIT_S, pipes.kill)
         try:
             evaluation.send(pipes.stdin, question)
             return evaluation.receive(pipes.stdout)
@@ -78,25 +78,25 @@ _lock: Final = threading.Lock()
 _idle: Final[list[Helper]] = []
 
 
-def ask(question: Question) -> Future[Verdict]:
+def evaluate_in_helper(question: Question) -> Future[Verdict]:
     """Let a helper answer; the future raises Undecided if none can within LIMIT_S."""
-    return _threads.submit(_ask, msgspec.msgpack.encode(question))
+    return _threads.submit(_evaluate, msgspec.msgpack.encode(question))
 
 
-def _ask(question: bytes) -> Verdict:
+def _evaluate(question: bytes) -> Verdict:
     for _ in range(_TRIES):
-        begun = time.monotonic()
+        started_at = time.monotonic()
         with suppress(EOFError, OSError):
-            return _decode(_ask_helper(question))
-        if time.monotonic() - begun >= LIMIT_S:
+            return _decode(_use_helper(question))
+        if time.monotonic() - started_at >= LIMIT_S:
             raise Undecided("its schema takes too long to check")
     raise Undecided("the process that checks it has ended")
 
 
-def _ask_helper(question: bytes) -> bytes:
+def _use_helper(question: bytes) -> bytes:
     helper = _take() or Helper()
     try:
-        answer = helper.ask(question)
+        answer = helper.evaluate(question)
     except BaseException:
         helper.end()
         raise
@@ -116,7 +116,7 @@ def _take() -> Helper | None:
 def _give_back(helper: Helper) -> None:
     with _lock:
         _idle.append(helper)
-        helper.retirement = _later(IDLE_S, _retire, helper)
+        helper.retirement = _start_timer(IDLE_S, _retire, helper)
 
 
 def _retire(helper: Helper) -> None:
@@ -127,8 +127,8 @@ def _retire(helper: Helper) -> None:
     helper.end()
 
 
-def _later(seconds: float, do: object, *arguments: object) -> threading.Timer:
-    timer = threading.Timer(seconds, do, arguments)  # type: ignore[arg-type]
+def _start_timer(seconds: float, action: object, *arguments: object) -> threading.Timer:
+    timer = threading.Timer(seconds, action, arguments)  # type: ignore[arg-type]
     timer.daemon = True  # the timer must not keep the process from ending
     timer.start()
     return timer

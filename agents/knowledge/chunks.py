@@ -28,7 +28,7 @@ def chunks_of(text: str) -> list[Chunk]:
     """Return the chunks in order: at most `MOST`, each of at most `LONGEST` characters."""
     found: list[Chunk] = []
     for heading, section in _sections(text):
-        for piece in _packed(section):
+        for piece in _join_paragraphs(section):
             found.append(Chunk(heading[:200], piece))
             if len(found) == MOST:
                 return found
@@ -39,7 +39,7 @@ def _sections(text: str) -> Iterator[tuple[str, list[str]]]:
     """Yield each heading with its paragraphs."""
     heading, pending = "", list[str]()
     for paragraph in _BLANK.split(text):
-        for line_heading, body in _headed(paragraph.strip()):
+        for line_heading, body in _split_headings(paragraph.strip()):
             if line_heading is not None:
                 if pending:
                     yield heading, pending
@@ -52,7 +52,7 @@ def _sections(text: str) -> Iterator[tuple[str, list[str]]]:
         yield heading, [heading]
 
 
-def _headed(paragraph: str) -> Iterator[tuple[str | None, str]]:
+def _split_headings(paragraph: str) -> Iterator[tuple[str | None, str]]:
     """Yield the heading lines of a paragraph, each with the text that follows it."""
     heading: str | None = None
     lines: list[str] = []
@@ -67,10 +67,10 @@ def _headed(paragraph: str) -> Iterator[tuple[str | None, str]]:
     yield heading, "\n".join(lines).strip()
 
 
-def _packed(paragraphs: list[str]) -> Iterator[str]:
+def _join_paragraphs(paragraphs: list[str]) -> Iterator[str]:
     """Yield joined paragraphs, as many as fit; pieces of a long one overlap by a sentence."""
     pending = ""
-    for piece in (piece for paragraph in paragraphs for piece in _fitting(paragraph)):
+    for piece in (piece for paragraph in paragraphs for piece in _split_paragraph(paragraph)):
         if pending and len(pending) + len(piece) + 2 > LONGEST:
             yield pending
             pending = ""
@@ -79,7 +79,7 @@ def _packed(paragraphs: list[str]) -> Iterator[str]:
         yield pending
 
 
-def _fitting(paragraph: str) -> Iterator[str]:
+def _split_paragraph(paragraph: str) -> Iterator[str]:
     if len(paragraph) <= LONGEST:
         yield paragraph
         return

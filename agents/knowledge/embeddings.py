@@ -38,7 +38,7 @@ class _Answer(Struct):
     data: list[_One]
 
 
-async def vectors(model: str, texts: Sequence[str]) -> list[list[float]] | None:
+async def compute_vectors(model: str, texts: Sequence[str]) -> list[list[float]] | None:
     """Return a vector per text; log the error and return None if the model does not answer."""
     try:
         target = (await routing.route(model)).candidates[0]

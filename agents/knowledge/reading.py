@@ -36,7 +36,7 @@ def text_of(name: str, content: bytes) -> tuple[str, str]:
         raise Unreadable(f"Upload a file that ends in one of: {', '.join(MIME_TYPES)}.")
     if len(content) > LARGEST:
         raise Unreadable("A document has at most 5 MiB: upload it in parts.")
-    text = _decoded(content)
+    text = _decode(content)
     if mime_type == "text/html":
         text = _without_tags(text)
     text = clean_text(text.replace("\r\n", "\n")).strip()
@@ -45,7 +45,7 @@ def text_of(name: str, content: bytes) -> tuple[str, str]:
     return text, mime_type
 
 
-def _decoded(content: bytes) -> str:
+def _decode(content: bytes) -> str:
     encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
         text = content.decode(encoding)

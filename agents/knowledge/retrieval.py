@@ -22,17 +22,17 @@ _RANK: Final = 60  # the constant of reciprocal rank fusion
 _PREFIXED: Final = 4  # words with at least so many letters also match their endings
 
 _BY_WORDS: Final = """
-WITH wanted AS (
+WITH terms AS (
     SELECT piece::tsquery AS piece FROM unnest(%(pieces)s::text[]) AS p(piece)
 ), weight AS MATERIALIZED (
     SELECT piece, ln(1 + %(chunks)s::float8 / (1 + (
         SELECT count(*) FROM (SELECT FROM agents_knowledgechunk c
-            WHERE c.keys @@ (%(base)s::tsquery && piece) LIMIT 10000) held))) AS worth FROM wanted
-), held AS MATERIALIZED (
+            WHERE c.keys @@ (%(base)s::tsquery && piece) LIMIT 10000) matches))) AS worth FROM terms
+), scored AS MATERIALIZED (
     SELECT c.id, (SELECT sum(worth) FROM weight WHERE c.keys @@ weight.piece) AS worth
     FROM agents_knowledgechunk c WHERE c.keys @@ (%(base)s::tsquery && %(any)s::tsquery) LIMIT 10000
 )
-SELECT id, worth / nullif((SELECT sum(worth) FROM weight), 0) FROM held
+SELECT id, worth / nullif((SELECT sum(worth) FROM weight), 0) FROM scored
 ORDER BY worth DESC, id LIMIT %(limit)s
 """
 _COUNT: Final = "SELECT count(*) FROM agents_knowledgechunk WHERE base_id = %s"
@@ -52,9 +52,9 @@ async def retrieve(
     base_id: UUID, question: str, *, top_k: int, documents: frozenset[str], embedding_model: str
 ) -> list[RetrievalEntry]:
     """Return the best chunks, the best first; only of the named documents, if any are named."""
-    by_words = await _by_words(base_id, question)
-    by_meaning = await _by_meaning(base_id, question, embedding_model) if embedding_model else {}
-    scores = _together(by_words, by_meaning)
+    by_words = await _score_by_words(base_id, question)
+    by_meaning = await _score_by_meaning(base_id, question, embedding_model) if embedding_model else {}
+    scores = _merge_scores(by_words, by_meaning)
     ranked = sorted(scores, key=lambda one: (-scores[one], one))
     found = {row[0]: row for row in await sql.every(_CHUNKS, (ranked,))}
     named = [
@@ -63,7 +63,7 @@ async def retrieve(
     return [_entry(row, scores[row[0]]) for row in named[:top_k]]
 
 
-async def _by_words(base_id: UUID, question: str) -> dict[int, float]:
+async def _score_by_words(base_id: UUID, question: str) -> dict[int, float]:
     """Return each chunk's share of the question's weight, 0 to 1."""
     pieces = make_terms(await spaced(question)).pieces[:_MOST_PIECES]
     if not pieces:
@@ -80,18 +80,18 @@ async def _by_words(base_id: UUID, question: str) -> dict[int, float]:
     return {chunk: float(score or 0) for chunk, score in await sql.every(_BY_WORDS, parameters)}
 
 
-async def _by_meaning(base_id: UUID, question: str, model: str) -> dict[int, float]:
+async def _score_by_meaning(base_id: UUID, question: str, model: str) -> dict[int, float]:
     """Return the distance of each chunk's vector, 0 to 2."""
     if not await embeddings.has_pgvector():
         return {}
-    vectors = await embeddings.vectors(model, [question])
+    vectors = await embeddings.compute_vectors(model, [question])
     if not vectors:
         return {}
     parameters = {"base_id": base_id, "vector": vectors[0], "size": len(vectors[0]), "limit": _POOL}
     return {chunk: float(distance) for chunk, distance in await sql.every(_BY_MEANING, parameters)}
 
 
-def _together(by_words: dict[int, float], by_meaning: dict[int, float]) -> dict[int, float]:
+def _merge_scores(by_words: dict[int, float], by_meaning: dict[int, float]) -> dict[int, float]:
     """Return one score per chunk, 0 to 1: by words alone, or else by its places in both lists."""
     if not by_meaning:
         return by_words

@@ -20,7 +20,7 @@ def store_chunks(document: KnowledgeDocument) -> int:
     vectors: list[list[float]] | None = None
     if document.base.embedding_model:
         texts = [f"{one.heading}\n{one.text}" for one in found]
-        vectors = database.run_sync(embeddings.vectors(document.base.embedding_model, texts))
+        vectors = database.run_sync(embeddings.compute_vectors(document.base.embedding_model, texts))
     made = [
         KnowledgeChunk(
             document=document,

@@ -26,8 +26,8 @@ async def judge_answer(
         return terminal
     problem = "does not fit the JSON Schema that was asked for"
     try:
-        fault = "; ".join(await json_schemas.faults_of(answer.encode(errors="replace"), schema))
-    except (json_schemas.Undecided, json_schemas.Unusable) as undecided:
+        fault = "; ".join(await json_schemas.find_faults(answer.encode(errors="replace"), schema))
+    except (json_schemas.Undecided, json_schemas.UnusableSchema) as undecided:
         fault = str(undecided)
         problem = "could not be checked against the JSON Schema that was asked for"
     if fault and terminal.finish_reason == "length":

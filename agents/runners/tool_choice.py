@@ -95,8 +95,8 @@ class OfferedTools:
             return ""
         arguments = msgspec.json.encode(parse_call_arguments(call))
         try:
-            faults = await json_schemas.faults_of(arguments, tool.parameters)
-        except (json_schemas.Undecided, json_schemas.Unusable):  # a schema that cannot be checked
+            faults = await json_schemas.find_faults(arguments, tool.parameters)
+        except (json_schemas.Undecided, json_schemas.UnusableSchema):  # a schema that cannot be checked
             return ""
         return f"The arguments do not fit the tool's schema: {'; '.join(faults)}." if faults else ""
 

@@ -71,7 +71,7 @@ class Level:
         return dollars(amount)
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def client_values(self) -> dict[str, Any]:
         """Return the values for clients: dollars as text, tokens as numbers."""
         limit, left = self.limit, self.left
         if self.unit == "usd":
@@ -106,7 +106,7 @@ def dollars(amount: Decimal | None) -> str:
     return f"${amount:,.2f}" if not amount or amount >= 1 else f"${usd(amount)}"
 
 
-async def exist() -> bool:
+async def any_budget_exists() -> bool:
     """Return whether any budget exists; usually without a statement."""
     return await budgets.any_exist()
 
@@ -117,11 +117,11 @@ async def check(connection: AsyncConnection[Any], user_id: UUID) -> None:
     The error is `budget_exceeded {scope, period, unit}`; for the account's own budget also
     `{limit, used}`.
     """
-    found = (await standing(connection, user_id)).used_up
+    found = (await find_standing(connection, user_id)).used_up
     if found is None:
         return
     scope, level = found
-    shown = level.facts if scope == "account" else {"period": level.period, "unit": level.unit}
+    shown = level.client_values if scope == "account" else {"period": level.period, "unit": level.unit}
     shown.pop("left", None)
     raise TooManyRequests(
         _MESSAGES[scope], code=CODE, retry_after=seconds_left(level.period), scope=scope, **shown
@@ -130,15 +130,15 @@ async def check(connection: AsyncConnection[Any], user_id: UUID) -> None:
 
 async def check_run(user_id: UUID, spent: Usage) -> None:
     """Raise RunFailure `budget_exceeded` before a model call of a run that has spent this much."""
-    if not await retry_until_answered(exist):
+    if not await retry_until_answered(any_budget_exists):
         return
     found = (await retry_until_answered(lambda: _standing_now(user_id, spent))).used_up
     if found is not None:
         raise RunFailure(CODE, _MESSAGES[found[0]])
 
 
-async def standing(
-    connection: AsyncConnection[Any], user_id: UUID, more: Usage | None = None
+async def find_standing(
+    connection: AsyncConnection[Any], user_id: UUID, extra: Usage | None = None
 ) -> Standing:
     """Return the account's standing; `more` is added to the spending that is counted."""
     found: Budgets = await budgets.find_budgets(connection, user_id)
@@ -148,31 +148,33 @@ async def standing(
         everybodys = await fetch_spending(connection, None)
     return Standing(
         own,
-        _levels(found.account, own, more or Usage()),
-        _levels(found.installation, everybodys, more or Usage()) if everybodys else [],
+        _levels(found.account, own, extra or Usage()),
+        _levels(found.installation, everybodys, extra or Usage()) if everybodys else [],
     )
 
 
-async def left_of(connection: AsyncConnection[Any], user_ids: Sequence[UUID]) -> dict[UUID, list[Level]]:
+async def find_levels(
+    connection: AsyncConnection[Any], user_ids: Sequence[UUID]
+) -> dict[UUID, list[Level]]:
     """Return the levels of each account's limits; accounts without limits are left out."""
     limits = await budgets.find_limits(connection, user_ids)
     spent = await fetch_spending_of(connection, list(limits))
     return {user_id: _levels(limits[user_id], spent[user_id], Usage()) for user_id in limits}
 
 
-async def left_of_installation(connection: AsyncConnection[Any]) -> list[Level]:
+async def find_installation_levels(connection: AsyncConnection[Any]) -> list[Level]:
     """Return the levels of the limits that apply to all accounts together."""
     limits = await budgets.find_installation_limits(connection)
     return _levels(limits, await fetch_spending(connection, None), Usage())
 
 
-async def _standing_now(user_id: UUID, more: Usage) -> Standing:
+async def _standing_now(user_id: UUID, extra: Usage) -> Standing:
     async with database.connection() as connection:
-        return await standing(connection, user_id, more)
+        return await find_standing(connection, user_id, extra)
 
 
-def _levels(limits: Limits, spent: Spending, more: Usage) -> list[Level]:
-    tokens, cost = more.input_tokens + more.output_tokens, more.cost_usd or Decimal()
+def _levels(limits: Limits, spent: Spending, extra: Usage) -> list[Level]:
+    tokens, cost = extra.input_tokens + extra.output_tokens, extra.cost_usd or Decimal()
 
     def dollars(of: SpendingSums) -> Decimal:
         return (of.cost_usd or Decimal()) + cost

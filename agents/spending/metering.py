@@ -32,7 +32,7 @@ class ModelCall:
         self.finished: Finished | None = None
         self._usage = Usage()
 
-    def counted(self, usage: Usage) -> None:
+    def set_usage(self, usage: Usage) -> None:
         """Record the use that the provider has reported."""
         self._usage = usage
 
@@ -47,7 +47,7 @@ class ModelCall:
             self.candidate.provider,
             self.candidate.model,
             self.candidate.endpoint_id,
-            priced(self.candidate, usage),
+            add_cost(self.candidate, usage),
             done.finish_reason if done else "",
             done.upstream_reason if done else "",
             self.message_id,
@@ -55,11 +55,11 @@ class ModelCall:
 
 
 class Meter:
-    """The count of one run's model calls; `say` writes to the log."""
+    """The count of one run's model calls; `append` writes to the log."""
 
-    def __init__(self, user_id: UUID, say: Callable[[ModelCompleted], None]) -> None:
+    def __init__(self, user_id: UUID, append: Callable[[ModelCompleted], None]) -> None:
         self._user_id = user_id
-        self._say = say
+        self._append = append
         self._spent = Usage()
 
     async def admit(self, candidate: Candidate) -> None:
@@ -72,10 +72,10 @@ class Meter:
         fact = call.fact
         if fact is not None:
             self._spent = self._spent.plus(fact.usage)
-            self._say(fact)
+            self._append(fact)
 
 
-def priced(candidate: Candidate, usage: Usage) -> Usage:
+def add_cost(candidate: Candidate, usage: Usage) -> Usage:
     """Return the usage with its cost, or with the number of tokens that have no price."""
     cost = prices.compute_cost(
         candidate,
@@ -87,9 +87,9 @@ def priced(candidate: Candidate, usage: Usage) -> Usage:
     return _with_cost(usage, cost)
 
 
-def reported(candidate: Candidate, usage: Usage) -> Usage:
+def add_staff_cost(candidate: Candidate, usage: Usage) -> Usage:
     """Return the use that a runner reports; only a price that staff set for the model applies."""
-    return priced(candidate, usage) if candidate.price else _with_cost(usage, None)
+    return add_cost(candidate, usage) if candidate.price else _with_cost(usage, None)
 
 
 def _with_cost(usage: Usage, cost: Decimal | None) -> Usage:

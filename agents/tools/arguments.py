@@ -22,8 +22,8 @@ async def check_arguments(tool: Tool, arguments: dict[str, Any]) -> None:
         return
     try:
         async with asyncio.timeout(_PATIENCE_S):
-            faults = await json_schemas.faults_of(msgspec.json.encode(arguments), tool.parameters)
-    except (json_schemas.Undecided, json_schemas.Unusable, TimeoutError) as problem:
+            faults = await json_schemas.find_faults(msgspec.json.encode(arguments), tool.parameters)
+    except (json_schemas.Undecided, json_schemas.UnusableSchema, TimeoutError) as problem:
         why = str(problem) or "that took too long"
         raise _invalid(f"The arguments could not be checked against the tool's schema: {why}.") from None
     if faults:

@@ -33,7 +33,7 @@ from agents.runners.delivery import delivery_for
 from agents.runners.demo.runner import DemoRunner
 from agents.runners.tool_loop import outcome_facts
 from agents.runtimes.plugins.placement import RunnerElsewhere, wait_until_reachable
-from agents.spending.metering import Meter, reported
+from agents.spending.metering import Meter, add_staff_cost
 from agents.tools.base import ToolContext
 from agents.tools.mcp import tool_list_updates
 from agents.tools.offered_tools import find_for_request
@@ -186,7 +186,7 @@ class Execution:
                     await asyncio.sleep(0)
         if isinstance(terminal, events.RunFailed):
             return terminal
-        terminal = replace(terminal, usage=reported(chosen.candidates[0], terminal.usage))
+        terminal = replace(terminal, usage=add_staff_cost(chosen.candidates[0], terminal.usage))
         return await self._judged(terminal)
 
     async def _judged(self, terminal: events.RunCompleted) -> events.Terminal:

@@ -178,7 +178,7 @@ def test_embeddings_find_by_meaning_where_pgvector_is(
     async def vectors(model: str, texts: list[str]) -> list[list[float]]:
         return [[1.0, 0.0] if "sleep" in text.lower() or "nap" in text else [0.0, 1.0] for text in texts]
 
-    monkeypatch.setattr(embeddings, "vectors", vectors)
+    monkeypatch.setattr(embeddings, "compute_vectors", vectors)
     embeddings._vector.forget()
     base = stored(GUIDE, embedding_model="global:any")
     host = host_of(make_stage(), base)

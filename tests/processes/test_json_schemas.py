@@ -23,7 +23,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agents import json_schemas
-from agents.json_schemas import Undecided, Unusable, helpers
+from agents.json_schemas import Undecided, UnusableSchema, helpers
 from agents.json_schemas.evaluation import Question, evaluate
 from tests.deep_schemas import doubling
 from tests.mcp_host import wait_until
@@ -34,7 +34,7 @@ ENDLESS = doubling(60)
 
 
 def faults(instance: Any, schema: dict[str, Any]) -> tuple[str, ...]:
-    return asyncio.run(json_schemas.faults_of(msgspec.json.encode(instance), schema))
+    return asyncio.run(json_schemas.find_faults(msgspec.json.encode(instance), schema))
 
 
 @pytest.fixture
@@ -88,11 +88,11 @@ def test_a_small_schema_without_references_needs_no_helper(started: list[helpers
 
 
 def test_what_is_no_json_and_what_is_no_schema_are_told() -> None:
-    assert asyncio.run(json_schemas.faults_of(b"{", {"type": "object"})) == ("it is no JSON",)
-    assert asyncio.run(json_schemas.faults_of(b"\xff", TREE)) == ("it is no JSON",)
-    with pytest.raises(Unusable):
+    assert asyncio.run(json_schemas.find_faults(b"{", {"type": "object"})) == ("it is no JSON",)
+    assert asyncio.run(json_schemas.find_faults(b"\xff", TREE)) == ("it is no JSON",)
+    with pytest.raises(UnusableSchema):
         faults({}, {"type": "no-such-type"})
-    with pytest.raises(Unusable, match="elsewhere"):
+    with pytest.raises(UnusableSchema, match="elsewhere"):
         faults({}, {"$ref": "http://127.0.0.1:1/schema"})
 
 
@@ -183,7 +183,7 @@ def test_a_loop_goes_on_while_helpers_work(
     monkeypatch.setattr(helpers, "LIMIT_S", 1.0)
 
     async def main() -> int:
-        asked = [json_schemas.faults_of(b'{"a": "x"}', ENDLESS) for _ in range(3)]
+        asked = [json_schemas.find_faults(b'{"a": "x"}', ENDLESS) for _ in range(3)]
         waiting = asyncio.gather(*asked, return_exceptions=True)
         turns = 0
         while not waiting.done():
@@ -202,7 +202,7 @@ def test_a_helper_killed_while_it_works_is_replaced_once(
     monkeypatch.setattr(helpers, "LIMIT_S", 60.0)
 
     async def main() -> None:
-        asked = asyncio.create_task(json_schemas.faults_of(b'{"a": "x"}', ENDLESS))
+        asked = asyncio.create_task(json_schemas.find_faults(b'{"a": "x"}', ENDLESS))
         for number in (1, 2):
             await asyncio.to_thread(wait_until, partial(is_working, started, number))
             os.kill(started[-1].pid, signal.SIGKILL)
@@ -241,7 +241,7 @@ def test_an_instance_that_needs_too_much_memory_ends_only_the_helper(
 ) -> None:
     many = b'{"b": [' + b"[]," * 20_000_000 + b"1]}"
     with pytest.raises(Undecided):
-        asyncio.run(json_schemas.faults_of(many, TREE))
+        asyncio.run(json_schemas.find_faults(many, TREE))
     assert faults({"b": 1}, TREE) == ()
 
 
@@ -256,7 +256,7 @@ class Told(helpers.Helper):
         print(self.pid, flush=True)
 
 helpers.Helper = Told
-helpers.ask(Question(*(text.encode() for text in json.loads(sys.argv[1])))).exception()
+helpers.evaluate_in_helper(Question(*(text.encode() for text in json.loads(sys.argv[1])))).exception()
 sys.stdin.read()
 """
 

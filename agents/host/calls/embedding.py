@@ -24,7 +24,7 @@ async def embed(session: Session, params: parameters.Embed) -> replies.Embedded:
         raise too_large(
             f"At most {_MOST_TEXTS} texts, of {_MOST_CHARACTERS} characters together, are embedded."
         )
-    found = await embeddings.vectors(params.embedding_model_uuid, params.texts)
+    found = await embeddings.compute_vectors(params.embedding_model_uuid, params.texts)
     if found is None:
         raise HostRefusal("runtime_error", "The model gives no embeddings now.", retryable=True)
     return replies.Embedded(tuple(found))
