@@ -60,14 +60,14 @@ def _ways() -> dict[str, Callable[[], Awaitable[Any]]]:
 
     notes: list[call_audit.CallNote] = []
 
-    def note(one: call_audit.CallNote) -> None:
-        notes.append(one)
+    def add_note(note: call_audit.CallNote) -> None:
+        notes.append(note)
         if len(notes) > 10_000:
             notes.clear()
 
-    call_audit.add_note = note
+    call_audit.add_note = add_note
 
-    async def get(session: Session, ask: parameters.GetState) -> replies.StateValue:
+    async def get(session: Session, params: parameters.GetState) -> replies.StateValue:
         return replies.StateValue("abc")
 
     scene = Scene(
