@@ -279,5 +279,5 @@ def test_images_go_by_address_where_the_endpoint_says_so(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(attachments, "exists", there)
     images = (ImagePart("image/png", stored="b/a/1.png"), ImagePart("image/png", stored="b/gone"))
-    shown = asyncio.run(host_module._signed(images))
+    shown = asyncio.run(host_module._sign(images))
     assert [image.url.partition("?")[0].rpartition("/sign/")[2] for image in shown] == ["b/a/1.png"]

@@ -139,7 +139,7 @@ def _runner_of(request: HttpRequest, obj: Any) -> RunnerManifest | None:
 
 def _manifests() -> dict[str, RunnerManifest]:
     database.run_sync(runner_sources.refresh())
-    return {manifest.id: manifest for manifest in runner_catalogue.manifests()}
+    return {manifest.id: manifest for manifest in runner_catalogue.list_manifests()}
 
 
 def _rows() -> list[dict[str, Any]]:
@@ -156,7 +156,7 @@ def _rows() -> list[dict[str, Any]]:
             "description": text_of(known[runner_id].description) if runner_id in known else "",
             "is_builtin": runner_id.startswith("builtin:"),
             "is_there": runner_id in known,
-            "why": faults.get(runner_id) or runner_catalogue.why_not(runner_id),
+            "why": faults.get(runner_id) or runner_catalogue.explain_absence(runner_id),
             "permissions": _permissions(known[runner_id]) if runner_id in known else "",
             "rules": [rule["name"] for rule in rules if rule["runner_id"] == runner_id],
             "calls": calls.get(runner_id, {}),

@@ -37,7 +37,9 @@ async def runners(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`GET /api/v1/agent/runners`: return every runner that is available now, with its manifest."""
     await runner_sources.refresh()
     bound = dict(await sql.every(_BINDINGS, ()))
-    listed = [_shown(manifest, bound.get(manifest.id, [])) for manifest in runner_catalogue.manifests()]
+    listed = [
+        _shown(manifest, bound.get(manifest.id, [])) for manifest in runner_catalogue.list_manifests()
+    ]
     return json_response({"runners": listed})
 
 
@@ -47,7 +49,7 @@ async def run(request: HttpRequest, caller: Caller, runner_id: str) -> HttpRespo
     post = await run_requests.read_post(request, caller, dialect.NAME, runner=runner_id)
     await runner_sources.refresh()
     if runner_catalogue.find(runner_id) is None and runner_id not in runner_catalogue.BUILTIN:
-        why = runner_catalogue.why_not(runner_id) or "See GET /api/v1/agent/runners."
+        why = runner_catalogue.explain_absence(runner_id) or "See GET /api/v1/agent/runners."
         raise NotFound(f"There is no such runner now. {why}")
     run_request = post.request
     if run_request.event and not run_request.messages and runner_id in runner_catalogue.BUILTIN:

@@ -63,7 +63,7 @@ def clear_cache() -> None:
     _bindings.forget()
 
 
-async def _read() -> list[Binding]:
+async def _fetch_bindings() -> list[Binding]:
     return [_binding(row) for row in await sql.every(_READ, ())]
 
 
@@ -76,4 +76,4 @@ def _binding(row: Any) -> Binding:
     return Binding(**(values | lists))
 
 
-_bindings: Final = CachedValue(_read, seconds=0.5)
+_bindings: Final = CachedValue(_fetch_bindings, seconds=0.5)

@@ -40,7 +40,7 @@ _APPROVALS: Final = frozenset({"mcp_approval_request", "mcp_approval_response"})
 _INPUT: Final = "told"  # the kind of messages from the user or the system, which a runner only repeats
 _SILENT: Final = _CALLS.keys() | _OUTPUTS | _APPROVALS | {"error", "heartbeat", "mcp_list_tools", _INPUT}
 _WORDS: Final = frozenset({"text", "refusal"})
-_BEGUN: Final = frozenset({None, "created", "queued", "in_progress", "unknown"})
+_UNFINISHED: Final = frozenset({None, "created", "queued", "in_progress", "unknown"})
 _LARGEST_COUNT: Final = 2**31 - 1
 _LONGEST_CODE: Final = 64
 _LONGEST_WORDS: Final = 2_000
@@ -163,13 +163,13 @@ class BuilderEvents:
 
     async def take(self, event: Any) -> list[Fact]:
         """Return the facts of the next event."""
-        dumped = _dumped(event)
+        dumped = _dump(event)
         match dumped.get("object"):
             case "content":
-                return self._content(_read(dumped, _Content))
+                return self._content(_convert(dumped, _Content))
             case "message":
-                return await self._message(_read(dumped, _Message))
-        return await self._response(_read(dumped, _Response))
+                return await self._message(_convert(dumped, _Message))
+        return await self._response(_convert(dumped, _Response))
 
     async def end(self, status: str = "completed", output: Sequence[_Message] = ()) -> list[Fact]:
         """Return the facts of incomplete messages at the good end of the run."""
@@ -218,7 +218,7 @@ class BuilderEvents:
         return f"reasoning-{self._thoughts}-{self._scene.run_id.hex}"
 
     async def _message(self, message: _Message) -> list[Fact]:
-        if message.status in _BEGUN:
+        if message.status in _UNFINISHED:
             self._draft(message)
             return []
         return await self._complete(message)
@@ -238,9 +238,9 @@ class BuilderEvents:
             case kind if kind in _OUTPUTS:
                 return [_output(part) for part in parts if part.type == "data"]
             case kind if kind in _APPROVALS:
-                raise _broken("A runner asks for approval with api.platform.request_action.")
+                raise _protocol_error("A runner asks for approval with api.platform.request_action.")
             case "mcp_list_tools":
-                return [_listed(part) for part in parts if part.type == "data"]
+                return [_tool_list(part) for part in parts if part.type == "data"]
             case "error":
                 raise _failure(_error_of(message, parts))
             case "reasoning":
@@ -251,9 +251,9 @@ class BuilderEvents:
                 ]
             case "heartbeat" | "told":
                 return []
-        return await self._spoken(draft, parts)
+        return await self._complete_message(draft, parts)
 
-    async def _spoken(self, draft: _Draft, parts: Sequence[_Content]) -> list[Fact]:
+    async def _complete_message(self, draft: _Draft, parts: Sequence[_Content]) -> list[Fact]:
         """Return the facts of the whole message; its text replaces a different text of its deltas."""
         streamed, facts, contents = str(draft.text), list[Fact](), list[MessageContent]()
         words = [part.words for part in parts if part.type in _WORDS and part.words]
@@ -262,7 +262,7 @@ class BuilderEvents:
         for part in parts:
             if part.type not in _WORDS:
                 content, made = await message_contents.store_inline_content(
-                    self._scene, _canonical(part)
+                    self._scene, _message_content(part)
                 )
                 contents.append(content)
                 facts += [made] if made else []
@@ -274,7 +274,7 @@ class BuilderEvents:
     # calls
 
     def _call(self, kind: str, part: _Content) -> Fact:
-        data = _read(part.data, _CallData)
+        data = _convert(part.data, _CallData)
         name = data.name or ""
         call = ToolCall(data.call_id, name, _as_text(data.arguments) or "{}")
         is_clients = kind in _CLIENTS and name in self._clients
@@ -290,7 +290,7 @@ class BuilderEvents:
     # the response
 
     async def _response(self, response: _Response) -> list[Fact]:
-        if response.status in _BEGUN:
+        if response.status in _UNFINISHED:
             return []
         if response.usage:
             self._usage = _usage(response.usage)
@@ -300,25 +300,25 @@ class BuilderEvents:
         raise _failure(response.error or ended)
 
 
-def _dumped(event: Any) -> dict[str, Any]:
+def _dump(event: Any) -> dict[str, Any]:
     try:
         dumped = event.model_dump(mode="json")
     except (TypeError, ValueError):
         dumped = None
     if not isinstance(dumped, dict):
-        raise _broken("An event of the Agent API cannot be read.")
+        raise _protocol_error("An event of the Agent API cannot be read.")
     return dumped
 
 
-def _read(value: Any, kind: type[T]) -> T:
+def _convert(value: Any, kind: type[T]) -> T:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as problem:
-        raise _broken(f"An event of the Agent API is wrong: {problem}") from None
+        raise _protocol_error(f"An event of the Agent API is wrong: {problem}") from None
 
 
 def _output(part: _Content) -> Fact:
-    data = _read(part.data, _CallData)
+    data = _convert(part.data, _CallData)
     return events.ToolCallCompleted(data.call_id, data.name or "", True, 0, _result(data.output))
 
 
@@ -331,12 +331,12 @@ def _result(output: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else {"output": output}
 
 
-def _listed(part: _Content) -> Fact:
-    data = _read(part.data, _ToolsData)
+def _tool_list(part: _Content) -> Fact:
+    data = _convert(part.data, _ToolsData)
     return events.StateUpdated("mcp", data.server_label, data.tools)
 
 
-def _canonical(part: _Content) -> MessageContent:
+def _message_content(part: _Content) -> MessageContent:
     match part.type:
         case "image":
             return MessageContent("image", part.image_url or "")
@@ -349,7 +349,7 @@ def _canonical(part: _Content) -> MessageContent:
             return MessageContent("file", "" if data else part.file_url or "", data, name=name)
         case "data" if isinstance(part.data, dict):
             return MessageContent("data", value=part.data)
-    raise _broken("A content of a message has an unknown type, or no value.")
+    raise _protocol_error("A content of a message has an unknown type, or no value.")
 
 
 def _as_text(value: Any) -> str:
@@ -370,7 +370,7 @@ def _failure(error: _Error) -> RunFailure:
     return RunFailure(error.code[:_LONGEST_CODE] or "runner.error", words[:_LONGEST_WORDS])
 
 
-def _broken(message: str) -> RunFailure:
+def _protocol_error(message: str) -> RunFailure:
     return RunFailure("runner.protocol_error", message)
 
 

@@ -53,7 +53,7 @@ async def build_context(context: RunContext, scene: Scene, *, inlines: bool = Fa
     input_message = request_messages.input_message(context)
     before = _messages_before(context)
     tail = _tail(before, scene.manifest)
-    happened = context.request.event or _usual(input_message)
+    happened = context.request.event or _default_event(input_message)
     now = int(time.time())
     return AgentRunContext(
         run_id=scene.run_id.hex,
@@ -92,7 +92,7 @@ async def build_context(context: RunContext, scene: Scene, *, inlines: bool = Fa
     )
 
 
-def _usual(input_message: InputMessage | None) -> Happened:
+def _default_event(input_message: InputMessage | None) -> Happened:
     """Return the event of a run whose caller names none: a message, or a decided approval."""
     return Happened(MESSAGE if input_message is not None else DECIDED)
 
@@ -329,7 +329,7 @@ def public_params(params: Any) -> dict[str, Any]:
     return kept
 
 
-def binding_deadline(binding: Binding, run_deadline_ms: int) -> float:
+def runner_deadline(binding: Binding, run_deadline_ms: int) -> float:
     """Return the runner's deadline in epoch seconds."""
     whole = run_deadline_ms / 1000
     return min(whole, time.time() + binding.deadline_s) if binding.deadline_s else whole

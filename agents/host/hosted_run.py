@@ -16,7 +16,7 @@ import structlog
 
 from agents.host import gateway, grants, request_messages, runner_catalogue
 from agents.host.calls import knowledge
-from agents.host.context_builder import binding_deadline, build_context
+from agents.host.context_builder import build_context, runner_deadline
 from agents.host.grants import Binding
 from agents.host.result_stream import ResultStream
 from agents.host.run_host import RunHost
@@ -38,7 +38,7 @@ from prompts.endpoints.routing import ModelRoute
 
 log = structlog.get_logger(__name__)
 
-_MOST_SAID_ALREADY: Final = 1_000
+_MOST_PENDING: Final = 1_000
 
 
 def find_bound_runner(binding: Binding | None, chosen: ModelRoute, *, thread_seq: int) -> Runner | None:
@@ -52,7 +52,7 @@ def find_bound_runner(binding: Binding | None, chosen: ModelRoute, *, thread_seq
         return DemoRunner() if binding.runner_id == runner_catalogue.DEMO else ChatRunner()
     runner = runner_catalogue.find(binding.runner_id)
     if runner is None:
-        why = runner_catalogue.why_not(binding.runner_id)
+        why = runner_catalogue.explain_absence(binding.runner_id)
         log.warning("runner not found", runner=binding.runner_id, binding=binding.name, reason=why)
         raise RunFailure(
             "runner.not_found", f"Runner {binding.runner_id} is not available now.", retryable=True
@@ -74,7 +74,7 @@ class HostedRun:
 
     async def run(self, context: RunContext, host: Host) -> AsyncGenerator[Fact]:
         assert isinstance(host, RunHost)
-        session = await self._open(context, host)
+        session = await self._open_session(context, host)
         gateway.register(session)
         try:
             whole = self._binding.delivery == "whole"
@@ -91,7 +91,9 @@ class HostedRun:
             run_context = await build_context(context, session.scene, inlines=inlines)
             yielded = self._runner.run(run_context, HostApi(session))
             choice = ToolChoiceCheck(context.request)
-            async with aclosing(_guarded(yielded, session, self._deadline(session.scene))) as results:
+            async with aclosing(
+                _catch_errors(yielded, session, self._deadline(session.scene))
+            ) as results:
                 async for result in results:
                     before = _new_facts(session)
                     for fact in (*before, *await stream.take(result), *_new_facts(session)):
@@ -99,7 +101,7 @@ class HostedRun:
                         yield fact
                     if stream.ended:
                         break
-            for fact in (*_new_facts(session), *await stream.rest()):
+            for fact in (*_new_facts(session), *await stream.finish_builders()):
                 await choice.take(fact)
                 yield fact
             if not session.approvals:
@@ -113,7 +115,7 @@ class HostedRun:
         """Return the binding's own deadline in epoch seconds; the execution keeps the run's deadline."""
         return scene.deadline_at if self._binding.deadline_s else None
 
-    async def _open(self, context: RunContext, host: RunHost) -> Session:
+    async def _open_session(self, context: RunContext, host: RunHost) -> Session:
         manifest, binding = self._manifest, self._binding
         tools = await _tools(context)
         bound_host = host.for_runner(grants.tool_names(manifest, binding), of=tools)
@@ -133,7 +135,7 @@ class HostedRun:
                 tools=bound_host.granted_tools,
                 bases=await knowledge.read_bases(),
             ),
-            deadline_at=binding_deadline(binding, context.deadline_at_ms),
+            deadline_at=runner_deadline(binding, context.deadline_at_ms),
             model=self._chosen.name,
             system=context.system,
             actions=frozenset(grants.platform_actions(manifest, binding)),
@@ -175,19 +177,19 @@ def _new_facts(session: Session) -> list[Fact]:
     return facts
 
 
-async def _guarded(
-    yielded: AsyncGenerator[Any], session: Session, deadline_at: float | None
+async def _catch_errors(
+    generator: AsyncGenerator[Any], session: Session, deadline_at: float | None
 ) -> AsyncGenerator[Any]:
     """Yield a runner's results; convert its exceptions into failures without internal details.
 
     When the run stops for an approval, the runner is cancelled; results that it had yielded count.
     """
-    left = _MOST_SAID_ALREADY
-    async with aclosing(yielded) as results:
+    left = _MOST_PENDING
+    async with aclosing(generator) as results:
         while left:
             left -= session.stops
             try:
-                result = await _next(results, session, deadline_at)
+                result = await _next_result(results, session, deadline_at)
             except (RunFailure, ParleyError, asyncio.CancelledError):
                 raise
             except HostRefusal as refusal:
@@ -202,7 +204,7 @@ async def _guarded(
             yield result
 
 
-async def _next(results: AsyncGenerator[Any], session: Session, deadline_at: float | None) -> Any:
+async def _next_result(results: AsyncGenerator[Any], session: Session, deadline_at: float | None) -> Any:
     """Return the next result; None at the runner's end, or when the run stops."""
     left = None if deadline_at is None else max(0.0, deadline_at - time.time())
     with session.limit_wait(left) as patience:

@@ -40,7 +40,7 @@ async def store_inline_content(
     try:
         raw = b64decode(data, validate=True)
     except (binascii.Error, ValueError):
-        raise _broken(content, "is no base64") from None
+        raise _protocol_error(content, "is no base64") from None
     file = ArtifactCreatedData(
         artifact_type=content.type, mime_type=mime_type, name=content.name, content=raw
     )
@@ -80,16 +80,16 @@ def _inline(content: MessageContent) -> tuple[str, str]:
     if address[:5].lower() == "data:":
         head, comma, data = address.partition(",")
         if not comma or head[-7:].lower() != ";base64":
-            raise _broken(content, "has a data: URL without base64")
+            raise _protocol_error(content, "has a data: URL without base64")
         return head[5:].partition(";")[0].lower(), data
     if content.data:
         return f"audio/{content.format}" if content.format else "", content.data
     if address and not address.lower().startswith(_WEB):
-        raise _broken(content, "needs an address of http or https, or a base64 data: URL")
+        raise _protocol_error(content, "needs an address of http or https, or a base64 data: URL")
     if len(address) > LONGEST_URL:
-        raise _broken(content, f"has an address of more than {LONGEST_URL:,} characters")
+        raise _protocol_error(content, f"has an address of more than {LONGEST_URL:,} characters")
     return "", ""
 
 
-def _broken(content: MessageContent, what: str) -> RunFailure:
+def _protocol_error(content: MessageContent, what: str) -> RunFailure:
     return RunFailure("runner.protocol_error", f"A content of the type {content.type} {what}.")

@@ -40,7 +40,7 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T", bound=Struct)
 _FACTS: Final = tuple(events.Fact.__args__)
 _LONGEST_CODE: Final = 64
-_LONGEST_WORDS: Final = 2_000
+_LONGEST_MESSAGE: Final = 2_000
 SHARED: Final = "thread"
 """The scope of the state that a thread shares with its client (AG-UI); other scopes are the runner's."""
 _MOST_SHOWN: Final = 32
@@ -67,7 +67,7 @@ class ResultStream:
         self._first_id = message_id
         self._whole = whole
         self._snapshots = snapshots
-        self._spoken = 0
+        self._message_count = 0
         self._open: str | None = None
         self._text = ""
         self._delivered = ""
@@ -77,9 +77,9 @@ class ResultStream:
         self._has_shown = False
         self._last_sequence = 0
         self._completed: events.RunCompleted | None = None
-        self._begun: dict[str, results.ToolStartedData] = {}
+        self._started_calls: dict[str, results.ToolStartedData] = {}
         self._clients = clients
-        self._built: BuilderEvents | None = None
+        self._builders: BuilderEvents | None = None
         self._waits = False
 
     async def take(self, result: object) -> list[Fact]:
@@ -89,37 +89,39 @@ class ResultStream:
         if is_event(result):
             return await self._event(result)
         if not isinstance(result, RunResult):
-            raise _broken("A runner must say RunResult, facts or events of the Agent API's builders.")
+            raise _protocol_error(
+                "A runner must say RunResult, facts or events of the Agent API's builders."
+            )
         if self._is_repeated(result):
             return []
         if result.run_id and result.run_id.replace("-", "") != self._session.scene.run_id.hex:
-            raise _broken("A result names another run.")
+            raise _protocol_error("A result names another run.")
         return await self._result(result)
 
     async def _event(self, event: object) -> list[Fact]:
         """Return the facts of a builders' event; the text of earlier results becomes a message."""
-        if self._built is None:
+        if self._builders is None:
             scene = self._session.scene
-            self._built = BuilderEvents(scene, self._clients, self._new_id, whole=self._whole)
-        facts = [*(await self._close() if self._text else ()), *await self._built.take(event)]
-        self._ended_by(self._built)
+            self._builders = BuilderEvents(scene, self._clients, self._new_id, whole=self._whole)
+        facts = [*(await self._close() if self._text else ()), *await self._builders.take(event)]
+        self._take_ending(self._builders)
         return facts
 
     def _new_id(self) -> str:
         message_id = self._message_id
-        self._spoken += 1
+        self._message_count += 1
         return message_id
 
-    def _ended_by(self, built: BuilderEvents) -> None:
-        if built.ending is not None:
-            self._completed, self.ended = built.ending, True
+    def _take_ending(self, builders: BuilderEvents) -> None:
+        if builders.ending is not None:
+            self._completed, self.ended = builders.ending, True
 
-    async def rest(self) -> list[Fact]:
+    async def finish_builders(self) -> list[Fact]:
         """Return the facts of the builders' incomplete objects when the runner is done."""
-        if self._built is None or self.ended:
+        if self._builders is None or self.ended:
             return []
-        facts = await self._built.end()
-        self._ended_by(self._built)
+        facts = await self._builders.end()
+        self._take_ending(self._builders)
         return facts
 
     def _fact(self, fact: Any) -> Iterator[Fact]:
@@ -132,7 +134,7 @@ class ResultStream:
             case events.MessageDelta() if self._whole:
                 return
             case events.StateUpdated(scope, key, value):
-                yield from self._shared(scope, key, value)
+                yield from self._change_shared_state(scope, key, value)
             case events.RunQueued() | events.RunStarted():
                 return
             case _:
@@ -150,44 +152,44 @@ class ResultStream:
     async def _result(self, result: RunResult) -> list[Fact]:
         match result.type:
             case results.MESSAGE_DELTA:
-                return await self._delta(_read(result, results.MessageDeltaData).chunk)
+                return await self._delta(_convert(result, results.MessageDeltaData).chunk)
             case results.MESSAGE_COMPLETED:
-                return await self._message(_read(result, results.MessageCompletedData).message)
+                return await self._message(_convert(result, results.MessageCompletedData).message)
             case results.TOOL_STARTED:
-                begun = _read(result, results.ToolStartedData)
-                self._begun[begun.tool_call_id] = begun
-                return [self._started(begun)]
+                started = _convert(result, results.ToolStartedData)
+                self._started_calls[started.tool_call_id] = started
+                return [self._tool_started(started)]
             case results.TOOL_COMPLETED:
-                ended = _read(result, results.ToolCompletedData)
-                self._begun.pop(ended.tool_call_id, None)
-                return [_ended(ended)]
+                completed = _convert(result, results.ToolCompletedData)
+                self._started_calls.pop(completed.tool_call_id, None)
+                return [_tool_completed(completed)]
             case results.STATE_UPDATED if result.data.get("scope") == SHARED:
-                update = _read(result, results.StateUpdatedData)
-                return list(self._shared(update.scope, update.key, update.value))
+                update = _convert(result, results.StateUpdatedData)
+                return list(self._change_shared_state(update.scope, update.key, update.value))
             case results.STATE_UPDATED:
                 await self._state(result)
             case results.ARTIFACT_CREATED:
                 return [await self._artifact(result)]
             case results.ACTION_REQUESTED:
-                await self._action(_read(result, results.ActionRequestedData))
+                await self._action(_convert(result, results.ActionRequestedData))
             case results.RUN_COMPLETED:
                 return await self._complete(result)
             case results.RUN_FAILED:
-                raise _failure(_read(result, results.RunFailedData))
+                raise _failure(_convert(result, results.RunFailedData))
             case results.PLUGIN_LOG:
-                text = str(result.data.get("text", ""))[:_LONGEST_WORDS]
+                text = str(result.data.get("text", ""))[:_LONGEST_MESSAGE]
                 log.info("runner says", runner=self._session.scene.runner_id, text=text)
             case "":
-                raise _broken("A result has no type.")
+                raise _protocol_error("A result has no type.")
             case unknown:
                 log.warning("unknown result ignored", type=unknown[:100])
         return []
 
-    def _started(self, begun: results.ToolStartedData) -> Fact:
+    def _tool_started(self, started: results.ToolStartedData) -> Fact:
         """Return a call of the runner itself, or of a tool that the client executes."""
-        kind: events.ToolKind = "frontend" if begun.tool_name in self._clients else "plugin"
+        kind: events.ToolKind = "frontend" if started.tool_name in self._clients else "plugin"
         self._waits = self._waits or kind == "frontend"
-        return events.ToolCallStarted(begun.tool_call_id, begun.tool_name, begun.parameters, kind)
+        return events.ToolCallStarted(started.tool_call_id, started.tool_name, started.parameters, kind)
 
     async def _delta(self, chunk: MessageChunk) -> list[Fact]:
         """Return the new part of the message; its images and files wait until it is complete."""
@@ -205,26 +207,26 @@ class ResultStream:
             return facts  # a later one has overtaken it
         elif not text.startswith(self._text):  # the runner began anew: its former text stays a message
             facts += await self._close()
-        self._show(chunk.content, anew=self._snapshots)
+        self._add_shown(chunk.content, replace=self._snapshots)
         self._text = text
         if not self._whole and len(text) > len(self._delivered):
             facts.append(events.MessageDelta(self._message_id, text[len(self._delivered) :]))
             self._delivered = text
         return facts
 
-    def _show(self, content: Content, *, anew: bool) -> None:
+    def _add_shown(self, content: Content, *, replace: bool) -> None:
         """Add the images and files of a message, or of the new part of one."""
         if shown := shown_in(content):
-            self._shown = shown if anew else [*self._shown, *shown]
+            self._shown = shown if replace else [*self._shown, *shown]
         if len(self._shown) > _MOST_SHOWN:
-            raise _broken(f"A message shows more than {_MOST_SHOWN} images and files.")
+            raise _protocol_error(f"A message shows more than {_MOST_SHOWN} images and files.")
 
     async def _message(self, message: Message) -> list[Fact]:
         """Complete a message; its text replaces that of its deltas, delivered or not (seed §6.4)."""
         text = text_in(message.content)
         if message.role not in ("assistant", "tool"):
             return []
-        self._show(message.content, anew=True)
+        self._add_shown(message.content, replace=True)
         if not text and self._text:
             text = self._text
         if not (text or self._files or self._shown):
@@ -235,15 +237,15 @@ class ResultStream:
     async def _close(self) -> list[Fact]:
         """Complete the open message, with its files, and with the images and files that it shows."""
         text, message_id = self._text, self._message_id
-        made, shown = await self._kept()
+        made, shown = await self._store_contents()
         metadata = {"artifact_refs": self._files} if self._files else {}
         body = events.MessageBody(message_id, "assistant", text, metadata, contents=shown)
         differs = not text.startswith(self._delivered) and text.strip() != self._delivered.strip()
-        self._spoken, self._last, self._has_shown = self._spoken + 1, text, bool(shown)
+        self._message_count, self._last, self._has_shown = self._message_count + 1, text, bool(shown)
         self._open, self._text, self._delivered, self._files, self._shown = None, "", "", [], []
         return [*made, events.MessageCompleted(body, replaces=differs)]
 
-    async def _kept(self) -> tuple[list[Fact], list[events.MessageContent]]:
+    async def _store_contents(self) -> tuple[list[Fact], list[events.MessageContent]]:
         """Return the contents that the message shows, with facts of artifacts for the inline ones."""
         facts, shown = list[Fact](), list[events.MessageContent]()
         for part in self._shown:
@@ -256,19 +258,21 @@ class ResultStream:
 
     @property
     def _message_id(self) -> str:
-        return self._first_id if not self._spoken else f"{self._first_id}-{self._spoken + 1}"
+        return (
+            self._first_id if not self._message_count else f"{self._first_id}-{self._message_count + 1}"
+        )
 
     async def _state(self, result: RunResult) -> None:
         """Store a value; log a refusal by policy or size, and let the run continue."""
         if not result.data.get("scope") or not result.data.get("key"):
-            raise _broken("state.updated needs scope and key.")
+            raise _protocol_error("state.updated needs scope and key.")
         try:
             new = msgspec.convert(result.data, results.StateUpdatedData)
             await self._session.call("state_set", parameters.SetState(new.scope, new.key, new.value))
         except (HostRefusal, msgspec.ValidationError) as problem:
             log.warning("state.updated dropped", reason=str(problem)[:200])
 
-    def _shared(self, scope: str, key: str, value: Any) -> Iterator[Fact]:
+    def _change_shared_state(self, scope: str, key: str, value: Any) -> Iterator[Fact]:
         """Yield a change of the state that the thread shares with its client; log refusals."""
         try:
             if scope != SHARED or not self._session.scene.binding.state_enabled:
@@ -278,14 +282,14 @@ class ResultStream:
             log.warning("state.updated dropped", reason=problem.message[:200])
 
     async def _artifact(self, result: RunResult) -> Fact:
-        artifact = _read(result, results.ArtifactCreatedData)
+        artifact = _convert(result, results.ArtifactCreatedData)
         run_id = result.data.get("run_id")
         if run_id and str(run_id).replace("-", "") != self._session.scene.run_id.hex:
-            raise _broken("artifact.created names another run.")
+            raise _protocol_error("artifact.created names another run.")
         try:
             made = await artifacts.store(self._session.scene, artifact)
         except HostRefusal as refusal:
-            raise _broken(refusal.message) from None
+            raise _protocol_error(refusal.message) from None
         self._files.append(made.artifact_id)
         return made
 
@@ -298,7 +302,7 @@ class ResultStream:
             log.warning("action.requested refused", action=data.action[:100], reason=refusal.code)
 
     async def _complete(self, result: RunResult) -> list[Fact]:
-        completed = _read(result, results.RunCompletedData)
+        completed = _convert(result, results.RunCompletedData)
         facts: list[Fact] = []
         if completed.message and self._is_new(completed.message):
             facts = await self._message(completed.message)
@@ -336,33 +340,33 @@ class ResultStream:
     def _with_announced_id(self, approval: Approval) -> Approval:
         """Return the approval with the id of the runner's call, if the stream has it (the SDK's has)."""
         use = approval.use
-        for call_id, begun in self._begun.items():
-            if (begun.tool_name, begun.parameters) == (use.name, use.arguments):
-                del self._begun[call_id]
+        for call_id, started in self._started_calls.items():
+            if (started.tool_name, started.parameters) == (use.name, use.arguments):
+                del self._started_calls[call_id]
                 return msgspec.structs.replace(approval, call_id=call_id)
         return approval
 
 
-def _read(result: RunResult, kind: type[T]) -> T:
+def _convert(result: RunResult, kind: type[T]) -> T:
     try:
         return msgspec.convert(result.data, kind)
     except msgspec.ValidationError as problem:
-        raise _broken(f"{result.type}: {problem}") from None
+        raise _protocol_error(f"{result.type}: {problem}") from None
 
 
-def _ended(ended: results.ToolCompletedData) -> Fact:
-    problem = events.Problem("tool_error", ended.error[:_LONGEST_WORDS]) if ended.error else None
+def _tool_completed(data: results.ToolCompletedData) -> Fact:
+    problem = events.Problem("tool_error", data.error[:_LONGEST_MESSAGE]) if data.error else None
     return events.ToolCallCompleted(
-        ended.tool_call_id, ended.tool_name, problem is None, 0, ended.result, problem
+        data.tool_call_id, data.tool_name, problem is None, 0, data.result, problem
     )
 
 
-def _failure(failed: results.RunFailedData) -> RunFailure:
-    words = failed.error or failed.message or "The runner failed."
+def _failure(data: results.RunFailedData) -> RunFailure:
+    words = data.error or data.message or "The runner failed."
     return RunFailure(
-        failed.code[:_LONGEST_CODE] or "runner.error", words[:_LONGEST_WORDS], retryable=failed.retryable
+        data.code[:_LONGEST_CODE] or "runner.error", words[:_LONGEST_MESSAGE], retryable=data.retryable
     )
 
 
-def _broken(message: str) -> RunFailure:
+def _protocol_error(message: str) -> RunFailure:
     return RunFailure("runner.protocol_error", message)

@@ -105,7 +105,7 @@ class RunHost:
         tool = self._granted.get(use.name)
         if tool is None:
             return ToolOutcome(use, 0, None, _NOT_OFFERED)
-        return await self._call(tool, use, call_id, _unless_approval(tool))
+        return await self._call(tool, use, call_id, _permit_without_approval(tool))
 
     async def may_show(self) -> bool:
         """Return whether the offline model may show cards: a policy can forbid it."""
@@ -153,7 +153,7 @@ class RunHost:
 
     async def call_action(self, tool: Tool, use: ToolUse, *, call_id: str) -> ToolOutcome:
         """Execute a platform action that needs no approval."""
-        return await self._call(tool, use, call_id, _unless_approval(tool))
+        return await self._call(tool, use, call_id, _permit_without_approval(tool))
 
     def for_runner(self, names: Collection[str] | None, *, of: Sequence[Tool] | None = None) -> RunHost:
         """Return a Host for a hosted runner, with the named tools (None: all) of the run, or of `of`.
@@ -191,10 +191,10 @@ class RunHost:
         tool = await offered_tools.find(use.name, user_id=self._user_id)
         if tool is None:
             return ToolOutcome(use, 0, None, Problem("unknown_tool", "There is no tool of this name."))
-        return await self._call(tool, use, call_id, _unless_approval(tool))
+        return await self._call(tool, use, call_id, _permit_without_approval(tool))
 
     async def _call(self, tool: Tool, use: ToolUse, call_id: str, permit: Permit) -> ToolOutcome:
-        begun = time.monotonic()
+        started_at = time.monotonic()
         result, problem, artifact = None, None, None
         try:
             await check_arguments(tool, use.arguments)
@@ -213,7 +213,7 @@ class RunHost:
         except Exception:  # a tool is the code of others: it may fail in any way, and the run continues
             log.exception("tool failed", tool=use.name)
             problem = Problem("tool_error", "The tool failed.")
-        elapsed_ms = round((time.monotonic() - begun) * 1000)
+        elapsed_ms = round((time.monotonic() - started_at) * 1000)
         if artifact is not None:
             await self.offer_artifact_tool()
         return ToolOutcome(use, elapsed_ms, None if problem else result, problem, artifact)
@@ -287,19 +287,19 @@ class RunHost:
         """Return the messages with visible images, or without images for a model that accepts none."""
         if not any(message.images for message in messages):
             return messages
-        give = _signed if by_url else self._loaded
+        give = _sign if by_url else self._load_images
         if not self.sees:
-            return tuple(_unseen(message) if message.images else message for message in messages)
+            return tuple(_without_images(message) if message.images else message for message in messages)
         return tuple([replace(message, images=await give(message.images)) for message in messages])
 
-    async def _loaded(self, images: tuple[ImagePart, ...]) -> tuple[ImagePart, ...]:
+    async def _load_images(self, images: tuple[ImagePart, ...]) -> tuple[ImagePart, ...]:
         loaded = [(image, await self.load_image(image)) for image in images]
         return tuple(
             ImagePart(image.mime_type, base64.b64encode(data).decode()) for image, data in loaded if data
         )
 
 
-def _unseen(message: ChatMessage) -> ChatMessage:
+def _without_images(message: ChatMessage) -> ChatMessage:
     """Return the message for a model without vision; a tool's answer lists the omitted images."""
     if message.role != "tool":
         return replace(message, images=())
@@ -308,7 +308,7 @@ def _unseen(message: ChatMessage) -> ChatMessage:
     return replace(message, content=content, images=(), layout=())
 
 
-async def _signed(images: tuple[ImagePart, ...]) -> tuple[ImagePart, ...]:
+async def _sign(images: tuple[ImagePart, ...]) -> tuple[ImagePart, ...]:
     """Return the images that still exist, with addresses for the provider."""
     places = [(image, *image.stored.partition("/")[::2]) for image in images]
     return tuple(
@@ -320,7 +320,7 @@ async def _signed(images: tuple[ImagePart, ...]) -> tuple[ImagePart, ...]:
     )
 
 
-def _unless_approval(tool: Tool) -> Permit:
+def _permit_without_approval(tool: Tool) -> Permit:
     """Return a permit that refuses a tool whose calls need an approval."""
 
     async def permit() -> None:

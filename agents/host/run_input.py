@@ -28,7 +28,7 @@ async def agent_input(message: InputMessage | None, *, inlines: bool) -> AgentIn
     refs = tuple(ref for file in message.attachments if (ref := _ref(file)))
     contents = [ContentElement(type="text", text=one) for one in blocks if isinstance(one, str)]
     if inlines:
-        contents = await _inlined(blocks)
+        contents = await _inline_files(blocks)
     elif not contents:
         contents = [ContentElement(type="text", text="")]
     return AgentInput(text=message.content, contents=tuple(contents), attachments=refs)
@@ -49,7 +49,7 @@ def _ref(file: Attachment) -> ArtifactRef | None:
     )
 
 
-async def _inlined(blocks: list[str | Attachment]) -> list[ContentElement]:
+async def _inline_files(blocks: list[str | Attachment]) -> list[ContentElement]:
     room, contents = LARGEST_INLINE, list[ContentElement]()
     for block in blocks:
         if isinstance(block, str):
@@ -57,7 +57,7 @@ async def _inlined(blocks: list[str | Attachment]) -> list[ContentElement]:
             continue
         data = await attachments.read_bytes(block.bucket, block.path, limit=room)
         room -= len(data or b"")
-        contents.append(_by_url(block) if data is None else _element(block, data))
+        contents.append(_url_element(block) if data is None else _element(block, data))
     return contents
 
 
@@ -68,7 +68,7 @@ def _element(file: Attachment, data: bytes) -> ContentElement:
     return ContentElement(type="file_base64", file_base64=url, file_name=file.name)
 
 
-def _by_url(file: Attachment) -> ContentElement:
+def _url_element(file: Attachment) -> ContentElement:
     """Return a file past the limit as a URL, which is valid for a while."""
     url = attachments.sign_url(file.bucket, file.path)
     if file.is_image:

@@ -61,13 +61,13 @@ def add_source(read: Source) -> None:
 def find_hosted() -> dict[str, HostedRunner]:
     """Return the available hosted runners by id."""
     found: dict[str, HostedRunner] = {}
-    for runner in (*registry.runners().values(), *_offered()):
-        if (known := _checked(runner)) and known not in found:
+    for runner in (*registry.runners().values(), *_read_sources()):
+        if (known := _valid_id(runner)) and known not in found:
             found[known] = runner
     return found
 
 
-def manifests() -> list[RunnerManifest]:
+def list_manifests() -> list[RunnerManifest]:
     """Return the manifests of all runners, the built-in ones first."""
     return [*BUILTIN.values(), *(runner.manifest for runner in find_hosted().values())]
 
@@ -77,13 +77,13 @@ def find(runner_id: str) -> HostedRunner | None:
     return find_hosted().get(runner_id)
 
 
-def why_not(runner_id: str) -> str:
+def explain_absence(runner_id: str) -> str:
     """Return why no runner of this id is available, for staff; "" if it is, or if unknown."""
     home, _, name = runner_id.partition(":")
     return registry.why_not(name) if home == "python" and find(runner_id) is None else ""
 
 
-def _offered() -> list[HostedRunner]:
+def _read_sources() -> list[HostedRunner]:
     found: list[HostedRunner] = []
     for read in _sources:
         try:
@@ -93,7 +93,7 @@ def _offered() -> list[HostedRunner]:
     return found
 
 
-def _checked(runner: HostedRunner) -> str | None:
+def _valid_id(runner: HostedRunner) -> str | None:
     """Return the runner's id; None, with a warning, if its manifest is wrong."""
     try:
         home_of(runner.manifest.id)

@@ -121,7 +121,7 @@ class Session:
 
     async def call(self, action: str, params: Struct) -> Any:
         """Execute one action for the runner; raise HostRefusal if it is not allowed or fails."""
-        begun, result = time.perf_counter(), "ok"
+        started_at, result = time.perf_counter(), "ok"
         row = ACTIONS.get(action)
         self._under_way += 1
         try:
@@ -136,12 +136,12 @@ class Session:
             raise refusal from None
         finally:
             self._under_way -= 1
-            self._note(action, row, params, result, begun)
+            self._note(action, row, params, result, started_at)
             self._stop_if_all_wait()
 
     async def stream(self, action: str, params: Struct) -> AsyncGenerator[Any]:
         """Execute one action with several replies; the time-out applies to each reply."""
-        begun, result = time.perf_counter(), "ok"
+        started_at, result = time.perf_counter(), "ok"
         row = ACTIONS.get(action)
         self._under_way += 1
         try:
@@ -164,7 +164,7 @@ class Session:
             raise refusal from None
         finally:
             self._under_way -= 1
-            self._note(action, row, params, result, begun)
+            self._note(action, row, params, result, started_at)
             self._stop_if_all_wait()
 
     def add_approval(self, approval: Approval) -> None:
@@ -270,7 +270,9 @@ class Session:
                 return HostRefusal("runtime_error", f"{action} failed on the Host's side.")
         return None
 
-    def _note(self, name: str, action: Action | None, params: Any, result: str, begun: float) -> None:
+    def _note(
+        self, name: str, action: Action | None, params: Any, result: str, started_at: float
+    ) -> None:
         scene = self.scene
         resource = action.resource(params) if action and isinstance(params, action.takes) else ""
         scope = getattr(params, "scope", "") or getattr(params, "area", "")
@@ -284,7 +286,7 @@ class Session:
                 resource,
                 scope[:64],
                 result,
-                min(round((time.perf_counter() - begun) * 1e6), 2**31 - 1),
+                min(round((time.perf_counter() - started_at) * 1e6), 2**31 - 1),
             )
         )
 

@@ -22,7 +22,7 @@ __all__ = ["Undecided", "UnusableSchema", "check", "find_faults"]
 
 _SMALL: Final = 4_000_000  # bytes of the schema times bytes of the instance: at most 10 ms
 _SMALL_TO_LIST: Final = 50_000  # jsonschema_rs computes all faults, even unread ones: at most 40 ms
-_DEAR: Final = re.compile(
+_EXPENSIVE: Final = re.compile(
     rb'"(?:\$ref|\$dynamicRef|\$recursiveRef|unevaluated\w+|pattern\w*|multipleOf)":'
 )
 
@@ -62,4 +62,4 @@ async def _verdict(question: Question) -> Verdict:
 def _is_cheap(question: Question) -> bool:
     size = len(question.schema) * len(question.instance or b"-")
     limit = _SMALL_TO_LIST if question.listed else _SMALL
-    return size <= limit and not _DEAR.search(question.schema)
+    return size <= limit and not _EXPENSIVE.search(question.schema)

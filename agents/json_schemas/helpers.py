@@ -94,7 +94,7 @@ def _evaluate(question: bytes) -> Verdict:
 
 
 def _use_helper(question: bytes) -> bytes:
-    helper = _take() or Helper()
+    helper = _take_idle() or Helper()
     try:
         answer = helper.evaluate(question)
     except BaseException:
@@ -104,7 +104,7 @@ def _use_helper(question: bytes) -> bytes:
     return answer
 
 
-def _take() -> Helper | None:
+def _take_idle() -> Helper | None:
     """Return the helper that was used last, or None; helpers that are not needed become idle."""
     with _lock:
         helper = _idle.pop() if _idle else None

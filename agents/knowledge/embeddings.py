@@ -29,13 +29,13 @@ _LARGEST: Final = 64 * 1024 * 1024
 _HAS_VECTOR: Final = "SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'vector')"
 
 
-class _One(Struct):
+class _Vector(Struct):
     embedding: list[float]
     index: int = 0
 
 
-class _Answer(Struct):
-    data: list[_One]
+class _EmbeddingsReply(Struct):
+    data: list[_Vector]
 
 
 async def compute_vectors(model: str, texts: Sequence[str]) -> list[list[float]] | None:
@@ -64,7 +64,7 @@ async def _request(target: Any, texts: Sequence[str]) -> list[list[float]]:
                 body_read += piece
                 if len(body_read) > _LARGEST:
                     raise invalid_response_error()
-        answer = msgspec.json.decode(bytes(body_read), type=_Answer)
+        answer = msgspec.json.decode(bytes(body_read), type=_EmbeddingsReply)
     except msgspec.MsgspecError:
         raise invalid_response_error() from None
     finally:

@@ -16,18 +16,18 @@ from agents.tools.base import Tool
 log = structlog.get_logger(__name__)
 
 
-def with_installed(
-    ours: Iterable[Tool], group: str, *, allows: Callable[[str], bool]
+def add_installed(
+    own_tools: Iterable[Tool], group: str, *, is_allowed: Callable[[str], bool]
 ) -> dict[str, Tool]:
     """Return Parley's tools, and those of the group whose names are allowed, by name."""
-    found = {tool.name: tool for tool in ours}
+    found = {tool.name: tool for tool in own_tools}
     for entry in entry_points(group=group):
         try:
             tool = entry.load()
         except Exception:  # the code of another package
             log.exception("tool not loaded", group=group, entry=entry.name)
             continue
-        if isinstance(tool, Tool) and tool.name not in found and allows(tool.name):
+        if isinstance(tool, Tool) and tool.name not in found and is_allowed(tool.name):
             found[tool.name] = tool
         else:
             log.error(

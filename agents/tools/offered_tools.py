@@ -162,7 +162,7 @@ SELECT tool, enabled, requires_approval, allowed_to, tier_id, expires_after_s FR
 """
 
 
-async def _read() -> dict[str, Policy]:
+async def _fetch_policies() -> dict[str, Policy]:
     rows = await sql.every(_POLICIES)
     return {row[0]: Policy(*row) for row in rows}
 
@@ -172,4 +172,4 @@ def clear_cache() -> None:
     _policies.forget()
 
 
-_policies: Final = CachedValue(_read, seconds=0.5)
+_policies: Final = CachedValue(_fetch_policies, seconds=0.5)

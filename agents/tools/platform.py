@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, Final
 
 from agents.tools.base import Tool, ToolFailure, tool_context
-from agents.tools.installed import with_installed
+from agents.tools.installed import add_installed
 from config.errors import NotFound
 from conversations.threads.listing import TITLE_LENGTH, Changes, change_thread
 
@@ -78,4 +78,4 @@ def find(name: str) -> Tool | None:
 
 @cache
 def _by_name() -> dict[str, Tool]:
-    return with_installed(_OURS, GROUP, allows=lambda name: name.startswith(PREFIX))
+    return add_installed(_OURS, GROUP, is_allowed=lambda name: name.startswith(PREFIX))

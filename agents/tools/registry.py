@@ -10,7 +10,7 @@ from functools import cache
 from agents.tools import web_search
 from agents.tools.base import Tool
 from agents.tools.exercises import search_tool
-from agents.tools.installed import with_installed
+from agents.tools.installed import add_installed
 
 GROUP = "parley.tools"
 RESERVED = ("parley.", "demo.")  # prefixes of names that only Parley's own tools may have
@@ -46,7 +46,7 @@ def all_tools() -> tuple[Tool, ...]:
 
 @cache
 def _by_name() -> dict[str, Tool]:
-    return with_installed(_OURS, GROUP, allows=lambda name: not name.startswith(RESERVED))
+    return add_installed(_OURS, GROUP, is_allowed=lambda name: not name.startswith(RESERVED))
 
 
 def clear_cache() -> None:

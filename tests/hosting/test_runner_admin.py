@@ -69,7 +69,7 @@ def posted(runner_id: str, **more: str) -> dict[str, str]:
 def _met(rule: RunnerBinding) -> tuple[Binding, RunnerManifest]:
     """The rule as a run meets it, and its runner's manifest."""
     binding = Binding(id=rule.pk, name=rule.name, config=rule.config)
-    return binding, next(one for one in runner_catalogue.manifests() if one.id == rule.runner_id)
+    return binding, next(one for one in runner_catalogue.list_manifests() if one.id == rule.runner_id)
 
 
 KEY = "sk-of-a-runner-0123456789"

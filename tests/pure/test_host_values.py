@@ -77,7 +77,7 @@ def test_a_source_that_breaks_takes_no_other_down() -> None:
     good = Scripted(manifest("plugin:a/b/c"), _nothing)
     with mock.patch.object(runner_catalogue, "_sources", [broken, lambda: [good]]):
         assert "plugin:a/b/c" in runner_catalogue.find_hosted()
-        assert {"builtin:chat", "builtin:demo"} <= {one.id for one in runner_catalogue.manifests()}
+        assert {"builtin:chat", "builtin:demo"} <= {one.id for one in runner_catalogue.list_manifests()}
 
 
 def test_a_runner_whose_home_is_python_is_known_by_its_id_only_once() -> None:

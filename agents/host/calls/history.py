@@ -29,7 +29,7 @@ _ENDLESS: Final = 2**31 - 1
 _LAST: Final = 999_999_999
 
 
-@action("history_page", "history", "page", resource=lambda ask: ask.conversation_id or "")
+@action("history_page", "history", "page", resource=lambda params: params.conversation_id or "")
 async def page(session: Session, params: parameters.PageHistory) -> replies.HistoryPage:
     """Return a page of the conversation: backward newest first, forward oldest first."""
     scene = session.scene
@@ -58,7 +58,7 @@ async def page(session: Session, params: parameters.PageHistory) -> replies.Hist
 
 async def _backward(scene: Scene, first: RowPlace, last: RowPlace, limit: int) -> list[MessageRow]:
     """Return the newest rows between these places, newest first."""
-    own = [row for row in reversed(_own(scene)) if first < row.place < last][:limit]
+    own = [row for row in reversed(_own_rows(scene)) if first < row.place < last][:limit]
     if len(own) == limit:
         return own
     return own + await before_input.fetch_backward(
@@ -71,7 +71,7 @@ async def _forward(scene: Scene, first: RowPlace, last: RowPlace, limit: int) ->
     found = await before_input.fetch_forward(
         _before(scene), first, last, roles=list(_ROLES), limit=limit
     )
-    own = [row for row in _own(scene) if first < row.place < last]
+    own = [row for row in _own_rows(scene) if first < row.place < last]
     return found + own[: limit - len(found)]
 
 
@@ -88,7 +88,9 @@ async def search(session: Session, params: parameters.SearchHistory) -> replies.
     kinds = filters.get("item_types") or set(KINDS.values())
     roles = [role for role in filters.get("roles") or _ROLES if KINDS.get(role) in kinds]
     limit = min(params.top_k, _MOST_FOUND)
-    own = [row for row in reversed(_own(scene)) if row.role in roles and _contains(row, query)][:limit]
+    own = [row for row in reversed(_own_rows(scene)) if row.role in roles and _contains(row, query)][
+        :limit
+    ]
     missing = limit - len(own) if roles else 0
     found = own
     if missing > 0:
@@ -106,7 +108,7 @@ async def count_before(scene: Scene, most: int) -> int:
     if scene.thread_id is None:
         return 0
     found = await before_input.count_rows(_before(scene), roles=list(_ROLES[:2]), most=most)
-    own = sum(row.role in _ROLES[:2] and bool(row.content) for row in _own(scene))
+    own = sum(row.role in _ROLES[:2] and bool(row.content) for row in _own_rows(scene))
     return min(most, own + found)
 
 
@@ -128,7 +130,7 @@ def _check_conversation(scene: Scene, conversation_id: object, api: str) -> UUID
     return scene.thread_id
 
 
-def _own(scene: Scene) -> list[MessageRow]:
+def _own_rows(scene: Scene) -> list[MessageRow]:
     """Return the messages of the request beside its input, for a run that is not stored."""
     return [row_of_own_message(message, scene.run_id, scene.thread_seq) for message in scene.unstored]
 

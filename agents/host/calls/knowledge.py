@@ -43,11 +43,11 @@ def _documents(filters: dict[str, Any]) -> frozenset[str]:
     return frozenset(names if isinstance(names, list) else [names] if isinstance(names, str) else ())
 
 
-async def _read() -> list[Base]:
+async def _fetch_bases() -> list[Base]:
     return [Base(UUID(str(one)), name, model) for one, name, model in await sql.every(_BASES, ())]
 
 
-_bases: Final = CachedValue(_read, seconds=0.5)
+_bases: Final = CachedValue(_fetch_bases, seconds=0.5)
 
 
 async def read_bases() -> list[Base]:

@@ -178,7 +178,7 @@ def _reply_usage(usage: Usage) -> TokenUsage:
 # --- ranking and counting -----------------------------------------------------------------------
 
 
-class _Verdict(Struct):
+class _RerankScores(Struct):
     scores: list[float]
 
 
@@ -191,7 +191,7 @@ async def rerank(session: Session, params: parameters.Rerank) -> replies.Reranke
     documents = params.documents[:_MOST_DOCUMENTS]
     if not documents:
         return replies.Reranked(())
-    question = Message(role="user", content=_judgement(params.query, documents))
+    question = Message(role="user", content=_rerank_prompt(params.query, documents))
     request = parameters.InvokeModel(
         llm_model_uuid=params.rerank_model_uuid, messages=[question], extra_args={"temperature": 0.0}
     )
@@ -204,7 +204,7 @@ async def rerank(session: Session, params: parameters.Rerank) -> replies.Reranke
     return replies.Reranked(tuple(ranked[: params.top_k] if params.top_k is not None else ranked))
 
 
-def _judgement(query: str, documents: Sequence[str]) -> str:
+def _rerank_prompt(query: str, documents: Sequence[str]) -> str:
     listed = "\n".join(f"[{place}] {text[:4_000]}" for place, text in enumerate(documents))
     return (
         "Score how well each document answers the query, from 0 to 1. Answer with JSON alone: "
@@ -216,9 +216,9 @@ def _judgement(query: str, documents: Sequence[str]) -> str:
 def _scores(text: str, count: int) -> list[float]:
     begin, end = text.find("{"), text.rfind("}")
     try:
-        verdict = msgspec.json.decode(text[begin : end + 1].encode(), type=_Verdict)
+        verdict = msgspec.json.decode(text[begin : end + 1].encode(), type=_RerankScores)
     except msgspec.MsgspecError:
-        verdict = _Verdict([])
+        verdict = _RerankScores([])
     if len(verdict.scores) != count:
         raise HostRefusal("runtime_error", "The model did not score the documents.", retryable=True)
     return [min(1.0, max(0.0, score)) for score in verdict.scores]

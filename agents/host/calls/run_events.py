@@ -34,7 +34,7 @@ _RUNS_AT_ONCE: Final = 10
 async def get(session: Session, params: parameters.GetEvent) -> replies.EventRecord:
     """Return one event of the run's conversation; events of others do not exist (promise P10)."""
     scene = session.scene
-    run_id, seq = _parts(params.event_id)
+    run_id, seq = _parse_event_id(params.event_id)
     is_ours = _is_in(scene, await thread_events.fetch_run_place(run_id))
     event = await thread_events.fetch_event(run_id, seq) if is_ours else None
     if event is None:
@@ -42,7 +42,7 @@ async def get(session: Session, params: parameters.GetEvent) -> replies.EventRec
     return await _record(scene, run_id, event)
 
 
-@action("event_page", "events", "page", resource=lambda ask: ask.conversation_id or "")
+@action("event_page", "events", "page", resource=lambda params: params.conversation_id or "")
 async def page(session: Session, params: parameters.PageEvents) -> replies.EventPage:
     """Return the newest events first, from this run back through the conversation."""
     scene = session.scene
@@ -50,11 +50,13 @@ async def page(session: Session, params: parameters.PageEvents) -> replies.Event
     if params.limit < 1:
         raise invalid("limit must be > 0")
     limit, types = min(params.limit, MOST), frozenset(params.event_types or ())
-    run_id, before = _parts(params.before_cursor) if params.before_cursor else (scene.run_id, 2**31 - 1)
+    run_id, before = (
+        _parse_event_id(params.before_cursor) if params.before_cursor else (scene.run_id, 2**31 - 1)
+    )
     found: list[tuple[UUID, RunEvent]] = []
     runs = await _runs_from(scene, run_id)
-    for one, received in runs[:_RUNS_AT_ONCE]:
-        found += [(one, event) for event in await _shown(one, before, types, received)]
+    for one, cause_type in runs[:_RUNS_AT_ONCE]:
+        found += [(one, event) for event in await _find_events(one, before, types, cause_type)]
         before = 2**31 - 1
         if len(found) > limit:
             break
@@ -74,23 +76,25 @@ async def _runs_from(scene: Scene, run_id: UUID) -> list[tuple[UUID, str]]:
         raise invalid("A cursor must be one that this API gave.")
     place = place._replace(thread_seq=min(place.thread_seq, scene.thread_seq))
     found = await thread_events.list_runs_back_from(run_id, place, limit=_RUNS_AT_ONCE + 1)
-    return [(one, received or RECEIVED) for one, received in found]
+    return [(one, cause_type or RECEIVED) for one, cause_type in found]
 
 
 def _is_in(scene: Scene, place: RunPlace | None) -> bool:
     return place is not None and place[:2] == (scene.thread_id, scene.user_id)
 
 
-async def _shown(run_id: UUID, before: int, types: frozenset[str], received: str) -> list[RunEvent]:
+async def _find_events(
+    run_id: UUID, before: int, types: frozenset[str], cause_type: str
+) -> list[RunEvent]:
     """Return a run's events before that place, newest first, without the pieces of messages."""
     return [
         event
         for event in await thread_events.fetch_events_before(run_id, before)
-        if not isinstance(event.fact, _PIECES) and (not types or _type(event, received) in types)
+        if not isinstance(event.fact, _PIECES) and (not types or _type(event, cause_type) in types)
     ]
 
 
-def _parts(event_id: str) -> tuple[UUID, int]:
+def _parse_event_id(event_id: str) -> tuple[UUID, int]:
     run, _, seq = event_id.partition("-")
     try:
         if not (seq.isdecimal() and len(seq) < 10):
@@ -100,15 +104,15 @@ def _parts(event_id: str) -> tuple[UUID, int]:
         raise not_found(f"Event {event_id} not found") from None
 
 
-def _type(event: RunEvent, received: str) -> str:
-    return received if isinstance(event.fact, events.RunQueued) else event.type
+def _type(event: RunEvent, cause_type: str) -> str:
+    return cause_type if isinstance(event.fact, events.RunQueued) else event.type
 
 
 async def _record(scene: Scene, run_id: UUID, event: RunEvent) -> replies.EventRecord:
     conversation = scene.thread_id.hex if scene.thread_id else None
     event_id = f"{run_id.hex}-{event.seq}"
     if isinstance(event.fact, events.RunQueued):
-        about_event = await _received(scene, run_id)
+        about_event = await _find_cause(scene, run_id)
     else:
         about_event = {
             "event_type": event.type,
@@ -130,7 +134,7 @@ async def _record(scene: Scene, run_id: UUID, event: RunEvent) -> replies.EventR
     )
 
 
-async def _received(scene: Scene, run_id: UUID) -> dict[str, Any]:
+async def _find_cause(scene: Scene, run_id: UUID) -> dict[str, Any]:
     """Return the cause of a run: a message of its user, or an event of its caller."""
     event, summary = await thread_events.fetch_start(run_id)
     fields: dict[str, Any] = {"event_type": RECEIVED, "source": "api", "input_summary": summary}

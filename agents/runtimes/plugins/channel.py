@@ -1,7 +1,7 @@
 """Many requests at once over one pipe, in both directions; no reply waits for another.
 
 One task reads, and never waits for a consumer. Parts that a run does not take in time wait in the run's
-own box, and a box that grows too large fails only its run (specs/runner-host.md, Envelope).
+own queue, and a queue that grows too large fails only its run (specs/runner-host.md, Envelope).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from agents.runtimes.plugins.transports import Pipe, PipeClosed
 
 log = structlog.get_logger(__name__)
 
-_LARGEST_BOX: Final = 32 * 1024 * 1024
+_LARGEST_QUEUE: Final = 32 * 1024 * 1024
 _ACKNOWLEDGE_EVERY: Final = 4
 _RUBBISH: Final = 1_000
 _AT_ONCE: Final = 16
@@ -57,8 +57,8 @@ class Channel:
         self._pipe = pipe
         self._responder = Responder(self._send, answer)
         self._last = random.randrange(100_000)
-        self._boxes: dict[int, _Box] = {}
-        self._named: dict[str, _Box] = {}
+        self._reply_queues: dict[int, _ReplyQueue] = {}
+        self._streams: dict[str, _ReplyQueue] = {}
         self._closed: PipeClosed | None = None
         self._notifying: set[asyncio.Task[None]] = set()
 
@@ -69,8 +69,8 @@ class Channel:
             closed = await self._read()
         finally:
             self._closed = closed
-            for box in self._boxes.values():
-                box.put(closed, 0)
+            for replies in self._reply_queues.values():
+                replies.put(closed, 0)
             await self._responder.end()
             for task in self._notifying:
                 task.cancel()
@@ -112,13 +112,13 @@ class Channel:
         timeout_s: float = 15.0,
     ) -> dict[str, Any]:
         """Return the reply to a request; raise Refused, TimeoutError, PipeClosed or TooLarge."""
-        number, box = self._open()
+        number, replies = self._open()
         try:
             async with asyncio.timeout(timeout_s):
                 await self._send_request(number, action, payload, context)
-                return (await box.get()).payload
+                return (await replies.get()).payload
         finally:
-            self._boxes.pop(number, None)
+            self._reply_queues.pop(number, None)
 
     async def stream(
         self,
@@ -136,14 +136,14 @@ class Channel:
         `wait_until_processed`. Raise Refused, TimeoutError after `idle_s` without a part, PipeClosed,
         Overrun or TooLarge.
         """
-        number, box = self._open()
-        self._named[name] = box
+        number, replies = self._open()
+        self._streams[name] = replies
         taken, ended = 0, False
         try:
             await self._send_request(number, action, payload, context, paced=self.paced, heavy=heavy)
             while True:
                 async with asyncio.timeout(idle_s):
-                    part = await box.get()
+                    part = await replies.get()
                 if part.ended:
                     ended = True
                     return
@@ -151,23 +151,23 @@ class Channel:
                 if part.index not in (None, taken):
                     raise Overrun("out of order")
                 yield part.payload
-                box.mark_processed()
+                replies.mark_processed()
                 if part.index is not None and taken % _ACKNOWLEDGE_EVERY == 0:
                     self.notify("__stream_ack", {"seq_id": number, "index": taken}, context)
         except Refused:
             ended = True
             raise
         finally:
-            self._boxes.pop(number, None)
-            self._named.pop(name, None)
-            box.end()
+            self._reply_queues.pop(number, None)
+            self._streams.pop(name, None)
+            replies.end()
             if self.cancels and not ended:
                 self.notify("__cancel_action", {"seq_id": number}, context)
 
     async def wait_until_processed(self, name: str) -> None:
         """Wait until the parts that this stream has received are processed, or until it is over."""
-        if box := self._named.get(name):
-            await box.wait_until_processed()
+        if replies := self._streams.get(name):
+            await replies.wait_until_processed()
 
     def cancel_run(self, run_id: str) -> None:
         """Cancel the replies to the requests of a run that is over."""
@@ -190,12 +190,12 @@ class Channel:
         with suppress(PipeClosed):
             await self._send(_request(number, action, payload, context))
 
-    def _open(self) -> tuple[int, _Box]:
+    def _open(self) -> tuple[int, _ReplyQueue]:
         if self._closed is not None:
             raise self._closed
         self._last += 1
-        box = self._boxes[self._last] = _Box()
-        return self._last, box
+        replies = self._reply_queues[self._last] = _ReplyQueue()
+        return self._last, replies
 
     async def _send_request(
         self,
@@ -216,24 +216,24 @@ class Channel:
         await self._pipe.send(await write_without_blocking(document, heavy=heavy))
 
     def _take(self, reply: Reply) -> None:
-        box = self._boxes.get(reply.number)
-        if box is not None:  # otherwise no caller waits for the reply any more
-            box.put(reply if reply.ok else Refused(reply.message, reply.payload), reply.size)
+        replies = self._reply_queues.get(reply.number)
+        if replies is not None:  # otherwise no caller waits for the reply any more
+            replies.put(reply if reply.ok else Refused(reply.message, reply.payload), reply.size)
 
 
-class _Box:
+class _ReplyQueue:
     """The received parts of one reply that are not taken yet."""
 
     def __init__(self) -> None:
         self._queue: asyncio.Queue[tuple[Reply | Exception, int]] = asyncio.Queue()
         self._size = 0
         self._full = False
-        self._came = self._taken = 0
+        self._received = self._taken = 0
         self._ended = False
         self._moved = asyncio.Event()
 
     async def wait_until_processed(self) -> None:
-        received = self._came
+        received = self._received
         while self._taken < received and not self._ended:
             self._moved.clear()
             await self._moved.wait()
@@ -250,9 +250,9 @@ class _Box:
         if self._full:
             return
         self._size += size
-        if self._size > _LARGEST_BOX:
+        if self._size > _LARGEST_QUEUE:
             self._full, received, size = True, Overrun("not taken in time"), 0
-        self._came += 1
+        self._received += 1
         self._queue.put_nowait((received, size))
 
     async def get(self) -> Reply:

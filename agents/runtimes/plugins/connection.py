@@ -71,7 +71,7 @@ class RuntimeLink(Link):
         self._protocol = protocol
         await protocol.greet(channel)
         self._channel = channel
-        self._expect_news()
+        self._list_often()
         watching = asyncio.create_task(self._watch(channel, protocol))
         try:
             await asyncio.wait((reading, watching), return_when=asyncio.FIRST_COMPLETED)
@@ -100,14 +100,14 @@ class RuntimeLink(Link):
                 async with asyncio.timeout(pause):
                     await self._list_again.wait()
 
-    def _expect_news(self) -> None:
+    def _list_often(self) -> None:
         self._busy_until = asyncio.get_running_loop().time() + _BUSY_S
         self._list_again.set()
 
     def _answer(self, request: Request) -> Any:
         """Return the reply to a request of the runtime or of one of its plugins."""
         if request.action in host_requests.STARTING:
-            self._expect_news()
+            self._list_often()
             return host_requests.answer_greeting(request, self._protocol)
         return host_requests.answer(request, self._protocol, self.runs, self._wait_until_processed)
 

@@ -47,11 +47,11 @@ async def wait_until_reachable(runner_id: str, *, worker: str) -> None:
     """
     until = time.monotonic() + settings.PLUGIN_WAIT_S
     while runner_id.startswith("plugin:") and not _is_here(runner_id):
-        offered = await _find_offer(runner_id, worker)
-        if offered is None:
+        holder = await _find_holder(runner_id, worker)
+        if holder is None:
             return
-        if offered.holder:
-            raise RunnerElsewhere(offered.holder)
+        if holder.worker:
+            raise RunnerElsewhere(holder.worker)
         if time.monotonic() >= until:
             raise RunFailure(
                 "runner.unavailable", "No worker is connected to the plugin runtime now.", retryable=True
@@ -59,8 +59,8 @@ async def wait_until_reachable(runner_id: str, *, worker: str) -> None:
         await asyncio.sleep(_LOOK_S)
 
 
-class _Offer(Struct, frozen=True):
-    holder: str
+class _Holder(Struct, frozen=True):
+    worker: str
 
 
 def _is_here(runner_id: str) -> bool:
@@ -68,7 +68,7 @@ def _is_here(runner_id: str) -> bool:
     return found is not None and not isinstance(found, ListedRunner)
 
 
-async def _find_offer(runner_id: str, worker: str) -> _Offer | None:
+async def _find_holder(runner_id: str, worker: str) -> _Holder | None:
     """Return the worker that holds the runner's runtime, or ""; None if no runtime offers it."""
     parameters: dict[str, Any] = {
         "worker": worker,
@@ -76,4 +76,4 @@ async def _find_offer(runner_id: str, worker: str) -> _Offer | None:
         "runner": msgspec.json.encode([{"id": runner_id}]).decode(),
     }
     row = await sql.one(_OFFERS, parameters)
-    return _Offer(row[0] or "") if row else None
+    return _Holder(row[0] or "") if row else None

@@ -64,7 +64,7 @@ def manifest_to_json(manifest: RunnerManifest) -> dict[str, Any]:
     return {"id": manifest.id, "title": manifest.title, "manifest": msgspec.to_builtins(manifest)}
 
 
-async def _read() -> tuple[ListedRunner, ...]:
+async def _fetch_runners() -> tuple[ListedRunner, ...]:
     found = await sql.every(_LISTED, (2 * settings.PLUGIN_REFRESH_S + LATELY_S,))
     listed = [one for row in found for one in row[0]]
     return tuple(
@@ -72,4 +72,4 @@ async def _read() -> tuple[ListedRunner, ...]:
     )
 
 
-_remembered: Final = CachedValue(_read, seconds=0.5)
+_remembered: Final = CachedValue(_fetch_runners, seconds=0.5)
