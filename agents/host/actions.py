@@ -20,7 +20,7 @@ Group = Literal[
 Handler = TypeVar("Handler", bound=Callable[[Any, Any], Any])
 
 
-def _nothing(params: Any) -> str:
+def _no_resource(params: Any) -> str:
     return ""
 
 
@@ -50,7 +50,7 @@ def action(
     group: Group = "",
     operation: str = "",
     *,
-    resource: str | Callable[[Any], str] = _nothing,
+    resource: str | Callable[[Any], str] = _no_resource,
     seconds: float = 30.0,
 ) -> Callable[[Handler], Handler]:
     """Register a coroutine as the Host action with this name on the wire; a generator yields replies.

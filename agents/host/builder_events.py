@@ -143,17 +143,17 @@ def is_event(result: object) -> bool:
 class BuilderEvents:
     """One run's builder events on their way to the log; the end of a response sets `ending`.
 
-    `clients` are the functions that the client executes; `new_id` returns the id of the run's next
+    `client_tools` are the functions that the client executes; `new_id` returns the id of the run's next
     message. With `whole` only whole messages are delivered. The methods raise RunFailure for a response
     or an error message that fails the run, and `runner.protocol_error` for unreadable objects.
     """
 
     def __init__(
-        self, scene: Scene, clients: Collection[str], new_id: Callable[[], str], *, whole: bool
+        self, scene: Scene, client_tools: Collection[str], new_id: Callable[[], str], *, whole: bool
     ) -> None:
         self.ending: events.RunCompleted | None = None
         self._scene = scene
-        self._clients = clients
+        self._client_tools = client_tools
         self._new_id = new_id
         self._whole = whole
         self._drafts: dict[str, _Draft] = {}
@@ -277,7 +277,7 @@ class BuilderEvents:
         data = _convert(part.data, _CallData)
         name = data.name or ""
         call = ToolCall(data.call_id, name, _as_text(data.arguments) or "{}")
-        is_clients = kind in _CLIENTS and name in self._clients
+        is_clients = kind in _CLIENTS and name in self._client_tools
         self._waits = self._waits or is_clients
         return events.ToolCallStarted(
             data.call_id,

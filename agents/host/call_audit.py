@@ -79,8 +79,8 @@ class _NoteQueue:
     async def _write(self) -> None:
         try:
             while self._waiting:
-                some, self._waiting = self._waiting, []
-                await self._write_until_stored(some)
+                notes, self._waiting = self._waiting, []
+                await self._write_until_stored(notes)
             await self._delete_old()
         finally:
             self._writing = None

@@ -20,7 +20,7 @@ DELETE FROM agents_hostartifact WHERE id IN (
 
 async def delete_old() -> int:
     """Delete some rows past HOST_AUDIT_DAYS and some expired artifacts; return their number."""
-    gone = await sql.change(_ARTIFACTS, ())
+    count = await sql.change(_ARTIFACTS, ())
     if settings.HOST_AUDIT_DAYS:
-        gone += await sql.change(_AUDIT, (settings.HOST_AUDIT_DAYS,))
-    return gone
+        count += await sql.change(_AUDIT, (settings.HOST_AUDIT_DAYS,))
+    return count

@@ -41,7 +41,7 @@ log = structlog.get_logger(__name__)
 _MOST_PENDING: Final = 1_000
 
 
-def find_bound_runner(binding: Binding | None, chosen: ModelRoute, *, thread_seq: int) -> Runner | None:
+def find_bound_runner(binding: Binding | None, route: ModelRoute, *, thread_seq: int) -> Runner | None:
     """Return the runner that a run's binding names; None for a run without a binding.
 
     Raise RunFailure `runner.not_found` if the runner is not available now.
@@ -57,19 +57,19 @@ def find_bound_runner(binding: Binding | None, chosen: ModelRoute, *, thread_seq
         raise RunFailure(
             "runner.not_found", f"Runner {binding.runner_id} is not available now.", retryable=True
         )
-    return HostedRun(runner, binding, chosen, thread_seq)
+    return HostedRun(runner, binding, route, thread_seq)
 
 
 class HostedRun:
     """One run of a hosted runner."""
 
     def __init__(
-        self, runner: HostedRunner, binding: Binding, chosen: ModelRoute, thread_seq: int
+        self, runner: HostedRunner, binding: Binding, route: ModelRoute, thread_seq: int
     ) -> None:
         self._runner = runner
         self._manifest = runner.manifest
         self._binding = binding
-        self._chosen = chosen
+        self._route = route
         self._thread_seq = thread_seq
 
     async def run(self, context: RunContext, host: Host) -> AsyncGenerator[Fact]:
@@ -83,16 +83,16 @@ class HostedRun:
                 context.message_id,
                 whole=whole,
                 snapshots=getattr(self._runner, "snapshots", False),
-                clients={tool.name for tool in context.request.tools},
+                client_tools={tool.name for tool in context.request.tools},
             )
             session.take = stream.take
             session.late_s = getattr(self._runner, "late_s", 0.0)
             inlines = getattr(self._runner, "inlines", False)
             run_context = await build_context(context, session.scene, inlines=inlines)
-            yielded = self._runner.run(run_context, HostApi(session))
+            generator = self._runner.run(run_context, HostApi(session))
             choice = ToolChoiceCheck(context.request)
             async with aclosing(
-                _catch_errors(yielded, session, self._deadline(session.scene))
+                _catch_errors(generator, session, self._deadline(session.scene))
             ) as results:
                 async for result in results:
                     before = _new_facts(session)
@@ -105,7 +105,7 @@ class HostedRun:
                 await choice.take(fact)
                 yield fact
             if not session.approvals:
-                choice.check(session.called)
+                choice.check(session.called_tools)
             for fact in await stream.finish():
                 yield fact
         finally:
@@ -118,8 +118,8 @@ class HostedRun:
     async def _open_session(self, context: RunContext, host: RunHost) -> Session:
         manifest, binding = self._manifest, self._binding
         tools = await _tools(context)
-        bound_host = host.for_runner(grants.tool_names(manifest, binding), of=tools)
-        models = await _routable(grants.model_names(manifest, binding, self._chosen.name))
+        bound_host = host.for_runner(grants.tool_names(manifest, binding), tools=tools)
+        models = await _find_routable(grants.model_names(manifest, binding, self._route.name))
         scene = Scene(
             run_id=context.run_id,
             user_id=context.user_id,
@@ -136,13 +136,13 @@ class HostedRun:
                 bases=await knowledge.read_bases(),
             ),
             deadline_at=runner_deadline(binding, context.deadline_at_ms),
-            model=self._chosen.name,
+            model=self._route.name,
             system=context.system,
             actions=frozenset(grants.platform_actions(manifest, binding)),
             subject_id=context.run_id.hex,
             most_calls=context.request.tool_choice.most_calls,
             input_seq=request_messages.input_seq(context, self._thread_seq),
-            unstored=request_messages.unstored_messages(context, self._thread_seq),
+            unstored_messages=request_messages.unstored_messages(context, self._thread_seq),
         )
         return Session(scene, bound_host)
 
@@ -158,16 +158,16 @@ async def _tools(context: RunContext) -> tuple[Tool, ...]:
     return await find_for_request(request, user_id=context.user_id)
 
 
-async def _routable(names: list[str]) -> list[tuple[str, str]]:
+async def _find_routable(names: list[str]) -> list[tuple[str, str]]:
     """Return (name, provider) of the models that can be called now."""
     found: list[tuple[str, str]] = []
     for name in names:
         try:
-            chosen = await routing.route(name)
+            route = await routing.route(name)
         except ParleyError:
             continue
-        if chosen.candidates[0].dialect != "demo":  # the offline model answers by its own runner
-            found.append((chosen.name, chosen.candidates[0].provider))
+        if route.candidates[0].dialect != "demo":  # the offline model answers by its own runner
+            found.append((route.name, route.candidates[0].provider))
     return found
 
 
@@ -187,7 +187,7 @@ async def _catch_errors(
     left = _MOST_PENDING
     async with aclosing(generator) as results:
         while left:
-            left -= session.stops
+            left -= session.is_stopping
             try:
                 result = await _next_result(results, session, deadline_at)
             except (RunFailure, ParleyError, asyncio.CancelledError):
@@ -212,7 +212,7 @@ async def _next_result(results: AsyncGenerator[Any], session: Session, deadline_
             async with patience:
                 return await anext(results, None)
         except Exception as problem:
-            if session.stops:
+            if session.is_stopping:
                 return None
             if isinstance(problem, TimeoutError) and patience.expired():
                 raise RunFailure("runner.timeout", "Runner timed out", retryable=True) from None

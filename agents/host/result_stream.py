@@ -50,7 +50,7 @@ class ResultStream:
     """One run's results on their way to the log.
 
     With `whole` only whole messages are delivered; with `snapshots` each delta is all the text so far.
-    `clients` are the functions that the client executes itself.
+    `client_tools` are the functions that the client executes itself.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class ResultStream:
         *,
         whole: bool,
         snapshots: bool = False,
-        clients: Collection[str] = (),
+        client_tools: Collection[str] = (),
     ) -> None:
         self.ended = False
         self._session = session
@@ -78,7 +78,7 @@ class ResultStream:
         self._last_sequence = 0
         self._completed: events.RunCompleted | None = None
         self._started_calls: dict[str, results.ToolStartedData] = {}
-        self._clients = clients
+        self._client_tools = client_tools
         self._builders: BuilderEvents | None = None
         self._waits = False
 
@@ -102,7 +102,7 @@ class ResultStream:
         """Return the facts of a builders' event; the text of earlier results becomes a message."""
         if self._builders is None:
             scene = self._session.scene
-            self._builders = BuilderEvents(scene, self._clients, self._new_id, whole=self._whole)
+            self._builders = BuilderEvents(scene, self._client_tools, self._new_id, whole=self._whole)
         facts = [*(await self._close() if self._text else ()), *await self._builders.take(event)]
         self._take_ending(self._builders)
         return facts
@@ -187,7 +187,7 @@ class ResultStream:
 
     def _tool_started(self, started: results.ToolStartedData) -> Fact:
         """Return a call of the runner itself, or of a tool that the client executes."""
-        kind: events.ToolKind = "frontend" if started.tool_name in self._clients else "plugin"
+        kind: events.ToolKind = "frontend" if started.tool_name in self._client_tools else "plugin"
         self._waits = self._waits or kind == "frontend"
         return events.ToolCallStarted(started.tool_call_id, started.tool_name, started.parameters, kind)
 

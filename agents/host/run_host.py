@@ -61,8 +61,8 @@ _LONGEST_PAUSE_S: Final = 5.0
 class RunHost:
     """The tools and the model of one run.
 
-    `committed` waits until all events of the run are in the log; `tools` are Parley's tools that the
-    model may call; `meter` counts the use of the model.
+    `wait_until_logged` waits until all events of the run are in the log; `tools` are Parley's tools that
+    the model may call; `meter` counts the use of the model.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class RunHost:
         caller: ToolContext | None = None,
         generation: Generation | None = None,
         tools: Sequence[Tool] = (),
-        committed: Callable[[], Awaitable[None]] | None = None,
+        wait_until_logged: Callable[[], Awaitable[None]] | None = None,
         meter: Meter | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
@@ -81,7 +81,7 @@ class RunHost:
         self._generation = generation or Generation()
         self._all = tuple(tools)
         self._granted = {tool.name: tool for tool in tools} if route.supports_tools else {}
-        self._committed = committed
+        self._wait_until_logged = wait_until_logged
         self._meter = meter
         self._sleep = sleep
 
@@ -155,13 +155,15 @@ class RunHost:
         """Execute a platform action that needs no approval."""
         return await self._call(tool, use, call_id, _permit_without_approval(tool))
 
-    def for_runner(self, names: Collection[str] | None, *, of: Sequence[Tool] | None = None) -> RunHost:
-        """Return a Host for a hosted runner, with the named tools (None: all) of the run, or of `of`.
+    def for_runner(
+        self, names: Collection[str] | None, *, tools: Sequence[Tool] | None = None
+    ) -> RunHost:
+        """Return a Host for a hosted runner, with the named tools (None: all) of the run, or of `tools`.
 
         The tools do not depend on the abilities of the run's model.
         """
         host = copy.copy(self)
-        all_tools = self._all if of is None else of
+        all_tools = self._all if tools is None else tools
         host._granted = {tool.name: tool for tool in all_tools if names is None or tool.name in names}
         return host
 
@@ -200,8 +202,8 @@ class RunHost:
             await check_arguments(tool, use.arguments)
             if self._caller is not None:
                 in_context(dataclasses.replace(self._caller, call_id=call_id))
-            if self._committed is not None and not tool.idempotent:
-                await self._committed()
+            if self._wait_until_logged is not None and not tool.idempotent:
+                await self._wait_until_logged()
             await permit()
             async with asyncio.timeout(tool.timeout_s):
                 result = await tool.call(use.arguments)
@@ -287,10 +289,10 @@ class RunHost:
         """Return the messages with visible images, or without images for a model that accepts none."""
         if not any(message.images for message in messages):
             return messages
-        give = _sign if by_url else self._load_images
+        load = _sign if by_url else self._load_images
         if not self.sees:
             return tuple(_without_images(message) if message.images else message for message in messages)
-        return tuple([replace(message, images=await give(message.images)) for message in messages])
+        return tuple([replace(message, images=await load(message.images)) for message in messages])
 
     async def _load_images(self, images: tuple[ImagePart, ...]) -> tuple[ImagePart, ...]:
         loaded = [(image, await self.load_image(image)) for image in images]

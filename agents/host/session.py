@@ -39,7 +39,7 @@ class Scene(Struct, frozen=True, kw_only=True):
     """The run, its user and its runner's grants: the frozen half of a session.
 
     `most_calls` is the request's maximum of tool calls, `input_seq` the place in the thread of the run's
-    input message, `unstored` the request's other messages that the thread does not store.
+    input message, `unstored_messages` the request's other messages that the thread does not store.
     """
 
     run_id: UUID
@@ -57,7 +57,7 @@ class Scene(Struct, frozen=True, kw_only=True):
     subject_id: str = ""
     most_calls: int | None = None
     input_seq: int | None = None
-    unstored: tuple[OwnMessage, ...] = ()
+    unstored_messages: tuple[OwnMessage, ...] = ()
 
     @property
     def runner_id(self) -> str:
@@ -94,10 +94,10 @@ class Session:
         self.facts: list[Fact] = []
         self.approvals: list[Approval] = []
         self.take: Take = _drop_result
-        self.appended = 0
-        self.called: set[str] = set()
+        self.appended_count = 0
+        self.called_tools: set[str] = set()
         self.calls = 0
-        self.stops = False
+        self.is_stopping = False
         self.late_s = 0.0
         self._open = True
         self._under_way = 0
@@ -190,7 +190,7 @@ class Session:
 
         After the stop the limit is `late_s`: on a wire a call may overtake earlier results.
         """
-        self._patience = asyncio.timeout(self.late_s if self.stops else seconds)
+        self._patience = asyncio.timeout(self.late_s if self.is_stopping else seconds)
         try:
             yield self._patience
         finally:
@@ -198,12 +198,12 @@ class Session:
 
     @property
     def _stop_result(self) -> str:
-        return "approval_required" if self.stops else "cancelled"
+        return "approval_required" if self.is_stopping else "cancelled"
 
     def _stop_if_all_wait(self) -> None:
         if not self._waiting or self._under_way > self._waiting:
             return
-        self.stops = True
+        self.is_stopping = True
         if self._patience is not None:
             self._patience.reschedule(asyncio.get_running_loop().time() + self.late_s)
 

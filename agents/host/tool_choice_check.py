@@ -54,12 +54,12 @@ class ToolChoiceCheck:
         if faults:
             raise RunFailure(CODE, "tools.strict: the runner's arguments do not fit the tool's schema.")
 
-    def check(self, called: set[str]) -> None:
-        """Raise RunFailure if a required call was not made; `called` are the Host's called tools."""
+    def check(self, called_tools: set[str]) -> None:
+        """Raise RunFailure if a required call was not made; `called_tools` are the Host's."""
         choice = self._choice
         if not choice.required:
             return
-        made = self._made | called
+        made = self._made | called_tools
         expected = {choice.name, f"{choice.server}__{choice.name}"} if choice.name else made
         if not made & expected:
             name = choice.name or "a tool"

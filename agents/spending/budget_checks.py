@@ -54,17 +54,17 @@ class Level:
 
     @property
     def shown_limit(self) -> str:
-        return self._shown(self.limit)
+        return self._format(self.limit)
 
     @property
     def shown_used(self) -> str:
-        return self._shown(self.used)
+        return self._format(self.used)
 
     @property
     def shown_left(self) -> str:
-        return self._shown(self.left)
+        return self._format(self.left)
 
-    def _shown(self, amount: Decimal) -> str:
+    def _format(self, amount: Decimal) -> str:
         """Return the amount for people; dollars as `dollars` formats them."""
         if self.unit == "tokens":
             return f"{int(amount):,} tokens"

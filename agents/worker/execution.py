@@ -208,7 +208,7 @@ class Execution:
             caller=ToolContext(claim.run_id, claim.thread_id, claim.user_id, ""),
             generation=claim.request.generation,
             tools=tools,
-            committed=self._log.drain,
+            wait_until_logged=self._log.drain,
             meter=Meter(claim.user_id, self._counted.append),
         )
 

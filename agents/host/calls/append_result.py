@@ -44,10 +44,10 @@ async def append(session: Session, params: parameters.AppendResult) -> replies.R
         session.facts += await session.take(replace(result, sequence=None))
     except RunFailure as problem:
         raise HostRefusal("invalid_argument", problem.message) from None
-    session.appended += 1
+    session.appended_count += 1
     return replies.RunEventRecord(
         run_id=run_id,
-        sequence=session.appended,
+        sequence=session.appended_count,
         type=result.type,
         data=result.data,
         created_at=int(time.time()),

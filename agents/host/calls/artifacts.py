@@ -96,7 +96,7 @@ async def store(scene: Scene, data: ArtifactCreatedData) -> ArtifactCreated:
     digest = hashlib.sha256(content).hexdigest()
     if data.sha256 and data.sha256.lower() != digest:
         raise invalid("sha256 is not that of the content")
-    made = ArtifactCreated(
+    artifact = ArtifactCreated(
         uuid4().hex,
         clean_text(data.artifact_type)[:64],
         _mime_type(content, data.mime_type),
@@ -106,22 +106,22 @@ async def store(scene: Scene, data: ArtifactCreatedData) -> ArtifactCreated:
     await sql.change(
         _STORE,
         {
-            "id": UUID(made.artifact_id),
+            "id": UUID(artifact.artifact_id),
             "owner_id": scene.user_id,
             "thread_id": scene.thread_id,
             "run_id": scene.run_id,
             "runner_id": scene.runner_id,
-            "artifact_type": made.artifact_type,
-            "mime_type": made.mime_type,
-            "name": made.name,
-            "size": made.size_bytes,
+            "artifact_type": artifact.artifact_type,
+            "mime_type": artifact.mime_type,
+            "name": artifact.name,
+            "size": artifact.size_bytes,
             "sha256": digest,
             "content": content,
             "metadata": Jsonb(clean_value(data.metadata)),
             "expires_at": _expiry(),
         },
     )
-    return made
+    return artifact
 
 
 async def find_own(artifact_id: UUID, owner_id: UUID) -> Artifact | None:
@@ -227,10 +227,10 @@ _MAGIC: Final = (
 _ZIPPED: Final = ("application/vnd.", "application/epub", "application/java", "application/zip")
 
 
-def _mime_type(content: bytes, claimed: str | None) -> str:
+def _mime_type(content: bytes, claimed_type: str | None) -> str:
     """Return the type of the bytes; else the claimed type if possible, or else that of unknown bytes."""
     shown = next((mime for magic, mime in _MAGIC if content.startswith(magic)), "")
-    mime_type = (claimed or "").strip().lower()[:127]
+    mime_type = (claimed_type or "").strip().lower()[:127]
     if shown == "application/zip" and mime_type.startswith(_ZIPPED):
         return mime_type
     if shown:

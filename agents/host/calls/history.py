@@ -132,7 +132,10 @@ def _check_conversation(scene: Scene, conversation_id: object, api: str) -> UUID
 
 def _own_rows(scene: Scene) -> list[MessageRow]:
     """Return the messages of the request beside its input, for a run that is not stored."""
-    return [row_of_own_message(message, scene.run_id, scene.thread_seq) for message in scene.unstored]
+    return [
+        row_of_own_message(message, scene.run_id, scene.thread_seq)
+        for message in scene.unstored_messages
+    ]
 
 
 def _items(
@@ -147,9 +150,9 @@ def _before(scene: Scene) -> BeforeInput:
     return BeforeInput(scene.thread_id, scene.user_id, scene.run_id, scene.thread_seq, input_seq)
 
 
-def _place(cursor: str | None, otherwise: RowPlace) -> RowPlace:
+def _place(cursor: str | None, default: RowPlace) -> RowPlace:
     if not cursor:
-        return otherwise
+        return default
     numbers = cursor.split(".")
     if not (len(numbers) in (2, 3) and all(map(str.isdecimal, numbers)) and len(cursor) <= 22):
         raise invalid("A cursor must be one that this API gave.")

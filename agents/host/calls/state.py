@@ -61,7 +61,7 @@ def _place(params: Any) -> str:
 @action("state_get", "state", resource=_place, seconds=15)
 async def get(session: Session, params: parameters.GetState) -> replies.StateValue:
     """Return the value, or null if there is none."""
-    found = await sql.one(_GET, _of(session.scene, params.scope) | {"key": _key(params.key)})
+    found = await sql.one(_GET, _owner_values(session.scene, params.scope) | {"key": _key(params.key)})
     return replies.StateValue(found[0] if found else None)
 
 
@@ -69,7 +69,7 @@ async def get(session: Session, params: parameters.GetState) -> replies.StateVal
 async def put(session: Session, params: parameters.SetState) -> replies.Done:
     """Store the value in place of the present one."""
     scene = session.scene
-    values = _of(scene, params.scope) | {
+    values = _owner_values(scene, params.scope) | {
         "key": _key(params.key),
         "value": Jsonb(to_storable(params.value)),
         "owner_id": scene.user_id if params.scope in ("conversation", "actor", "subject") else None,
@@ -84,7 +84,7 @@ async def put(session: Session, params: parameters.SetState) -> replies.Done:
 @action("state_delete", "state", resource=_place, seconds=15)
 async def delete(session: Session, params: parameters.DeleteState) -> replies.Done:
     """Delete the key; return whether it existed."""
-    values = _of(session.scene, params.scope) | {"key": _key(params.key)}
+    values = _owner_values(session.scene, params.scope) | {"key": _key(params.key)}
     return replies.Done(await sql.change(_DELETE, values) > 0)
 
 
@@ -94,7 +94,7 @@ async def keys(session: Session, params: parameters.ListState) -> replies.StateK
     if params.limit < 1:
         raise invalid("limit must be > 0")
     limit = min(params.limit, _MOST_LISTED)
-    values = _of(session.scene, params.scope) | {
+    values = _owner_values(session.scene, params.scope) | {
         "prefix": check_key(params.prefix or "", LONGEST_KEY, name="prefix"),
         "limit": limit + 1,
     }
@@ -124,7 +124,7 @@ async def snapshot(scene: Scene) -> RunState:
     return RunState(**found)
 
 
-def _of(scene: Scene, scope: str) -> dict[str, Any]:
+def _owner_values(scene: Scene, scope: str) -> dict[str, Any]:
     """Return the state's owner; raise HostRefusal for a scope that the policy or the run excludes."""
     if scope not in SCOPES:
         raise invalid(f"scope must be one of {', '.join(SCOPES)}.")

@@ -34,7 +34,7 @@ ORDER BY key LIMIT %(most)s
 @action("get_binary_storage", "storage", resource="key", seconds=15)
 async def get(session: Session, params: parameters.GetStored) -> replies.StoredValue:
     """Return the bytes under a key."""
-    found = await sql.one(_GET, _of(session.scene, params.area) | {"key": _key(params.key)})
+    found = await sql.one(_GET, _holder_values(session.scene, params.area) | {"key": _key(params.key)})
     if found is None:
         raise not_found(f"Storage with key {params.key} not found")
     return replies.StoredValue(bytes(found[0]))
@@ -45,7 +45,7 @@ async def put(session: Session, params: parameters.SetStored) -> replies.Nothing
     """Store the bytes in place of the present ones; at most 10 MiB."""
     if len(params.value) > LARGEST:
         raise too_large(f"Binary storage value exceeds limit ({len(params.value)} > {LARGEST} bytes)")
-    values = _of(session.scene, params.area) | {
+    values = _holder_values(session.scene, params.area) | {
         "key": _key(params.key),
         "content": params.value,
         "size": len(params.value),
@@ -59,21 +59,21 @@ async def put(session: Session, params: parameters.SetStored) -> replies.Nothing
 @action("delete_binary_storage", "storage", resource="key", seconds=15)
 async def delete(session: Session, params: parameters.DeleteStored) -> replies.Nothing:
     """Delete the bytes; a key without any is no error."""
-    await sql.change(_DELETE, _of(session.scene, params.area) | {"key": _key(params.key)})
+    await sql.change(_DELETE, _holder_values(session.scene, params.area) | {"key": _key(params.key)})
     return replies.Nothing()
 
 
 @action("get_binary_storage_keys", "storage", seconds=15)
 async def keys(session: Session, params: parameters.ListStored) -> replies.StorageKeys:
     """Return the keys in order."""
-    values = _of(session.scene, params.area) | {
+    values = _holder_values(session.scene, params.area) | {
         "prefix": check_key(params.prefix or "", LONGEST_KEY, name="prefix"),
         "most": MOST_KEYS,
     }
     return replies.StorageKeys(tuple(key for (key,) in await sql.every(_LIST, values)))
 
 
-def _of(scene: Scene, area: str) -> dict[str, Any]:
+def _holder_values(scene: Scene, area: str) -> dict[str, Any]:
     """Return the area and its holder; the holder comes from the run, never from the caller."""
     match area:
         case "plugin":

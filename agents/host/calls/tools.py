@@ -55,7 +55,7 @@ async def call(session: Session, params: parameters.CallTool) -> replies.ToolCal
     call_id = f"host_{uuid4().hex}"
     if params.may_wait and (approval := await session.host.approval_for(use, call_id=call_id)):
         await session.add_approval_and_wait(approval)
-    session.called.add(use.name)
+    session.called_tools.add(use.name)
     outcome = await session.host.call_granted(use, call_id=call_id)
     problem = outcome.problem
     if problem is None:

@@ -38,19 +38,19 @@ async def keep_removing_folders() -> None:
 
 async def remove_old_folders() -> int:
     """Remove the folders of deleted conversations; return their number."""
-    known = await asyncio.to_thread(_folders)
+    folders = await asyncio.to_thread(_find_folders)
     removed = 0
-    for start in range(0, len(known), _AT_ONCE):
-        some = dict(list(known.items())[start : start + _AT_ONCE])
-        there = await find_existing(list(some))
-        for conversation, folder in some.items():
-            if conversation not in there:
+    for start in range(0, len(folders), _AT_ONCE):
+        batch = dict(list(folders.items())[start : start + _AT_ONCE])
+        existing_ids = await find_existing(list(batch))
+        for conversation, folder in batch.items():
+            if conversation not in existing_ids:
                 await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
                 removed += 1
     return removed
 
 
-def _folders() -> dict[UUID, Path]:
+def _find_folders() -> dict[UUID, Path]:
     """Return the folders by conversation; remove folders of runs without one that are a day old."""
     root = folder_of(UUID(int=0)).parent
     found: dict[UUID, Path] = {}

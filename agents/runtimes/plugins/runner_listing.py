@@ -25,7 +25,7 @@ WHERE is_active AND status = 'connected' AND seen_at > now() - make_interval(sec
 ORDER BY name
 """
 LATELY_S: Final = 15.0
-_known: tuple[ListedRunner, ...] = ()
+_runners: tuple[ListedRunner, ...] = ()
 
 
 class ListedRunner:
@@ -50,13 +50,13 @@ def _fail_elsewhere() -> RunResult:
 
 def known_runners() -> tuple[ListedRunner, ...]:
     """Return the runners of the last `refresh`; never wait."""
-    return _known
+    return _runners
 
 
 async def refresh() -> None:
     """Read the runners again if the last time is half a second ago."""
-    global _known
-    _known = await _remembered.get()
+    global _runners
+    _runners = await _cache.get()
 
 
 def manifest_to_json(manifest: RunnerManifest) -> dict[str, Any]:
@@ -72,4 +72,4 @@ async def _fetch_runners() -> tuple[ListedRunner, ...]:
     )
 
 
-_remembered: Final = CachedValue(_fetch_runners, seconds=0.5)
+_cache: Final = CachedValue(_fetch_runners, seconds=0.5)

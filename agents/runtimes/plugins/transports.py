@@ -67,13 +67,13 @@ class WebSocketPipe:
     async def send(self, document: str) -> None:
         from websockets.exceptions import ConnectionClosed
 
-        parts = await _in_parts(document, pieces) if self.cut else [document]
+        parts = await _divide(document, pieces) if self.cut else [document]
         try:
             await self._send_parts(parts) if len(parts) == 1 else await asyncio.shield(
                 self._send_parts(parts)
             )
         except ConnectionClosed as closed:
-            raise PipeClosed(_closing(closed)) from None
+            raise PipeClosed(_close_reason(closed)) from None
 
     async def _send_parts(self, parts: list[str]) -> None:
         async with self._sending:
@@ -87,7 +87,7 @@ class WebSocketPipe:
             try:
                 message = await self._socket.recv()
             except ConnectionClosed as closed:
-                raise PipeClosed(_closing(closed)) from None
+                raise PipeClosed(_close_reason(closed)) from None
             if isinstance(message, bytes):
                 message = message.decode(errors="replace")
             whole = message if self.cut is False else await self._join(message)
@@ -114,7 +114,7 @@ class StdioPipe:
         self._sending = asyncio.Lock()
 
     async def send(self, document: str) -> None:
-        parts = await _in_parts(document, lines)
+        parts = await _divide(document, lines)
         try:
             await self._send_parts(parts) if len(parts) == 1 else await asyncio.shield(
                 self._send_parts(parts)
@@ -135,12 +135,12 @@ class StdioPipe:
             except ValueError:
                 raise FramingError("a line is longer than 16 MiB") from None
             if not line:
-                raise PipeClosed(await self._how_it_ended())
+                raise PipeClosed(await self._end_reason())
             whole = self._joiner.feed(line.strip())
             if whole is not None:
                 return whole
 
-    async def _how_it_ended(self) -> str:
+    async def _end_reason(self) -> str:
         with suppress(TimeoutError):
             async with asyncio.timeout(1):
                 return f"The program ended with code {await self._process.wait()}."
@@ -225,13 +225,13 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-async def _in_parts(document: str, cut: Any) -> list[Any]:
+async def _divide(document: str, divide: Any) -> list[Any]:
     """Return the parts of a document; divide a large one in an operating-system thread."""
     if len(document) < _HEAVY:
-        return list(cut(document))
-    return await asyncio.to_thread(lambda: list(cut(document)))
+        return list(divide(document))
+    return await asyncio.to_thread(lambda: list(divide(document)))
 
 
-def _closing(closed: Any) -> str:
+def _close_reason(closed: Any) -> str:
     code = closed.rcvd.code if closed.rcvd else None
     return f"The runtime closed the connection ({code})." if code else "The connection broke."

@@ -59,7 +59,7 @@ class V1Protocol:
         if entity["trigger"]["source"] == "host_adapter":
             entity["trigger"]["source"] = "pipeline_adapter"
         models = entity["resources"]["models"]
-        entity["resources"]["models"] = [_older(model) for model in models if _usable(model)]
+        entity["resources"]["models"] = [_in_older_form(model) for model in models if _is_usable(model)]
         if self._is_of_june:
             entity["input"]["attachments"] = [attachment(ref) for ref in entity["input"]["attachments"]]
             entity["event"]["raw_ref"] = raw_ref(entity["event"]["raw_ref"])
@@ -102,12 +102,12 @@ def _later_item(item: dict[str, Any]) -> dict[str, Any]:
     return {key: one for key, one in item.items() if key != "artifact_refs"} | {"attachment_refs": refs}
 
 
-def _usable(model: dict[str, Any]) -> bool:
+def _is_usable(model: dict[str, Any]) -> bool:
     operations = model.get("operations")
     return not operations or bool(_OLDER_MODELS.intersection(operations))
 
 
-def _older(model: dict[str, Any]) -> dict[str, Any]:
+def _in_older_form(model: dict[str, Any]) -> dict[str, Any]:
     """Return a model without `count_tokens`, for which older SDKs refuse the whole context."""
     kept = [name for name in model.get("operations") or () if name in _OLDER_MODELS]
     return model | {"operations": kept}

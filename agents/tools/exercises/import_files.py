@@ -68,7 +68,7 @@ def read_items(content: bytes) -> tuple[Item, ...]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise BadExercises(f"This is not JSON: {problem}.") from None
     raw, read_item = _format(document)
-    items = tuple(_numbered(raw, read_item))
+    items = tuple(_read_numbered(raw, read_item))
     if not items:
         raise BadExercises("The file holds no exercises.")
     _refuse_twins(items)
@@ -77,7 +77,7 @@ def read_items(content: bytes) -> tuple[Item, ...]:
 
 def read_library_items(raw: list[Any]) -> tuple[Item, ...]:
     """Return the exercises of a body, with the names of an ExerciseDto; raise BadExercises."""
-    items = tuple(_numbered(raw, _library_item))
+    items = tuple(_read_numbered(raw, _library_item))
     _refuse_twins(items)
     return items
 
@@ -98,7 +98,7 @@ def _format(document: Any) -> tuple[list[Any], Callable[[Any], Item]]:
             )
 
 
-def _numbered(raw: list[Any], read_item: Callable[[Any], Item]) -> Iterator[Item]:
+def _read_numbered(raw: list[Any], read_item: Callable[[Any], Item]) -> Iterator[Item]:
     for number, item in enumerate(raw, start=1):
         try:
             refuse_nul(item)

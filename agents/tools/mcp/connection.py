@@ -105,7 +105,7 @@ class ServerLink(Link):
         result = await self._send_call(client, name, arguments)
         answer: dict[str, Any] = self._trail.hide_in(result_to_json(result))
         if result.is_error:
-            raise ToolFailure("mcp_tool_error", _message(answer) or "The tool failed.")
+            raise ToolFailure("mcp_tool_error", _error_message(answer) or "The tool failed.")
         return answer
 
     async def _send_call(self, client: Client, name: str, arguments: dict[str, Any]) -> CallToolResult:
@@ -145,7 +145,7 @@ def _unreachable() -> ToolFailure:
     return ToolFailure("mcp_unreachable", "The tool's server cannot be reached, or broke the call off.")
 
 
-def _message(answer: dict[str, Any]) -> str:
+def _error_message(answer: dict[str, Any]) -> str:
     if "text" in answer:
         return str(answer["text"])[:_LONGEST_MESSAGE]
     return msgspec.json.encode(answer).decode()[:_LONGEST_MESSAGE]

@@ -97,7 +97,7 @@ async def open_client(server: Server, trail: FailureTrail, on_change: OnChange) 
 
 async def _transport(server: Server, trail: FailureTrail, stack: AsyncExitStack) -> Any:
     headers, env = server.headers(), server.env()
-    trail.secrets = _hidden((*headers.values(), *env.values()))
+    trail.secrets = _secrets_to_hide((*headers.values(), *env.values()))
     if server.transport == "stdio":
         from mcp import StdioServerParameters, stdio_client
 
@@ -128,7 +128,7 @@ async def _transport(server: Server, trail: FailureTrail, stack: AsyncExitStack)
     return streamable_http_client(server.url, http_client=web, max_sse_event_size=_LARGEST_BODY)
 
 
-def _hidden(values: tuple[str, ...]) -> tuple[str, ...]:
+def _secrets_to_hide(values: tuple[str, ...]) -> tuple[str, ...]:
     """Return the values to hide: whole ones, and tokens behind `Bearer`; the longest first."""
     tokens = {token for value in values for token in (value, value.rpartition(" ")[2])}
     return tuple(sorted((token for token in tokens if len(token) >= 6), key=len, reverse=True))
