@@ -213,7 +213,7 @@ class Execution:
         )
 
     async def _binding(self) -> Binding | None:
-        """Return the binding that names this run's runner; raise Elsewhere if another worker has it."""
+        """Return the run's binding; raise RunnerElsewhere if another worker has its runner."""
         claim = self.claim
         binding = await retry_until_answered(
             lambda: bindings.find_binding(
@@ -221,7 +221,9 @@ class Execution:
             )
         )
         if binding is not None:
-            await retry_until_answered(lambda: wait_until_reachable(binding.runner_id, worker=self._worker))
+            await retry_until_answered(
+                lambda: wait_until_reachable(binding.runner_id, worker=self._worker)
+            )
         return binding
 
     async def _intent(self) -> ModelRoute:

@@ -88,9 +88,8 @@ async def search(session: Session, params: parameters.SearchHistory) -> replies.
     kinds = filters.get("item_types") or set(KINDS.values())
     roles = [role for role in filters.get("roles") or _ROLES if KINDS.get(role) in kinds]
     limit = min(params.top_k, _MOST_FOUND)
-    own = [row for row in reversed(_own_rows(scene)) if row.role in roles and _contains(row, query)][
-        :limit
-    ]
+    rows = [row for row in reversed(_own_rows(scene)) if row.role in roles and _contains(row, query)]
+    own = rows[:limit]
     missing = limit - len(own) if roles else 0
     found = own
     if missing > 0:

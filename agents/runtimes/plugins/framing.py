@@ -69,7 +69,7 @@ class PieceJoiner:
         self._brackets = _Brackets()
 
     def feed(self, message: str) -> str | None:
-        """Return the document that this message completes, or None; raise Broken beyond 16 MiB."""
+        """Return the document that this message completes, or None; raise FramingError beyond 16 MiB."""
         if not self._begun.tell() and not message.lstrip().startswith("{"):
             return None
         self._begun.write(message)
@@ -113,7 +113,7 @@ class LineJoiner:
         self._size = 0
 
     def feed(self, line: bytes) -> bytes | None:
-        """Return the document that this line completes, or None; raise Broken beyond 16 MiB."""
+        """Return the document that this line completes, or None; raise FramingError beyond 16 MiB."""
         if not line.startswith(b"{"):
             return None
         if b'"chunk_' not in line[:64] and self._begun is None:

@@ -43,7 +43,8 @@ class RunnerElsewhere(Exception):
 async def wait_until_reachable(runner_id: str, *, worker: str) -> None:
     """Return when this process can run the runner, or when no runtime offers it; the run then fails.
 
-    Raise Elsewhere if another worker can run it, RunFailure `runner.unavailable` after PLUGIN_WAIT_S.
+    Raise RunnerElsewhere if another worker can run it, RunFailure `runner.unavailable` after
+    PLUGIN_WAIT_S.
     """
     until = time.monotonic() + settings.PLUGIN_WAIT_S
     while runner_id.startswith("plugin:") and not _is_here(runner_id):

@@ -51,7 +51,7 @@ class Pipe(Protocol):
         ...
 
     async def receive(self) -> str | bytes:
-        """Return the next document; raise PipeClosed at the end, Broken for a wrong framing."""
+        """Return the next document; raise PipeClosed at the end, FramingError for a wrong framing."""
         ...
 
 
