@@ -19,6 +19,8 @@ def test_agents_hosting_is_the_host_protocol() -> None:
     assert importlib.import_module("agents.hosting.asks") is parameters
     assert importlib.import_module("agents.hosting.records") is replies
     assert importlib.import_module("agents.hosting").api is host_api
+    assert vars(results)["Said"] is results.MessageDeltaData
+    assert vars(replies)["PromptTold"] is replies.SystemPrompt
 
 
 def test_it_can_be_imported_before_anything_else() -> None:
