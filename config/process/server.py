@@ -11,7 +11,6 @@ import json
 import resource
 import signal
 import socket
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Final, Literal, TypeAlias, cast
@@ -33,15 +32,11 @@ SERVERS: Final[tuple[ServerName, ...]] = ("uvicorn", "daphne")
 _GRACE_S: Final = 2.0
 _KEEP_ALIVE_S: Final = 65
 _SOCKET_MESSAGE: Final = 65_536  # bytes; clients send little on these sockets
-_SWITCH_S: Final = 0.001
-"""How long the loop waits for a thread that computes, at each of its system calls. Python's 5 ms made
-`/health` wait 0.2 s while a thread read a document of 16 MiB."""
 
 
 def run(main: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
     """Run `main(stop)` on a fast loop; SIGTERM and SIGINT set `stop`, a second one ends it at once."""
     allow_many_files()
-    sys.setswitchinterval(_SWITCH_S)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_until_signalled(main))
 
