@@ -56,12 +56,12 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     def install(room: ModuleType, *entries: Entry) -> None:
         reads = installed_tools if room is tools else room
         monkeypatch.setattr(reads, "entry_points", lambda group: list(entries))
-        room.forget()
+        room.clear_cache()
 
     yield install
     monkeypatch.undo()
     tools.clear_cache()
-    runners.forget()
+    runners.clear_cache()
 
 
 def lines(code: str) -> int:

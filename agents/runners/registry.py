@@ -46,7 +46,7 @@ def why_not(name: str) -> str:
     return faults.get(name) or f"No package brings a runner named {name}. Installed: {known}."
 
 
-def forget() -> None:
+def clear_cache() -> None:
     """Clear the cache, so that the installed packages are read again."""
     _loaded.cache_clear()
 

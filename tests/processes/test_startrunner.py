@@ -53,10 +53,10 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     monkeypatch.syspath_prepend(str(site))
-    registry.forget()
+    registry.clear_cache()
     yield f"python:{name}"
     monkeypatch.undo()
-    registry.forget()
+    registry.clear_cache()
 
 
 def test_the_made_runner_is_installed_by_pip_and_serves_runs(installed: str, client: Client) -> None:
