@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,6 +77,15 @@ def test_the_import_contracts_are_kept() -> None:
         [linter, "--no-cache"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_no_app_has_more_than_eight_layers() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = {
+        contract["name"]: len(contract["layers"]) for contract in contracts if "containers" in contract
+    }
+    assert layers.keys() == {f"Inside {app}" for app in ROOMS if app != "config"}
+    assert max(layers.values()) <= 8
 
 
 def test_only_the_transport_speaks_http() -> None:
