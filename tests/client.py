@@ -11,10 +11,10 @@ from typing import Any, Self
 from uuid import uuid4
 
 import httpx
-import jsonschema
+import jsonschema_rs
 
 SCHEMAS = Path(__file__).parent.parent / "docs" / "api-contracts" / "schemas"
-FRAME = jsonschema.Draft202012Validator(
+FRAME = jsonschema_rs.Draft202012Validator(
     json.loads((SCHEMAS / "agent_run_sse_frame.schema.json").read_text())
 )
 

@@ -9,10 +9,11 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise, zip_longest
 from typing import Any, ClassVar
 
-import jsonschema
+import jsonschema_rs
 
 from tests.fake_model import TEXT, Answer, End, FakeModel, Received, Step
 
@@ -224,9 +225,14 @@ class FakeAnthropic(FakeModel):
         return received
 
 
+@cache
+def _request() -> jsonschema_rs.Draft202012Validator:
+    return jsonschema_rs.Draft202012Validator(_REQUEST)
+
+
 def faults(body: dict[str, Any]) -> list[str]:
     """What is wrong with a request."""
-    found = [error.message for error in jsonschema.Draft202012Validator(_REQUEST).iter_errors(body)]
+    found = [error.message for error in _request().iter_errors(body)]
     found = found or [*_turn_faults(body["messages"]), *_limit_faults(body), *_tool_faults(body)]
     return found or _choice_faults(body)
 

@@ -9,11 +9,12 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from typing import Any, ClassVar
 from urllib.parse import unquote
 
-import jsonschema
+import jsonschema_rs
 
 from tests.fake_model import TEXT, Answer, End, FakeModel, Received, Step
 
@@ -173,9 +174,14 @@ class FakeGemini(FakeModel):
         return status(400) if faults(request.body) else None
 
 
+@cache
+def _request() -> jsonschema_rs.Draft202012Validator:
+    return jsonschema_rs.Draft202012Validator(_REQUEST)
+
+
 def faults(body: dict[str, Any]) -> list[str]:
     """What is wrong with a request."""
-    found = [error.message for error in jsonschema.Draft202012Validator(_REQUEST).iter_errors(body)]
+    found = [error.message for error in _request().iter_errors(body)]
     return found or _turn_faults(body["contents"]) or _choice_faults(body)
 
 

@@ -9,10 +9,11 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from itertools import count, zip_longest
 from typing import Any, ClassVar
 
-import jsonschema
+import jsonschema_rs
 
 from tests.fake_model import TEXT, Answer, End, FakeModel, Received, Step
 from tests.fake_model import status as chat_status
@@ -294,9 +295,14 @@ class FakeResponses(FakeModel):
         return status(400) if faults(request.body) else None
 
 
+@cache
+def _request() -> jsonschema_rs.Draft202012Validator:
+    return jsonschema_rs.Draft202012Validator(_REQUEST)
+
+
 def faults(body: dict[str, Any]) -> list[str]:
     """What is wrong with a request."""
-    found = [error.message for error in jsonschema.Draft202012Validator(_REQUEST).iter_errors(body)]
+    found = [error.message for error in _request().iter_errors(body)]
     return found or _item_faults(body["input"])
 
 

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
+import jsonschema_rs
 from hypothesis import strategies as st
 
 SCHEMAS = Path(__file__).parent.parent / "docs" / "api-contracts" / "schemas"
@@ -48,8 +48,8 @@ def load(name: str) -> dict[str, Any]:
     return found
 
 
-def validator(name: str) -> jsonschema.Draft202012Validator:
-    return jsonschema.Draft202012Validator(load(name))
+def validator(name: str) -> jsonschema_rs.Draft202012Validator:
+    return jsonschema_rs.Draft202012Validator(load(name))
 
 
 def valid(name: str) -> st.SearchStrategy[JSON]:

@@ -15,6 +15,8 @@ from config.audit.models import AuditEntry
 from conversations.models import Interrupt, Run
 from tests.client import Client
 
+pytestmark = pytest.mark.once
+
 PASSWORD = "a long enough passphrase"
 THREADS = "/admin/conversations/thread/"
 RUNS = "/admin/conversations/run/"

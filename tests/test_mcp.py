@@ -29,6 +29,8 @@ from tests.mcp_host import PROGRAM, McpHost, nothing_offered, wait_until
 from tests.test_canary import every_line
 from tests.test_prompts_admin import sign_in
 
+pytestmark = pytest.mark.once
+
 CANARY = "cAnArY" + uuid4().hex
 
 

@@ -12,7 +12,7 @@ from threading import Barrier
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
-import jsonschema
+import jsonschema_rs
 import pytest
 from cryptography.fernet import Fernet
 from django.contrib.auth import get_user_model
@@ -45,7 +45,9 @@ pytestmark = pytest.mark.once
 
 T = TypeVar("T")
 SCHEMAS = Path(__file__).parent.parent / "docs" / "api-contracts" / "schemas"
-ITEM = jsonschema.Draft202012Validator(json.loads((SCHEMAS / "llm_models_item.schema.json").read_text()))
+ITEM = jsonschema_rs.Draft202012Validator(
+    json.loads((SCHEMAS / "llm_models_item.schema.json").read_text())
+)
 KEY = "sk-proj-abcdefghijklmnop-0123"
 NOBODY = UUID(int=0)
 RUNS_USE = (PromptKind.AGENT_SYSTEM, PromptKind.AGENT_TOOLS)

@@ -34,6 +34,8 @@ from prompts.models import Endpoint, Secret
 from prompts.wordings import staff_actions
 from tests.mcp_host import wait_until
 
+pytestmark = pytest.mark.once
+
 KEY = "sk-proj-abcdefghijklmnop-0123"
 
 

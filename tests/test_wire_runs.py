@@ -14,6 +14,8 @@ from tests.conftest import Server
 from tests.fake_model import FakeModel
 from tests.wires import WIRES
 
+pytestmark = pytest.mark.once
+
 HELLO = "Hello, world. 你好，世界。"
 
 

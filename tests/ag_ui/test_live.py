@@ -11,6 +11,8 @@ import pytest
 from tests.ag_ui.conftest import Open
 from tests.client import Client
 
+pytestmark = pytest.mark.once
+
 Seen = dict[str, Any]
 WEATHER = {
     "name": "get_weather",

@@ -6,11 +6,15 @@ from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
+import pytest
+
 from agents.dialects.agui.reasoning import outline, with_thoughts
 from conversations import events
 from conversations.events import Fact, RunEvent
 from conversations.models import EventBatch
 from tests.client import Client, ScriptedModel
+
+pytestmark = pytest.mark.once
 
 RUN = uuid4().hex
 

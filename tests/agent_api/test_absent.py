@@ -11,6 +11,8 @@ from openai import OpenAI
 
 from tests.client import Client
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture
 def sdk(client: Client) -> Iterator[OpenAI]:

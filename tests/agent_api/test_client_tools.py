@@ -14,6 +14,8 @@ from tests.client import Client, ScriptedModel
 from tests.clients.stories import said
 from tests.fake_model import FakeModel, text, tool_calls
 
+pytestmark = pytest.mark.once
+
 SPAWN = {"type": "function", "name": "spawn", "parameters": {"type": "object"}, "strict": False}
 TOOLS: Any = [
     {"type": "namespace", "name": "agents", "description": "Helpers.", "tools": [SPAWN]},

@@ -17,6 +17,8 @@ from tests.client import Client, ScriptedModel
 from tests.fake_model import FakeModel, text
 from tests.pictures import picture
 
+pytestmark = pytest.mark.once
+
 TOOL = {
     "type": "function",
     "function": {

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
+import pytest
 from openai import OpenAI
 
 from agents.models import McpServer
@@ -19,6 +20,8 @@ from tests.test_mcp import host as host
 from tests.test_mcp import none_left as none_left
 from tests.test_mcp import offered as offered
 from tests.test_mcp import quick as quick
+
+pytestmark = pytest.mark.once
 
 
 def test_discovery_calls_and_approvals_name_their_server(

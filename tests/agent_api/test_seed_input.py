@@ -15,6 +15,8 @@ from tests.agent_api.test_live import TOOL, frames, process, said
 from tests.client import Client, ScriptedModel
 from tests.fake_model import FakeModel, text
 
+pytestmark = pytest.mark.once
+
 Told = Callable[..., dict[str, Any]]
 
 

@@ -32,6 +32,8 @@ from tests.hosting.fake_embeddings import FakeEmbeddings, embeddings_server
 from tests.hosting.stage import EVERYTHING, GENEROUS, Stage, audited, manifest, run, stage_with
 from tests.hosting.test_host_calls import DOUBLE
 
+pytestmark = pytest.mark.once
+
 DOC: Final = Path(__file__).resolve().parents[2] / "docs" / "host-actions.md"
 OPEN: Final = frozenset(("run_append_result", "get_prompt", "get_langbot_version"))
 HEAD: Final = """# Host actions

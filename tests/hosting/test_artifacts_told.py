@@ -20,6 +20,8 @@ from tests.client import Client, reply
 from tests.hosting.stage import Says, Scripted, manifest, serving
 from tests.hosting.test_hosted_runs import bound
 
+pytestmark = pytest.mark.once
+
 PLAN = b"3 sets of 5"
 
 

@@ -22,6 +22,8 @@ from tests.client import Client
 from tests.hosting.test_hosted_runs import bound, finished, reply
 from tests.pictures import picture
 
+pytestmark = pytest.mark.once
+
 Script = Callable[[Any], Iterator[Any]]
 BUILDERS = pytest.mark.parametrize(
     "builders", [agent_api, oracle.builders], ids=["ours", "the package's"]

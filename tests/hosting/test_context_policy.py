@@ -20,6 +20,8 @@ from tests.hosting.test_hosted_runs import bound, finished, reply
 from tests.pictures import picture
 from tests.test_images_in_runs import uploaded
 
+pytestmark = pytest.mark.once
+
 
 def third_run(client: Client, **policy: Any) -> tuple[AgentRunContext, list[str | None]]:
     """The context of a conversation's third run, and what a page before its latest cursor shows."""

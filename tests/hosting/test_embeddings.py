@@ -18,6 +18,8 @@ from tests.hosting.fake_embeddings import FakeEmbeddings, embeddings_server
 from tests.hosting.stage import Stage, audited, manifest, run
 from tests.hosting.test_knowledge import GUIDE, host_of, stored
 
+pytestmark = pytest.mark.once
+
 Make = Callable[..., Stage]
 
 

@@ -18,6 +18,8 @@ from tests.hosting.stage import Scripted, manifest, serving
 from tests.hosting.test_hosted_runs import bound
 from tests.mcp_host import wait_until
 
+pytestmark = pytest.mark.once
+
 JOINED: dict[str, Any] = {
     "event": {
         "event_id": "wx-778",

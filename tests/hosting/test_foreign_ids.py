@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import uuid4
 
+import pytest
 from msgspec import to_builtins
 from msgspec.structs import fields
 
@@ -22,6 +23,8 @@ from agents.host_protocol.errors import HostRefusal
 from conversations.models import Attachment, Message
 from tests.hosting.stage import Stage, manifest, run
 from tests.hosting.test_action_table import embeddings, everything
+
+pytestmark = pytest.mark.once
 
 __all__ = ["embeddings", "everything"]
 

@@ -21,6 +21,8 @@ from tests.client import ScriptedModel
 from tests.fake_model import FakeModel, text
 from tests.hosting.stage import GENEROUS, Stage, run
 
+pytestmark = pytest.mark.once
+
 Make = Callable[..., Stage]
 MESSAGES = [Message(role="user", content="Say it.")]
 

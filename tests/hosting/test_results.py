@@ -24,6 +24,8 @@ from tests.client import Client
 from tests.hosting.test_hosted_runs import bound, events_of, finished, reply
 from tests.pictures import picture
 
+pytestmark = pytest.mark.once
+
 
 def stored(run_id: str) -> list[str]:
     """The run's messages as they stand in the conversation."""

@@ -22,6 +22,8 @@ from tests.effort import examples
 from tests.hosting.stage import Scripted, manifest, serving
 from tests.pictures import picture
 
+pytestmark = pytest.mark.once
+
 Make = Callable[..., Client]
 LIST = "/api/v1/agent/runners"
 

@@ -24,6 +24,8 @@ from tests.fake_model import FakeModel, text
 from tests.hosting.stage import manifest
 from tests.hosting.test_hosted_runs import bound
 
+pytestmark = pytest.mark.once
+
 Send = Callable[[Client, list[dict[str, Any]]], Any]
 CALL = {"id": "call_1", "type": "function", "function": {"name": "load", "arguments": '{"kg":100}'}}
 STORY: list[dict[str, Any]] = [

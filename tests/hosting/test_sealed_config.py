@@ -32,6 +32,8 @@ from tests.hosting.test_runner_admin import posted
 from tests.mcp_host import wait_until
 from tests.test_canary import every_line
 
+pytestmark = pytest.mark.once
+
 CANARY = f"sk-cAnArY-{uuid4().hex}"
 OWN = f"sk-own-{uuid4().hex}"
 Make = Callable[..., Client]

@@ -21,6 +21,8 @@ from tests.hosting.test_hosted_runs import bound, finished, reply
 from tests.pictures import picture
 from tests.test_images_in_runs import content, uploaded
 
+pytestmark = pytest.mark.once
+
 PRINTED: list[dict[str, Any]] = [
     {"type": "message.delta", "data": {"chunk": {"role": "assistant", "content": "hel"}}},
     {"type": "tool.call.started", "data": {"tool_call_id": "c1", "tool_name": "look", "parameters": {}}},

@@ -9,12 +9,16 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
+import pytest
+
 from agents.host_protocol import parameters, results
 from agents.host_protocol.host_api import HostApi
 from agents.host_protocol.results import RunResult
 from agents.host_protocol.run_context import AgentRunContext
 from tests.client import Client
 from tests.hosting.stage import Scripted, manifest, serving
+
+pytestmark = pytest.mark.once
 
 
 def test_whoever_reads_a_time_as_the_sdk_does_gets_now(make_client: Callable[..., Client]) -> None:

@@ -16,6 +16,8 @@ from tests.client import Client
 from tests.hosting.stage import Says
 from tests.hosting.test_hosted_runs import bound
 
+pytestmark = pytest.mark.once
+
 NUMBER = {"type": "object", "properties": {"kg": {"type": "number"}}, "required": ["kg"]}
 LOAD = {"type": "function", "name": "load", "parameters": NUMBER, "strict": False}
 SEARCH = "gymbro.exercise.search"

@@ -15,6 +15,7 @@ from tests.schema_true.recording import Exchange, frames_of
 READS: Final = frozenset({"GET", "HEAD"})
 _NAME: Final = re.compile(r"\\\{(\w+)\\\}")
 _MORE: Final = frozenset({"path", "model_id", "runner_id"})  # what may hold a slash
+_ADDRESS: Final = "urn:parley:openapi"
 _ALIASES: Final = {"/compatible-mode/v1/": "/v1/"}
 
 
@@ -24,6 +25,7 @@ class Document:
     def __init__(self, raw: dict[str, Any]) -> None:
         self.raw = raw
         self._routes = [(re.compile(_pattern(path)), path) for path in raw["paths"]]
+        self._registry = jsonschema_rs.Registry([(_ADDRESS, raw)], draft=jsonschema_rs.Draft202012)
         self._validators: dict[str, jsonschema_rs.Draft202012Validator] = {}
 
     @functools.lru_cache(maxsize=4096)  # noqa: B019 (there is one document a session)
@@ -93,8 +95,9 @@ class Document:
         """Where a value that must fit the schema at this place of the document does not."""
         validator = self._validators.get(at)
         if validator is None:
-            schema = {"$ref": f"#{at}", "paths": self.raw["paths"], "components": self.raw["components"]}
-            validator = jsonschema_rs.Draft202012Validator(schema, validate_formats=True)
+            validator = jsonschema_rs.Draft202012Validator(
+                {"$ref": f"{_ADDRESS}#{at}"}, registry=self._registry, validate_formats=True
+            )
             self._validators[at] = validator
         if validator.is_valid(value):
             return
