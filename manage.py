@@ -1,6 +1,7 @@
 #!/usr/bin/env python
 """Parley's command line: `manage.py up` starts everything; `manage.py help` lists the rest."""
 
+import gc
 import os
 import sys
 
@@ -8,8 +9,11 @@ from django.core.exceptions import ImproperlyConfigured
 
 from config.process import bootstrap, embedded_postgres
 
+_OBJECTS = 100_000  # a start makes some hundred thousand objects, nearly all of which live to the end
+
 
 def main() -> None:
+    gc.set_threshold(_OBJECTS)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     try:
         if sys.argv[1:] == ["up"]:

@@ -22,8 +22,13 @@ def test_a_wrong_value_ends_the_start_in_one_line(tmp_path: Path) -> None:
     assert words.startswith("ATTACHMENT_STORAGE must be one of")
 
 
-def test_remote_storage_and_a_scanner_start(tmp_path: Path) -> None:
-    remote = {
+def test_good_settings_start_and_the_check_for_deployment_warns_of_nothing_that_is_there(
+    tmp_path: Path,
+) -> None:
+    good = {
+        "PUBLIC_URL": "https://parley.example",
+        "REDIS_URL": "redis://127.0.0.1:1/0",
+        "PORT": "8001",
         "ATTACHMENT_STORAGE": "supabase",
         "ATTACHMENT_SCANNER": "conversations.attachments.clamav.scan",
         "SUPABASE_URL": "https://project.supabase.co",
@@ -31,19 +36,10 @@ def test_remote_storage_and_a_scanner_start(tmp_path: Path) -> None:
         "S3_ACCESS_KEY_ID": "key",
         "S3_SECRET_ACCESS_KEY": "secret",
     }
-    assert _start(tmp_path, remote) == (0, "")
+    assert _start(tmp_path, good, "check --deploy --fail-level WARNING") == (0, "")
 
 
-def test_good_settings_start(tmp_path: Path) -> None:
-    code, words = _start(tmp_path, {"REDIS_URL": "redis://127.0.0.1:1/0", "PORT": "8001"})
-    assert (code, words) == (0, "")
-
-
-def test_the_check_for_deployment_warns_of_plain_http_and_of_nothing_that_is_there(
-    tmp_path: Path,
-) -> None:
-    secure = {"PUBLIC_URL": "https://parley.example"}
-    assert _start(tmp_path, secure, "check --deploy --fail-level WARNING") == (0, "")
+def test_the_check_for_deployment_warns_of_plain_http(tmp_path: Path) -> None:
     code, words = _start(tmp_path, {}, "check --deploy --fail-level WARNING")
     assert (code, re.findall(r"W\d+", words)) == (1, ["W012", "W016"])
 

@@ -6,7 +6,7 @@ import json
 from typing import Any, get_args
 from uuid import UUID
 
-import jsonschema_rs
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +21,7 @@ from conversations.events import Fact, RunEvent
 from tests.client import FRAME, SCHEMAS
 from tests.strategies import AT, FACTS, RUNS, numbered, texts
 
-BODY = jsonschema_rs.Draft202012Validator(
+BODY = jsonschema.Draft202012Validator(
     json.loads((SCHEMAS / "agent_run_create_request.schema.json").read_text())
 )
 RUN_ID = UUID("0199c3c0-1111-7222-8333-444455556666")
