@@ -6,14 +6,14 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
 
 import httpx
 import jsonschema_rs
 
-SCHEMAS = Path(__file__).parent.parent / "docs" / "api-contracts" / "schemas"
+from tests.support.paths import SCHEMAS
+
 FRAME = jsonschema_rs.Draft202012Validator(
     json.loads((SCHEMAS / "agent_run_sse_frame.schema.json").read_text())
 )

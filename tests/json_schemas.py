@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 import json
-from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
 from hypothesis import strategies as st
 
-SCHEMAS = Path(__file__).parent.parent / "docs" / "api-contracts" / "schemas"
+from tests.support.paths import SCHEMAS
+
 JSON = Any
 
 _UNITS = ["x", "好", "😀", "<b>", "\x00", "\ud800", "\u202e", '"', "\\", "](javascript:x) ", " \n"]

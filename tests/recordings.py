@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.shapes import Ids, reduce
+from tests.support.paths import ROOT
 
-FOLDER: Final = Path(__file__).with_name("providers") / "recorded"
+FOLDER: Final = ROOT / "tests/providers/recorded"
 DONE: Final = "[DONE]"
 Frame = Any
 

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -20,8 +19,9 @@ from conversations.metrics.views_sql import CONTENTS, views
 from conversations.upkeep import analyst_roles
 from tests import metrics_seed
 from tests.metrics_seed import Seeded
+from tests.support.paths import ROOT
 
-DOCS = Path(__file__).parent.parent / "docs" / "analytics"
+DOCS = ROOT / "docs" / "analytics"
 VIEWS = sorted(views())
 
 

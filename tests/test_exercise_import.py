@@ -17,11 +17,11 @@ from agents.tools.exercises.file_items import BadExercises, read_media
 from agents.tools.exercises.import_files import read_items
 from agents.tools.exercises.seed import STARTER_FILE, seed_exercises, starter_items
 from agents.tools.exercises.store import ImportResult, import_items
+from tests.support.paths import shared
 
 pytestmark = pytest.mark.once
 
-_PARENTS = Path(__file__).resolve().parents  # beside the project, or beside a worktree's folder
-DATA = next((found for up in _PARENTS[2:4] if (found := up / "shared" / "data").exists()), _PARENTS[0])
+DATA = shared("data")
 GYMBRO = DATA / "gymbro-seed" / "exercise_official_seed.json"
 FREE = DATA / "free-exercise-db" / "exercises.json"
 needs_gymbro = pytest.mark.skipif(not GYMBRO.exists(), reason="the GymBro seed is not here")

@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -25,9 +24,8 @@ from agents.intake import stream_slots
 from config import database
 from conversations.models import Run
 from tests.client import Client, ScriptedModel
+from tests.support.paths import ROOT
 from tests.test_limits import fresh, patient, redis_url  # noqa: F401
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture

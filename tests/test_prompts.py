@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 from threading import Barrier
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
@@ -40,11 +39,11 @@ from prompts.models import (
     Secret,
 )
 from prompts.wordings import active, staff_actions
+from tests.support.paths import SCHEMAS
 
 pytestmark = pytest.mark.once
 
 T = TypeVar("T")
-SCHEMAS = Path(__file__).parent.parent / "docs" / "api-contracts" / "schemas"
 ITEM = jsonschema_rs.Draft202012Validator(
     json.loads((SCHEMAS / "llm_models_item.schema.json").read_text())
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any, get_args
 
 import httpx
@@ -11,10 +10,10 @@ import pytest
 
 from conversations.events import Fact
 from tests.conftest import Server
+from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.once
 
-ROOT = Path(__file__).parent.parent
 OURS = ("/api/v1/", "/storage/v1/")
 README = (ROOT / "README.md").read_text()
 

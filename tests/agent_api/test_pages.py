@@ -6,16 +6,16 @@ import os
 import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from tests.agent_api import oracle
 from tests.client import Client
+from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.once
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = ROOT / "docs"
 assert oracle.clients, "without it the reference package cannot be imported alone"
 
 

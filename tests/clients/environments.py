@@ -24,7 +24,8 @@ from typing import Final, NamedTuple, NoReturn
 
 import pytest
 
-ROOT: Final = Path(__file__).resolve().parents[2]
+from tests.support.paths import ROOT
+
 PINS: Final = ROOT / "requirements" / "clients"
 PROGRAMS: Final = Path(__file__).with_name("programs")
 KEPT: Final = Path(os.environ.get("CLIENTS_DIR") or ROOT / "var" / "clients")

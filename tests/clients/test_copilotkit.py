@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -15,6 +14,7 @@ from tests.client import Client
 from tests.clients.conftest import Play
 from tests.clients.environments import PROGRAMS, is_played
 from tests.fake_model import text
+from tests.support.paths import ROOT
 
 CLIENT = "copilotkit"
 Through = Callable[..., dict[str, Any]]
@@ -130,7 +130,7 @@ def _newest_run(client: Client) -> str:
 
 
 def test_the_page_of_the_docs_shows_what_is_tested_here() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "connect-copilotkit.md").read_text()
+    page = (ROOT / "docs" / "connect-copilotkit.md").read_text()
     for said in ("class DurableRunner extends InMemoryAgentRunner", '"X-On-Disconnect": "cancel"'):
         assert said in page
         assert said in (PROGRAMS / "copilotkit.mjs").read_text()

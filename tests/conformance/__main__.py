@@ -6,7 +6,8 @@ from collections import Counter
 from os.path import relpath
 from typing import Final
 
-from tests.conformance.rows import ROOT, Row, Seed, State, seeds
+from tests.conformance.rows import Row, Seed, State, seeds
+from tests.support.paths import ROOT
 
 PAGE: Final = ROOT / "docs" / "conformance.md"
 STATES: Final[tuple[State, ...]] = ("holds", "ruling", "open")

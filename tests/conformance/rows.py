@@ -15,8 +15,9 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from tests.support.paths import ROOT
+
 HERE: Final = Path(__file__).parent
-ROOT: Final = HERE.parents[1]
 _LINES: Final = re.compile(r"\d+(?:-\d+)?(?:, \d+(?:-\d+)?)*")
 State = Literal["holds", "ruling", "open"]
 

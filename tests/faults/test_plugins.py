@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -15,10 +14,11 @@ import pytest
 
 from benchmarks.stack import free_port
 from tests.faults.stack import Part, Stack, listens, wait_until
+from tests.support.paths import ROOT
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
 
-FAKE = Path(__file__).parents[1] / "plugins" / "fake_v1.py"
+FAKE = ROOT / "tests/plugins/fake_v1.py"
 OLD = "plugin:old/probe/default"
 _RULES_S = 1.0  # workers know the rules as they were half a second ago
 _ENTER = """

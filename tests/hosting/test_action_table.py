@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, Final
 from uuid import UUID, uuid4
 
@@ -31,10 +30,11 @@ from tests.fake_model import FakeModel, text
 from tests.hosting.fake_embeddings import FakeEmbeddings, embeddings_server
 from tests.hosting.stage import EVERYTHING, GENEROUS, Stage, audited, manifest, run, stage_with
 from tests.hosting.test_host_calls import DOUBLE
+from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.once
 
-DOC: Final = Path(__file__).resolve().parents[2] / "docs" / "host-actions.md"
+DOC: Final = ROOT / "docs" / "host-actions.md"
 OPEN: Final = frozenset(("run_append_result", "get_prompt", "get_langbot_version"))
 HEAD: Final = """# Host actions
 

@@ -18,7 +18,8 @@ import httpx
 import pytest
 from django.core.management import call_command
 
-from tests.processes.test_start import ROOT, Place, fresh
+from tests.processes.test_start import Place, fresh
+from tests.support.paths import ROOT
 from tests.test_readme import section
 
 pytestmark = [

@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -27,8 +26,8 @@ from agents.json_schemas import Undecided, UnusableSchema, helpers
 from agents.json_schemas.evaluation import Question, evaluate
 from tests.deep_schemas import doubling
 from tests.mcp_host import wait_until
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 TREE: dict[str, Any] = {"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["b"]}
 ENDLESS = doubling(60)
 

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.middleware.security import SecurityMiddleware
 from django.utils.module_loading import import_string
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.paths import ROOT
 
 
 def test_a_wrong_value_ends_the_start_in_one_line(tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ import psutil
 import pytest
 
 from tests.schema_true.recording import records
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 READY_S = 60
 STOP_S = 30
 

@@ -19,8 +19,7 @@ from agents.host_protocol.runner import HostedRunner
 from agents.runners import registry
 from tests.client import Client
 from tests.plugins.bound import audited, bound, said
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.paths import ROOT
 
 
 def test_the_made_runner_passes_its_own_test(tmp_path: Path) -> None:

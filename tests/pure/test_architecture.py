@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from django.apps import apps as django_apps
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.paths import ROOT
+
 ROOMS = ("config", "agents", "conversations", "prompts")
 MODULES = sorted(
     path

@@ -6,8 +6,6 @@ were there first.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import msgspec
 import pytest
 
@@ -16,6 +14,7 @@ from agents.tools.exercises.index import Exercise, Library, day_of
 from agents.tools.exercises.seed import starter_items
 from agents.tools.exercises.typing_errors import Spellings
 from tests.pure.test_exercise_search import starter
+from tests.support.paths import shared
 
 RIGHT_ANSWERS = [
     ("home glute exercises", "臀桥"),
@@ -121,8 +120,7 @@ RIGHT_ANSWERS = [
     ("腿日", "杠铃深蹲"),
     ("neck pain", "面拉 弹力带绕肩"),
 ]
-PARENTS = Path(__file__).resolve().parents
-DATA = next((found for up in PARENTS[3:5] if (found := up / "shared" / "data").exists()), PARENTS[0])
+DATA = shared("data")
 FILES = (
     DATA / "free-exercise-db" / "exercises.json",
     DATA / "gymbro-seed" / "exercise_official_seed.json",

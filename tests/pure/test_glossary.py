@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from importlib.util import find_spec
-from pathlib import Path
 
-GLOSSARY = Path(__file__).resolve().parents[2] / "docs" / "glossary.md"
+from tests.support.paths import ROOT
+
+GLOSSARY = ROOT / "docs" / "glossary.md"
 ROW = re.compile(r"^\| (?P<term>[^|]+) \| (?P<meaning>[^|]+) \| `(?P<module>[a-z_.]+)` \|$", re.M)
 MOST_TERMS = 40
 

@@ -13,8 +13,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 import config
 from config import env, keys
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 Read = Callable[[dict[str, str]], str]
 WRONG = {
     "PORT": "eighty",

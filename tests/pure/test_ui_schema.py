@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -23,8 +22,9 @@ from conversations.events import Fact
 from conversations.log.transcript import fold
 from tests import json_schemas
 from tests.strategies import numbered
+from tests.support.paths import SCHEMAS, shared
 
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "specs" / "schemas"
+SHARED = shared("specs", "schemas")
 NAMES = ("ui_hints_1", "ui_schema_renderer_2_0")
 RENDERER = json_schemas.validator("ui_schema_renderer_2_0")
 HINTS = json_schemas.validator("ui_hints_1")
@@ -489,4 +489,4 @@ def test_a_message_without_hints_has_no_card_and_no_warning(metadata: Any, role:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_schemas_are_those_of_the_specification(name: str) -> None:
     file = f"{name}.schema.json"
-    assert (json_schemas.SCHEMAS / file).read_bytes() == (SHARED / file).read_bytes()
+    assert (SCHEMAS / file).read_bytes() == (SHARED / file).read_bytes()

@@ -13,8 +13,8 @@ from typing import Any, Final
 import jsonschema_rs
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from tests.client import SCHEMAS
 from tests.schema_true.recording import Exchange, frames_of
+from tests.support.paths import SCHEMAS
 
 Check = Callable[[Any], Iterator[str]]
 _OPENAI: Final = ("/v1/", "/compatible-mode/v1/")

@@ -16,10 +16,10 @@ from agents.dialects import agent_api
 from agents.dialects.agentapi import entities
 from tests import strategies
 from tests.agent_api import oracle
-from tests.agent_api.golden import golden
 from tests.effort import examples
+from tests.support.paths import shared
 
-GOLDEN = golden()
+GOLDEN = shared("specs", "golden")
 _IDS = re.compile(r"(?:msg|response)_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIMES = re.compile(r'("(?:created|completed)_at":)\d+')
 

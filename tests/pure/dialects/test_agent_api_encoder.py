@@ -18,11 +18,11 @@ from conversations.events import Fact, MessageBody, RunEvent
 from conversations.log.transcript import fold
 from tests import strategies
 from tests.agent_api import oracle
-from tests.agent_api.golden import golden
 from tests.agent_api.runs import HEAD, RUN, RUNS, frames, resumed, told
 from tests.effort import examples
+from tests.support.paths import shared
 
-GOLDEN = golden()
+GOLDEN = shared("specs", "golden")
 CONTENTS = {
     "text": oracle.models.TextContent,
     "data": oracle.models.DataContent,

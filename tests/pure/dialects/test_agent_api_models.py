@@ -6,7 +6,6 @@ import copy
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +15,8 @@ from hypothesis import strategies as st
 from agents.dialects import agent_api
 from tests import strategies
 from tests.agent_api import oracle
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[3]
 SEED_TYPES = {
     "MESSAGE": "message",
     "FUNCTION_CALL": "function_call",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -24,6 +23,7 @@ from conversations.log.transcript import fold
 from tests import strategies
 from tests.agent_api.runs import HEAD, RUN, RUNS, frames, resumed, told
 from tests.effort import examples
+from tests.support.paths import ROOT
 
 WITH_USAGE = msgspec.structs.replace(HEAD, wire={"model": "demo", "usage": True})
 SAID = f"execution-{RUN.hex}"
@@ -158,7 +158,7 @@ def test_a_stream_byte_for_byte() -> None:
 
 
 def test_the_exchange_on_the_page_is_what_is_sent() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "connect-chat-completions.md").read_text()
+    page = (ROOT / "docs" / "connect-chat-completions.md").read_text()
     shown = [line.removeprefix("data: ") for line in page.splitlines() if line.startswith("data: ")]
     run = told([events.MessageDelta(SAID, "Hello"), events.RunCompleted("stop", events.Usage(11, 8))])
     assert shown == [

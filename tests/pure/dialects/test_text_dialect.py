@@ -18,8 +18,9 @@ from config import errors
 from config.errors import InvalidRequest
 from conversations import events
 from conversations.events import Fact, RunEvent
-from tests.client import FRAME, SCHEMAS
+from tests.client import FRAME
 from tests.strategies import AT, FACTS, RUNS, numbered, texts
+from tests.support.paths import SCHEMAS
 
 BODY = jsonschema.Draft202012Validator(
     json.loads((SCHEMAS / "agent_run_create_request.schema.json").read_text())
