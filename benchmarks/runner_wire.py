@@ -15,17 +15,17 @@ from typing import Any
 import pytest
 
 from agents.models import PluginRuntime
-from tests.client import Client
+from tests.agents.runtimes.plugins.bound import bound, done, said
+from tests.agents.runtimes.plugins.conftest import enter_runtime as enter_runtime
+from tests.agents.runtimes.plugins.runs import context, heard, on_loop, steps, wait_for
+from tests.agents.runtimes.plugins.runtime_home import ALL, RuntimeHome, install
 from tests.conftest import Server
 from tests.conftest import client as client
 from tests.conftest import database as database
 from tests.conftest import django_db_setup as django_db_setup
 from tests.conftest import make_client as make_client
 from tests.conftest import server as server
-from tests.plugins.bound import bound, done, said
-from tests.plugins.conftest import enter_runtime as enter_runtime
-from tests.plugins.runs import context, heard, on_loop, steps, wait_for
-from tests.plugins.runtime_home import ALL, RuntimeHome, install
+from tests.support.client import Client
 
 RUNNER = "plugin:parley/timed/default"
 CALLS = 500

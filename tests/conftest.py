@@ -28,10 +28,10 @@ from xdist.scheduler import LoadFileScheduling
 
 from config.process import memory
 from config.redis import rate_limits
-from tests.client import Client, ScriptedModel
-from tests.database import start_postgres
-from tests.fake_model import FakeModel
 from tests.schema_true.recording import Recorded
+from tests.support.client import Client, ScriptedModel
+from tests.support.database import start_postgres
+from tests.support.fakes.fake_model import FakeModel
 
 # No deadline: a busy machine is no fault. `make test` asks for all examples, a lone pytest for a few,
 # `make hostile` for twenty times as many.
@@ -60,9 +60,8 @@ _LONG = (
     *_SHARING,
     "tests/clients/",
     "tests/processes/",
-    "tests/plugins/",
-    "tests/harness/",
-    "tests/test_exports.py",
+    "tests/agents/runtimes/",
+    "tests/conversations/metrics/test_exports.py",
 )
 _ALONE = tuple(f"tests/hostile/test_{name}.py" for name in ("bytes", "gate", "patterns"))
 """Those beside them that do not share."""

@@ -1,6 +1,6 @@
 """The access requirements of routes: a value on each view, checked before the view runs.
 
-tests/test_rights.py reads the requirements of every route from the URL configuration.
+tests/config/auth/test_rights.py reads the requirements of every route from the URL configuration.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Three kinds of bytes are counted: letters and blanks, other ASCII (digits and marks, two of which make
 about one token), and what is beyond ASCII (a Chinese character has three). The constants are calibrated
-with OpenAI's tokenizers o200k and cl100k; `tests/pure/test_window.py` has the figures.
+with OpenAI's tokenizers o200k and cl100k; `tests/pure/agents/test_window.py` has the figures.
 """
 
 from __future__ import annotations

@@ -17,9 +17,9 @@ from conversations.models import Spend
 from prompts.models import Budget, Endpoint, Prompt, PromptKind
 from prompts.wordings import releases, staff_actions
 from tests.browser.visits import KEY, PASSWORD, WAIT_MS, Visit, keep
-from tests.client import Client
 from tests.conftest import Server
-from tests.fake_model import FakeModel
+from tests.support.client import Client
+from tests.support.fakes.fake_model import FakeModel
 
 WORDING = """# Who you are
 You are a calm coach. You help {{ user.name | the person }} with their training.

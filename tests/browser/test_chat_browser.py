@@ -17,10 +17,10 @@ from playwright.sync_api import Browser, Page, Request, expect
 from conversations.models import Feedback, Interrupt, Message, Run
 from prompts.models import ModelMapping
 from tests.browser.visits import PASSWORD, WAIT_MS, Visit, sign_in
-from tests.client import Client, ScriptedModel
 from tests.conftest import Server
-from tests.fake_model import TEXT
-from tests.pictures import picture
+from tests.support.client import Client, ScriptedModel
+from tests.support.fakes.fake_model import TEXT
+from tests.support.pictures import picture
 
 HELLO = "".join(TEXT)
 
@@ -273,7 +273,7 @@ def test_an_answer_is_judged_and_the_judgement_is_there_again(visit: Visit, pers
 def test_what_a_model_says_is_drawn_and_never_run(
     visit: Visit, person: Any, provider: Any, scripted: Callable[..., ScriptedModel]
 ) -> None:
-    from tests.fake_model import text
+    from tests.support.fakes.fake_model import text
 
     said = (
         "# Title\n\n<img src=x onerror=alert(1)> **bold** `code` [bad](javascript:alert(1)) "

@@ -12,8 +12,8 @@ from conversations.models import Run
 from prompts.models import Prompt, PromptKind
 from prompts.wordings import staff_actions
 from tests.browser.visits import Visit
-from tests.client import Client
-from tests.pictures import picture
+from tests.support.client import Client
+from tests.support.pictures import picture
 
 
 def say(client: Client, thread_id: str, content: Any) -> Run:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import expect
 
-from tests import metrics_seed
 from tests.browser.visits import Visit
-from tests.metrics_seed import Seeded
+from tests.support import metrics_seed
+from tests.support.metrics_seed import Seeded
 
 PATH = "/admin/conversations/metrics/"
 

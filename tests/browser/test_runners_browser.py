@@ -9,12 +9,12 @@ import pytest
 from playwright.sync_api import expect
 
 from agents.models import PluginRuntime, RunnerBinding
+from tests.agents.runtimes.plugins.conftest import enter_runtime as enter_runtime
+from tests.agents.runtimes.plugins.conftest import forget, old_runtime_process
+from tests.agents.runtimes.plugins.runs import wait_for
 from tests.browser.visits import Visit
 from tests.conftest import Server
-from tests.mcp_host import wait_until
-from tests.plugins.conftest import enter_runtime as enter_runtime
-from tests.plugins.conftest import forget, old_runtime_process
-from tests.plugins.runs import wait_for
+from tests.support.fakes.mcp_host import wait_until
 
 OLD = "plugin:old/probe/default"
 PAGE = "/admin/agents/runnerbinding/runners/"

@@ -10,13 +10,13 @@ from uuid import uuid4
 
 import pytest
 
-from tests.client import Client, ScriptedModel
 from tests.clients import environments
 from tests.clients.environments import PROGRAMS
 from tests.clients.process import Program
 from tests.clients.recording import Recording
 from tests.clients.stories import Body, Seen, Stage
-from tests.fake_model import Answer, FakeModel
+from tests.support.client import Client, ScriptedModel
+from tests.support.fakes.fake_model import Answer, FakeModel
 
 Play = Callable[..., Seen]
 HERE = Path(__file__).parent

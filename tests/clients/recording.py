@@ -20,8 +20,8 @@ from typing import Any, Final, Self
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from tests.client import Client
 from tests.clients.environments import CLIENTS, version
+from tests.support.client import Client
 
 FOLDER: Final = Path(__file__).with_name("recorded")
 _LONGEST_PROSE: Final = 160

@@ -6,8 +6,8 @@ import base64
 import json
 from typing import Any, Final
 
-from tests.fake_model import Answer, text, tool_calls
-from tests.pictures import picture
+from tests.support.fakes.fake_model import Answer, text, tool_calls
+from tests.support.pictures import picture
 
 HI: Final[Answer] = text("Hi.")
 WEATHER_CALL: Final = tool_calls(("call_1", "get_weather", '{"city": "Ulm"}'))

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tests.client import Client
 from tests.clients.environments import RECORDS
 from tests.clients.process import Program
 from tests.clients.recording import Recorder, Recording, is_uuid, replay
+from tests.support.client import Client
 
 Body = dict[str, Any]
 

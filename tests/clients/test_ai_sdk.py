@@ -16,7 +16,7 @@ from tests.clients.shared import (
     image_url,
     one_form,
 )
-from tests.fake_model import text
+from tests.support.fakes.fake_model import text
 
 CLIENT = "ai-sdk"
 either_api = pytest.mark.parametrize("chat", [False, True], ids=["responses", "chat"])

@@ -9,8 +9,8 @@ import pytest
 from pytest_django import Settings
 
 from tests.clients.conftest import Play
-from tests.fake_exa import FakeExa, found, switched_on
-from tests.fake_model import text, tool_calls
+from tests.support.fakes.fake_exa import FakeExa, found, switched_on
+from tests.support.fakes.fake_model import text, tool_calls
 
 CLIENT = "codex"
 AGENT = "0192f0c1-8a3b-7c44-9d55-1a2b3c4d5e6f"

@@ -8,12 +8,12 @@ from uuid import uuid4
 
 import pytest
 
-from tests.ag_ui.conftest import scripted_runs  # noqa: F401 (a fixture)
-from tests.ag_ui.test_live import WEATHER, user
-from tests.client import Client
+from tests.agents.dialects.ag_ui.conftest import scripted_runs  # noqa: F401 (a fixture)
+from tests.agents.dialects.ag_ui.test_live import WEATHER, user
 from tests.clients.conftest import Play
 from tests.clients.environments import PROGRAMS, is_played
-from tests.fake_model import text
+from tests.support.client import Client
+from tests.support.fakes.fake_model import text
 from tests.support.paths import ROOT
 
 CLIENT = "copilotkit"

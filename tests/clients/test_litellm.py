@@ -18,7 +18,7 @@ from tests.clients.shared import (
     WEATHER_CALL,
     one_form,
 )
-from tests.fake_model import text
+from tests.support.fakes.fake_model import text
 
 CLIENT = "litellm"
 either_way = pytest.mark.parametrize("bridge", ["", "responses/"], ids=["chat", "bridge"])

@@ -13,7 +13,7 @@ from tests.clients.shared import (
     WEATHER_CALL,
     one_form,
 )
-from tests.fake_model import text
+from tests.support.fakes.fake_model import text
 
 CLIENT = "openai-agents-node"
 ASKED = "user: Is it warm in Ulm?"

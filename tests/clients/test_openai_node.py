@@ -6,7 +6,7 @@ import json
 
 from tests.clients.conftest import Play
 from tests.clients.shared import FORCED, HI, UNKNOWN_MODEL, WARM, WEATHER_CALL
-from tests.fake_model import text
+from tests.support.fakes.fake_model import text
 
 CLIENT = "openai-node"
 ASKED = "user: Is it warm in Ulm?"

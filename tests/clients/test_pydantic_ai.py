@@ -15,7 +15,7 @@ from tests.clients.shared import (
     image_url,
     one_form,
 )
-from tests.fake_model import text, tool_calls
+from tests.support.fakes.fake_model import text, tool_calls
 
 CLIENT = "pydantic-ai"
 either_api = pytest.mark.parametrize("responses", [False, True], ids=["chat", "responses"])

@@ -18,7 +18,7 @@ import httpx
 from websockets.asyncio.client import connect
 from websockets.exceptions import WebSocketException
 
-from tests.client import Seen
+from tests.support.client import Seen
 
 Transport = Literal["sse", "websocket", "long-poll"]
 TRANSPORTS: Final[tuple[Transport, ...]] = ("sse", "websocket", "long-poll")

@@ -13,7 +13,7 @@ import django
 
 
 def prepare(numbered_url: str, scripted_url: str, *scripted: str) -> str:
-    """`bench` speaks numbered tokens; each of `scripted` is played by `tests.fake_model`."""
+    """`bench` speaks numbered tokens; each of `scripted` is played by `fake_model`."""
     from agents.tools.exercises.seed import seed_exercises
     from benchmarks.prepare import prepare as prepare_bench
     from prompts import seeds

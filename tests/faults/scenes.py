@@ -15,11 +15,11 @@ import httpx
 import psycopg
 
 from benchmarks import load
-from tests.client import Seen
 from tests.faults import ledger
 from tests.faults.clients import Caller, Reader, session
 from tests.faults.ledger import Findings
 from tests.faults.stack import Part, Stack, wait_until
+from tests.support.client import Seen
 
 SETTLE_S: Final = 20.0
 _SAID: Final = """

@@ -27,8 +27,8 @@ from psycopg.rows import namedtuple_row
 
 from benchmarks.stack import PYTHON, START_S, Parts, free_port
 from config.process import embedded_postgres
-from tests.fake_model import FakeModel
 from tests.schema_true.recording import records
+from tests.support.fakes.fake_model import FakeModel
 
 FULL: Final = os.environ.get("FAULTS") == "full"
 SEED: Final = int(os.environ.get("FAULTS_SEED", "1"))

@@ -18,7 +18,7 @@ from tests.faults.clients import Caller
 from tests.faults.scenes import Books, numbered
 from tests.faults.stack import FULL, Stack
 from tests.faults.tally import Tally
-from tests.pictures import large_jpeg
+from tests.support.pictures import large_jpeg
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(600 if FULL else 120)]
 UPLOADS = 400 if FULL else 40

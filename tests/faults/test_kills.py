@@ -14,12 +14,12 @@ from uuid import uuid4
 
 import pytest
 
-from tests.fake_model import Answer, End, text
 from tests.faults import scenes
 from tests.faults.clients import Caller, Reader, mixed
 from tests.faults.scenes import SETTLE_S, Books, numbered
 from tests.faults.stack import FULL, LEASE_S, SEED, SLACK, Part, Stack, wait_until
 from tests.faults.tally import Tally
+from tests.support.fakes.fake_model import Answer, End, text
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800 if FULL else 120)]
 RUNS, CLIENTS = (1_000, 25) if FULL else (60, 20)

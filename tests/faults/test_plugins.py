@@ -18,7 +18,7 @@ from tests.support.paths import ROOT
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
 
-FAKE = ROOT / "tests/plugins/fake_v1.py"
+FAKE = ROOT / "tests/agents/runtimes/plugins/fake_v1.py"
 OLD = "plugin:old/probe/default"
 _RULES_S = 1.0  # workers know the rules as they were half a second ago
 _ENTER = """

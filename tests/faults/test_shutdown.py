@@ -10,12 +10,12 @@ from random import Random
 
 import pytest
 
-from tests.fake_model import Answer, End, text
 from tests.faults import scenes
 from tests.faults.clients import Reader, mixed
 from tests.faults.scenes import SETTLE_S, Books, numbered
 from tests.faults.stack import DRAIN_S, FULL, SEED, SLACK, Stack
 from tests.faults.tally import Tally
+from tests.support.fakes.fake_model import Answer, End, text
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800 if FULL else 120)]
 RUNS = 60 if FULL else 10

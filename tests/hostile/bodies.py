@@ -16,8 +16,8 @@ from uuid import uuid4
 
 from hypothesis import strategies as st
 
-from tests.deep_schemas import arrays, dear_to_compile, doubling
-from tests.pictures import picture
+from tests.support.pictures import picture
+from tests.support.properties.deep_schemas import arrays, dear_to_compile, doubling
 
 SIZES: Final = (1, 30, 1_000, 20_000, 200_000)
 LARGEST: Final = 400_000  # more than the 256 kB of the small routes; test_limits.py has what is larger

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from benchmarks.stack import Parts, free_port, fresh_database
-from tests.database import start_postgres
 from tests.hostile import mcp, providers, runs, runtimes
 from tests.hostile.bodies import WIRES
 from tests.hostile.gate import Gate, wait
 from tests.hostile.loopback import Loopback
 from tests.schema_true.recording import records
+from tests.support.database import start_postgres
 
 _ENVIRONMENT = {
     "REDIS_URL": "",

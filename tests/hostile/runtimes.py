@@ -19,7 +19,7 @@ from typing import Any, Final, Self
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
-from tests.plugins.frames import recorded
+from tests.agents.runtimes.plugins.frames import recorded
 
 MIB: Final = 1024 * 1024
 NONE: Final = "none"

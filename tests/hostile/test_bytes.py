@@ -19,8 +19,8 @@ from agents.runtimes.plugins.envelopes import read
 from config.errors import InvalidRequest, UnsupportedMedia
 from config.http import multipart
 from conversations.attachments import images
-from tests.effort import examples
-from tests.pictures import picture
+from tests.support.pictures import picture
+from tests.support.properties.effort import examples
 
 TRIES = 60
 CPU_S_PER_MIB = 1.0

@@ -7,9 +7,9 @@ import json
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from tests.effort import examples
 from tests.hostile.bodies import WIRES, bodies
 from tests.hostile.gate import Gate
+from tests.support.properties.effort import examples
 
 pytestmark = pytest.mark.timeout(0)
 

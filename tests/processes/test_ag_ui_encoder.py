@@ -17,10 +17,10 @@ from agents.dialects.agui.encoder import AgUiEncoder
 from agents.dialects.base import Frame, RunHead
 from conversations import events
 from conversations.events import RunEvent
-from tests import strategies
-from tests.ag_ui.conftest import clients as clients
-from tests.ag_ui.node import GENERATIONS, Clients
-from tests.effort import examples
+from tests.agents.dialects.ag_ui.conftest import clients as clients
+from tests.agents.dialects.ag_ui.node import GENERATIONS, Clients
+from tests.support.properties import strategies
+from tests.support.properties.effort import examples
 
 THREAD = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
 USER = {"id": "u1", "role": "user", "content": "hello"}

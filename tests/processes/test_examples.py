@@ -18,9 +18,9 @@ import httpx
 import pytest
 from django.core.management import call_command
 
+from tests.docs.test_readme import section
 from tests.processes.test_start import Place, fresh
 from tests.support.paths import ROOT
-from tests.test_readme import section
 
 pytestmark = [
     pytest.mark.timeout(240),

@@ -24,9 +24,9 @@ from hypothesis import strategies as st
 from agents import json_schemas
 from agents.json_schemas import Undecided, UnusableSchema, helpers
 from agents.json_schemas.evaluation import Question, evaluate
-from tests.deep_schemas import doubling
-from tests.mcp_host import wait_until
+from tests.support.fakes.mcp_host import wait_until
 from tests.support.paths import ROOT
+from tests.support.properties.deep_schemas import doubling
 
 TREE: dict[str, Any] = {"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["b"]}
 ENDLESS = doubling(60)

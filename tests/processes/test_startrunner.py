@@ -17,8 +17,8 @@ from django.core.management import CommandError, call_command
 from agents.host import runner_catalogue
 from agents.host_protocol.runner import HostedRunner
 from agents.runners import registry
-from tests.client import Client
-from tests.plugins.bound import audited, bound, said
+from tests.agents.runtimes.plugins.bound import audited, bound, said
+from tests.support.client import Client
 from tests.support.paths import ROOT
 
 

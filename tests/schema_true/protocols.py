@@ -222,7 +222,7 @@ def _openai_error(body: Any) -> Iterator[str]:
 
 def _agent_api(value: Any) -> Iterator[str]:
     """A response, a message or a content, as the reference has them."""
-    from tests.agent_api.oracle import models
+    from tests.agents.dialects.agent_api.oracle import models
 
     kinds = {"response": models.AgentResponse, "message": models.Message}
     kind = kinds.get(value["object"])
@@ -236,7 +236,7 @@ def _agent_api(value: Any) -> Iterator[str]:
 
 @functools.cache
 def _contents() -> dict[str, Any]:
-    from tests.agent_api.oracle import models
+    from tests.agents.dialects.agent_api.oracle import models
 
     return {
         "text": models.TextContent,

@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).parents[2] / "agent_api"))  # the package without its servers
+# the package without its servers
+sys.path.append(str(Path(__file__).parents[2] / "agents/dialects/agent_api"))
 
 from oracle import clients, models
 from serving import WEATHER, Given, serve

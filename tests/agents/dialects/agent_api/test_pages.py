@@ -1,0 +1,69 @@
+"""The pages that show how to connect are run as they stand, against the running server."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from tests.agents.dialects.agent_api import oracle
+from tests.support.client import Client
+from tests.support.paths import ROOT
+
+pytestmark = pytest.mark.once
+
+DOCS = ROOT / "docs"
+assert oracle.clients, "without it the reference package cannot be imported alone"
+
+
+def snippets(page: str, language: str) -> list[str]:
+    found = re.findall(
+        rf"^```{language}\n(.*?)^```$", (DOCS / page).read_text(), re.MULTILINE | re.DOTALL
+    )
+    assert found
+    return [str(code) for code in found]
+
+
+@pytest.mark.parametrize(
+    "page", ["connect-agentscope.md", "connect-chat-completions.md", "connect-openai-sdk.md"]
+)
+def test_the_python_of_a_page_runs(
+    page: str, client: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for code in snippets(page, "python"):
+        here = code.replace("http://127.0.0.1:8000", client.url)
+        assert here != code
+        exec(compile(here, page, "exec"), {"TOKEN": client.token})
+    said = capsys.readouterr().out
+    assert "(An answer of the offline demo model.)" in said or "离线演示模型" in said
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl here")
+def test_the_commands_of_the_curl_page_run(client: Client) -> None:
+    run_id = client.start("chest")["run_id"]
+    client.wait_for(run_id, "completed")
+    known = {"TOKEN": client.token, "RUN": run_id, "TASK": run_id, "ID": f"resp_{run_id}"}
+    first, *blocks = snippets("curl.md", "sh")
+    begun = first.replace("http://127.0.0.1:8000", client.url)
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", begun + "".join(blocks).replace("curl -", "curl -f -")],
+        env={"PATH": os.environ["PATH"], "NO_PROXY": "127.0.0.1"} | known,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    for said in (
+        '"run_id"',
+        "event: completed",
+        '"object":"response"',
+        "response.completed",
+        '"object":"chat.completion"',
+        "data: [DONE]",
+        '"object":"list"',
+    ):
+        assert said in done.stdout

@@ -1,0 +1,296 @@
+"""Rate limits: counted here at once, shared over processes soon, and never waited for."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+from pytest_django import Settings
+from redis.asyncio import Redis
+
+from config import database
+from config.errors import TooManyRequests
+from config.redis import client as connection
+from config.redis import rate_limits
+from config.redis.rate_limits import Limiter, client_address
+from tests.config.auth.test_public_keys import EC, issuer  # noqa: F401
+from tests.conftest import Server
+from tests.support.client import Client
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 600.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(scope="session")
+def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Redis of the test's own."""
+    if shutil.which("redis-server") is None:
+        pytest.skip("no redis-server")
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    folder: Path = tmp_path_factory.mktemp("redis")
+    command = [
+        "redis-server",
+        "--port",
+        str(port),
+        "--bind",
+        "127.0.0.1",
+        "--save",
+        "",
+        "--dir",
+        str(folder),
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        _wait_for(port)
+        yield f"redis://127.0.0.1:{port}/0"
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def _wait_for(port: int) -> None:
+    for _ in range(200):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise AssertionError("redis-server does not answer")
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "_away_until", 0.0)
+
+
+@pytest.fixture
+def patient(fresh: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Redis is waited for, as long as it may take: how soon it is given up is tested beside this."""
+    monkeypatch.setattr(connection, "PATIENCE_S", 30.0)
+    database.run_sync(connection.close())  # clients keep the patience with which they were made
+    yield
+    database.run_sync(connection.close())
+
+
+def test_a_minute_holds_so_many_and_says_when_there_is_one_again(clock: Clock) -> None:
+    limiter = Limiter(clock)
+    assert [limiter.take("a", 3) for _ in range(3)] == [0, 0, 0]
+    wait_s = limiter.take("a", 3)
+    assert limiter.take("b", 3) == 0
+    clock.now += wait_s - 1
+    assert limiter.take("a", 3) > 0
+    clock.now += 1.001
+    assert limiter.take("a", 3) == 0
+
+
+def test_no_minute_wherever_it_begins_lets_twice_as_many_through(clock: Clock) -> None:
+    limiter, taken = Limiter(clock), list[float]()
+    for _ in range(3_000):
+        clock.now += 0.1
+        if limiter.take("a", 100) == 0:
+            taken.append(clock.now)
+    worst = max(sum(1 for t in taken if begin <= t < begin + 60) for begin in taken)
+    assert worst <= 110
+    assert len(taken) >= 400
+
+
+def test_after_a_silence_everything_is_free_again(clock: Clock) -> None:
+    limiter = Limiter(clock)
+    assert limiter.take("a", 1) == 0
+    clock.now += 200
+    limiter.list_unsynced()
+    assert limiter._counts == {}
+    assert limiter.take("a", 1) == 0
+
+
+def test_ten_minutes_hold_so_many_and_say_when_there_is_one_again(clock: Clock) -> None:
+    limiter = Limiter(clock)
+    assert [limiter.take("a", 3, 600) for _ in range(3)] == [0, 0, 0]
+    clock.now += 120
+    limiter.list_unsynced()  # forgets who has not asked for two windows
+    wait_s = limiter.take("a", 3, 600)
+    clock.now += wait_s - 1
+    limiter.list_unsynced()
+    assert limiter.take("a", 3, 600) > 0
+    clock.now += 1.001
+    assert limiter.take("a", 3, 600) == 0
+    clock.now += 1_800
+    limiter.list_unsynced()
+    assert limiter._counts == {}
+
+
+def test_what_is_given_back_can_be_taken_again(clock: Clock) -> None:
+    limiter = Limiter(clock)
+    assert limiter.take("a", 1) == 0
+    limiter.give_back("a")
+    assert limiter.take("a", 1) == 0
+    clock.now += 60  # it was taken in one minute and is given back in the next
+    assert limiter.take("a", 1) > 0
+    limiter.give_back("a")
+    assert limiter.take("a", 1) == 0
+    for _ in range(3):  # more than was taken gives no more than there is
+        limiter.give_back("a")
+    assert [limiter.take("a", 1) == 0 for _ in range(2)] == [True, False]
+
+
+def test_very_many_addresses_take_bounded_memory(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rate_limits, "_MOST", 100)
+    limiter = Limiter(clock)
+    for number in range(1_000):
+        limiter.take(f"ip:{number}", 10)
+    assert len(limiter._counts) <= 100
+
+
+@pytest.mark.parametrize("window_s", [60, 600])
+def test_two_processes_count_together(
+    redis_url: str,
+    settings: Settings,
+    patient: None,
+    clock: Clock,
+    window_s: int,
+) -> None:
+    settings.REDIS_URL = redis_url
+    one, other, name = Limiter(clock), Limiter(clock), f"user:{uuid4().hex}"
+
+    async def meet() -> None:
+        for limiter in (one, other, one):
+            limiter.take(name, 0, window_s)
+            await rate_limits.sync_counts(limiter)
+        await connection.close()
+
+    assert [one.take(name, 10, window_s) for _ in range(6)] == [0] * 6
+    assert [other.take(name, 10, window_s) for _ in range(4)] == [0] * 4
+    asyncio.run(meet())
+    assert one.take(name, 10, window_s) > 0
+    assert other.take(name, 10, window_s) > 0
+    assert other.take(name, 12) == 0
+
+
+@pytest.mark.parametrize("kind", ["refused", "silent"])
+def test_without_redis_one_asks_and_the_others_do_not_wait(
+    settings: Settings, fresh: None, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(connection, "PAUSE_S", 60.0)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        if kind == "refused":
+            silent.close()
+        settings.REDIS_URL = f"redis://127.0.0.1:{port}/0"
+
+        asked: list[Redis] = []
+
+        def look(redis: Redis) -> Awaitable[Any]:
+            asked.append(redis)
+            return redis.get("x")
+
+        async def ask() -> None:
+            for _ in range(20):
+                assert await connection.query(look) is None
+            await connection.close()
+
+        asyncio.run(ask())
+    assert len(asked) == 1
+
+
+# --- over HTTP ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/api/v1/agent/runs/0", "/api/v1/llm/models"])
+def test_a_user_is_limited_at_both_doors(
+    make_client: Callable[..., Client], settings: Settings, path: str
+) -> None:
+    settings.RATE_USER_PER_MINUTE = 3
+    busy, other = make_client(), make_client()
+    answers = [busy.http.get(path) for _ in range(5)]
+    assert [answer.status_code == 429 for answer in answers] == [False] * 3 + [True] * 2
+    assert answers[-1].json()["code"] == "too_many_requests"
+    assert 1 <= int(answers[-1].headers["Retry-After"]) <= 60
+    assert other.http.get(path).status_code != 429
+
+
+def test_posts_of_runs_are_limited(client: Client, settings: Settings) -> None:
+    settings.RATE_USER_PER_MINUTE = 2
+    body = {"model": "demo", "text": "hi"}
+    statuses = [client.http.post("/api/v1/agent/runs", json=body).status_code for _ in range(3)]
+    assert statuses == [202, 202, 429]
+
+
+def test_guests_count_for_themselves_and_for_their_address(
+    issuer: object,  # noqa: F811
+    server: Server,
+    settings: Settings,
+) -> None:
+    settings.RATE_GUEST_PER_MINUTE, settings.RATE_IP_PER_MINUTE = 2, 5
+    settings.TRUSTED_PROXIES = [ip_network("127.0.0.0/8")]
+    address = f"2001:db8:{uuid4().hex[:4]}:{uuid4().hex[:4]}::1"
+
+    def ask(header: str) -> int:
+        headers = {"Authorization": header, "X-Forwarded-For": address}
+        return httpx.get(f"{server.url}/api/v1/llm/models", headers=headers, trust_env=False).status_code
+
+    guest = EC.sign(is_anonymous=True)
+    assert [ask(guest) for _ in range(3)] == [200, 200, 429]
+    others = [ask(EC.sign(is_anonymous=True)) for _ in range(4)]
+    assert others == [200, 200, 200, 429]
+    assert ask("Bearer nonsense") == 429  # strangers share the address's count
+    assert ask(EC.sign()) == 200  # who has an account does not
+
+
+# --- whose address --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "proxies", "tls", "address"),
+    [
+        ("1.2.3.4", "", [], False, "1.2.3.4"),
+        ("1.2.3.4", "9.9.9.9", [], False, "1.2.3.4"),
+        ("10.0.0.1", "9.9.9.9", ["10.0.0.0/8"], False, "9.9.9.9"),
+        ("10.0.0.1", "6.6.6.6, 9.9.9.9, 10.0.0.2", ["10.0.0.0/8"], False, "9.9.9.9"),
+        ("1.2.3.4", "9.9.9.9", ["10.0.0.0/8"], True, "1.2.3.4"),
+        ("10.0.0.1", "6.6.6.6, 9.9.9.9", [], True, "9.9.9.9"),
+        ("10.0.0.1", "nonsense", ["10.0.0.0/8"], False, "10.0.0.1"),
+        ("10.0.0.1", "10.0.0.7", ["10.0.0.0/8"], False, "10.0.0.7"),
+        ("", "9.9.9.9", [], True, "9.9.9.9"),
+        ("", "", [], False, "None"),
+        ("2001:db8::1", "", [], False, "2001:db8::/64"),
+        ("::ffff:1.2.3.4", "", [], False, "1.2.3.4"),
+    ],
+)
+def test_only_trusted_proxies_name_the_client(
+    settings: Settings, peer: str, forwarded: str, proxies: list[str], tls: bool, address: str
+) -> None:
+    settings.TRUSTED_PROXIES, settings.BEHIND_TLS = [ip_network(p) for p in proxies], tls
+    meta = {"REMOTE_ADDR": peer, "HTTP_X_FORWARDED_FOR": forwarded}
+    assert client_address(meta) == address
+
+
+def test_zero_is_no_limit(settings: Settings) -> None:
+    settings.RATE_USER_PER_MINUTE = settings.RATE_IP_PER_MINUTE = settings.RATE_SIGN_IN_PER_MINUTE = 0
+    for _ in range(5_000):
+        rate_limits.admit(uuid4(), is_guest=False, meta={})
+        rate_limits.admit_anonymous({"REMOTE_ADDR": "192.0.2.1"})
+        rate_limits.admit_sign_in({"REMOTE_ADDR": "192.0.2.1"})
+    settings.RATE_IP_PER_MINUTE = 1
+    rate_limits.admit_anonymous({"REMOTE_ADDR": "192.0.2.2"})
+    with pytest.raises(TooManyRequests):
+        rate_limits.admit_anonymous({"REMOTE_ADDR": "192.0.2.2"})

@@ -1,0 +1,101 @@
+"""The pool survives those who use it: a client that leaves takes no connection along."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from random import Random
+from typing import Any
+
+import pytest
+
+from config import database
+from tests.support.fakes.mcp_host import free_port
+
+TASKS = 2_000
+
+
+@pytest.fixture(autouse=True)
+def _small(settings: Any, db: None) -> None:
+    settings.DATABASE_POOL_SIZE = 3
+
+
+async def _ask() -> None:
+    async with database.connection() as held:
+        await held.execute("SELECT pg_sleep(0.0001)")
+
+
+async def _leave(task: asyncio.Task[None], turns: int) -> None:
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    task.cancel()
+
+
+async def _come_and_go(random: Random) -> None:
+    """Ask for connections in a crowd, most of which leaves somewhere on the way."""
+    for _ in range(TASKS // 20):
+        tasks = [asyncio.create_task(_ask()) for _ in range(20)]
+        leaving = [asyncio.create_task(_leave(task, random.randint(0, 60))) for task in tasks]
+        await asyncio.gather(*tasks, *leaving, return_exceptions=True)
+
+
+async def _hold_all(count: int) -> None:
+    async with asyncio.timeout(5), AsyncExitStack() as opened:
+        for _ in range(count):
+            held = await opened.enter_async_context(database.connection())
+            await held.execute("SELECT 1")
+
+
+@pytest.mark.parametrize("suspicious", [False, True], ids=["calm", "after a break"])
+def test_tasks_that_are_cancelled_anywhere_lose_no_connection(suspicious: bool) -> None:
+    async def play() -> None:
+        try:
+            if suspicious:
+                database._mark_suspect()
+            await _come_and_go(Random(1))
+            await _hold_all(3)
+        finally:
+            await database.close()
+
+    asyncio.run(play())
+
+
+async def _server_process() -> int:
+    async with database.connection() as held:
+        found = held.info.backend_pid
+    await asyncio.sleep(0.01)  # nobody waits for its way back
+    return found
+
+
+def test_the_connection_given_back_last_is_given_out_first() -> None:
+    async def play() -> set[int]:
+        try:
+            await _hold_all(3)
+            return {await _server_process() for _ in range(9)}
+        finally:
+            await database.close()
+
+    assert len(asyncio.run(play())) == 1
+
+
+def test_who_waits_through_an_outage_is_served_when_it_ends_though_nobody_else_comes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    there = database._connection_arguments()
+    away = there | {"host": "127.0.0.1", "port": free_port()}  # psycopg's pool reads it at every attempt
+    monkeypatch.setattr(database, "_connection_arguments", lambda: away)
+
+    async def play() -> None:
+        waiting = asyncio.create_task(_ask())
+        try:
+            await asyncio.sleep(2 * database._RECONNECT_S + 0.2)  # it has given up, and more than once
+            assert not waiting.done()
+            away.clear()
+            away.update(there)
+            async with asyncio.timeout(2 * database._RECONNECT_S + 1):
+                await waiting
+        finally:
+            waiting.cancel()
+            await database.close()
+
+    asyncio.run(play())

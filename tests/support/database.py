@@ -1,0 +1,74 @@
+"""What a test process stands on: a `var/` of its own, and a PostgreSQL that starts when it is needed.
+
+Loaded early (`-p tests.support.database` in pyproject.toml), before the settings are read. All
+processes of a session share one server, embedded or that of DATABASE_URL; pytest-django gives each
+worker of pytest-xdist its own database in it, and here each gets its own database of Redis.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from config.process.embedded_postgres import DATABASE, Server
+
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
+_FOLDER = "PARLEY_TESTS_FOLDER"
+_EMBEDDED = "PARLEY_TESTS_EMBEDDED"
+_server: Server | None = None
+
+
+def start_postgres() -> None:
+    """Start the embedded server or join it; a given one runs already."""
+    if _server is not None:
+        _server.start()
+
+
+def redis_of_worker(url: str, worker: str) -> str:
+    """The address of Redis with a database for this worker: gw0 has the given one, gw1 the one below."""
+    given = urlsplit(url)
+    number = int(given.path.strip("/") or 0) - int(worker.removeprefix("gw"))
+    if number < 0:
+        raise pytest.UsageError(
+            f"Redis has no database for worker {worker}: each takes the one below the one before. "
+            "Give a higher number, like REDIS_URL=redis://127.0.0.1:6379/15, or fewer workers with -n."
+        )
+    return given._replace(path=f"/{number}").geturl()
+
+
+def _provide() -> None:
+    global _server
+    if not WORKER:
+        _provide_session()
+    folder = Path(os.environ[_FOLDER])
+    if os.environ.get(_EMBEDDED):
+        _server = Server(folder, durable=False)
+        os.environ["DATABASE_URL"] = _server.url(DATABASE)
+    if WORKER:
+        os.environ["VAR_DIR"] = str(folder / WORKER)
+        if url := os.environ.get("REDIS_URL"):
+            os.environ["REDIS_URL"] = redis_of_worker(url, WORKER)
+
+
+def _provide_session() -> None:
+    """What the workers inherit."""
+    os.environ.setdefault("LOG_LEVEL", "WARNING")
+    os.environ.setdefault("DEMO_TOKEN_S", "0.002")
+    os.environ[_FOLDER] = os.environ["VAR_DIR"] = tempfile.mkdtemp(prefix="parley-tests-")
+    os.environ[_EMBEDDED] = "" if os.environ.get("DATABASE_URL") else "yes"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure() -> None:
+    if _server is not None:
+        _server.stop()  # the last process that leaves ends it
+    if not WORKER:
+        shutil.rmtree(os.environ[_FOLDER], ignore_errors=True)
+
+
+_provide()
