@@ -17,9 +17,9 @@ from conversations.models import Run
 from prompts.models import Prompt, PromptKind
 from prompts.wordings import staff_actions
 from tests.browser.visits import KEY, Visit
-from tests.config.openapi.test_openapi_fuzz import OPERATIONS
 from tests.support.client import Client, ScriptedModel, reply
 from tests.support.fakes.fake_model import TEXT, FakeModel
+from tests.support.openapi_operations import OPERATIONS
 
 
 def test_an_endpoint_and_a_model_are_entered_and_the_next_run_streams_from_them(

@@ -10,8 +10,8 @@ from playwright.sync_api import expect
 
 from agents.models import PluginRuntime, RunnerBinding
 from tests.agents.runtimes.plugins.conftest import enter_runtime as enter_runtime
-from tests.agents.runtimes.plugins.conftest import forget, old_runtime_process
 from tests.agents.runtimes.plugins.runs import wait_for
+from tests.agents.runtimes.plugins.runtime_rows import forget, old_runtime_process
 from tests.browser.visits import Visit
 from tests.conftest import Server
 from tests.support.fakes.mcp_host import wait_until

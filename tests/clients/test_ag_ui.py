@@ -9,8 +9,8 @@ from uuid import uuid4
 import pytest
 
 from tests.agents.dialects.ag_ui.conftest import Open, clients, generation, open_agent  # noqa: F401 (fixtures)
+from tests.agents.dialects.ag_ui.messages import WEATHER, sound, user
 from tests.agents.dialects.ag_ui.node import RealClient
-from tests.agents.dialects.ag_ui.test_live import WEATHER, sound, user
 from tests.clients.conftest import Told
 from tests.clients.shared import WARM, WEATHER_CALL, image_url
 from tests.clients.stories import said, system

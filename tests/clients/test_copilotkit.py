@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from tests.agents.dialects.ag_ui.conftest import scripted_runs  # noqa: F401 (a fixture)
-from tests.agents.dialects.ag_ui.test_live import WEATHER, user
+from tests.agents.dialects.ag_ui.messages import WEATHER, user
 from tests.clients.conftest import Play
 from tests.clients.environments import PROGRAMS, is_played
 from tests.support.client import Client

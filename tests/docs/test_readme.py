@@ -10,17 +10,12 @@ import pytest
 
 from conversations.events import Fact
 from tests.conftest import Server
+from tests.support.doc_pages import README, section
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.once
 
 OURS = ("/api/v1/", "/storage/v1/")
-README = (ROOT / "README.md").read_text()
-
-
-def section(title: str) -> str:
-    """The text of one `## title`."""
-    return README.split(f"\n## {title}\n")[1].split("\n## ")[0]
 
 
 def test_every_setting_is_explained_and_every_explained_one_exists() -> None:

@@ -13,10 +13,9 @@ from pytest_django import Settings
 from agents.runners.thinkingml import Repair, validate_thinkingml
 from agents.runners.thinkingml.form import FORM
 from prompts import app_settings
-from tests.pure.agents.thinkingml.test_thinkingml import PHASE, REPLY, answer
-from tests.pure.agents.thinkingml.test_thinkingml_repair import wrap
 from tests.support.client import Client, ScriptedModel, Seen, read_sse, reply
 from tests.support.fakes.fake_model import DONE, Answer, End, FakeModel, Finish, Step, text
+from tests.support.properties.thinkingml import PHASE, REPLY, answer, wrap
 
 pytestmark = pytest.mark.once
 

@@ -11,9 +11,9 @@ import pytest
 from django.db import connection
 
 from conversations.models import Message, Run
-from tests.agents.dialects.agent_api.test_live import frames as agent_api_frames
-from tests.end_to_end.test_images_in_runs import uploaded
+from tests.agents.dialects.agent_api.exchange import frames as agent_api_frames
 from tests.support.client import Client, read_sse
+from tests.support.image_runs import uploaded
 from tests.support.pictures import picture
 from tests.support.properties import json_schemas
 

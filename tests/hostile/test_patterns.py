@@ -31,8 +31,8 @@ from config.logs import mask
 from conversations.threads.search_terms import make_terms
 from prompts.wordings import template
 from tests.hostile.adversarial import METHODS, SIZES, too_slow
-from tests.pure.test_architecture import MODULES
 from tests.support.paths import ROOT
+from tests.support.product import MODULES
 
 BUILT: Final[dict[str, re.Pattern[str]]] = {
     "conversations/threads/search_terms.py": make_terms("ab aab a 卧 卧推 a1 aaaaaaaa")._pattern,

@@ -18,8 +18,8 @@ import httpx
 import pytest
 from django.core.management import call_command
 
-from tests.docs.test_readme import section
-from tests.processes.test_start import Place, fresh
+from tests.processes.place import Place, fresh
+from tests.support.doc_pages import section
 from tests.support.paths import ROOT
 
 pytestmark = [

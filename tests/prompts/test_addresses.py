@@ -23,7 +23,7 @@ from agents.tools.mcp.sessions import check_connection as look_at_mcp
 from prompts import egress
 from prompts.addresses import REFUSED
 from prompts.endpoints import secrets
-from tests.prompts.test_prompts_admin import address, sign_in
+from tests.support.admin_pages import address, sign_in
 from tests.support.client import Client, ScriptedModel
 from tests.support.fakes.fake_model import FakeModel
 from tests.support.fakes.mcp_host import McpHost

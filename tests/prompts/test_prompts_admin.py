@@ -9,7 +9,6 @@ from uuid import uuid4
 import pytest
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
-from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 from django.db import connection
 from django.test import Client
@@ -19,18 +18,12 @@ from prompts import app_settings
 from prompts.endpoints import secrets
 from prompts.models import AppSetting, Endpoint, ModelMapping, Prompt, PromptKind, PromptVersion, Secret
 from prompts.wordings import active, staff_actions
+from tests.support.admin_pages import address, sign_in
 
 pytestmark = pytest.mark.once
 
 KEY = "sk-proj-abcdefghijklmnop-0123"
 PAGES = "/admin/prompts"
-
-
-def sign_in(**fields: Any) -> tuple[Client, Any]:
-    user = get_user_model().objects.create_user(username=uuid4().hex, is_staff=True, **fields)
-    client = Client()
-    client.force_login(user)
-    return client, user
 
 
 @pytest.fixture
@@ -259,17 +252,6 @@ def endpoint() -> Endpoint:
     )
     staff_actions.rotate_secret(made, KEY)
     return made
-
-
-def address(endpoint: Endpoint | None = None, **more: str) -> dict[str, str]:
-    """What the browser sends when the form of an endpoint is saved."""
-    sent = {"name": endpoint.name if endpoint else uuid4().hex, "provider": "acme", "key": ""}
-    facts = {
-        "dialect": "openai.chat_completions",
-        "base_url": "https://api.example.com/v1",
-        "is_active": "on",
-    }
-    return sent | facts | more
 
 
 def stored_key(endpoint: Endpoint) -> str:

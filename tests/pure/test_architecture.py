@@ -15,14 +15,8 @@ import pytest
 from django.apps import apps as django_apps
 
 from tests.support.paths import ROOT
+from tests.support.product import MODULES, ROOMS
 
-ROOMS = ("config", "agents", "conversations", "prompts")
-MODULES = sorted(
-    path
-    for room in ROOMS
-    for path in (ROOT / room).rglob("*.py")
-    if "migrations" not in path.parts and path.stat().st_size
-)
 TRANSPORT = ("rest_framework", "channels", "django.http")
 TRANSPORT_ROOMS = {"config", "api", "urls", "storage_urls", "admin"}
 ALONE = (

@@ -70,3 +70,10 @@ def many_scans(count: int) -> bytes:
 
 
 SVG: Final = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
+
+
+def small_png() -> bytes:
+    """A PNG of 5 × 3 pixels."""
+    out = BytesIO()
+    Image.new("RGB", (5, 3), "red").save(out, "PNG")
+    return out.getvalue()

@@ -17,6 +17,7 @@ from agents.host_protocol import parameters
 from agents.host_protocol.manifest import FormItem, RunnerManifest
 from agents.models import HostArtifact, HostBlob, HostState, KnowledgeBase, RunnerBinding
 from prompts.models import ModelMapping, Secret
+from tests.support.admin_pages import posted
 from tests.support.client import Client
 from tests.support.host.stage import Scripted, Stage, manifest, run, serving
 
@@ -54,16 +55,6 @@ def asking() -> Iterator[str]:
     )
     with serving(Scripted(declared, _nothing)):
         yield declared.id
-
-
-def posted(runner_id: str, **more: str) -> dict[str, str]:
-    return {
-        "name": uuid4().hex, "runner_id": runner_id, "position": "5", "config__url": "x",
-        "calls_per_minute": "60", "delivery": "stream", "model": "", "dialect": "", "user": "",
-        "tier": "", "thread_id": "", "further_models": "", "tools": "a\nb", "knowledge_bases": "",
-        "storage": "plugin",
-        "platform_actions": "", "state_scopes": "", "deadline_s": "",
-    } | more  # fmt: skip
 
 
 def _met(rule: RunnerBinding) -> tuple[Binding, RunnerManifest]:

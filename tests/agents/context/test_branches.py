@@ -28,13 +28,11 @@ from conversations.admin import conversation_page as told
 from conversations.models import Message, Run, Thread
 from conversations.threads import history as history_room
 from conversations.threads import search, stored_messages
-from tests.agents.intake.test_approvals import HI, Mail, approvals, decide, mail, send
 from tests.support.chat import UNSET, Chat, Told, system, user
 from tests.support.client import Client, ScriptedModel, read_sse
 from tests.support.fakes.fake_model import FakeModel, status, text, tool_calls
 from tests.support.host.stage import Stage
-
-__all__ = ["mail"]
+from tests.support.mail import HI, Mail, approvals, decide, send
 
 WEATHER = {"name": "get_weather", "description": "The weather", "parameters": {"type": "object"}}
 ASKED = tool_calls(("c1", "get_weather", '{"city": "Oslo"}'))
@@ -290,9 +288,9 @@ def test_a_branch_that_was_left_is_gone_on_with(chat: Chat) -> None:
 
 
 def test_an_image_of_a_kept_question_is_shown_again_though_its_url_is_old(chat: Chat) -> None:
-    from tests.agents.dialects.ag_ui.test_live import picture
+    from tests.support.pictures import small_png
 
-    sent = chat.client.http.post("/api/v1/agent/attachments", files={"file": ("x.png", picture())})
+    sent = chat.client.http.post("/api/v1/agent/attachments", files={"file": ("x.png", small_png())})
     url = sent.json()["url"]
 
     def shown(address: str, words: str) -> list[dict[str, Any]]:

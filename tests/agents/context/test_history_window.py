@@ -21,10 +21,10 @@ from conversations.models import Run, Thread
 from prompts import app_settings
 from prompts.endpoints import routing
 from prompts.models import AppSetting, ModelMapping
-from tests.agents.host.test_hosted_runs import bound
 from tests.support.client import Client, ScriptedModel
 from tests.support.conversation import NOON, Conversation
 from tests.support.fakes.fake_model import FakeModel, status, text
+from tests.support.host.hosted_runs import bound
 from tests.support.host.stage import manifest
 
 LONG = "练胸的动作 " * 60

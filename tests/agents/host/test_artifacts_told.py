@@ -16,8 +16,8 @@ from agents.host_protocol import results
 from agents.host_protocol.host_api import HostApi
 from agents.host_protocol.results import RunResult
 from agents.host_protocol.run_context import AgentRunContext
-from tests.agents.host.test_hosted_runs import bound
 from tests.support.client import Client, reply
+from tests.support.host.hosted_runs import bound
 from tests.support.host.stage import Says, Scripted, manifest, serving
 
 pytestmark = pytest.mark.once

@@ -16,10 +16,10 @@ from agents.host_protocol.host_api import HostApi
 from agents.host_protocol.run_context import AgentRunContext
 from conversations.models import Message
 from tests.agents.dialects.agent_api import oracle
-from tests.agents.dialects.agent_api.test_live import TOOL, frames, process, said
-from tests.agents.dialects.agent_api.test_pages import snippets
-from tests.agents.host.test_hosted_runs import bound, finished, reply
+from tests.agents.dialects.agent_api.exchange import TOOL, frames, process, said
 from tests.support.client import Client
+from tests.support.doc_pages import snippets
+from tests.support.host.hosted_runs import bound, finished, reply
 from tests.support.pictures import picture
 
 pytestmark = pytest.mark.once

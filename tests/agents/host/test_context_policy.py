@@ -13,11 +13,11 @@ from agents.host_protocol.host_api import HostApi
 from agents.host_protocol.manifest import ContextPolicy
 from agents.host_protocol.results import RunResult
 from agents.host_protocol.run_context import AgentRunContext, InlinePolicy
-from tests.agents.host.test_hosted_runs import bound, finished, reply
-from tests.end_to_end import test_images_in_runs as image_runs
-from tests.end_to_end.test_images_in_runs import uploaded
+from tests.support import image_runs
 from tests.support.client import Client
+from tests.support.host.hosted_runs import bound, finished, reply
 from tests.support.host.stage import manifest
+from tests.support.image_runs import uploaded
 from tests.support.pictures import picture
 
 pytestmark = pytest.mark.once

@@ -13,9 +13,9 @@ from agents.host_protocol import results
 from agents.host_protocol.host_api import HostApi
 from agents.host_protocol.results import RunResult
 from agents.host_protocol.run_context import ActorContext, AgentRunContext, SubjectContext
-from tests.agents.host.test_hosted_runs import bound
 from tests.support.client import Client
 from tests.support.fakes.mcp_host import wait_until
+from tests.support.host.hosted_runs import bound
 from tests.support.host.stage import Scripted, manifest, serving
 
 pytestmark = pytest.mark.once

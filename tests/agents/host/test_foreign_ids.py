@@ -21,12 +21,9 @@ from agents.host import gateway
 from agents.host.actions import ACTIONS
 from agents.host_protocol.errors import HostRefusal
 from conversations.models import Attachment, Message
-from tests.agents.host.test_action_table import embeddings, everything
 from tests.support.host.stage import Stage, manifest, run
 
 pytestmark = pytest.mark.once
-
-__all__ = ["embeddings", "everything"]
 
 NAMES: Final = re.compile(r".*(_id|_uuid|_name|_cursor|key|filters)")
 INSIDE: Final = {  # numbers in the run's own conversation, and the documents of a base that is granted

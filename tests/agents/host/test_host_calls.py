@@ -20,7 +20,7 @@ from agents.host_protocol.manifest import Permissions
 from agents.host_protocol.messages import Message
 from agents.host_protocol.resources import AgentResources, ModelResource
 from agents.tools.base import Tool
-from tests.support.host.stage import EVERYTHING, GENEROUS, Stage, audited, manifest, run
+from tests.support.host.stage import DOUBLE, EVERYTHING, GENEROUS, Stage, audited, manifest, run
 
 Make = Callable[..., Stage]
 IDENTITY = "acme/tester"
@@ -274,20 +274,6 @@ def test_an_operation_that_is_not_granted_is_refused(make_stage: Make) -> None:
 
     with pytest.raises(HostRefusal, match="for operation stream"):
         run(go())
-
-
-async def _double(arguments: dict[str, Any]) -> dict[str, Any]:
-    return {"twice": arguments["n"] * 2}
-
-
-DOUBLE = Tool(
-    name="math.double",
-    description="Doubles a number.",
-    parameters={"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
-    call=_double,
-    idempotent=True,
-    timeout_s=5,
-)
 
 
 def test_tools_are_described_and_called(make_stage: Make) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -16,7 +15,7 @@ from agents.host import bindings, gateway
 from agents.host_protocol import results
 from agents.host_protocol.errors import HostRefusal
 from agents.host_protocol.host_api import HostApi
-from agents.host_protocol.manifest import Capabilities, ContextPolicy, FormItem, RunnerManifest
+from agents.host_protocol.manifest import Capabilities, ContextPolicy, FormItem
 from agents.host_protocol.messages import Message
 from agents.host_protocol.results import RunResult
 from agents.host_protocol.run_context import AgentRunContext
@@ -26,38 +25,11 @@ from conversations import events
 from conversations.models import Thread
 from prompts.models import Prompt
 from tests.support.client import Client, ScriptedModel
-from tests.support.host.stage import EVERYTHING, Says, Scripted, Stage, audited, manifest, serving
+from tests.support.host.hosted_runs import bound, events_of, finished, reply
+from tests.support.host.stage import EVERYTHING, Scripted, Stage, audited, manifest, serving
 from tests.support.host.stage import run as on_a_loop
 
 Scripts = Callable[..., ScriptedModel]
-
-
-@contextmanager
-def bound(user: Any, says: Says, declared: RunnerManifest | None = None, **fields: Any) -> Iterator[str]:
-    """A runner that serves this user's runs; its id."""
-    runner_id = f"python:r{uuid4().hex[:10]}"
-    made = declared or manifest(runner_id)
-    rule = RunnerBinding.objects.create(
-        name=uuid4().hex, runner_id=made.id, user=user, position=1, **fields
-    )
-    bindings.clear_cache()
-    try:
-        with serving(Scripted(made, says)):
-            yield made.id
-    finally:
-        rule.delete()
-        bindings.clear_cache()
-
-
-def finished(client: Client, text: str = "hi", **more: Any) -> tuple[dict[str, Any], list[Any]]:
-    """A text run to its end: its row, and its frames."""
-    run_id = client.start(text, **more)["run_id"]
-    frames = client.watch(run_id)
-    return client.run(run_id), frames
-
-
-def reply(frames: list[Any]) -> str:
-    return "".join(frame.data["delta"] for frame in frames if frame.event == "content_delta")
 
 
 def test_snapshots_become_increments_and_the_last_one_is_the_answer(client: Client) -> None:
@@ -214,13 +186,6 @@ def test_an_artifact_is_stored_said_and_belongs_to_the_next_message(client: Clie
     ]
     (message,) = [event["message"] for event in log if event["type"] == "message.completed"]
     assert message["metadata"] == {"artifact_refs": [made.pk.hex]}
-
-
-def events_of(run_id: str) -> list[dict[str, Any]]:
-    from conversations.models import EventBatch
-
-    batches: Any = EventBatch.objects.filter(run_id=UUID(run_id)).order_by("first_seq")
-    return [event for batch in batches for _, event in batch.events]  # the column is JSON
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ from agents.models import HostArtifact, HostCall
 from conversations import events
 from conversations.events import RunEvent
 from conversations.models import EventBatch
-from tests.agents.host.test_hosted_runs import bound, finished
 from tests.support.client import Client
 from tests.support.fakes.mcp_host import wait_until
+from tests.support.host.hosted_runs import bound, finished
 from tests.support.host.stage import Stage, run
 
 Make = Callable[..., Stage]

@@ -20,8 +20,8 @@ from agents.host_protocol.results import RunResult
 from agents.host_protocol.run_context import AgentRunContext
 from agents.runtimes.plugins.runner import _result
 from conversations.models import Message
-from tests.agents.host.test_hosted_runs import bound, events_of, finished, reply
 from tests.support.client import Client
+from tests.support.host.hosted_runs import bound, events_of, finished, reply
 from tests.support.pictures import picture
 
 pytestmark = pytest.mark.once

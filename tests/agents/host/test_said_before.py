@@ -19,43 +19,15 @@ from agents.host_protocol.manifest import ContextPolicy
 from agents.host_protocol.messages import Message, text_in
 from agents.host_protocol.results import RunResult
 from agents.host_protocol.run_context import AgentRunContext
-from tests.agents.host.test_hosted_runs import bound
 from tests.support.client import Client, ScriptedModel
 from tests.support.fakes.fake_model import FakeModel, text
+from tests.support.host.hosted_runs import bound
 from tests.support.host.stage import manifest
+from tests.support.host.told_history import STORY, TOLD, chat
 
 pytestmark = pytest.mark.once
 
 Send = Callable[[Client, list[dict[str, Any]]], Any]
-CALL = {"id": "call_1", "type": "function", "function": {"name": "load", "arguments": '{"kg":100}'}}
-STORY: list[dict[str, Any]] = [
-    {"role": "system", "content": "Talk like a pirate."},
-    {"role": "user", "content": "first question"},
-    {"role": "assistant", "content": "first answer"},
-    {"role": "user", "content": "second question"},
-    {"role": "assistant", "content": "", "tool_calls": [CALL]},
-    {"role": "tool", "tool_call_id": "call_1", "content": '{"plates":4}'},
-    {"role": "assistant", "content": "second answer"},
-    {"role": "user", "content": "third question"},
-]
-TOLD = [
-    ("user", "message", "first question", None),
-    ("assistant", "message", "first answer", None),
-    ("user", "message", "second question", None),
-    ("assistant", "tool_call", "", {"role": "assistant", "content": "", "tool_calls": [CALL]}),
-    (
-        "tool",
-        "tool_result",
-        '{"plates":4}',
-        {"role": "tool", "content": '{"plates":4}', "tool_call_id": "call_1"},
-    ),
-    ("assistant", "message", "second answer", None),
-]
-
-
-def chat(client: Client, said: list[dict[str, Any]], **more: Any) -> Any:
-    body = {"model": "demo", "messages": said} | more
-    return client.http.post("/v1/chat/completions", json=body)
 
 
 def not_stored(client: Client, said: list[dict[str, Any]]) -> Any:

@@ -25,12 +25,12 @@ from config.database import run_sync
 from prompts.endpoints import secrets
 from prompts.models import Endpoint, Secret
 from prompts.wordings import staff_actions
-from tests.agents.admin.test_runner_admin import posted
-from tests.agents.host.test_hosted_runs import bound, finished, reply
-from tests.config.auth.test_canary import every_line
+from tests.support.admin_pages import posted
 from tests.support.client import Client
 from tests.support.fakes.mcp_host import wait_until
+from tests.support.host.hosted_runs import bound, finished, reply
 from tests.support.host.stage import Scripted, manifest, serving
+from tests.support.log_lines import every_line
 
 pytestmark = pytest.mark.once
 

@@ -15,10 +15,10 @@ from agents.host_protocol.results import RunResult
 from agents.host_protocol.run_context import AgentRunContext
 from agents.models import HostCall, HostState
 from conversations.models import Message
-from tests.agents.host.test_hosted_runs import bound, finished, reply
-from tests.end_to_end.test_images_in_runs import content, uploaded
 from tests.support.client import Client
+from tests.support.host.hosted_runs import bound, finished, reply
 from tests.support.host.stage import Stage, run
+from tests.support.image_runs import content, uploaded
 from tests.support.pictures import picture
 
 pytestmark = pytest.mark.once

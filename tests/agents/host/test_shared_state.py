@@ -14,8 +14,8 @@ from agents.host_protocol.host_api import HostApi
 from agents.host_protocol.results import RunResult
 from agents.host_protocol.run_context import AgentRunContext
 from conversations import events
-from tests.agents.host.test_hosted_runs import bound
 from tests.support.client import Client
+from tests.support.host.hosted_runs import bound
 from tests.support.host.stage import Says
 
 STATES = ("STATE_SNAPSHOT", "STATE_DELTA")

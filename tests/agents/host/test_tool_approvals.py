@@ -16,10 +16,10 @@ from agents.host_protocol import results
 from agents.host_protocol.errors import HostRefusal
 from agents.host_protocol.host_api import HostApi
 from agents.host_protocol.run_context import AgentRunContext
-from tests.agents.host.test_hosted_runs import bound, events_of, finished, reply
 from tests.support.client import Client
 from tests.support.fakes.mcp_host import wait_until
 from tests.support.host.careful_tool import CAREFUL, approve, offer_a_careful_tool
+from tests.support.host.hosted_runs import bound, events_of, finished, reply
 from tests.support.host.stage import audited
 
 EXERCISES = "gymbro.exercise.search"

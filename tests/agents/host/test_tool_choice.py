@@ -12,8 +12,8 @@ from agents.host_protocol.errors import HostRefusal
 from agents.host_protocol.host_api import HostApi
 from agents.host_protocol.results import RunResult, ToolStartedData
 from agents.host_protocol.run_context import AgentRunContext
-from tests.agents.host.test_hosted_runs import bound
 from tests.support.client import Client
+from tests.support.host.hosted_runs import bound
 from tests.support.host.stage import Says
 
 pytestmark = pytest.mark.once

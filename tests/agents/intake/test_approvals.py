@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -17,8 +16,7 @@ from django.test import Client as Browser
 from django.utils import timezone
 
 from agents.models import ToolPolicy
-from agents.tools import offered_tools, registry
-from agents.tools.base import Tool
+from agents.tools import offered_tools
 from config.database import run_sync
 from conversations.models import Interrupt, Message, Run
 from conversations.runs import interrupts
@@ -26,42 +24,7 @@ from prompts.models import Entitlement, Tier
 from tests.conftest import Server
 from tests.support.client import Client, ScriptedModel, read_sse
 from tests.support.fakes.fake_model import Answer, FakeModel, text, tool_calls
-
-SEND = {
-    "type": "object",
-    "properties": {"to": {"type": "string"}, "text": {"type": "string"}},
-    "required": ["to", "text"],
-    "additionalProperties": False,
-}
-HI = {"to": "ann", "text": "hi"}
-
-
-class Mail:
-    """A tool with an effect; it keeps what it was called with, and may be made to wait."""
-
-    def __init__(self) -> None:
-        self.sent: list[dict[str, Any]] = []
-        self.begun = asyncio.Event()
-        self.holds = False
-
-    async def call(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        self.sent.append(arguments)
-        self.begun.set()
-        if self.holds:
-            await asyncio.sleep(60)
-        return {"sent_to": arguments["to"]}
-
-
-@pytest.fixture
-def mail(monkeypatch: pytest.MonkeyPatch) -> Mail:
-    made = Mail()
-    careful = Tool(
-        "test.send", "Sends.", SEND, made.call, idempotent=False, timeout_s=90, requires_approval=True
-    )
-    free = replace(careful, name="test.free", requires_approval=False)
-    known = {**registry._by_name(), careful.name: careful, free.name: free}
-    monkeypatch.setattr(registry, "_by_name", lambda: known)
-    return made
+from tests.support.mail import HI, SEND, Mail, approvals, decide, send
 
 
 @pytest.fixture
@@ -120,21 +83,6 @@ class Talk:
 @pytest.fixture
 def talk(client: Client, provider: FakeModel, scripted: Callable[..., ScriptedModel]) -> Talk:
     return Talk(client, provider, scripted)
-
-
-def approvals(client: Client, **asked: str) -> list[dict[str, Any]]:
-    response = client.http.get("/api/v1/agent/approvals", params=asked)
-    assert response.status_code == 200, response.text
-    found: list[dict[str, Any]] = response.json()["approvals"]
-    return found
-
-
-def decide(client: Client, approval: dict[str, Any], **decision: Any) -> Any:
-    return client.http.post(f"/api/v1/agent/approvals/{approval['id']}", json=decision)
-
-
-def send(call_id: str = "c1", **arguments: Any) -> tuple[str, str, str]:
-    return call_id, "test.send", json.dumps(HI | arguments)
 
 
 def facts(run: dict[str, Any], client: Client) -> list[dict[str, Any]]:

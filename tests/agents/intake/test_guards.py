@@ -23,17 +23,11 @@ from agents.api import sockets
 from agents.intake import stream_slots
 from config import database
 from conversations.models import Run
-from tests.config.redis.test_limits import fresh, patient, redis_url  # noqa: F401
 from tests.support.client import Client, ScriptedModel
+from tests.support.fakes.redis_server import fresh, patient, redis_url  # noqa: F401
 from tests.support.paths import ROOT
-
-
-@pytest.fixture
-def run(client: Client, scripted: Callable[..., ScriptedModel]) -> Iterator[dict[str, Any]]:
-    """A run that goes on for as long as it is watched."""
-    accepted = client.start(model=scripted("hang-midway").name)
-    yield accepted
-    client.http.post(f"/api/v1/agent/runs/{accepted['run_id']}/cancel")
+from tests.support.streams import held, until
+from tests.support.streams import run as run
 
 
 class Watched:
@@ -74,17 +68,6 @@ def refused(watched: Watched) -> tuple[int, str, str]:
 
 OVER_USER = (429, "SSE_CONCURRENCY_LIMIT_EXCEEDED", "30")
 OVER_CONVERSATION = (429, "SSE_CONCURRENCY_LIMIT_EXCEEDED", "10")
-
-
-def until(is_so: Callable[[], bool], seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < deadline, "it never came to that"
-        time.sleep(0.02)
-
-
-def held(client: Client) -> int:
-    return len(stream_slots._streams.of_user(client.user.pk))
 
 
 def test_a_conversation_has_so_many_streams_and_a_closed_one_makes_room(

@@ -12,7 +12,7 @@ from agents.host_protocol.errors import HostRefusal
 from agents.host_protocol.host_api import HostApi
 from agents.host_protocol.messages import text_in
 from agents.knowledge import embeddings, writing
-from tests.agents.knowledge.test_knowledge import GUIDE, host_of, stored
+from tests.agents.knowledge.bases import GUIDE, host_of, stored
 from tests.support.client import ScriptedModel
 from tests.support.fakes.fake_embeddings import FakeEmbeddings, embeddings_server
 from tests.support.fakes.fake_model import FakeModel, status, text

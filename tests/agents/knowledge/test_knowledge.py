@@ -11,7 +11,6 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client as Browser
 
 from agents.host.calls import knowledge
-from agents.host.grants import Base, Binding
 from agents.host_protocol import parameters
 from agents.host_protocol.errors import HostRefusal
 from agents.host_protocol.host_api import HostApi
@@ -19,37 +18,12 @@ from agents.host_protocol.messages import text_in
 from agents.knowledge import writing
 from agents.knowledge.chunks import LONGEST, chunks_of
 from agents.knowledge.reading import Unreadable, text_of
-from agents.models import KnowledgeBase, KnowledgeDocument
+from agents.models import KnowledgeBase
+from tests.agents.knowledge.bases import GUIDE, host_of, stored
 from tests.support.client import Client
 from tests.support.host.stage import Stage, run
 
 Make = Callable[..., Stage]
-GUIDE = """# Bench press
-
-Lie on the bench. Lower the bar to the chest, then press it up.
-
-# 深蹲
-
-双脚与肩同宽，慢慢下蹲，膝盖不要超过脚尖。
-
-# Rest
-
-Sleep eight hours. The muscles grow while you rest.
-"""
-
-
-def stored(text: str, **fields: Any) -> KnowledgeBase:
-    base = KnowledgeBase.objects.create(name=uuid4().hex, **fields)
-    document = KnowledgeDocument.objects.create(base=base, name="guide.md", text=text)
-    writing.store_chunks(document)
-    knowledge.clear_cache()
-    return base
-
-
-def host_of(stage: Stage, *bases: KnowledgeBase) -> HostApi:
-    granted = tuple(Base(base.pk, base.name, base.embedding_model) for base in bases)
-    names = tuple(base.name for base in bases)
-    return HostApi(stage.session(bases=granted, binding=Binding(id=1, knowledge_bases=names)))
 
 
 def found(host: HostApi, base: KnowledgeBase, question: str, **more: Any) -> list[str]:

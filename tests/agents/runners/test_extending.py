@@ -22,10 +22,10 @@ from agents.runners import registry as runners
 from agents.tools import installed as installed_tools
 from agents.tools import registry as tools
 from tests.agents.runtimes.plugins.bound import bound, said
-from tests.docs.test_readme import section
-from tests.end_to_end.test_images_in_runs import CHINESE_QUESTION, finished, post, uploaded
 from tests.support.client import Client, ScriptedModel
+from tests.support.doc_pages import section
 from tests.support.fakes.fake_model import FakeModel, text, tool_calls
+from tests.support.image_runs import CHINESE_QUESTION, finished, post, uploaded
 from tests.support.pictures import picture
 
 pytestmark = pytest.mark.once

@@ -17,11 +17,10 @@ from agents.tools.exercises.file_items import BadExercises, read_media
 from agents.tools.exercises.import_files import read_items
 from agents.tools.exercises.seed import STARTER_FILE, seed_exercises, starter_items
 from agents.tools.exercises.store import ImportResult, import_items
-from tests.support.paths import shared
+from tests.support.exercise_library import DATA
 
 pytestmark = pytest.mark.once
 
-DATA = shared("data")
 GYMBRO = DATA / "gymbro-seed" / "exercise_official_seed.json"
 FREE = DATA / "free-exercise-db" / "exercises.json"
 needs_gymbro = pytest.mark.skipif(not GYMBRO.exists(), reason="the GymBro seed is not here")

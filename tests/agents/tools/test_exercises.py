@@ -21,8 +21,8 @@ from agents.tools.base import ToolFailure
 from agents.tools.exercises import search_tool as exercises
 from agents.tools.exercises.index import to_dto
 from config import database
-from tests.pure.agents.test_exercise_search import named
 from tests.support.client import Client
+from tests.support.exercise_library import named
 
 pytestmark = pytest.mark.once
 

@@ -19,8 +19,8 @@ from agents.models import Exercise, LibraryVersion, official_id
 from agents.tools.exercises.library_versions import publish
 from agents.tools.exercises.seed import starter_items
 from agents.tools.exercises.store import import_items
-from tests.agents.tools.test_exercise_import import DATA
 from tests.support.client import Client
+from tests.support.exercise_library import DATA
 
 pytestmark = pytest.mark.once
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from uuid import uuid4
 
 import httpx
@@ -16,30 +12,14 @@ from pytest_django import Settings
 
 from config.auth.bearer import create_api_token, issue_token, revoke
 from config.auth.models import User
-from config.logs import Stderr
 from tests.conftest import Server
 from tests.support.fakes.issuer import ISSUER, Key
+from tests.support.log_lines import every_line
 
 pytestmark = pytest.mark.once
 
 _REFUSALS = {"invalid_token", "invalid_token_header", "jwks_key_not_found"}
 CANARY = "cAnArY" + uuid4().hex
-
-
-@contextmanager
-def every_line() -> Iterator[io.StringIO]:
-    """What goes to standard error, down to DEBUG, rendered as it is there."""
-    root, written = logging.getLogger(), io.StringIO()
-    ours = next(handler for handler in root.handlers if isinstance(handler, Stderr))
-    copy, level = Stderr(written), root.level
-    copy.setFormatter(ours.formatter)
-    root.addHandler(copy)
-    root.setLevel(logging.DEBUG)
-    try:
-        yield written
-    finally:
-        root.setLevel(level)
-        root.removeHandler(copy)
 
 
 def test_no_token_key_or_password_stands_in_any_line(server: Server, settings: Settings) -> None:

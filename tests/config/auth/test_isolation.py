@@ -20,7 +20,7 @@ from config.auth.bearer import create_api_token
 from config.database import run_sync
 from conversations import attachments
 from conversations.models import Interrupt, Run
-from tests.config.auth.test_rights import table
+from tests.config.auth.url_table import table
 from tests.conftest import Server
 from tests.support.client import Client
 

@@ -9,7 +9,7 @@ import hmac
 import json
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
@@ -27,21 +27,12 @@ from config.auth.models import User
 from config.auth.public_keys import InvalidKey, parse_key, parse_set, parse_setting
 from config.errors import Forbidden, Unauthorized
 from tests.conftest import Server
-from tests.support.fakes.issuer import ISSUER, Issuer, Key
+from tests.support.fakes.issuer import EC, ISSUER, RSA, Issuer, Key
 
 pytestmark = pytest.mark.once
 
 Authenticate = Callable[[str | None], Caller]
-EC, RSA, OTHER = Key("ES256"), Key("RS256"), Key("ES256")
-P384 = Key("ES384")
-
-
-@pytest.fixture
-def issuer(settings: Settings) -> Iterator[Issuer]:
-    with Issuer(EC, RSA) as running:
-        settings.JWT_JWKS_URL = running.url
-        settings.JWT_ISSUERS = [ISSUER]
-        yield running
+OTHER, P384 = Key("ES256"), Key("ES384")
 
 
 @pytest.fixture

@@ -18,11 +18,11 @@ from asgiref.sync import iscoroutinefunction
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
 from django.test import Client
-from django.urls import URLPattern, URLResolver, get_resolver
 from pytest_django import Settings
 
 from config.auth.bearer import create_api_token
 from config.http import paths
+from tests.config.auth.url_table import routes, table
 from tests.conftest import Server
 
 pytestmark = pytest.mark.once
@@ -134,32 +134,10 @@ RIGHTS = {
     "GET /compatible-mode/v1/models": READ,
     "GET /compatible-mode/v1/models/<path:model_id>": READ,
 }
-ELSEWHERE = ("/admin/", "/chat/")
-"""Pages for people: see tests/config/auth/test_roles.py and tests/agents/api/test_chat_page.py."""
 KEPT_BY_BROWSERS = {f"GET /api/v1/exercise/library/{what}" for what in ("meta", "full", "updates")}
 BODIES = {"POST /api/v1/admin/exercise/library/publish": {"baseVersion": 2**31 - 1}}
 """What changes nothing where an empty body would."""
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'"
-
-
-def routes(
-    patterns: list[URLPattern | URLResolver] | None = None, before: str = "/"
-) -> Iterator[tuple[str, URLPattern]]:
-    """Every route of the URL table, whole, with its pattern."""
-    for one in get_resolver().url_patterns if patterns is None else patterns:
-        route = f"{before}{one.pattern}"
-        if isinstance(one, URLResolver):
-            yield from routes(one.url_patterns, route)
-        else:
-            yield route, one
-
-
-def table() -> Iterator[str]:
-    """Each method of each route, as the URL table has them; ANY where a view states no need."""
-    for route, pattern in routes():
-        if route != "/" and not route.startswith(ELSEWHERE):
-            needs = getattr(getattr(pattern.callback, "cls", pattern.callback), "needs", {"ANY": None})
-            yield from (f"{method} {route}" for method in needs)
 
 
 def methods(view: Any) -> set[str]:

@@ -20,7 +20,7 @@ from django.test import Client as Browser
 
 from config.audit.watched_models import is_watched
 from config.auth.roles import ROLES, sync_roles
-from tests.config.auth.test_rights import routes
+from tests.config.auth.url_table import routes
 from tests.support.client import Client
 
 pytestmark = pytest.mark.once

@@ -14,6 +14,7 @@ from django.conf import settings
 
 from tests.conftest import Server
 from tests.support.client import Client, read_sse
+from tests.support.refusals import check_error
 
 pytestmark = pytest.mark.once
 
@@ -26,17 +27,6 @@ def post(client: Client, body: Any, **headers: str) -> httpx.Response:
     return client.http.post(
         RUNS, content=content, headers={"Content-Type": "application/json"} | headers
     )
-
-
-def check_error(response: httpx.Response, status: int, code: str) -> dict[str, Any]:
-    body: dict[str, Any] = response.json()
-    assert (response.status_code, body["code"]) == (status, code), body
-    assert body["detail"]
-    assert body["request_id"] == response.headers["x-request-id"]
-    assert "Traceback" not in response.text
-    assert response.headers["cache-control"] == "no-store"
-    assert response.headers["x-content-type-options"] == "nosniff"
-    return body
 
 
 @pytest.mark.parametrize(

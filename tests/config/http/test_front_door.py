@@ -21,14 +21,13 @@ from config.auth import bearer
 from config.errors import TooManyRequests, Unavailable
 from config.http import body_limits
 from config.process import connections
-from tests.agents.intake.test_guards import held, run, until  # noqa: F401
+from tests.config.http.histories import AG_UI, RUNS, history
 from tests.conftest import Server
 from tests.support.client import Client
+from tests.support.streams import held, run, until  # noqa: F401
 
 pytestmark = pytest.mark.once
 
-AG_UI = "/api/v1/agent/ag-ui"
-RUNS = "/api/v1/agent/runs"
 STRANGER = "127.0.0.2"  # an address of its own: what others hold open does not count for it
 PATIENCE_S = 20.0
 
@@ -210,25 +209,6 @@ def stalled(client: Client, *, token: str = "") -> Iterator[socket.socket]:
         lines = [f"Authorization: Bearer {token}"] if token else []
         raw.sendall(head("POST", AG_UI, "Content-Length: 9000000", *lines) + b"x" * 1_000)
         yield raw
-
-
-def history(kib: int) -> dict[str, Any]:
-    """A conversation of about this size, as an AG-UI client sends it each turn."""
-    said = [
-        {"id": str(place), "role": "assistant" if place % 2 else "user", "content": "word " * 200}
-        for place in range(kib)
-    ]
-    asked = {"id": "last", "role": "user", "content": "hi"}
-    props = {"model": "demo"}
-    return {
-        "threadId": str(uuid4()),
-        "runId": "r1",
-        "messages": [*said, asked],
-        "state": {},
-        "tools": [],
-        "context": [],
-        "forwardedProps": props,
-    }
 
 
 def accepted(client: Client, body: dict[str, Any]) -> httpx.Response:

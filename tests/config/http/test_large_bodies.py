@@ -18,9 +18,9 @@ from agents.intake import submit
 from config.errors import InvalidRequest, Unavailable, current_request_id
 from config.http import json_size, parsing
 from conversations.models import Run
-from tests.config.http.test_bad_input import check_error
-from tests.config.http.test_front_door import AG_UI, RUNS, history
+from tests.config.http.histories import AG_UI, RUNS, history
 from tests.support.client import Client
+from tests.support.refusals import check_error
 
 pytestmark = pytest.mark.once
 

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import socket
-import subprocess
-import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from ipaddress import ip_network
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -18,14 +14,16 @@ import pytest
 from pytest_django import Settings
 from redis.asyncio import Redis
 
-from config import database
 from config.errors import TooManyRequests
 from config.redis import client as connection
 from config.redis import rate_limits
 from config.redis.rate_limits import Limiter, client_address
-from tests.config.auth.test_public_keys import EC, issuer  # noqa: F401
 from tests.conftest import Server
 from tests.support.client import Client
+from tests.support.fakes.issuer import EC
+from tests.support.fakes.redis_server import fresh as fresh
+from tests.support.fakes.redis_server import patient as patient
+from tests.support.fakes.redis_server import redis_url as redis_url
 
 
 class Clock:
@@ -39,57 +37,6 @@ class Clock:
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
-
-
-@pytest.fixture(scope="session")
-def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Redis of the test's own."""
-    if shutil.which("redis-server") is None:
-        pytest.skip("no redis-server")
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    folder: Path = tmp_path_factory.mktemp("redis")
-    command = [
-        "redis-server",
-        "--port",
-        str(port),
-        "--bind",
-        "127.0.0.1",
-        "--save",
-        "",
-        "--dir",
-        str(folder),
-    ]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    try:
-        _wait_for(port)
-        yield f"redis://127.0.0.1:{port}/0"
-    finally:
-        process.terminate()
-        process.wait(10)
-
-
-def _wait_for(port: int) -> None:
-    for _ in range(200):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
-    raise AssertionError("redis-server does not answer")
-
-
-@pytest.fixture
-def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "_away_until", 0.0)
-
-
-@pytest.fixture
-def patient(fresh: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Redis is waited for, as long as it may take: how soon it is given up is tested beside this."""
-    monkeypatch.setattr(connection, "PATIENCE_S", 30.0)
-    database.run_sync(connection.close())  # clients keep the patience with which they were made
-    yield
-    database.run_sync(connection.close())
 
 
 def test_a_minute_holds_so_many_and_says_when_there_is_one_again(clock: Clock) -> None:
@@ -236,7 +183,7 @@ def test_posts_of_runs_are_limited(client: Client, settings: Settings) -> None:
 
 
 def test_guests_count_for_themselves_and_for_their_address(
-    issuer: object,  # noqa: F811
+    issuer: object,
     server: Server,
     settings: Settings,
 ) -> None:

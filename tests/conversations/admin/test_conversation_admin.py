@@ -26,6 +26,7 @@ from conversations.models import LIVE, Feedback, Message, Run, Thread
 from conversations.runs.timeline import RunTime, Span, measure_run, render_svg
 from prompts.models import Prompt, PromptKind, PromptVersion
 from prompts.wordings import staff_actions
+from tests.support.admin_pages import cookie
 from tests.support.client import Client, ScriptedModel
 from tests.support.conversation import Conversation
 from tests.support.fakes.fake_model import FakeModel
@@ -467,11 +468,6 @@ def test_an_export_is_for_those_who_may_look(client: Client, staff: Browser) -> 
     assert browser.get(f"{THREADS}{run.thread_id}/export-json/").status_code == 403
     assert staff.get(f"{THREADS}{uuid4()}/export-json/").status_code == 404
     assert staff.get(f"{THREADS}not-an-id/export-json/").status_code == 404
-
-
-def cookie(browser: Browser) -> dict[str, str]:
-    """The session of a browser, for a request that goes to the real server."""
-    return {"Cookie": "; ".join(f"{name}={one.value}" for name, one in browser.cookies.items())}
 
 
 def test_feedback_is_seen_on_the_runs_page(client: Client, staff: Browser) -> None:

@@ -16,7 +16,7 @@ from conversations.models import Run
 from conversations.runs import metadata_search
 from prompts.models import Prompt
 from prompts.wordings import staff_actions
-from tests.conversations.admin.test_conversation_admin import cookie
+from tests.support.admin_pages import cookie
 from tests.support.client import Client, ScriptedModel, reply
 from tests.support.fakes.fake_model import FakeModel
 

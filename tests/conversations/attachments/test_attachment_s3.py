@@ -19,11 +19,10 @@ from config import database, file_storage
 from config.errors import InvalidRequest
 from conversations import attachments
 from conversations.upkeep.retention import erase_user
-from tests.config.http.test_bad_input import check_error
-from tests.conversations.attachments.test_attachment_storage import noted, say
-from tests.conversations.attachments.test_attachments import MIB, fetch, left_over, send, upload
+from tests.conversations.attachments.uploads import MIB, fetch, left_over, noted, say, send, upload
 from tests.support.client import Client
 from tests.support.pictures import large_jpeg, picture
+from tests.support.refusals import check_error
 
 pytestmark = pytest.mark.once
 

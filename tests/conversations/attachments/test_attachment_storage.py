@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from django.utils import timezone
@@ -22,20 +22,16 @@ from config import database, file_storage
 from conversations import attachments
 from conversations.attachments import StoredObject, spool, stored_files
 from conversations.attachments.local import LocalStorage
-from conversations.models import Attachment, Message, Thread
+from conversations.models import Attachment, Message
 from conversations.upkeep.retention import erase_user
-from tests.config.http.test_bad_input import check_error
-from tests.conversations.attachments.test_attachments import MIB, fetch, left_over, send, upload
+from tests.conversations.attachments.uploads import MIB, fetch, left_over, noted, say, send, upload
 from tests.support.client import Client
 from tests.support.pictures import large_jpeg, picture
+from tests.support.refusals import check_error
 
 
 def in_storage(answer: dict[str, str]) -> bool:
     return database.run_sync(attachments.exists(answer["bucket"], answer["path"]))
-
-
-def noted(client: Client) -> set[str]:
-    return set(Attachment.objects.filter(owner_id=client.user.pk).values_list("path", flat=True))
 
 
 # --- faults of the disk -------------------------------------------------------------------------
@@ -226,22 +222,6 @@ def test_inline_images_pass_the_same_checks(client: Client) -> None:
     assert stored.path.split("/")[3] == "_"
     assert attachments.mime_type_of(stored) == "image/png"
     assert attachments.parse_signed_url(attachments.sign_url(stored.bucket, stored.path), owner_id=owner)
-
-
-def say(client: Client, thread_id: UUID, *answers: dict[str, str]) -> Message:
-    """A message of the client's that names files, as a run stores it."""
-    thread, _ = Thread.objects.get_or_create(pk=thread_id, defaults={"owner": client.user})
-    thread.last_seq += 1
-    thread.save()
-    named = [{name: answer[name] for name in ("bucket", "path", "mime_type")} for answer in answers]
-    return Message.objects.create(
-        thread=thread,
-        owner_id=client.user.pk,
-        seq=thread.last_seq,
-        role="user",
-        content="see",
-        metadata={"user_message_attachments": named[0] if len(named) == 1 else named},
-    )
 
 
 def test_a_threads_files_go_with_it_and_no_others(make_client: Callable[..., Client]) -> None:

@@ -6,7 +6,6 @@ import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -15,10 +14,9 @@ import pytest
 from PIL import Image
 
 from config.http import streamed_body
-from conversations.attachments import spool
 from conversations.models import Attachment
-from tests.config.http.test_bad_input import check_error
 from tests.conftest import Server
+from tests.conversations.attachments.uploads import ADDRESS, MIB, fetch, left_over, send, upload
 from tests.support.client import Client
 from tests.support.pictures import (
     CAMERA,
@@ -31,32 +29,9 @@ from tests.support.pictures import (
     png,
     webp_canvas,
 )
+from tests.support.refusals import check_error
 
-ADDRESS = "/api/v1/agent/attachments"
-MIB = 2**20
 TYPES = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp", "GIF": "image/gif"}
-
-
-def send(client: Client, data: bytes, name: str = "a.jpg", **fields: str) -> httpx.Response:
-    return client.http.post(ADDRESS, files={"file": (name, data)}, data=fields)
-
-
-def upload(client: Client, data: bytes, **fields: str) -> dict[str, str]:
-    response = send(client, data, **fields)
-    assert response.status_code == 201, response.text
-    answer: dict[str, str] = response.json()
-    return answer
-
-
-def fetch(client: Client, url: str, method: str = "GET", **headers: str) -> httpx.Response:
-    """As a browser would, without a token of its own; PUBLIC_URL is not this server's in tests."""
-    raw = httpx.URL(url).raw_path.decode()
-    address = client.url + raw
-    return httpx.request(method, address, headers=headers, trust_env=False, timeout=client.http.timeout)
-
-
-def left_over() -> list[Path]:
-    return list(spool.spool_folder().glob("*"))
 
 
 # --- what is taken ------------------------------------------------------------------------------

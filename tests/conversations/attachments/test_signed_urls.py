@@ -21,7 +21,7 @@ from config.errors import InvalidRequest
 from conversations import attachments
 from conversations.api.byte_ranges import Unsatisfiable, parse_range
 from conversations.attachments import StoredObject, parse_signed_url, sign_url, signed_urls
-from tests.conversations.attachments.test_attachments import fetch, upload
+from tests.conversations.attachments.uploads import fetch, upload
 from tests.support.client import Client
 from tests.support.pictures import picture
 

@@ -11,9 +11,9 @@ import pytest
 
 from conversations import attachments
 from conversations.threads import history_message
-from tests.config.http.test_bad_input import check_error
 from tests.support.client import Client
 from tests.support.conversation import NOON, Conversation
+from tests.support.refusals import check_error
 
 PATH = "/api/v1/agent/history"
 

@@ -20,10 +20,10 @@ from conversations.models import Message
 from conversations.threads import search
 from conversations.threads.search_terms import make_terms
 from conversations.upkeep import rounds, search_index
-from tests.config.http.test_bad_input import check_error
 from tests.support.client import Client
 from tests.support.conversation import NOON, Conversation
 from tests.support.properties.effort import examples
+from tests.support.refusals import check_error
 
 PATH = "/api/v1/agent/history/search"
 

@@ -12,9 +12,9 @@ import pytest
 
 from conversations import attachments
 from conversations.models import EventBatch, Message, Run, Thread
-from tests.config.http.test_bad_input import check_error
 from tests.support.client import Client, read_sse
 from tests.support.conversation import NOON, Conversation
+from tests.support.refusals import check_error
 
 PATH = "/api/v1/agent/threads"
 

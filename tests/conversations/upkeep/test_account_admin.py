@@ -10,7 +10,7 @@ from django.test import Client as Browser
 
 from conversations.admin import accounts
 from conversations.models import Thread
-from tests.conversations.upkeep.test_erase_copies import (
+from tests.conversations.upkeep.erasing import (
     keep_in_every_room,
     new_canary,
     ran,

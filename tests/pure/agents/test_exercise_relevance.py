@@ -13,7 +13,7 @@ from agents.tools.exercises.import_files import read_items
 from agents.tools.exercises.index import Exercise, Library, day_of
 from agents.tools.exercises.seed import starter_items
 from agents.tools.exercises.typing_errors import Spellings
-from tests.pure.agents.test_exercise_search import starter
+from tests.support.exercise_library import starter
 from tests.support.paths import shared
 
 RIGHT_ANSWERS = [

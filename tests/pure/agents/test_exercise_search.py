@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from functools import cache
 from itertools import pairwise
 from typing import Any
 
 import jsonschema
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.models import official_id
 from agents.tools.exercises.index import Exercise, Library, day_of, to_dto
-from agents.tools.exercises.seed import starter_items
 from agents.tools.exercises.words import read_query, words
+from tests.support.exercise_library import named, starter
 
 # The sentence, and the exercise a coach would name first.
 EXPECTED_FIRST = [
@@ -133,17 +131,6 @@ DTO_SCHEMA: dict[str, Any] = {
         "media": {"type": "object", "minProperties": 1},
     },
 }
-
-
-@cache
-def starter() -> Library:
-    rows = ({"id": item.id, "name": item.name} | item.fields for item in starter_items())
-    return Library.build(msgspec.convert(row, Exercise) for row in rows)
-
-
-def named(name: str, **fields: Any) -> Exercise:
-    given_fields = {"muscle_group": "OTHER", "category": "OTHER"} | fields
-    return Exercise(id=official_id(name), name=name, **given_fields)
 
 
 def found(query: str, *library: Exercise, top_k: int = 10) -> list[str]:

@@ -83,3 +83,7 @@ class Issuer:
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+
+EC, RSA = Key("ES256"), Key("RS256")
+"""The keys of the issuer that tests of callers start."""

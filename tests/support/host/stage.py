@@ -199,3 +199,17 @@ def new_user() -> Any:
     from django.contrib.auth import get_user_model
 
     return get_user_model().objects.create(username=f"user-{uuid4().hex}")
+
+
+async def _double(arguments: dict[str, Any]) -> dict[str, Any]:
+    return {"twice": arguments["n"] * 2}
+
+
+DOUBLE = Tool(
+    name="math.double",
+    description="Doubles a number.",
+    parameters={"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
+    call=_double,
+    idempotent=True,
+    timeout_s=5,
+)

@@ -7,6 +7,7 @@ import json
 
 from hypothesis import strategies as st
 
+from agents.runners.thinkingml.opening import WRAP_HEAD, WRAP_TAIL
 from agents.runners.thinkingml.tags import TAG
 
 _WORDS = st.sampled_from(
@@ -72,3 +73,57 @@ def cuts(text: str) -> st.SearchStrategy[list[str]]:
     """The text in pieces, some of them empty."""
     places = st.lists(st.integers(0, len(text)), max_size=12).map(sorted)
     return places.map(lambda at: [text[a:b] for a, b in zip([0, *at], [*at, len(text)], strict=True)])
+
+
+PHASE = '<phase id="1"><title>目标</title>想想</phase>'
+THINKING = f"<thinking>{PHASE}</thinking>"
+QUERIES = '<!-- <serp_queries>\n["q1","q2"]\n</serp_queries> -->'
+FINAL = f"<final># 答\n好。\n{QUERIES}</final>"
+REPLY = f"{THINKING}\n{FINAL}"
+
+
+def thinking(*phases: str) -> str:
+    return f"<thinking>{''.join(phases)}</thinking>\n{FINAL}"
+
+
+def phase(number: object, body: str = "<title>t</title>x") -> str:
+    return f'<phase id="{number}">{body}</phase>'
+
+
+def answer(*parts: str) -> str:
+    return f"{THINKING}\n<final>{''.join(parts)}</final>"
+
+
+def asking(queries: object) -> str:
+    written = queries if isinstance(queries, str) else json.dumps(queries, ensure_ascii=False)
+    return answer("x", f"<!-- <serp_queries>{written}</serp_queries> -->")
+
+
+VALID = {
+    "the least": REPLY,
+    "white space round it": f"\n {REPLY}\n\n",
+    "think": f"<think>hm</think>{REPLY}",
+    "serp": f"<serp>q</serp>\n{REPLY}",
+    "think and serp": f"<think>hm</think>\n<serp>q</serp>\n{REPLY}",
+    "serp and think": f"<serp>q</serp><think>hm</think>{REPLY}",
+    "no white space between": f"{THINKING}{FINAL}",
+    "three phases": thinking(phase(1), "\n", phase(2), phase(3), "\n"),
+    "an empty title": thinking(phase(1, "<title></title>")),
+    "white space in a phase's tag": thinking('<phase \n id="1" ><title>t</title></phase>'),
+    "a leading zero": thinking(phase("01")),
+    "no queries": asking([]),
+    "five queries": asking(list("abcde")),
+    "a query of 80": asking(["长" * 80]),
+    "an empty query": asking([""]),
+    "only queries": answer(QUERIES),
+    "white space after the queries": answer("x", QUERIES, " \n"),
+    "comparisons": answer("1 <2, a< b, x<y and z", QUERIES),
+    "digits and dashes": answer("<h1> <a-b> <https://a.b> <1> <标签>", QUERIES),
+    "a comment": answer("<!-- note -->", QUERIES),
+    "half the marker": answer("<ParsingError", QUERIES),
+    "queries in a phase": thinking(phase(1, f"<title>t</title>{QUERIES}")),
+}
+
+
+def wrap(escaped: str) -> str:
+    return WRAP_HEAD + escaped + WRAP_TAIL

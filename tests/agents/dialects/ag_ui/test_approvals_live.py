@@ -9,8 +9,8 @@ from uuid import uuid4
 import pytest
 
 from tests.agents.dialects.ag_ui.conftest import Open
+from tests.agents.dialects.ag_ui.messages import Seen, params, shape, sound, user
 from tests.agents.dialects.ag_ui.node import RealClient
-from tests.agents.dialects.ag_ui.test_live import Seen, params, shape, sound, user
 from tests.support.client import Client
 
 ASK = "approve demo.note buy milk"

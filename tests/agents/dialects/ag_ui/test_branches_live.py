@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.agents.dialects.ag_ui.conftest import Open
-from tests.agents.dialects.ag_ui.test_live import Seen, sound, user
+from tests.agents.dialects.ag_ui.messages import Seen, sound, user
 from tests.support.chat import Chat
 from tests.support.client import Client, ScriptedModel
 from tests.support.fakes.fake_model import FakeModel, text

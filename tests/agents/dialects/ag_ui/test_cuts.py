@@ -11,12 +11,11 @@ from uuid import uuid4
 import pytest
 
 from conversations.models import Message, Run
+from tests.agents.dialects.ag_ui.messages import Seen, params, shape, user
 from tests.agents.dialects.ag_ui.node import Clients
-from tests.agents.dialects.ag_ui.test_live import Seen, params, shape, user
-from tests.agents.intake.test_approvals import Mail
-from tests.agents.intake.test_approvals import mail as mail
 from tests.support.client import Client, ScriptedModel
 from tests.support.fakes.fake_model import FakeModel, text, tool_calls
+from tests.support.mail import Mail
 
 Chain = list[dict[str, Any]]
 AT_ONCE = 6

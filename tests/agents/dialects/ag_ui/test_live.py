@@ -9,36 +9,15 @@ from uuid import uuid4
 import pytest
 
 from tests.agents.dialects.ag_ui.conftest import Open
+from tests.agents.dialects.ag_ui.messages import WEATHER, Seen, params, shape, sound, user
 from tests.support.client import Client
+from tests.support.pictures import small_png
 
 pytestmark = pytest.mark.once
-
-Seen = dict[str, Any]
-WEATHER = {
-    "name": "get_weather",
-    "description": "The weather of a city",
-    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-}
-
-
-def user(text: Any, message_id: str | None = None) -> dict[str, Any]:
-    return {"id": message_id or str(uuid4()), "role": "user", "content": text}
-
-
-def params(script: str | None = None, **more: Any) -> dict[str, Any]:
-    props = {"model": "demo"} | ({"script": script} if script else {})
-    return {"forwardedProps": props} | more
 
 
 def kinds(seen: Seen) -> list[str]:
     return [event["type"] for event in seen["events"]]
-
-
-def sound(seen: Seen) -> Seen:
-    """Nothing that the client complains about."""
-    assert seen["failure"] is None, seen["failure"]
-    assert seen["warnings"] == []
-    return seen
 
 
 def test_text(open_agent: Open, generation: str) -> None:
@@ -273,17 +252,6 @@ def test_a_history_of_a_megabyte_is_taken_but_not_from_everybody(client: Client)
     assert with_all.status_code == 413
 
 
-def shape(seen: Seen) -> list[Any]:
-    """The messages without what differs between two runs of one script; activities come last.
-
-    For a client that comes back those stand behind what was said, wherever they stood before.
-    """
-    in_order = sorted(seen["messages"], key=lambda m: m["role"] == "activity")
-    return [
-        (m["role"], m.get("content"), [c["function"] for c in m.get("toolCalls", [])]) for m in in_order
-    ]
-
-
 def test_another_users_thread_does_not_exist(open_agent: Open, make_client: Any, client: Client) -> None:
     thread_id = str(uuid4())
     sound(open_agent(threadId=thread_id).run(add=[user("hello")], params=params()))
@@ -308,23 +276,12 @@ def test_the_capabilities_have_the_published_shape(client: Client) -> None:
     assert AgentCapabilities.model_validate(told).model_dump(by_alias=True, exclude_none=True) == told
 
 
-def picture() -> bytes:
-    """A PNG of 5 × 3 pixels."""
-    from io import BytesIO
-
-    from PIL import Image
-
-    out = BytesIO()
-    Image.new("RGB", (5, 3), "red").save(out, "PNG")
-    return out.getvalue()
-
-
 @pytest.mark.parametrize("way", ["data", "url", "binary url", "binary data"])
 def test_images_reach_the_model_and_come_back_with_fresh_urls(
     open_agent: Open, client: Client, way: str
 ) -> None:
-    encoded = base64.b64encode(picture()).decode()
-    answer = client.http.post("/api/v1/agent/attachments", files={"file": ("x.png", picture())})
+    encoded = base64.b64encode(small_png()).decode()
+    answer = client.http.post("/api/v1/agent/attachments", files={"file": ("x.png", small_png())})
     assert answer.status_code == 201, answer.text
     url = answer.json()["url"]
     parts = {

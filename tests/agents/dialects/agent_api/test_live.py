@@ -9,50 +9,15 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID, uuid4
 
-import httpx
 import pytest
 
 from tests.agents.dialects.agent_api import oracle
+from tests.agents.dialects.agent_api.exchange import TOOL, frames, process, said
 from tests.support.client import Client, ScriptedModel
 from tests.support.fakes.fake_model import FakeModel, text
 from tests.support.pictures import picture
 
 pytestmark = pytest.mark.once
-
-TOOL = {
-    "type": "function",
-    "function": {
-        "name": "get_weather",
-        "description": "The weather of a city.",
-        "parameters": {
-            "type": "object",
-            "properties": {"city": {"type": "string"}},
-            "required": ["city"],
-        },
-    },
-}
-
-
-def said(text: str, role: str = "user") -> dict[str, Any]:
-    return {"role": role, "type": "message", "content": [{"type": "text", "text": text}]}
-
-
-def process(client: Client, *messages: dict[str, Any], **more: Any) -> httpx.Response:
-    return client.http.post("/process", json={"input": list(messages), "model": "demo", **more})
-
-
-def frames(response: httpx.Response) -> list[dict[str, Any]]:
-    """The objects of a stream, and that it is framed as the contract says."""
-    assert response.status_code == 200, response.text
-    assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
-    assert "\r" not in response.text
-    found = []
-    for block in response.text.removesuffix("\n\n").split("\n\n"):
-        if '"type":"heartbeat"' not in block:
-            place, data = block.split("\n")
-            found.append(json.loads(data.removeprefix("data: ")))
-            assert place == f"id: {found[-1]['sequence_number']}"
-    return found
 
 
 def words(lines: list[dict[str, Any]]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 
@@ -11,20 +10,11 @@ import pytest
 
 from tests.agents.dialects.agent_api import oracle
 from tests.support.client import Client
-from tests.support.paths import ROOT
+from tests.support.doc_pages import snippets
 
 pytestmark = pytest.mark.once
 
-DOCS = ROOT / "docs"
 assert oracle.clients, "without it the reference package cannot be imported alone"
-
-
-def snippets(page: str, language: str) -> list[str]:
-    found = re.findall(
-        rf"^```{language}\n(.*?)^```$", (DOCS / page).read_text(), re.MULTILINE | re.DOTALL
-    )
-    assert found
-    return [str(code) for code in found]
 
 
 @pytest.mark.parametrize(

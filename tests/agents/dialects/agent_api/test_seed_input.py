@@ -11,7 +11,7 @@ import pytest
 
 from agents.dialects import agent_api
 from tests.agents.dialects.agent_api import oracle
-from tests.agents.dialects.agent_api.test_live import TOOL, frames, process, said
+from tests.agents.dialects.agent_api.exchange import TOOL, frames, process, said
 from tests.support.client import Client, ScriptedModel
 from tests.support.fakes.fake_model import FakeModel, text
 

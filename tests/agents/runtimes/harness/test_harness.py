@@ -5,66 +5,23 @@ from __future__ import annotations
 import base64
 import json
 import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-from pytest_django import Settings
 
 from agents.providers.tool_names import ToolNames
 from agents.runtimes.harness.folder_cleanup import remove_old_folders
-from agents.runtimes.harness.options import RUNNER_ID
 from agents.tools import registry
 from agents.tools.base import Tool
-from tests.agents.runtimes.plugins.bound import audited, bound, said
+from tests.agents.runtimes.harness.harness_runs import STUB, answer_of, harness, talk
+from tests.agents.runtimes.plugins.bound import audited, said
 from tests.agents.runtimes.plugins.runs import on_loop
 from tests.conftest import Server
 from tests.support.client import Client
 from tests.support.fakes.mcp_host import wait_until
 from tests.support.pictures import picture
-
-STUB = str(Path(__file__).with_name("stub.py"))
-ARGUMENTS = f"{STUB} --mcp-config {{mcp_config}}"
-RESUME = f"{ARGUMENTS} --resume {{session_id}}"
-
-
-@pytest.fixture(autouse=True)
-def allowed(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings.RUNNER_COMMANDS = [f"{sys.executable} {STUB} *", "/no/such/program"]
-    settings.RUNNER_ENV = ["HARNESS_TOKEN", "HARNESS_SECRET"]
-    monkeypatch.setenv("HARNESS_TOKEN", "given")
-    monkeypatch.setenv("HARNESS_SECRET", "not-asked-for-here")
-
-
-@contextmanager
-def harness(client: Client, **given: Any) -> Iterator[None]:
-    """The user's runs go to the stub."""
-    config = {"command": sys.executable, "arguments": ARGUMENTS, "resume_arguments": RESUME}
-    grants = {key: given.pop(key) for key in ("tools", "deadline_s", "state_enabled") if key in given}
-    with bound(client, RUNNER_ID, config=config | given, **grants):
-        yield
-
-
-def talk(client: Client, *texts: str) -> list[str]:
-    """The answers to these, in one conversation."""
-    answers, more = [], dict[str, str]()
-    for text in texts:
-        accepted = client.start(text, **more)
-        more = {"conversation_id": accepted["conversation_id"]}
-        client.watch(accepted["run_id"])
-        detail = client.wait_for(accepted["run_id"], "completed", "failed")
-        assert detail["status"] == "completed", detail
-        answers.append(_answer(client, accepted["run_id"]))
-    return answers
-
-
-def _answer(client: Client, run_id: str) -> str:
-    frames = client.watch(run_id)
-    return "".join(frame.data["delta"] for frame in frames if frame.event == "content_delta")
 
 
 def test_the_answer_streams_and_its_tokens_are_counted(client: Client) -> None:
@@ -109,7 +66,7 @@ def test_the_folder_goes_with_its_conversation(client: Client, server: Server) -
     with harness(client):
         accepted = client.start("files x")
         client.watch(accepted["run_id"])
-        directory = Path(json.loads(_answer(client, accepted["run_id"]))[2])
+        directory = Path(json.loads(answer_of(client, accepted["run_id"]))[2])
     on_loop(server, remove_old_folders())
     assert directory.is_dir()
     deleted = client.http.delete(f"/api/v1/agent/threads/{accepted['conversation_id']}")

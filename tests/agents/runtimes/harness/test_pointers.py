@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from agents.models import HostState
-from tests.agents.runtimes.harness.test_harness import allowed, harness, talk
+from tests.agents.runtimes.harness.harness_runs import harness, talk
 from tests.support.client import Client
-
-__all__ = ["allowed"]
 
 
 def test_its_session_and_folder_are_small_states_of_the_conversation(client: Client) -> None:

@@ -16,7 +16,6 @@ from agents.host_protocol.runner import HostedRunner
 from agents.models import PluginRuntime
 from agents.runners.base import RunFailure
 from prompts.endpoints import secrets
-from tests.agents.runtimes.plugins.conftest import forget, wait_for_status
 from tests.agents.runtimes.plugins.runs import (
     answers,
     call_on_loop,
@@ -29,6 +28,7 @@ from tests.agents.runtimes.plugins.runs import (
     wait_for,
 )
 from tests.agents.runtimes.plugins.runtime_home import ALL, RuntimeHome, install
+from tests.agents.runtimes.plugins.runtime_rows import forget, wait_for_status
 from tests.conftest import Server
 from tests.support.fakes.mcp_host import wait_until
 

@@ -19,7 +19,6 @@ from agents.host.calls import knowledge
 from agents.knowledge.writing import store_chunks
 from agents.models import KnowledgeBase, KnowledgeDocument, PluginRuntime
 from conversations.models import Message
-from tests.agents.host.test_said_before import STORY, TOLD, chat
 from tests.agents.runtimes.plugins.bound import audited, bound, done, said
 from tests.agents.runtimes.plugins.runs import found, wait_for
 from tests.agents.runtimes.plugins.runtime_home import ALL, RuntimeHome, install
@@ -28,6 +27,7 @@ from tests.support.client import Client, ScriptedModel, reply
 from tests.support.fakes.fake_embeddings import embeddings_server
 from tests.support.fakes.mcp_host import wait_until
 from tests.support.host.careful_tool import CAREFUL, approve, offer_a_careful_tool
+from tests.support.host.told_history import STORY, TOLD, chat
 from tests.support.pictures import picture
 
 PROBE = "plugin:parley/asker/default"

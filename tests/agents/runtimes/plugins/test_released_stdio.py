@@ -13,9 +13,9 @@ from pytest_django import Settings
 
 from agents.models import PluginRuntime
 from agents.runners.base import RunFailure
-from tests.agents.runtimes.plugins.conftest import forget, wait_for_status
 from tests.agents.runtimes.plugins.runs import answers, context, heard, on_loop, steps, texts, wait_for
 from tests.agents.runtimes.plugins.runtime_home import install
+from tests.agents.runtimes.plugins.runtime_rows import forget, wait_for_status
 from tests.conftest import Server
 from tests.support.fakes.mcp_host import wait_until
 

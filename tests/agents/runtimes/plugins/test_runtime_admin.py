@@ -11,9 +11,9 @@ from pytest_django import Settings
 
 from agents.models import PluginRuntime
 from prompts.models import Secret
-from tests.agents.runtimes.plugins.conftest import old_runtime_process, wait_for_status
+from tests.agents.runtimes.plugins.runtime_rows import old_runtime_process, wait_for_status
 from tests.conftest import Server
-from tests.prompts.test_prompts_admin import sign_in
+from tests.support.admin_pages import sign_in
 from tests.support.fakes.mcp_host import wait_until
 
 ADD = "/admin/agents/pluginruntime/add/"

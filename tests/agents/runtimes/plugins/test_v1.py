@@ -25,14 +25,14 @@ from agents.runtimes.plugins import connection
 from agents.runtimes.plugins.v1_protocol import V1Protocol
 from agents.runtimes.plugins.wire_protocol import read_runners
 from conversations.models import Message
-from tests.agents.host.test_said_before import STORY, TOLD, chat
 from tests.agents.runtimes.plugins.bound import bound, said
-from tests.agents.runtimes.plugins.conftest import FAKE, forget, old_runtime_process, wait_for_status
 from tests.agents.runtimes.plugins.fake_v1 import RUNNER
 from tests.agents.runtimes.plugins.runs import context, heard, on_loop, texts, wait_for
+from tests.agents.runtimes.plugins.runtime_rows import FAKE, forget, old_runtime_process, wait_for_status
 from tests.conftest import Server
 from tests.support.client import Client
 from tests.support.fakes.mcp_host import wait_until
+from tests.support.host.told_history import STORY, TOLD, chat
 from tests.support.pictures import picture
 
 OLD = "plugin:old/probe/default"

@@ -12,11 +12,6 @@ from openai import OpenAI
 
 from agents.models import McpServer
 from tests.agents.dialects.ag_ui.readings import blocks
-from tests.agents.tools.mcp.test_mcp import enter as enter
-from tests.agents.tools.mcp.test_mcp import host as host
-from tests.agents.tools.mcp.test_mcp import none_left as none_left
-from tests.agents.tools.mcp.test_mcp import offered as offered
-from tests.agents.tools.mcp.test_mcp import quick as quick
 from tests.support.client import Client, ScriptedModel
 from tests.support.fakes.fake_model import FakeModel, text, tool_calls
 from tests.support.fakes.mcp_host import McpHost

@@ -11,10 +11,9 @@ from agents.runners.delivery import delivery_for
 from agents.runners.thinkingml import Repair, validate_thinkingml
 from conversations import events
 from conversations.events import Fact, MessageBody, MessageCompleted, MessageDelta, Terminal, UpstreamRaw
-from tests.pure.agents.thinkingml.test_thinkingml import REPLY
 from tests.support.properties.effort import examples
 from tests.support.properties.strategies import FACTS, TERMINALS
-from tests.support.properties.thinkingml import cuts, replies
+from tests.support.properties.thinkingml import REPLY, cuts, replies
 
 DONE = events.RunCompleted("stop")
 FAILED = events.RunFailed("provider_stream_interrupted", "It broke off.", retryable=True)

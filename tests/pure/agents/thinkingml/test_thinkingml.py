@@ -2,63 +2,26 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given, settings
 
 from agents.runners.thinkingml import validate_thinkingml
 from tests.support.properties.effort import examples
-from tests.support.properties.thinkingml import replies, valid_replies
+from tests.support.properties.thinkingml import (
+    FINAL,
+    PHASE,
+    QUERIES,
+    REPLY,
+    THINKING,
+    VALID,
+    answer,
+    asking,
+    phase,
+    replies,
+    thinking,
+    valid_replies,
+)
 
-PHASE = '<phase id="1"><title>目标</title>想想</phase>'
-THINKING = f"<thinking>{PHASE}</thinking>"
-QUERIES = '<!-- <serp_queries>\n["q1","q2"]\n</serp_queries> -->'
-FINAL = f"<final># 答\n好。\n{QUERIES}</final>"
-REPLY = f"{THINKING}\n{FINAL}"
-
-
-def thinking(*phases: str) -> str:
-    return f"<thinking>{''.join(phases)}</thinking>\n{FINAL}"
-
-
-def phase(number: object, body: str = "<title>t</title>x") -> str:
-    return f'<phase id="{number}">{body}</phase>'
-
-
-def answer(*parts: str) -> str:
-    return f"{THINKING}\n<final>{''.join(parts)}</final>"
-
-
-def asking(queries: object) -> str:
-    written = queries if isinstance(queries, str) else json.dumps(queries, ensure_ascii=False)
-    return answer("x", f"<!-- <serp_queries>{written}</serp_queries> -->")
-
-
-VALID = {
-    "the least": REPLY,
-    "white space round it": f"\n {REPLY}\n\n",
-    "think": f"<think>hm</think>{REPLY}",
-    "serp": f"<serp>q</serp>\n{REPLY}",
-    "think and serp": f"<think>hm</think>\n<serp>q</serp>\n{REPLY}",
-    "serp and think": f"<serp>q</serp><think>hm</think>{REPLY}",
-    "no white space between": f"{THINKING}{FINAL}",
-    "three phases": thinking(phase(1), "\n", phase(2), phase(3), "\n"),
-    "an empty title": thinking(phase(1, "<title></title>")),
-    "white space in a phase's tag": thinking('<phase \n id="1" ><title>t</title></phase>'),
-    "a leading zero": thinking(phase("01")),
-    "no queries": asking([]),
-    "five queries": asking(list("abcde")),
-    "a query of 80": asking(["长" * 80]),
-    "an empty query": asking([""]),
-    "only queries": answer(QUERIES),
-    "white space after the queries": answer("x", QUERIES, " \n"),
-    "comparisons": answer("1 <2, a< b, x<y and z", QUERIES),
-    "digits and dashes": answer("<h1> <a-b> <https://a.b> <1> <标签>", QUERIES),
-    "a comment": answer("<!-- note -->", QUERIES),
-    "half the marker": answer("<ParsingError", QUERIES),
-    "queries in a phase": thinking(phase(1, f"<title>t</title>{QUERIES}")),
-}
 INVALID = {
     "empty_reply": ["", " \n\t\u3000"],
     "parsing_error_marker": [

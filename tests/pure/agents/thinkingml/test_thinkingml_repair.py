@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from agents.runners.thinkingml import Repair, validate_thinkingml
 from agents.runners.thinkingml.opening import LONGEST_PREAMBLE, WRAP_HEAD, WRAP_TAIL
 from agents.runners.thinkingml.tags import LONGEST_QUERIES, LONGEST_TAG
-from tests.pure.agents.thinkingml.test_thinkingml import (
+from tests.support.properties.effort import examples
+from tests.support.properties.thinkingml import (
     FINAL,
     PHASE,
     QUERIES,
@@ -20,11 +21,13 @@ from tests.pure.agents.thinkingml.test_thinkingml import (
     THINKING,
     VALID,
     answer,
+    cuts,
     phase,
+    replies,
     thinking,
+    valid_replies,
+    wrap,
 )
-from tests.support.properties.effort import examples
-from tests.support.properties.thinkingml import cuts, replies, valid_replies
 
 NO_QUERIES = "\n<!-- <serp_queries>\n[]\n</serp_queries> -->\n"
 
@@ -32,10 +35,6 @@ NO_QUERIES = "\n<!-- <serp_queries>\n[]\n</serp_queries> -->\n"
 def repaired(*pieces: str) -> str:
     repair = Repair()
     return "".join([*map(repair.feed, pieces), repair.finish()])
-
-
-def wrap(escaped: str) -> str:
-    return WRAP_HEAD + escaped + WRAP_TAIL
 
 
 # --- properties ---------------------------------------------------------------------------------

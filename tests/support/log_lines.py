@@ -1,0 +1,26 @@
+"""Every line that a server logs."""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from config.logs import Stderr
+
+
+@contextmanager
+def every_line() -> Iterator[io.StringIO]:
+    """What goes to standard error, down to DEBUG, rendered as it is there."""
+    root, written = logging.getLogger(), io.StringIO()
+    ours = next(handler for handler in root.handlers if isinstance(handler, Stderr))
+    copy, level = Stderr(written), root.level
+    copy.setFormatter(ours.formatter)
+    root.addHandler(copy)
+    root.setLevel(logging.DEBUG)
+    try:
+        yield written
+    finally:
+        root.setLevel(level)
+        root.removeHandler(copy)
