@@ -17,6 +17,7 @@ from django.apps import apps as django_apps
 from tests.support.paths import ROOT
 from tests.support.product import MODULES, ROOMS
 
+TESTS = ROOT / "tests"
 TRANSPORT = ("rest_framework", "channels", "django.http")
 TRANSPORT_ROOMS = {"config", "api", "urls", "storage_urls", "admin"}
 ALONE = (
@@ -145,6 +146,25 @@ def test_no_folder_is_a_heap() -> None:
         > 12
     }
     assert loose == {}
+
+
+def test_the_folders_of_tests_are_no_heaps_either() -> None:
+    files = [path for path in TESTS.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    folders = Counter(path.parent for path in files)
+    assert {str(folder.relative_to(ROOT)): n for folder, n in folders.items() if n > 25} == {}
+    loose = [path.stem for path in TESTS.glob("*.py") if path.stem != "__init__"]
+    assert len(loose) <= 12, loose
+
+
+def test_no_test_module_imports_another() -> None:
+    """What several need is in tests/support, in a module beside them, or a fixture of their folder."""
+    offenders = [
+        f"{_name(path)} imports {imported}"
+        for path in TESTS.rglob("*.py")
+        for imported in _imports(path)
+        if imported.startswith("tests.") and ".test_" in imported
+    ]
+    assert offenders == []
 
 
 def test_one_name_is_one_module() -> None:
