@@ -138,14 +138,10 @@ def _message(message: Message, where: str, called: dict[str, str]) -> InputMessa
     activity = (
         message.content if message.role == "activity" and isinstance(message.content, dict) else None
     )
-    parts = _parts(message, where)
-    return InputMessage(
+    return _parts(message, where).message(
         message.role,
-        parts.text,
         message.id,
         name=called.get(message.tool_call_id or "", message.name),
-        uploads=parts.uploads,
-        layout=parts.layout,
         tool_calls=tuple(
             AskedCall(call.id, call.function.name, call.function.arguments)
             for call in message.tool_calls or ()

@@ -46,7 +46,7 @@ class Encoder(Protocol):
 
     def heartbeat(self, at_ms: int) -> Frame | None:
         """Return a frame for a silence, without an `id`, since the log has none; None: a comment."""
-        ...
+        return None
 
 
 class Dialect(Protocol):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import re
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from agents.media_types import TAKEN, clean_name
-from agents.requests import Upload
+from agents.requests import InputMessage, Role, Upload
 from config.errors import InvalidRequest
 from conversations.blocks import Layout, layout_of
 
@@ -52,6 +52,11 @@ class Parts:
     @property
     def layout(self) -> Layout:
         return layout_of(block if isinstance(block, str) else None for block in self._blocks)
+
+    def message(self, role: Role, client_id: str | None = None, **more: Any) -> InputMessage:
+        """Return the message with these contents; `more` are its other fields."""
+        uploads, layout = self.uploads, self.layout
+        return InputMessage(role, self.text, client_id, uploads=uploads, layout=layout, **more)
 
 
 def parse_data_url(url: str) -> DataUrl | None:

@@ -8,7 +8,7 @@ assistant's call and the tool's answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal
 from uuid import UUID
@@ -24,6 +24,7 @@ from agents.dialects.base import (
     RunHead,
     wants_stream,
 )
+from agents.dialects.client_inputs import Parts, check_count
 from agents.dialects.field_errors import invalid_body
 from agents.dialects.generation import parse_forwarded
 from agents.requests import (
@@ -35,7 +36,6 @@ from agents.requests import (
     Upload,
 )
 from config.errors import InvalidRequest
-from conversations.blocks import Layout, layout_of
 
 NAME: Final = "run-agent-input"
 OPENING: Final = b""
@@ -43,7 +43,6 @@ LONGEST_RUN_ID: Final = 128
 LONGEST_NAME: Final = 200  # of a thread that a client names (seed 001)
 MOST_MESSAGES: Final = 200
 LONGEST_TEXT: Final = 10_000
-MOST_IMAGES: Final = 8
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
 
 _Id = Annotated[str, StringConstraints(min_length=1, max_length=200)]
@@ -226,7 +225,7 @@ def _check_frame(body: dict[str, Any]) -> None:
 def _check_messages(messages: list[Message]) -> None:
     """Check rules 5 to 10."""
     questions = [message for message in messages if isinstance(message, UserMessage)]
-    if any(sum(map(len, _texts(message))) > LONGEST_TEXT for message in questions):
+    if any(_text_length(message) > LONGEST_TEXT for message in questions):
         raise _broken("RunAgentInput user message text exceeds limit", "user_text_too_long")
     if len(questions) != 1:
         raise _broken(
@@ -234,7 +233,7 @@ def _check_messages(messages: list[Message]) -> None:
         )
     if messages[0] is not questions[0]:
         raise _broken("RunAgentInput.messages[0].role must be user", "first_message_not_user")
-    _check_images(_images(questions[0]))
+    _check_images([block for block in _blocks(questions[0]) if isinstance(block, BinaryBlock)])
 
 
 def _check_images(images: list[BinaryBlock]) -> None:
@@ -244,8 +243,7 @@ def _check_images(images: list[BinaryBlock]) -> None:
         raise _broken("binary content requires url", "binary_url_required")
     if any(image.data is not None for image in images):
         raise _broken("binary content data is not allowed", "binary_data_not_allowed")
-    if len(images) > MOST_IMAGES:
-        raise _broken(f"A message may carry at most {MOST_IMAGES} images.", "too_many_images")
+    check_count(tuple(map(_upload, images)))
 
 
 def _check_tools(tools: list[Tool]) -> None:
@@ -261,29 +259,32 @@ def _text(value: object) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def _images(message: UserMessage) -> list[BinaryBlock]:
-    blocks = [] if isinstance(message.content, str) else message.content
-    return [block for block in blocks if isinstance(block, BinaryBlock)]
+def _blocks(message: UserMessage) -> Sequence[TextBlock | BinaryBlock]:
+    """Return the contents of a message; those of a bare text are one block."""
+    text = message.content
+    return [TextBlock(type="text", text=text)] if isinstance(text, str) else text
 
 
-def _texts(message: UserMessage) -> list[str]:
-    if isinstance(message.content, str):
-        return [message.content]
-    return [block.text for block in message.content if isinstance(block, TextBlock)]
+def _text_length(message: UserMessage) -> int:
+    return sum(len(block.text) for block in _blocks(message) if isinstance(block, TextBlock))
+
+
+def _parts(message: UserMessage) -> Parts:
+    parts = Parts()
+    for block in _blocks(message):
+        parts.add(block.text if isinstance(block, TextBlock) else _upload(block))
+    return parts
+
+
+def _upload(image: BinaryBlock) -> Upload:
+    return Upload(image.mimeType or "", image.url or "", signed=True)
 
 
 def _message(message: Message) -> InputMessage:
     match message:
         case UserMessage():
-            return InputMessage(
-                "user",
-                "\n".join(_texts(message)),
-                message.id,
-                name=message.name,
-                uploads=tuple(_uploads(_images(message))),
-                layout=_layout(message),
-                encrypted_value=message.encryptedValue,
-            )
+            name, encrypted = message.name, message.encryptedValue
+            return _parts(message).message("user", message.id, name=name, encrypted_value=encrypted)
         case AssistantMessage():
             return InputMessage(
                 "assistant",
@@ -318,15 +319,6 @@ def _message(message: Message) -> InputMessage:
                 name=message.name,
                 encrypted_value=message.encryptedValue,
             )
-
-
-def _layout(message: UserMessage) -> Layout:
-    blocks = [] if isinstance(message.content, str) else message.content
-    return layout_of(block.text if isinstance(block, TextBlock) else None for block in blocks)
-
-
-def _uploads(images: Iterable[BinaryBlock]) -> Iterable[Upload]:
-    return (Upload(image.mimeType or "", image.url or "", signed=True) for image in images)
 
 
 def _call(call: ToolCall) -> AskedCall:

@@ -20,7 +20,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from agents.dialects import client_inputs, links
-from agents.dialects.base import Frame, RunHead
+from agents.dialects.base import Encoder, Frame, RunHead
 from agents.dialects.client_inputs import check_count, session_thread
 from agents.host_protocol import results
 from agents.host_protocol.messages import (
@@ -43,7 +43,7 @@ from agents.requests import (
 )
 from config.errors import InvalidRequest
 from conversations import events
-from conversations.events import RunEvent, Usage
+from conversations.events import RunEvent
 
 NAME: Final = "runner"
 OPENING: Final = b""
@@ -222,7 +222,7 @@ def encoder(head: RunHead) -> RunnerEncoder:
     return RunnerEncoder(head)
 
 
-class RunnerEncoder:
+class RunnerEncoder(Encoder):
     """An encoder of events as results; `sequence` counts them from 1."""
 
     def __init__(self, head: RunHead) -> None:
@@ -231,67 +231,51 @@ class RunnerEncoder:
 
     def feed(self, event: RunEvent) -> Sequence[Frame]:
         """Return the frame of the next event, if it is one of the seed's."""
-        found = self._result(event.fact)
-        if found is None:
+        payload = _payload(event.fact)
+        if payload is None:
             return ()
-        kind, payload, usage = found
         self._sequence += 1
         result = RunResult(
             run_id=self._run_id,
-            type=kind,
-            data=payload,
-            usage=usage,
+            type=event.type,  # the seed has the same names
+            data=msgspec.to_builtins(payload),
+            usage=_usage(event.fact),
             sequence=self._sequence,
             timestamp=event.at // 1000,
         )
-        return (Frame(kind, _encode(result), event.seq),)
+        return (Frame(event.type, _encode(result), event.seq),)
 
-    def heartbeat(self, at_ms: int) -> Frame | None:
+
+def _payload(fact: events.Fact) -> Struct | dict[str, Any] | None:
+    """Return the data of the fact's result; None for a fact that the seed does not have."""
+    match fact:
+        case events.MessageDelta(message_id, text) if text:
+            piece = MessageChunk(role="assistant", content=text, resp_message_id=message_id)
+            return results.MessageDeltaData(piece)
+        case events.MessageCompleted(body):
+            whole = Message(role=body.role, content=body.content, resp_message_id=body.message_id)
+            return results.MessageCompletedData(whole)
+        case events.ToolCallStarted(call_id, name, parameters):
+            return results.ToolStartedData(call_id, name, parameters)
+        case events.ToolCallCompleted(call_id, name) as ended:
+            problem = ended.error.message if ended.error else None
+            return results.ToolCompletedData(call_id, name, ended.result, problem)
+        case events.ArtifactCreated():
+            return links.file_facts(fact)
+        case events.StateUpdated("thread", key, value):
+            # Other scopes (such as a server's list of tools) are no state of the protocol.
+            return results.StateUpdatedData("conversation", key, value)
+        case events.ActionRequested(action, target, payload):
+            return results.ActionRequestedData(action, target, payload)
+        case events.RunCompleted(reason):
+            return results.RunCompletedData(reason)
+        case events.RunFailed(code, message, retryable):
+            return results.RunFailedData(code, message, message, retryable)
+    return None
+
+
+def _usage(fact: events.Fact) -> TokenUsage | None:
+    if not isinstance(fact, events.RunCompleted):
         return None
-
-    def _result(self, fact: events.Fact) -> tuple[str, dict[str, Any], TokenUsage | None] | None:
-        match fact:
-            case events.MessageDelta(message_id, text) if text:
-                piece = MessageChunk(role="assistant", content=text, resp_message_id=message_id)
-                return _as_result(results.MESSAGE_DELTA, results.MessageDeltaData(piece))
-            case events.MessageCompleted(body):
-                whole = Message(role=body.role, content=body.content, resp_message_id=body.message_id)
-                return _as_result(results.MESSAGE_COMPLETED, results.MessageCompletedData(whole))
-            case events.ToolCallStarted(call_id, name, parameters):
-                return _as_result(
-                    results.TOOL_STARTED, results.ToolStartedData(call_id, name, parameters)
-                )
-            case events.ToolCallCompleted(call_id, name) as ended:
-                problem = ended.error.message if ended.error else None
-                return _as_result(
-                    results.TOOL_COMPLETED,
-                    results.ToolCompletedData(call_id, name, ended.result, problem),
-                )
-            case events.ArtifactCreated():
-                return results.ARTIFACT_CREATED, links.file_facts(fact), None
-            case events.StateUpdated("thread", key, value):
-                # Other scopes (such as a server's list of tools) are no state of the protocol.
-                return _as_result(
-                    results.STATE_UPDATED, results.StateUpdatedData("conversation", key, value)
-                )
-            case events.ActionRequested(action, target, payload):
-                return _as_result(
-                    results.ACTION_REQUESTED, results.ActionRequestedData(action, target, payload)
-                )
-            case events.RunCompleted(reason, usage):
-                kind, data, _ = _as_result(results.RUN_COMPLETED, results.RunCompletedData(reason))
-                return kind, data, _usage(usage)
-            case events.RunFailed(code, message, retryable):
-                return _as_result(
-                    results.RUN_FAILED, results.RunFailedData(code, message, message, retryable)
-                )
-        return None
-
-
-def _as_result(kind: str, payload: Struct) -> tuple[str, dict[str, Any], TokenUsage | None]:
-    return kind, msgspec.to_builtins(payload), None
-
-
-def _usage(usage: Usage) -> TokenUsage:
-    whole = usage.input_tokens + usage.output_tokens
-    return TokenUsage(usage.input_tokens, usage.output_tokens, whole)
+    used = fact.usage
+    return TokenUsage(used.input_tokens, used.output_tokens, used.input_tokens + used.output_tokens)

@@ -35,6 +35,11 @@ class Item:
         self._chunks: list[str] = []
         self._whole: str | None = None
 
+    @property
+    def wire_id(self) -> str:
+        """The id that is unique on a wire: its prefix tells reasoning from a message."""
+        return f"rs_{self.id}" if self.is_reasoning else f"msg_{self.id}"
+
     def add(self, text: str) -> None:
         self._chunks.append(text)
 

@@ -6,19 +6,18 @@ are kept as bytes and repeated so, with their own numbers, in the objects that c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Raw
 
 from agents.dialects import steps
 from agents.dialects.base import Frame, RunHead
+from agents.dialects.item_encoder import ItemEncoder
 from agents.dialects.links import artifact_url
-from agents.dialects.step_order import StepOrder
 from agents.dialects.steps import Item, Status
 from conversations import events
-from conversations.events import MessageDelta, RunEvent, Usage
+from conversations.events import Usage
 from conversations.usage import usd
 
 Wire = dict[str, Any]
@@ -33,38 +32,35 @@ _CALLS: Final[dict[events.ToolKind, str]] = {
 }
 
 
-class AgentApiEncoder:
-    """One reader's view of one run; every frame has its number as its id."""
+class _MessageHead(NamedTuple):
+    """What distinguishes a message."""
+
+    id: str
+    kind: str = "message"
+    role: str = "assistant"
+
+
+class _Part(NamedTuple):
+    """A content of a message: its place there, its type, and the members of that type."""
+
+    message_id: str
+    place: int
+    kind: str
+    value: Wire
+
+
+class AgentApiEncoder(ItemEncoder):
+    """One reader's view of one run."""
 
     def __init__(self, head: RunHead) -> None:
-        self._head = head
-        self._order = StepOrder(head.run_id.hex)
-        self._number = 0
-        self._frames: list[Frame] = []
-        self._output: list[bytes] = []
-        self._status = "queued"
+        super().__init__(head)
         self._problem: events.Problem | None = None
         self._usage: Wire | None = None
-        self._at = 0
-        self._response = b""
-
-    def feed(self, event: RunEvent) -> Sequence[Frame]:
-        """Return the frames of the next event; none after the last."""
-        fact = event.fact
-        if type(fact) is MessageDelta:
-            item = self._order.open_message(fact.message_id)
-            if item is not None:
-                return (self._delta(item, fact.text),) if fact.text else ()
-        self._at = event.at
-        for step in self._order.take(fact):
-            self._render(step)
-        frames, self._frames = self._frames, []
-        return frames
 
     def heartbeat(self, at_ms: int) -> Frame | None:
         """Return an empty message (seed 004 §1): clients do not see comments."""
-        message = _message(None, "in_progress", f"msg_heartbeat-{self._head.run_id.hex}", "heartbeat")
-        return Frame("", _json(message))
+        head = _MessageHead(f"msg_heartbeat-{self._head.run_id.hex}", "heartbeat")
+        return Frame("", _json(_message(None, "in_progress", head)))
 
     def answer(self) -> bytes:
         """Return the response in its present state."""
@@ -91,31 +87,20 @@ class AgentApiEncoder:
             case steps.Closed(item, status, problem, refused):
                 self._close(item, _WORDS.get(status, status), problem, refused=refused)
             case steps.FileMade(artifact):
-                name = f"file_{artifact.artifact_id}-{self._head.run_id.hex}"
-                self._tell(name, "message", "assistant", *_value(_file(artifact)))
+                head = _MessageHead(f"file_{artifact.artifact_id}-{self._head.run_id.hex}")
+                self._tell(head, *_value(_file(artifact)))
             case steps.ToolCalled() as call:
-                self._call(call)
+                self._tell_data(_MessageHead(f"call_{call.id}", _CALLS[call.kind]), _call_data(call))
             case steps.ToolAnswered(call, output):
-                data = {"call_id": call.call_id, "name": call.name, "output": output}
-                kind = f"{_CALLS[call.kind]}_output"
-                self._tell(f"output_{call.id}", kind, "tool", "data", {"data": data})
-            case steps.ApprovalRequested(asked_id, name, arguments, server_label):
-                request = {
-                    "id": asked_id,
-                    "arguments": arguments,
-                    "name": name,
-                    "server_label": server_label,
-                }
-                kind = "mcp_approval_request"
-                self._tell(f"approval_{asked_id}", kind, "assistant", "data", {"data": request})
-            case steps.ToolsListed(listed_id, server_label, tools):
-                listed = {
-                    "id": listed_id,
-                    "server_label": server_label,
-                    "tools": tools,
-                    "error": None,
-                }
-                self._tell(listed_id, "mcp_list_tools", "assistant", "data", {"data": listed})
+                head = _MessageHead(f"output_{call.id}", f"{_CALLS[call.kind]}_output", "tool")
+                self._tell_data(head, {"call_id": call.call_id, "name": call.name, "output": output})
+            case steps.ApprovalRequested(asked_id, name, arguments, label):
+                head = _MessageHead(f"approval_{asked_id}", "mcp_approval_request")
+                request = {"id": asked_id, "arguments": arguments, "name": name}
+                self._tell_data(head, request | {"server_label": label})
+            case steps.ToolsListed(listed_id, label, tools):
+                listed = {"id": listed_id, "server_label": label, "tools": tools, "error": None}
+                self._tell_data(_MessageHead(listed_id, "mcp_list_tools"), listed)
             case steps.Ended(status, usage, problem):
                 self._end(_WORDS.get(status, status), usage, problem)
 
@@ -123,73 +108,48 @@ class AgentApiEncoder:
 
     def _open(self, item: Item) -> None:
         """Announce a message; the beginning that all its deltas share is made once."""
-        content = self._content("in_progress", "text", _wire_id(item), {"text": ""}, delta=True)
+        words = _Part(item.wire_id, 0, "text", {"text": ""})
+        content = self._content(words, "in_progress", delta=True)
         item.prefix = content[content.index(b',"object"') : -len(b'""}')]
         item.place = len(self._output)
         self._output.append(b"")
-        self._say_message(item, "in_progress", None)
+        self._send_message(_head_of(item), "in_progress")
 
     def _close(self, item: Item, status: str, problem: events.Problem | None, *, refused: bool) -> None:
         """Send the whole contents and their message; a refusal is sent in place of its words."""
         shown = [*item.contents, *map(_file, item.files)]
         values = [*_words(item, refused=refused), *map(_value, shown)]
         contents = [
-            Raw(self._whole_content(place, status, kind, _wire_id(item), value, problem))
-            for place, (kind, value) in enumerate(values)
+            self._send_content(_Part(item.wire_id, place, *value), status, problem)
+            for place, value in enumerate(values)
         ]
-        self._output[item.place] = self._say_message(item, status, contents, problem)
+        self._output[item.place] = self._send_message(_head_of(item), status, contents, problem)
 
-    def _whole_content(
-        self,
-        place: int,
-        status: str,
-        kind: str,
-        message_id: str,
-        value: Wire,
-        problem: events.Problem | None = None,
-    ) -> bytes:
-        """Send a content from its beginning to its end; one of words has begun with its first delta."""
-        if kind != "text":
-            self._send(self._content("in_progress", kind, message_id, value, place=place))
-        return self._send(self._content(status, kind, message_id, value, place=place, problem=problem))
-
-    def _call(self, call: steps.ToolCalled) -> None:
-        data: Wire = {"call_id": call.call_id, "name": call.name, "arguments": call.arguments}
-        if call.kind == "mcp":
-            data = {
-                "call_id": call.call_id,
-                "arguments": call.arguments,
-                "name": call.name,
-                "server_label": call.server_label or call.name.rpartition(".")[0] or None,
-            }
-        self._tell(f"call_{call.id}", _CALLS[call.kind], "assistant", "data", {"data": data})
+    def _tell_data(self, head: _MessageHead, data: Wire) -> None:
+        self._tell(head, "data", {"data": data})
 
     def _tell(
-        self,
-        message_id: str,
-        kind: str,
-        role: str,
-        content_type: str,
-        value: Wire,
-        problem: events.Problem | None = None,
+        self, head: _MessageHead, kind: str, value: Wire, problem: events.Problem | None = None
     ) -> None:
         """Send a message of one content, whole; an error message has a `problem`."""
-        named = (message_id, kind, role)
-        self._send(_json(_message(self._number, "in_progress", *named)))
-        content = self._whole_content(0, "completed", content_type, message_id, value)
-        done = _message(self._number, "completed", *named, [Raw(content)], problem)
-        self._output.append(self._send(_json(done)))
+        self._send_message(head, "in_progress")
+        content = self._send_content(_Part(head.id, 0, kind, value), "completed")
+        self._output.append(self._send_message(head, "completed", [content], problem))
 
-    def _say_message(
+    def _send_content(self, part: _Part, status: str, problem: events.Problem | None = None) -> Raw:
+        """Send a content from its beginning to its end; one of words has begun with its first delta."""
+        if part.kind != "text":
+            self._send(self._content(part, "in_progress"))
+        return Raw(self._send(self._content(part, status, problem)))
+
+    def _send_message(
         self,
-        item: Item,
+        head: _MessageHead,
         status: str,
-        content: list[Raw] | None,
+        content: list[Raw] | None = None,
         problem: events.Problem | None = None,
     ) -> bytes:
-        kind = "reasoning" if item.is_reasoning else "message"
-        named = (_wire_id(item), kind, item.role)
-        return self._send(_json(_message(self._number, status, *named, content, problem)))
+        return self._send(_json(_message(self._number, status, head, content, problem)))
 
     # the response
 
@@ -201,8 +161,8 @@ class AgentApiEncoder:
         self._status, self._problem = status, problem
         self._usage = _usage(usage)
         if problem is not None and status == "failed":
-            name = f"error_{self._head.run_id.hex}"
-            self._tell(name, "error", "assistant", "text", {"text": problem.message}, problem)
+            head = _MessageHead(f"error_{self._head.run_id.hex}", "error")
+            self._tell(head, "text", {"text": problem.message}, problem)
         self._response = self._send(self._whole(self._output, self._number))
 
     def _whole(self, output: list[bytes], number: int) -> bytes:
@@ -223,15 +183,7 @@ class AgentApiEncoder:
         )
 
     def _content(
-        self,
-        status: str,
-        kind: str,
-        message_id: str,
-        value: Wire,
-        *,
-        delta: bool = False,
-        place: int = 0,
-        problem: events.Problem | None = None,
+        self, part: _Part, status: str, problem: events.Problem | None = None, *, delta: bool = False
     ) -> bytes:
         return _json(
             {
@@ -239,26 +191,34 @@ class AgentApiEncoder:
                 "object": "content",
                 "status": status,
                 "error": problem,
-                "type": kind,
-                "index": place,
+                "type": part.kind,
+                "index": part.place,
                 "delta": delta,
-                "msg_id": message_id,
+                "msg_id": part.message_id,
             }
-            | value
+            | part.value
         )
 
     def _send(self, data: bytes) -> bytes:
-        self._frames.append(Frame("", data, self._number))
-        self._number += 1
-        return data
+        return self._put("", data)
+
+
+def _head_of(item: Item) -> _MessageHead:
+    return _MessageHead(item.wire_id, "reasoning" if item.is_reasoning else "message", item.role)
+
+
+def _call_data(call: steps.ToolCalled) -> Wire:
+    call_id, name, arguments = call.call_id, call.name, call.arguments
+    if call.kind != "mcp":
+        return {"call_id": call_id, "name": name, "arguments": arguments}
+    label = call.server_label or name.rpartition(".")[0] or None
+    return {"call_id": call_id, "arguments": arguments, "name": name, "server_label": label}
 
 
 def _message(
     number: int | None,
     status: str,
-    message_id: str,
-    kind: str,
-    role: str = "assistant",
+    head: _MessageHead,
     content: list[Raw] | None = None,
     problem: events.Problem | None = None,
 ) -> Wire:
@@ -268,9 +228,9 @@ def _message(
         "object": "message",
         "status": status,
         "error": problem if status == "failed" else None,
-        "id": message_id,
-        "type": kind,
-        "role": role,
+        "id": head.id,
+        "type": head.kind,
+        "role": head.role,
         "content": content,
         "code": problem.code if problem else None,
         "message": problem.message if problem else None,
@@ -310,11 +270,6 @@ def _value(content: events.MessageContent) -> tuple[str, Wire]:
         "filename": content.name or None,
         "file_data": content.data or None,
     }
-
-
-def _wire_id(item: Item) -> str:
-    """Return the wire id; its prefix per kind of message makes it unique."""
-    return f"rs_{item.id}" if item.is_reasoning else f"msg_{item.id}"
 
 
 def _usage(counted: Usage) -> Wire | None:

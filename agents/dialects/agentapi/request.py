@@ -174,10 +174,7 @@ def _words(message: Message, place: int) -> InputMessage:
         _take(content, f"input[{place}].content[{number}]", parts, role)
     if not (parts.text or parts.uploads or role in ("assistant", "reasoning")):
         raise InvalidRequest(f"input[{place}] has no content.", code="content_required")
-    uploads, layout = parts.uploads, parts.layout
-    return InputMessage(
-        cast("Role", role), parts.text, _client_id(message), uploads=uploads, layout=layout
-    )
+    return parts.message(cast("Role", role), _client_id(message))
 
 
 def _tool_words(message: Message, place: int, waiting: dict[str, None]) -> InputMessage:
@@ -197,19 +194,7 @@ def _tool_words(message: Message, place: int, waiting: dict[str, None]) -> Input
     for number, content in enumerate(message.content or []):
         if not isinstance(content, DataContent):
             _take(content, f"input[{place}].content[{number}]", parts, "tool")
-    return _output(parts, _client_id(message), call_id)
-
-
-def _output(parts: Parts, client_id: str | None, call_id: str, name: str | None = None) -> InputMessage:
-    return InputMessage(
-        "tool",
-        parts.text,
-        client_id,
-        name=name,
-        tool_call_id=call_id,
-        uploads=parts.uploads,
-        layout=parts.layout,
-    )
+    return parts.message("tool", _client_id(message), tool_call_id=call_id)
 
 
 def _call_id(message: Message) -> str:
@@ -289,7 +274,8 @@ def _outputs(message: Message, place: int) -> Iterator[InputMessage]:
         client_id = _client_id(message)
         if number > 1 and client_id is not None:
             client_id = f"{client_id[:190]}-{number}"
-        yield _output(parts, client_id, call_id, _member(data, "name") or None)
+        name = _member(data, "name") or None
+        yield parts.message("tool", client_id, name=name, tool_call_id=call_id)
 
 
 def _decoded(output: Any) -> Any:

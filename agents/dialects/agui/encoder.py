@@ -21,7 +21,7 @@ from agents.dialects.agui.message_fold import Fold, Wire
 from agents.dialects.agui.open_message import Kind, StreamedMessage
 from agents.dialects.agui.snapshots import snapshots
 from agents.dialects.agui.state_patches import SharedState
-from agents.dialects.base import Frame, RunHead
+from agents.dialects.base import Encoder, Frame, RunHead
 from agents.dialects.links import file_facts
 from conversations import events
 from conversations.cards.ui_schema import compile_ui_schema
@@ -31,7 +31,7 @@ _json: Final = msgspec.json.Encoder().encode
 _TEXT_ROLES: Final = frozenset({"assistant", "user", "system"})
 
 
-class AgUiEncoder:
+class AgUiEncoder(Encoder):
     """One reader's view of one run, in the generation of its client's protocol."""
 
     def __init__(self, head: RunHead, *, silent: bool = False) -> None:
@@ -67,10 +67,6 @@ class AgUiEncoder:
         self._begin()
         self._take(event)
         return self._frames()
-
-    def heartbeat(self, at_ms: int) -> Frame | None:
-        """Return None: silence on this wire is filled with comments."""
-        return None
 
     def prelude(
         self, before: Sequence[Wire], *, known: Iterable[str] = (), state: Any = None
@@ -279,17 +275,15 @@ class AgUiEncoder:
 
     def _show(self, artifact: events.ArtifactCreated) -> None:
         message_id = message_ids.artifact_message_id(artifact.artifact_id, self._run)
-        activity = {
-            "messageId": message_id,
-            "activityType": "parley.artifact",
-            "content": file_facts(artifact),
-        }
-        self._emit({"type": "ACTIVITY_SNAPSHOT"} | activity)
+        self._activity(message_id, "parley.artifact", file_facts(artifact))
 
     def _link(self, message_id: str, content: events.MessageContent) -> None:
         """Show a link of a message to another site; a copy of an inline content is an artifact."""
         shown = {"type": content.type, "url": content.url, "name": content.name}
-        activity = {"messageId": message_id, "activityType": "parley.link", "content": shown}
+        self._activity(message_id, "parley.link", shown)
+
+    def _activity(self, message_id: str, kind: str, content: Wire) -> None:
+        activity = {"messageId": message_id, "activityType": kind, "content": content}
         self._emit({"type": "ACTIVITY_SNAPSHOT"} | activity)
 
     def _custom(self, name: str, value: Wire) -> None:

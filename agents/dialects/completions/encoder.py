@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from agents.dialects import links, steps
-from agents.dialects.base import Frame, RunHead
+from agents.dialects.base import Encoder, Frame, RunHead
 from agents.dialects.completions import shape
 from agents.dialects.step_order import StepOrder
 from agents.dialects.steps import Item
@@ -36,7 +36,7 @@ _GAP: Final = "\n\n"
 _json: Final = msgspec.json.Encoder().encode
 
 
-class CompletionEncoder:
+class CompletionEncoder(Encoder):
     """One reader's view of one run."""
 
     def __init__(self, head: RunHead) -> None:
@@ -69,10 +69,6 @@ class CompletionEncoder:
             self._say(self._text, f"{_GAP}{fact.message.content}")  # the streamed text stays
         made, self._made = self._made, []
         return self._frames(made, event.seq)
-
-    def heartbeat(self, at_ms: int) -> Frame | None:
-        """Return None: silence on this wire is filled with comments."""
-        return None
 
     @property
     def ended(self) -> bool:

@@ -62,8 +62,7 @@ def _user(message: Wire, where: str) -> InputMessage:
     parts = Parts()
     for place, part in enumerate(_parts(message.get("content"), f"{where}.content")):
         _take(part, f"{where}.content[{place}]", parts)
-    name, uploads = _text(message, "name"), parts.uploads
-    return InputMessage("user", parts.text, name=name, uploads=uploads, layout=parts.layout)
+    return parts.message("user", name=_text(message, "name"))
 
 
 def _take(part: Wire, here: str, parts: Parts) -> None:

@@ -6,7 +6,6 @@ is `cancelled`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -14,12 +13,11 @@ from msgspec import Raw
 
 from agents.dialects import steps
 from agents.dialects.base import Frame, RunHead
+from agents.dialects.item_encoder import ItemEncoder
 from agents.dialects.openai import shape
 from agents.dialects.openai.client_tools import tool_name
-from agents.dialects.step_order import StepOrder
 from agents.dialects.steps import Item
 from conversations import events
-from conversations.events import MessageDelta, RunEvent
 
 Wire = dict[str, Any]
 _json: Final = msgspec.json.Encoder().encode
@@ -33,36 +31,12 @@ _LAST: Final[dict[str, str]] = {
 _STATUS: Final = {"rejected": "failed"}
 
 
-class ResponsesEncoder:
+class ResponsesEncoder(ItemEncoder):
     """One reader's view of one run."""
 
     def __init__(self, head: RunHead) -> None:
-        self._head = head
-        self._order = StepOrder(head.run_id.hex)
-        self._number = 0
-        self._frames: list[Frame] = []
-        self._output: list[bytes] = []
+        super().__init__(head)
         self._waiting: dict[str, tuple[int, steps.ToolCalled]] = {}
-        self._status = "queued"
-        self._at = 0
-        self._response = b""
-
-    def feed(self, event: RunEvent) -> Sequence[Frame]:
-        """Return the frames of the next event; none after the last."""
-        fact = event.fact
-        if type(fact) is MessageDelta:
-            item = self._order.open_message(fact.message_id)
-            if item is not None:
-                return (self._delta(item, fact.text),) if fact.text else ()
-        self._at = event.at
-        for step in self._order.take(fact):
-            self._render(step)
-        frames, self._frames = self._frames, []
-        return frames
-
-    def heartbeat(self, at_ms: int) -> Frame | None:
-        """Return None: silence on this wire is filled with comments."""
-        return None
 
     def answer(self) -> bytes:
         """Return the response in its present state."""
@@ -111,36 +85,30 @@ class ResponsesEncoder:
 
     def _open(self, item: Item) -> None:
         """Announce an item; the beginning that all its deltas share is made once."""
+        item.place = self._add(shape.output_item(item, "in_progress"))
+        where = _where(item)
         if item.is_reasoning:
-            item_id, part = f"rs_{item.id}", shape.summary_part("")
-            item.place = self._add(shape.reasoning(item_id, "in_progress", None))
-            where = {"item_id": item_id, "output_index": item.place, "summary_index": 0}
-            self._send("response.reasoning_summary_part.added", where | {"part": part})
+            part = {"part": shape.summary_part("")}
+            self._send("response.reasoning_summary_part.added", where | part)
         else:
-            item_id, part = f"msg_{item.id}", shape.text_part("")
-            item.place = self._add(shape.message(item_id, "in_progress", None))
-            where = {"item_id": item_id, "output_index": item.place, "content_index": 0}
-            self._send("response.content_part.added", where | {"part": part})
+            self._send("response.content_part.added", where | {"part": shape.text_part("")})
         item.prefix = b"," + _json(where)[1:-1]
 
     def _close(self, item: Item, status: str) -> None:
-        text, place = item.text, item.place
+        text, where = item.text, _where(item)
         if item.is_reasoning:
-            item_id, part = f"rs_{item.id}", shape.summary_part(text)
-            where: Wire = {"item_id": item_id, "output_index": place, "summary_index": 0}
+            part = shape.summary_part(text)
             self._send("response.reasoning_summary_text.done", where | {"text": text})
             self._send("response.reasoning_summary_part.done", where | {"part": part})
-            self._done(place, shape.reasoning(item_id, status, text))
-            return
-        cited = shape.citations(item, at=len(text))
-        item_id, part = f"msg_{item.id}", shape.text_part(text, cited)
-        where = {"item_id": item_id, "output_index": place, "content_index": 0}
-        for number, annotation in enumerate(cited):
-            fields = {"annotation_index": number, "annotation": annotation}
-            self._send("response.output_text.annotation.added", where | fields)
-        self._send("response.output_text.done", where | {"text": text, "logprobs": []})
-        self._send("response.content_part.done", where | {"part": part})
-        self._done(place, shape.message(item_id, status, part))
+        else:
+            cited = shape.citations(item, at=len(text))
+            part = shape.text_part(text, cited)
+            for number, annotation in enumerate(cited):
+                fields = {"annotation_index": number, "annotation": annotation}
+                self._send("response.output_text.annotation.added", where | fields)
+            self._send("response.output_text.done", where | {"text": text, "logprobs": []})
+            self._send("response.content_part.done", where | {"part": part})
+        self._done(item.place, shape.output_item(item, status, part))
 
     # tools
 
@@ -148,40 +116,34 @@ class ResponsesEncoder:
         if call.kind == "frontend":
             self._client_call(call)
             return
-        item_id = f"mcp_{call.id}"
         place = self._add(shape.server_call(call, "in_progress", arguments=""))
         self._waiting[call.id] = place, call
-        where = {"item_id": item_id, "output_index": place}
+        where = {"item_id": f"mcp_{call.id}", "output_index": place}
         self._send("response.mcp_call.in_progress", where)
-        self._arguments("response.mcp_call_arguments", item_id, place, call)
+        self._stream("response.mcp_call_arguments", where, "arguments", call.arguments)
 
     def _client_call(self, call: steps.ToolCalled) -> None:
         tool = tool_name(self._head.wire, call.name)
         identity = (self._unique(call.id), call.call_id, tool)
         done = shape.client_call(*identity, call.arguments, "completed")
         place = self._add(shape.client_call(*identity, "", "in_progress"))
+        where = {"item_id": done["id"], "output_index": place}
         if tool.is_custom:
-            where: Wire = {"item_id": done["id"], "output_index": place}
-            name = "response.custom_tool_call_input"
-            self._send(f"{name}.delta", where | {"delta": done["input"]})
-            self._send(f"{name}.done", where | {"input": done["input"]})
+            self._stream("response.custom_tool_call_input", where, "input", done["input"])
         else:
-            self._arguments("response.function_call_arguments", done["id"], place, call)
+            self._stream("response.function_call_arguments", where, "arguments", call.arguments)
         self._done(place, done)
 
-    def _arguments(self, name: str, item_id: str, place: int, call: steps.ToolCalled) -> None:
-        where: Wire = {"item_id": item_id, "output_index": place}
-        self._send(f"{name}.delta", where | {"delta": call.arguments})
-        self._send(f"{name}.done", where | {"arguments": call.arguments})
+    def _stream(self, name: str, where: Wire, key: str, text: str) -> None:
+        """Send a call's arguments, which are known as a whole: as one delta, then under their key."""
+        self._send(f"{name}.delta", where | {"delta": text})
+        self._send(f"{name}.done", where | {key: text})
 
     def _answer(self, call: steps.ToolCalled, output: str, problem: events.Problem | None) -> None:
         place, _ = self._waiting.pop(call.id)
-        where = {"item_id": f"mcp_{call.id}", "output_index": place}
-        self._send(f"response.mcp_call.{'failed' if problem else 'completed'}", where)
-        if problem is not None:
-            self._done(place, shape.server_call(call, "failed", problem=problem))
-        else:
-            self._done(place, shape.server_call(call, "completed", output=output))
+        status, text = ("failed", None) if problem else ("completed", output)
+        self._send(f"response.mcp_call.{status}", {"item_id": f"mcp_{call.id}", "output_index": place})
+        self._done(place, shape.server_call(call, status, output=text, problem=problem))
 
     def _whole_item(self, item: Wire) -> None:
         self._done(self._add(item), item)
@@ -223,9 +185,11 @@ class ResponsesEncoder:
     def _send(self, name: str, more: Wire) -> None:
         self._put(name, _json({"type": name, "sequence_number": self._number} | more))
 
-    def _put(self, name: str, data: bytes) -> None:
-        self._frames.append(Frame(name, data, self._number))
-        self._number += 1
+
+def _where(item: Item) -> Wire:
+    """Return the place of an item's text: its one part."""
+    index = "summary_index" if item.is_reasoning else "content_index"
+    return {"item_id": item.wire_id, "output_index": item.place, index: 0}
 
 
 def _text_delta(item: Item, number: int, text: str) -> tuple[str, bytes]:

@@ -149,15 +149,8 @@ def _message(item: Wire, where: str) -> Iterator[InputMessage]:
             text = _needed(item, "input", where, empty=True)
             yield _called(item, client_tools.text_as_arguments(text), where)
         case "function_call_output" | "custom_tool_call_output":
-            call_id, parts = _needed(item, "call_id", where), _output(item, where)
-            yield InputMessage(
-                "tool",
-                parts.text,
-                _client_id(item),
-                tool_call_id=call_id,
-                uploads=parts.uploads,
-                layout=parts.layout,
-            )
+            call_id = _needed(item, "call_id", where)
+            yield _output(item, where).message("tool", _client_id(item), tool_call_id=call_id)
         case "reasoning":
             yield InputMessage("reasoning", _summary(item), _client_id(item))
         case "mcp_call":
@@ -211,8 +204,7 @@ def _words(item: Wire, where: str) -> InputMessage:
     parts = Parts()
     for place, part in enumerate(_parts(item.get("content"), where)):
         _take(part, f"{where}.content[{place}]", parts, files=role == "user")
-    uploads, layout = parts.uploads, parts.layout
-    return InputMessage(cast("Role", role), parts.text, _client_id(item), uploads=uploads, layout=layout)
+    return parts.message(cast("Role", role), _client_id(item))
 
 
 def _take(part: Wire, here: str, parts: Parts, *, files: bool) -> None:

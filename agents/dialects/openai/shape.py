@@ -117,11 +117,12 @@ def _usage(counted: Usage | None) -> Wire | None:
     }
 
 
-def message(item_id: str, status: str, part: Wire | None) -> Wire:
-    """Return an output message; without a part at its beginning."""
-    content = [] if part is None else [part]
-    whole = {"id": item_id, "type": "message", "status": status, "role": "assistant"}
-    return whole | {"content": content}
+def output_item(item: Item, status: str, *parts: Wire) -> Wire:
+    """Return a message or reasoning of the output; at its beginning it has no parts."""
+    if item.is_reasoning:
+        return {"id": item.wire_id, "type": "reasoning", "status": status, "summary": parts}
+    whole = {"id": item.wire_id, "type": "message", "status": status, "role": "assistant"}
+    return whole | {"content": parts}
 
 
 def text_part(text: str, annotations: Sequence[Wire] = ()) -> Wire:
@@ -131,11 +132,6 @@ def text_part(text: str, annotations: Sequence[Wire] = ()) -> Wire:
 def citations(item: Item, *, at: int) -> list[Wire]:
     """Return the annotations that name the files of a message."""
     return [{"type": "url_citation"} | links.citation(one, at=at) for one in links.files_of(item)]
-
-
-def reasoning(item_id: str, status: str, text: str | None) -> Wire:
-    summary = [] if text is None else [summary_part(text)]
-    return {"id": item_id, "type": "reasoning", "status": status, "summary": summary}
 
 
 def summary_part(text: str) -> Wire:
