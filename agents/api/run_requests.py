@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 from django.http import HttpRequest
 
 from agents import request_limits
+from agents.dialects import run_agent_input
 from agents.dialects.base import Dialect
-from agents.dialects.recognition import dialect_named, recognise, with_named_threads
-from agents.intake import run_options
-from agents.intake.request_completion import complete_request
-from agents.intake.run_options import RunOptions
+from agents.dialects.recognition import dialect_named, recognise
+from agents.intake.run_options import RunOptions, apply_run_options, read_run_options
 from agents.requests import RunRequest
 from config.auth.bearer import Caller
 from config.errors import current_request_id
@@ -38,7 +37,7 @@ async def read_post(
 ) -> Post:
     """Return the completed request of a body in this dialect, or in the one that the body speaks."""
     post, options = await parsed(request.body, functools.partial(_read, request, dialect, named_threads))
-    return post._replace(request=await complete_request(post.request, options, caller, runner=runner))
+    return post._replace(request=await apply_run_options(post.request, options, caller, runner=runner))
 
 
 def _read(
@@ -46,8 +45,9 @@ def _read(
 ) -> tuple[Post, RunOptions]:
     body = json_object(raw)
     dialect = dialect_named(named) if named else recognise(body)
-    dialect = with_named_threads(dialect) if named_threads else dialect
-    run_request = dialect.parse(body, request_id=current_request_id())
-    options = run_options.read_run_options(request.GET, request.headers)
+    by_name = named_threads and dialect is run_agent_input  # seed 001's form of seed 000's body
+    parse = run_agent_input.parse_named if by_name else dialect.parse
+    run_request = parse(body, request_id=current_request_id())
+    options = read_run_options(request.GET, request.headers)
     request_limits.check(run_request, size=len(raw))
     return Post(dialect, run_request, body), options

@@ -63,21 +63,3 @@ def recognise(body: dict[str, Any]) -> Dialect:
         "threadId, runId and messages (RunAgentInput), or input (Agent API). ?dialect= forces one.",
         code="unknown_dialect",
     )
-
-
-def with_named_threads(dialect: Dialect) -> Dialect:
-    """Return the dialect as used at seed 001's address, where a thread may have any name."""
-    return _NAMED_THREADS if dialect is run_agent_input else dialect
-
-
-class _NamedThreads:
-    """RunAgentInput as in seed 001's example, `thread-123`; all else is as in seed 000."""
-
-    OPENING: Final = run_agent_input.OPENING
-    parse = staticmethod(run_agent_input.parse_named)
-    streams = staticmethod(run_agent_input.streams)
-    accepted = staticmethod(run_agent_input.accepted)
-    encoder = staticmethod(run_agent_input.encoder)
-
-
-_NAMED_THREADS: Final[Dialect] = _NamedThreads()
