@@ -16,7 +16,7 @@ from agents.intake import approvals, submit
 from agents.intake.approvals import Decision, approval_not_found
 from agents.requests import RunRequest
 from config import database
-from config.errors import Conflict, current_request_id
+from config.errors import current_request_id
 from conversations.runs import interrupts
 from conversations.runs.interrupts import Interrupt
 from conversations.runs.stored_requests import fetch_request
@@ -52,7 +52,7 @@ async def decide(
     except UniqueViolation:
         if found.status == "expired":  # it was refused before, and the run went on
             return found
-        raise Conflict("runId already used", code="run_id_already_used") from None
+        raise submit.run_id_already_used() from None
     except KeyError:  # the thread was deleted meanwhile
         raise approval_not_found() from None
     if prepared and started:

@@ -16,7 +16,7 @@ from agents import request_limits, requests, wakeup
 from agents.intake import approvals, new_messages
 from agents.json_schemas import answer_format
 from agents.providers.base import first_unsupported
-from agents.requests import OnBusy, RunRequest, ToolUse
+from agents.requests import RunRequest, ToolUse
 from agents.spending import budget_checks
 from agents.tools import offered_tools
 from agents.tools.web_search import NAME as WEB_SEARCH
@@ -62,11 +62,14 @@ async def start_run(
     if request.client_run_id and (repeated := await _repeated(request, owner_id, thread_id, digest)):
         return repeated
     prepared = await prepare_run(request, owner_id=owner_id, thread_id=thread_id)
-    async with database.connection() as connection:
-        try:
+    try:
+        async with database.connection() as connection:
             created_at_ms, in_the_way = await _write(connection, prepared, copied_from)
-        except UniqueViolation:
-            return await _already(connection, request, owner_id, thread_id, digest)
+    except UniqueViolation:  # a concurrent POST of the same request has just started it
+        repeated = await _repeated(request, owner_id, thread_id, digest)
+        if repeated is None:
+            raise run_id_already_used() from None
+        return repeated
     wakeup.wake_workers(prepared.run_id)
     # Not while a connection is held: all requests could wait for one more.
     for live_id in in_the_way:
@@ -134,24 +137,27 @@ def _check_words(request: RunRequest, served: ServedModel) -> None:
 
 
 async def write_run(connection: AsyncConnection[Any], prepared: PreparedRun) -> int:
-    """Write the run in the caller's transaction; the caller wakes a worker once it is committed."""
-    return await _insert(connection, prepared.arguments)
+    """Write the run; return its time; raise NotFound for another user's thread or a deleted one.
+
+    The caller wakes a worker once it is committed.
+    """
+    created_at_ms = await acceptance.insert_run(connection, prepared.arguments)
+    if created_at_ms is None:
+        raise NotFound("There is no such conversation.", code="conversation_not_found")
+    return created_at_ms
 
 
 async def _write(
     connection: AsyncConnection[Any], prepared: PreparedRun, copied_from: UUID | None
 ) -> tuple[int, list[UUID]]:
     """Write the run; return when it was created, and the live runs that it interrupts."""
-    request, arguments = prepared.request, prepared.arguments
-    if not (prepared.quota or prepared.budgeted or request.answers or copied_from):
-        return await _accept(connection, arguments, request.on_busy)
-    owner_id, thread_id = prepared.owner_id, prepared.thread_id
+    answers, owner_id, thread_id = prepared.request.answers, prepared.owner_id, prepared.thread_id
+    if not (prepared.quota or prepared.budgeted or answers or copied_from):
+        return await _accept(connection, prepared)
     async with connection.transaction():
-        if request.answers:
-            await approvals.store_answers(
-                connection, request.answers, owner_id=owner_id, thread_id=thread_id
-            )
-        accepted = await _accept(connection, arguments, request.on_busy)
+        if answers:
+            await approvals.store_answers(connection, answers, owner_id=owner_id, thread_id=thread_id)
+        accepted = await _accept(connection, prepared)
         if copied_from:
             await copies.record_copy(connection, thread_id, source=copied_from)
         if prepared.quota:
@@ -161,36 +167,20 @@ async def _write(
     return accepted
 
 
-async def _accept(
-    connection: AsyncConnection[Any], arguments: dict[str, Any], on_busy: OnBusy
-) -> tuple[int, list[UUID]]:
-    """Insert the run; return when it was created, and the live runs that it interrupts."""
-    if on_busy == "enqueue":
-        return await _insert(connection, arguments), []
-    return await _insert_alone(connection, arguments, on_busy)
+async def _accept(connection: AsyncConnection[Any], prepared: PreparedRun) -> tuple[int, list[UUID]]:
+    """Write the run; return when it was created, and the live runs that it interrupts.
 
-
-async def _insert(connection: AsyncConnection[Any], arguments: dict[str, Any]) -> int:
-    """Insert the run; return its time; raise NotFound for another user's thread or a deleted one."""
-    created_at_ms = await acceptance.insert_run(connection, arguments)
-    if created_at_ms is None:
-        raise NotFound("There is no such conversation.", code="conversation_not_found")
-    return created_at_ms
-
-
-async def _insert_alone(
-    connection: AsyncConnection[Any], arguments: dict[str, Any], on_busy: OnBusy
-) -> tuple[int, list[UUID]]:
-    """Insert the run on a thread without a live one, or refuse it (reject); return also the live runs.
-
-    The check and the insert happen under a lock on the thread's id, so one of two that reject starts.
+    A run that does not wait behind a live one is written under a lock on the thread's id, so one of two
+    that reject starts.
     """
+    on_busy = prepared.request.on_busy
+    if on_busy == "enqueue":
+        return await write_run(connection, prepared), []
     async with connection.transaction():
-        live = await acceptance.lock_thread(connection, arguments["thread_id"], arguments["owner_id"])
+        live = await acceptance.lock_thread(connection, prepared.thread_id, prepared.owner_id)
         if live and on_busy == "reject":
             raise Conflict("The conversation is busy with another run.", code="thread_busy")
-        created_at_ms = await _insert(connection, arguments)
-    return created_at_ms, live
+        return await write_run(connection, prepared), live
 
 
 async def _with_defaults(request: RunRequest, *, model: str) -> RunRequest:
@@ -214,36 +204,26 @@ def allowed_prefetch(request: RunRequest, *, web_search: bool) -> tuple[ToolUse,
 async def _repeated(
     request: RunRequest, owner_id: UUID, thread_id: UUID, digest: str
 ) -> AcceptedRun | None:
+    """Return the run that the same request started before; raise Conflict for another request's."""
     async with database.connection() as connection:
-        return await _earlier(connection, request, owner_id, thread_id, digest)
-
-
-async def _already(
-    connection: AsyncConnection[Any], request: RunRequest, owner_id: UUID, thread_id: UUID, digest: str
-) -> AcceptedRun:
-    """Return the run that a concurrent POST of the same request has just started."""
-    earlier = await _earlier(connection, request, owner_id, thread_id, digest)
-    if earlier is None:
-        raise Conflict("runId already used", code="run_id_already_used")
-    return earlier
-
-
-async def _earlier(
-    connection: AsyncConnection[Any], request: RunRequest, owner_id: UUID, thread_id: UUID, digest: str
-) -> AcceptedRun | None:
-    earlier = await acceptance.find_earlier_run(
-        connection, owner_id=owner_id, thread_id=thread_id, client_run_id=request.client_run_id
-    )
+        earlier = await acceptance.find_earlier_run(
+            connection, owner_id=owner_id, thread_id=thread_id, client_run_id=request.client_run_id
+        )
     if earlier is None:
         return None
     if earlier.digest != digest:
-        raise Conflict("runId already used", code="run_id_already_used")
+        raise run_id_already_used()
     if earlier.is_forgotten:
         raise Gone(
             "This request was made before; what its run said was not to be stored, and is gone.",
             code="run_not_stored",
         )
     return AcceptedRun(earlier.run_id, thread_id, earlier.created_at_ms, created=False)
+
+
+def run_id_already_used() -> Conflict:
+    """Return the error for a `client_run_id` that was used with another request."""
+    return Conflict("runId already used", code="run_id_already_used")
 
 
 def _start_arguments(
