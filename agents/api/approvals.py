@@ -27,7 +27,7 @@ from conversations import models
 from conversations.runs import interrupts
 from conversations.runs.client_queries import interrupt_to_json
 from conversations.runs.interrupts import STATUSES, Interrupt, Status
-from conversations.threads.cursors import read_limit
+from conversations.threads.cursors import invalid_cursor, read_limit
 
 PERMISSION: Final = "conversations.change_interrupt"
 _PAGE: Final = 30
@@ -109,9 +109,7 @@ def _before(cursor: str | None) -> UUID:
     try:
         return UUID(cursor) if cursor else interrupts.NEWEST
     except ValueError:
-        raise InvalidRequest(
-            "cursor must be a nextCursor of this list.", code="invalid_cursor"
-        ) from None
+        raise invalid_cursor() from None
 
 
 def _decision(body: dict[str, Any]) -> Decision:

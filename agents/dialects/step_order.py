@@ -72,8 +72,9 @@ class StepOrder:
             return []
         self._begin(fact)
         if not isinstance(fact, events.MessageCompleted | events.StageCompleted | events.RunFailed):
+            reason = _finish_reason(fact)
             self._release(
-                "incomplete" if _is_cut_short(fact) else "completed", refused=_is_refused(fact)
+                "incomplete" if reason in _CUT_SHORT else "completed", refused=reason == REFUSED
             )
         self._take(fact)
         steps, self._steps = self._steps, []
@@ -100,7 +101,7 @@ class StepOrder:
             case events.ToolCallCompleted() as completed:
                 self._answer(completed)
             case events.ActionRequested(action="tool.approve") as request:
-                self._ask(*_approval(request))
+                self._ask((request.target or {}) | (request.payload or {}))
             case events.StateUpdated(scope, server_label, list() as tools) if scope == LIST_TOOLS_SCOPE:
                 self._list_tools(server_label, tools)
             case events.ArtifactCreated() as made if made.artifact_type != TOOL_RESULT:
@@ -253,9 +254,12 @@ class StepOrder:
             ),
         )
 
-    def _ask(self, given_id: str, call_id: str, name: str, arguments: str, server_label: str) -> None:
+    def _ask(self, about: dict[str, Any]) -> None:
         """Ask once per call, though both the action and the interrupt at the end contain the request."""
-        asked_id = given_id or call_id or f"approval-{len(self._approvals) + 1}-{self._run}"
+        call_id, server_label = _text(about.get("tool_call_id")), _text(about.get("server_label"))
+        name, arguments = _text(about.get("tool_name")) or _text(about.get("name")), _arguments(about)
+        given_id = _text(about.get("id")) or call_id
+        asked_id = given_id or f"approval-{len(self._approvals) + 1}-{self._run}"
         if asked_id in self._approvals:
             return
         self._approvals.add(asked_id)
@@ -280,11 +284,11 @@ class StepOrder:
         if isinstance(terminal, events.RunFailed) and status != "cancelled":
             problem = events.Problem(terminal.code, terminal.message)
         failed: Status = "failed" if status == "rejected" else status
-        self._close_all(failed, problem, refused=_is_refused(terminal))
+        self._close_all(failed, problem, refused=_finish_reason(terminal) == REFUSED)
         self._steps += map(FileMade, self._files.values())
         if isinstance(terminal, events.RunCompleted):
             for interrupt in terminal.interrupts:
-                self._ask(*_interrupt(interrupt))
+                self._ask(_interrupt(interrupt))
             self._say_something()
         usage = terminal.usage if isinstance(terminal, events.RunCompleted) else Usage()
         self._steps.append(Ended(status, usage, problem))
@@ -302,7 +306,7 @@ class StepOrder:
 
     def _status(self, terminal: Terminal) -> Status:
         if isinstance(terminal, events.RunCompleted):
-            return "incomplete" if _is_cut_short(terminal) else "completed"
+            return "incomplete" if terminal.finish_reason in _CUT_SHORT else "completed"
         if terminal.code == "cancelled":
             return "cancelled"
         return "failed" if self._started else "rejected"
@@ -322,35 +326,23 @@ def _unique(name: str, run: str) -> str:
     return name if run in name else f"{name}-{run}"
 
 
-def _is_cut_short(fact: Fact) -> bool:
-    return isinstance(fact, events.RunCompleted) and fact.finish_reason in _CUT_SHORT
+def _finish_reason(fact: Fact) -> str:
+    return fact.finish_reason if isinstance(fact, events.RunCompleted) else ""
 
 
-def _is_refused(fact: Fact) -> bool:
-    return isinstance(fact, events.RunCompleted) and fact.finish_reason == REFUSED
-
-
-def _approval(request: events.ActionRequested) -> tuple[str, str, str, str, str]:
-    """Return (id, call, tool, arguments, server) of a request for approval."""
-    return _approval_fields((request.target or {}) | (request.payload or {}))
-
-
-def _interrupt(interrupt: dict[str, Any]) -> tuple[str, str, str, str, str]:
-    """Return the same of an interrupt at a run's end."""
+def _interrupt(interrupt: dict[str, Any]) -> dict[str, Any]:
+    """Return an interrupt at a run's end as the request for approval that it repeats."""
     metadata = interrupt.get("metadata")
     about = metadata if isinstance(metadata, dict) else {}
-    return _approval_fields(
-        about | {"tool_call_id": interrupt.get("toolCallId"), "id": interrupt.get("id")}
-    )
+    return about | {"tool_call_id": interrupt.get("toolCallId"), "id": interrupt.get("id")}
 
 
-def _approval_fields(about: dict[str, Any]) -> tuple[str, str, str, str, str]:
+def _arguments(about: dict[str, Any]) -> str:
+    """Return the arguments of a request for approval as JSON text; "" if it has none."""
     arguments = about.get("arguments", about.get("parameters"))
-    if arguments is not None and not isinstance(arguments, str):
-        arguments = _encode(arguments).decode()
-    name = _text(about.get("tool_name")) or _text(about.get("name"))
-    ids = _text(about.get("id")), _text(about.get("tool_call_id"))
-    return (*ids, name, arguments or "", _text(about.get("server_label")))
+    if arguments is None or isinstance(arguments, str):
+        return arguments or ""
+    return _encode(arguments).decode()
 
 
 def _offered(tool: dict[str, Any]) -> dict[str, Any]:

@@ -53,11 +53,12 @@ def read_cursor(text: str, kind: type[T]) -> T:
         place = msgspec.json.decode(base64.b64decode(padded, b"-_", validate=True), type=kind)
         _ = place.at  # a time that exists
     except (UnicodeEncodeError, binascii.Error, msgspec.MsgspecError, ValueError, OverflowError):
-        raise _invalid_cursor() from None
+        raise invalid_cursor() from None
     return place
 
 
-def _invalid_cursor() -> InvalidRequest:
+def invalid_cursor() -> InvalidRequest:
+    """Return the error for a cursor that none of our pages has given."""
     return InvalidRequest("cursor must be a nextCursor of this list.", code="invalid_cursor")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args
 from uuid import uuid4
 
 from agents.dialects.agentapi.entities import (
@@ -32,13 +32,7 @@ from agents.dialects.agentapi.entities import (
 
 T = TypeVar("T", bound=Content)
 _CONTENTS: Final[dict[str, type[Content]]] = {
-    "text": TextContent,
-    "image": ImageContent,
-    "data": DataContent,
-    "refusal": RefusalContent,
-    "file": FileContent,
-    "audio": AudioContent,
-    "video": VideoContent,
+    made.model_fields["type"].default: made for made in get_args(AnyContent)
 }
 
 

@@ -343,10 +343,8 @@ class McpCall(BaseModel):
     server_label: str | None = None
 
 
-class McpCallOutput(BaseModel):
-    call_id: str
-    name: str | None = None
-    output: str
+class McpCallOutput(FunctionCallOutput):
+    """The data of an MCP call's output."""
 
 
 class BaseRequest(BaseModel):

@@ -140,7 +140,10 @@ def drop_unknown(messages: Any) -> tuple[Any, list[str]]:
     newest = _newest_question(messages)
     kept = []
     for place, message in enumerate(messages):
-        if _is_known(message, left_out):
+        role = _member(message, "role")
+        if isinstance(role, str) and role not in _ROLES:
+            left_out.append("a message of an unknown role")
+        else:
             where = f"messages[{place}].content" if place == newest else ""
             kept.append(_tidy(message, left_out, where))
     return kept, left_out
@@ -148,28 +151,21 @@ def drop_unknown(messages: Any) -> tuple[Any, list[str]]:
 
 def _newest_question(messages: list[Any]) -> int | None:
     places = reversed(range(len(messages)))
-    return next((place for place in places if _role(messages[place]) == "user"), None)
+    return next((place for place in places if _member(messages[place], "role") == "user"), None)
 
 
-def _role(message: Any) -> Any:
-    return message.get("role") if isinstance(message, dict) else None
-
-
-def _is_known(message: Any, left_out: list[str]) -> bool:
-    role = _role(message)
-    if not isinstance(role, str) or role in _ROLES:
-        return True
-    left_out.append("a message of an unknown role")
-    return False
+def _member(value: Any, key: str) -> Any:
+    """Return a member of an object; None if the value is no object."""
+    return value.get(key) if isinstance(value, dict) else None
 
 
 def _tidy(message: Any, left_out: list[str], where: str) -> Any:
-    content = message.get("content") if isinstance(message, dict) else None
+    content = _member(message, "content")
     if not isinstance(content, list):
         return message
     kept = []
     for place, part in enumerate(content):
-        what = _unfit(part, shows=_role(message) in _SHOWING)
+        what = _unfit(part, shows=_member(message, "role") in _SHOWING)
         if what is None:
             kept.append(part)
             continue
@@ -180,13 +176,13 @@ def _tidy(message: Any, left_out: list[str], where: str) -> Any:
 
 
 def _kind(part: Any) -> str:
-    kind = part.get("type") if isinstance(part, dict) else None
+    kind = _member(part, "type")
     return str(kind) if kind in _MEDIA.keys() | _MEDIA_NEVER.keys() else "unknown"
 
 
 def _unfit(part: Any, *, shows: bool) -> str | None:
     """Return the kind of a part that no model can see; "" if it is unknown, None if it is accepted."""
-    kind = part.get("type") if isinstance(part, dict) else None
+    kind = _member(part, "type")
     if not isinstance(kind, str) or kind == "text":
         return None
     if kind in _MEDIA_NEVER:
@@ -196,7 +192,7 @@ def _unfit(part: Any, *, shows: bool) -> str | None:
     mime_type = _mime_type(part)
     is_image = mime_type.startswith("image/")
     fits = is_image if kind == "image" else is_image or is_textual(mime_type)
-    if fits and shows and _kind_of_source(part) != "file":
+    if fits and shows and _member(part.get("source"), "type") != "file":
         return None
     return f"{_MEDIA[kind]} of the type {mime_type}"[:200] if mime_type else _MEDIA[kind]
 
@@ -209,8 +205,3 @@ def _mime_type(part: dict[str, Any]) -> str:
     if isinstance(found, str) and found:
         return found.lower()
     return "image/" if part.get("type") == "image" else ""
-
-
-def _kind_of_source(part: dict[str, Any]) -> Any:
-    source = part.get("source")
-    return source.get("type") if isinstance(source, dict) else None

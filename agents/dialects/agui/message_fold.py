@@ -14,7 +14,7 @@ Wire = dict[str, Any]
 
 
 class Fold:
-    """A fold of the run's own wire events, one by one."""
+    """A fold of the run's own wire events, one by one; its texts come by `add_text`."""
 
     def __init__(self) -> None:
         self._messages: list[Wire] = []
@@ -61,9 +61,6 @@ class Fold:
             self._add({"id": message_id, "role": event["role"], "content": ""})
             self._chunks[message_id] = []
         _merge(self._by_id[message_id], event)
-
-    def content(self, event: Wire) -> None:
-        self.add_text(event["messageId"], event["delta"])
 
     def end(self, event: Wire) -> None:
         _merge(self._by_id[event["messageId"]], event)
@@ -131,10 +128,8 @@ def _merge(target: Wire, event: Wire) -> None:
 
 _APPLY: Final[dict[str, Callable[[Fold, Wire], None]]] = {
     "TEXT_MESSAGE_START": Fold.start,
-    "TEXT_MESSAGE_CONTENT": Fold.content,
     "TEXT_MESSAGE_END": Fold.end,
     "REASONING_MESSAGE_START": lambda fold, event: fold.start(event | {"role": "reasoning"}),
-    "REASONING_MESSAGE_CONTENT": Fold.content,
     "REASONING_MESSAGE_END": Fold.end,
     "TOOL_CALL_START": Fold.start_call,
     "TOOL_CALL_ARGS": Fold.call_arguments,

@@ -86,14 +86,8 @@ def _metadata(row: StoredRow) -> Wire:
 
 
 def _assistant(row: StoredRow) -> Wire:
-    calls = [
-        {
-            "id": _asked_id(row, c["id"]),
-            "type": "function",
-            "function": {"name": c["name"], "arguments": c["arguments"]},
-        }
-        for c in row.metadata.get("tool_calls") or ()
-    ]
+    made = row.metadata.get("tool_calls") or ()
+    calls = [_tool_call(_asked_id(row, call["id"]), call["name"], call["arguments"]) for call in made]
     head = _head(row) | {"id": _spoken_id(row)}
     content = {"content": row.content} if row.content or not calls else {}
     return head | content | ({"toolCalls": calls} if calls else {})
@@ -169,9 +163,12 @@ def _call(row: StoredRow, call_id: str) -> list[Wire]:
     run = row.metadata["run_id"]
     wire_id = message_ids.call_id(call_id, run, frontend=False)
     arguments = msgspec.json.encode(row.metadata.get("tool_arguments") or {}).decode()
-    function = {"name": row.metadata.get("tool_name") or "tool", "arguments": arguments}
-    call = {"id": wire_id, "type": "function", "function": function}
+    call = _tool_call(wire_id, row.metadata.get("tool_name") or "tool", arguments)
     return [{"id": message_ids.call_message_id(wire_id), "role": "assistant", "toolCalls": [call]}]
+
+
+def _tool_call(wire_id: str, name: str, arguments: str) -> Wire:
+    return {"id": wire_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def _answer(row: StoredRow, call_id: str, output: Wire) -> Wire:

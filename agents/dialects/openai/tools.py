@@ -189,9 +189,11 @@ def apply_choice(offered: Tools, choice: Any) -> Tools:
             return _required(allowed) if mode == "required" else allowed
         case {"type": "mcp", "server_label": str(label)}:
             name = choice.get("name")
-            return _must(_listed(offered, label), name if isinstance(name, str) else "", label)
+            if all(server.label != label for server in offered.servers):
+                raise _wrong_choice("names an MCP server that `tools` does not hold")
+            return _must(offered, name=name if isinstance(name, str) else "", server=label)
         case {"type": str(kind)} if kind in _SEARCHES and offered.needs:
-            return _must(offered, WEB_SEARCH, OWN_LABEL)
+            return _must(offered, name=WEB_SEARCH, server=OWN_LABEL)
     raise _wrong_choice(
         "must be auto, none, required, a function, an MCP server or the web search of `tools`, or "
         "allowed_tools"
@@ -252,15 +254,13 @@ def _required(found: Tools) -> Tools:
     names_ours = found.servers or found.needs
     if not found.tools and not names_ours:
         raise _wrong_choice("requires a tool, and `tools` holds none")
-    choice = replace(found.tool_choice, required=True)
-    return replace(found, tool_choice=choice, server_tools=None if names_ours else ())
+    return replace(_must(found), server_tools=None if names_ours else ())
 
 
 def _named(found: Tools, function: Wire) -> Tools:
     if not _holds(found, function):
         raise _wrong_choice("names a function that `tools` does not hold")
-    choice = replace(found.tool_choice, required=True, name=client_tools.function_name_of(function))
-    return replace(found, tool_choice=choice, server_tools=())
+    return replace(_must(found, name=client_tools.function_name_of(function)), server_tools=())
 
 
 def _holds(found: Tools, function: Wire) -> bool:
@@ -271,15 +271,9 @@ def _holds(found: Tools, function: Wire) -> bool:
     return offered and named.is_custom == (function["type"] == "custom")
 
 
-def _must(found: Tools, name: str, label: str) -> Tools:
-    choice = replace(found.tool_choice, required=True, name=name, server=label)
+def _must(found: Tools, *, name: str = "", server: str = "") -> Tools:
+    choice = replace(found.tool_choice, required=True, name=name, server=server)
     return replace(found, tool_choice=choice)
-
-
-def _listed(found: Tools, label: str) -> Tools:
-    if all(server.label != label for server in found.servers):
-        raise _wrong_choice("names an MCP server that `tools` does not hold")
-    return found
 
 
 def _allowed(found: Tools, listed: list[Any]) -> Tools:
