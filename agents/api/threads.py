@@ -12,10 +12,10 @@ from agents.api import answering
 from agents.dialects import ag_ui
 from agents.dialects.agui import snapshots
 from agents.dialects.agui.capabilities import CAPABILITIES
-from agents.dialects.agui.message_fold import Wire
 from agents.dialects.agui.messages import to_messages as ag_ui_messages
 from agents.dialects.agui.reasoning import outline, with_thoughts
 from agents.dialects.base import Frame
+from agents.dialects.wire import Wire
 from agents.intake import stream_slots
 from config.auth.bearer import Caller
 from config.auth.requirements import READ, RUN

@@ -7,13 +7,10 @@ again.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import compress
 from typing import Any, Final
-from uuid import UUID
 
-import msgspec
 from pydantic import ValidationError
 
 from agents.dialects import client_inputs
@@ -32,7 +29,8 @@ from agents.dialects.agui.returning import ReturningAgUiEncoder
 from agents.dialects.base import RunHead, accepts, refuses_stream, wants_stream
 from agents.dialects.client_inputs import Parts
 from agents.dialects.field_errors import invalid_body
-from agents.dialects.generation import parse_forwarded
+from agents.dialects.generation import forwarded_options
+from agents.dialects.wire import json_text
 from agents.requests import (
     AskedCall,
     ClientTool,
@@ -48,7 +46,6 @@ NAME: Final = "ag-ui"
 OPENING: Final = b""
 LONGEST_TEXT: Final = 1_000_000
 _SDK: Final = frozenset({"state", "tools", "context", "forwarded_props"})
-_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
 
 
 def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
@@ -63,27 +60,21 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
     _check_newest([*compress(parsed.messages, own)])
     shown = _messages(parsed.messages)
     tools = _tools(parsed)
-    props = parsed.forwarded_props if isinstance(parsed.forwarded_props, dict) else {}
-    is_uuid = _UUID.fullmatch(parsed.thread_id) is not None
     return RunRequest(
         dialect=NAME,
-        model=_text(props.get("model")),
         messages=tuple(compress(shown, own)),
         request_id=request_id,
-        known="whole" if _is_whole(parsed, props) else "tail",
+        known="whole" if _is_whole(parsed) else "tail",
         shown=tuple(shown),
-        thread_id=str(UUID(parsed.thread_id)) if is_uuid else None,
-        session=None if is_uuid else parsed.thread_id,
         client_run_id=parsed.run_id,
         parent_run_id=parsed.parent_run_id,
         tools=tools,
         context=tuple(ContextItem(c.description, _as_text(c.value)) for c in parsed.context or ()),
         state=parsed.state or None,
-        forwarded_props=parsed.forwarded_props,
         answers=tuple(InterruptAnswer(r.interrupt_id, r.status, r.payload) for r in parsed.resume or ()),
-        generation=parse_forwarded(props),
-        on_disconnect="cancel" if props.get("onDisconnect") == "cancel" else "continue",
         wire=_wire(parsed, left_out),
+        **client_inputs.named_thread(parsed.thread_id),
+        **forwarded_options(parsed.forwarded_props),
     )
 
 
@@ -92,14 +83,15 @@ def _wire(parsed: Body, left_out: list[str]) -> dict[str, Any]:
     return wire | ({"leftOut": sorted(set(left_out))} if left_out else {})
 
 
-def _is_whole(parsed: Body, props: dict[str, Any]) -> bool:
+def _is_whole(parsed: Body) -> bool:
     """Return whether the messages are the whole conversation.
 
     They are with protocol 1.0, and with every client made of an SDK, which leaves no member out. A
     client that keeps no history sends `history: "stored"`.
     """
-    if props.get("history") == "stored":
-        return False
+    match parsed.forwarded_props:
+        case {"history": "stored"}:
+            return False
     return parsed.protocol_version is not None or parsed.model_fields_set >= _SDK
 
 
@@ -217,12 +209,8 @@ def _tools(parsed: Body) -> tuple[ClientTool, ...]:
     return tuple(tools.values())
 
 
-def _text(value: object) -> str:
-    return value.strip() if isinstance(value, str) else ""
-
-
 def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return value if isinstance(value, str) else json_text(value)
 
 
 def streams(body: dict[str, Any], *, accept: str) -> bool:

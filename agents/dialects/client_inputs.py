@@ -6,6 +6,7 @@ import base64
 import re
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote_to_bytes
+from uuid import UUID
 
 from agents.media_types import TAKEN, clean_name
 from agents.requests import InputMessage, Role, Upload
@@ -17,6 +18,8 @@ _LONGEST_URL: Final = 8_192
 _IMAGE_TYPE: Final = re.compile(r"(?:image/[a-z0-9.+-]+)?", re.IGNORECASE)
 _CHARSET: Final = re.compile(r';\s*charset="?([A-Za-z0-9_.:-]{1,40})', re.IGNORECASE)
 _NEVER: Final = ("audio/", "video/", "application/pdf")
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_ANY_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
 _WEB: Final = ("https://", "http://")
 
 
@@ -155,11 +158,18 @@ def check_count(uploads: tuple[Upload, ...]) -> None:
     raise InvalidRequest(f"A message may carry at most {MOST_FILES} files.", code="too_many_files")
 
 
-def session_thread(session: str | None) -> dict[str, str]:
+def session_thread(session: str | None) -> dict[str, Any]:
     """Return the thread of a session: a thread's id itself, or any other name of the caller's own."""
     if not session:
         return {}
     return {"thread_id": session.lower()} if _UUID.fullmatch(session) else {"session": session}
 
 
-_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+def named_thread(thread_id: str) -> dict[str, Any]:
+    """Return the thread of AG-UI's `threadId`: a thread's id, or any other name of the client's own."""
+    return {"thread_id": str(UUID(thread_id))} if is_thread_id(thread_id) else {"session": thread_id}
+
+
+def is_thread_id(value: object) -> bool:
+    """Return whether the value is a UUID, with or without hyphens."""
+    return isinstance(value, str) and _ANY_UUID.fullmatch(value) is not None

@@ -7,11 +7,9 @@ assistant's call and the tool's answer.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal
-from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
@@ -24,9 +22,9 @@ from agents.dialects.base import (
     RunHead,
     wants_stream,
 )
-from agents.dialects.client_inputs import Parts, check_count
+from agents.dialects.client_inputs import Parts, check_count, is_thread_id, named_thread
 from agents.dialects.field_errors import invalid_body
-from agents.dialects.generation import parse_forwarded
+from agents.dialects.generation import forwarded_options
 from agents.requests import (
     AskedCall,
     ClientTool,
@@ -43,7 +41,6 @@ LONGEST_RUN_ID: Final = 128
 LONGEST_NAME: Final = 200  # of a thread that a client names (seed 001)
 MOST_MESSAGES: Final = 200
 LONGEST_TEXT: Final = 10_000
-_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
 
 _Id = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
@@ -161,7 +158,7 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
     caller is known.
     """
     thread_id = body.get("threadId")
-    if thread_id is not None and not _is_uuid(thread_id):
+    if thread_id is not None and not is_thread_id(thread_id):
         raise _broken("threadId must be a valid UUID", "invalid_thread_id")
     return _parsed(body, request_id)
 
@@ -184,33 +181,20 @@ def _parsed(body: dict[str, Any], request_id: str) -> RunRequest:
     _check_tools(parsed.tools or [])
     if parsed.resume:
         raise _broken("resume is AG-UI's: POST it to /api/v1/agent/ag-ui", "resume_not_supported")
-    props = parsed.forwardedProps if isinstance(parsed.forwardedProps, dict) else {}
     return RunRequest(
         dialect=NAME,
-        model=_text(props.get("model")),
         messages=tuple(map(_message, parsed.messages)),
         request_id=request_id,
         known="same" if len(parsed.messages) > 1 else "none",
-        **_thread(parsed.threadId),
         client_run_id=parsed.runId,
         parent_run_id=parsed.parentRunId,
         tools=tuple(ClientTool(t.name, t.description, t.parameters) for t in parsed.tools or ()),
         context=tuple(ContextItem(item.description, item.value) for item in parsed.context or ()),
         state=parsed.state,
-        forwarded_props=parsed.forwardedProps,
-        generation=parse_forwarded(props),
-        on_disconnect="cancel" if props.get("onDisconnect") == "cancel" else "continue",
         wire={"threadId": parsed.threadId, "protocolVersion": parsed.protocolVersion},
+        **named_thread(parsed.threadId),
+        **forwarded_options(parsed.forwardedProps),
     )
-
-
-def _is_uuid(value: object) -> bool:
-    return isinstance(value, str) and _UUID.fullmatch(value) is not None
-
-
-def _thread(value: str) -> dict[str, Any]:
-    """Return the thread by its id, or by the client's own name."""
-    return {"thread_id": str(UUID(value))} if _is_uuid(value) else {"session": value}
 
 
 def _check_frame(body: dict[str, Any]) -> None:
@@ -253,10 +237,6 @@ def _check_tools(tools: list[Tool]) -> None:
 
 def _broken(message: str, code: str) -> InvalidRequest:
     return InvalidRequest(message, code=code)
-
-
-def _text(value: object) -> str:
-    return value.strip() if isinstance(value, str) else ""
 
 
 def _blocks(message: UserMessage) -> Sequence[TextBlock | BinaryBlock]:

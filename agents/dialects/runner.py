@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from agents.dialects import client_inputs, links
 from agents.dialects.base import Encoder, Frame, RunHead
 from agents.dialects.client_inputs import check_count, session_thread
+from agents.dialects.wire import encode_json
 from agents.host_protocol import results
 from agents.host_protocol.messages import (
     Content,
@@ -53,7 +54,6 @@ _Name = Annotated[str, Meta(min_length=1, max_length=128)]
 MESSAGE: Final = "message.received"
 _HOSTS_OWN: Final = "approval.decided"
 _HEX: Final = re.compile(r"[0-9a-fA-F]{32}")
-_encode: Final = msgspec.json.Encoder().encode
 
 
 class _Input(Struct, frozen=True):
@@ -171,7 +171,7 @@ def _happened(parsed: RunnerBody) -> Happened | None:
     event = parsed.event
     is_message = event.event_type == MESSAGE
     facts = {"data": event.data, "actor": parsed.actor, "subject": parsed.subject}
-    if len(_encode(facts)) > _LARGEST_EVENT:
+    if len(encode_json(facts)) > _LARGEST_EVENT:
         raise InvalidRequest("event.data, actor and subject have at most 64 KiB of JSON together.")
     if event.event_type == _HOSTS_OWN:
         raise InvalidRequest(f"{_HOSTS_OWN} is the Host's own event.")
@@ -243,7 +243,7 @@ class RunnerEncoder(Encoder):
             sequence=self._sequence,
             timestamp=event.at // 1000,
         )
-        return (Frame(event.type, _encode(result), event.seq),)
+        return (Frame(event.type, encode_json(result), event.seq),)
 
 
 def _payload(fact: events.Fact) -> Struct | dict[str, Any] | None:

@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-import msgspec
-
 from agents.dialects.links import TOOL_RESULT
 from agents.dialects.steps import (
     ApprovalRequested,
@@ -33,13 +31,13 @@ from agents.dialects.steps import (
     ToolCalled,
     ToolsListed,
 )
+from agents.dialects.wire import as_text, json_text
 from conversations import events
 from conversations.events import Fact, MessageDelta, Terminal, Usage
 
 LIST_TOOLS_SCOPE: Final = "mcp"
 REFUSED: Final = "refusal"
 _CUT_SHORT: Final = frozenset({"length", "max_tokens", "max_output_tokens"})
-_encode: Final = msgspec.json.Encoder().encode
 
 
 class StepOrder:
@@ -210,7 +208,7 @@ class StepOrder:
                 call_id,
                 call_id,
                 started.tool_name,
-                _encode(started.parameters).decode(),
+                json_text(started.parameters),
                 started.kind,
                 started.server_label,
             ),
@@ -236,7 +234,7 @@ class StepOrder:
         if problem is None and not completed.ok:
             problem = events.Problem("failed", "The tool failed.")
         result = completed.result or {} if problem is None else {"error": problem}
-        self._steps.append(ToolAnswered(call, _encode(result).decode(), problem))
+        self._steps.append(ToolAnswered(call, json_text(result), problem))
 
     def _recall(self, known_as: str, completed: events.ToolCallCompleted) -> None:
         """Add a call whose outcome comes first: an earlier run made it, or its start is missing."""
@@ -247,7 +245,7 @@ class StepOrder:
                 _unique(call_id, self._run),
                 call_id,
                 completed.tool_name,
-                _encode(completed.parameters or {}).decode(),
+                json_text(completed.parameters or {}),
                 "function" if completed.kind == "frontend" else completed.kind,
                 completed.server_label,
                 completed.approval_id,
@@ -256,9 +254,10 @@ class StepOrder:
 
     def _ask(self, about: dict[str, Any]) -> None:
         """Ask once per call, though both the action and the interrupt at the end contain the request."""
-        call_id, server_label = _text(about.get("tool_call_id")), _text(about.get("server_label"))
-        name, arguments = _text(about.get("tool_name")) or _text(about.get("name")), _arguments(about)
-        given_id = _text(about.get("id")) or call_id
+        call_id, server_label = as_text(about.get("tool_call_id")), as_text(about.get("server_label"))
+        name = as_text(about.get("tool_name")) or as_text(about.get("name"))
+        arguments = _arguments(about)
+        given_id = as_text(about.get("id")) or call_id
         asked_id = given_id or f"approval-{len(self._approvals) + 1}-{self._run}"
         if asked_id in self._approvals:
             return
@@ -342,17 +341,13 @@ def _arguments(about: dict[str, Any]) -> str:
     arguments = about.get("arguments", about.get("parameters"))
     if arguments is None or isinstance(arguments, str):
         return arguments or ""
-    return _encode(arguments).decode()
+    return json_text(arguments)
 
 
 def _offered(tool: dict[str, Any]) -> dict[str, Any]:
     return {
         "input_schema": tool.get("input_schema", tool.get("inputSchema", {})),
-        "name": _text(tool.get("name")),
+        "name": as_text(tool.get("name")),
         "annotations": tool.get("annotations"),
-        "description": _text(tool.get("description")) or None,
+        "description": as_text(tool.get("description")) or None,
     }
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
-import msgspec
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from agents.dialects import links
 from agents.dialects.base import Frame, RunHead, wants_stream
 from agents.dialects.field_errors import invalid_body
 from agents.dialects.generation import GenerationBody, Whole, parse_generation
+from agents.dialects.wire import encode_json
 from agents.json_schemas.answer_format import invalid_form
 from agents.requests import InputMessage, ResultMode, RunRequest, ToolUse
 from config.errors import InvalidRequest
@@ -33,7 +33,6 @@ LONGEST_DELTA: Final = 256
 _PIECE: Final = 128
 _NAMELESS: Final = "unknown"
 _SEPARATORS: Final = "\n 。？！.?!\t"
-_json: Final = msgspec.json.Encoder().encode
 
 
 _TopK = Annotated[Whole, Field(ge=1, le=10)]
@@ -140,7 +139,7 @@ class TextEncoder:
     def __init__(self, head: RunHead) -> None:
         self._head = head
         self._ids = {"message_id": head.run_id.hex, "request_id": head.request_id}
-        self._delta_head = _json(self._ids)[:-1] + b',"seq":'
+        self._delta_head = encode_json(self._ids)[:-1] + b',"seq":'
         self._delta_seq = 0
         self._raw_seq = 0
         self._reply_length = 0
@@ -180,10 +179,10 @@ class TextEncoder:
 
     def heartbeat(self, at_ms: int) -> Frame:
         """Return the heartbeat event that fills silence."""
-        return Frame("heartbeat", _json(self._ids | {"ts": at_ms}))
+        return Frame("heartbeat", encode_json(self._ids | {"ts": at_ms}))
 
     def _frame(self, event: RunEvent, name: str, more: dict[str, Any]) -> tuple[Frame]:
-        return (Frame(name, _json(self._ids | more), event.seq),)
+        return (Frame(name, encode_json(self._ids | more), event.seq),)
 
     def _deltas(self, seq: int, text: str) -> list[Frame]:
         self._reply_length += len(text)
@@ -198,7 +197,7 @@ class TextEncoder:
 
     def _delta(self, text: str, seq: int | None) -> Frame:
         self._delta_seq += 1
-        data = b'%b%d,"delta":%b}' % (self._delta_head, self._delta_seq, _json(text))
+        data = b'%b%d,"delta":%b}' % (self._delta_head, self._delta_seq, encode_json(text))
         return Frame("content_delta", data, seq)
 
     def _route(self, routed: events.ModelRouted) -> dict[str, Any]:

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import msgspec
-
 from agents.dialects import client_inputs
 from agents.dialects.client_inputs import Parts
+from agents.dialects.wire import json_text
 from agents.requests import Upload
 
 _TEXTS: Final = frozenset({"text", "input_text", "output_text"})
 _MOST_LEFT_OUT: Final = 50
-_encode: Final = msgspec.json.Encoder().encode
 Block = dict[str, Any]
 
 
@@ -27,13 +25,13 @@ def add_output(output: Any, place: str, parts: Parts) -> None:
         return
     blocks = blocks_in(output)
     if blocks is None:
-        parts.add(_encode(output).decode())
+        parts.add(json_text(output))
         return
     left_out: list[Block] = []
     for number, block in enumerate(blocks):
         _take(block, f"{place}[{number}]", parts, left_out)
     if left_out:
-        parts.add(_encode({"left_out": left_out[:_MOST_LEFT_OUT]}).decode())
+        parts.add(json_text({"left_out": left_out[:_MOST_LEFT_OUT]}))
 
 
 def blocks_in(output: Any) -> list[Block] | None:
@@ -65,7 +63,7 @@ def _take(block: Block, place: str, parts: Parts, left_out: list[Block]) -> None
             summary = {"type": block["type"][:50], "mime_type": str(mime_type)[:100], "size_bytes": size}
             left_out.append(summary)
         case _:
-            parts.add(_encode(block).decode())
+            parts.add(json_text(block))
 
 
 def _inline(mime_type: Any, data: str, place: str) -> Upload:

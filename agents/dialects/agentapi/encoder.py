@@ -6,9 +6,8 @@ are kept as bytes and repeated so, with their own numbers, in the objects that c
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-import msgspec
 from msgspec import Raw
 
 from agents.dialects import steps
@@ -16,12 +15,11 @@ from agents.dialects.base import Frame, RunHead
 from agents.dialects.item_encoder import ItemEncoder
 from agents.dialects.links import artifact_url
 from agents.dialects.steps import Item, Status
+from agents.dialects.wire import Wire, encode_json
 from conversations import events
 from conversations.events import Usage
 from conversations.usage import usd
 
-Wire = dict[str, Any]
-_json: Final = msgspec.json.Encoder().encode
 _WORDS: Final[dict[Status, str]] = {"cancelled": "canceled"}
 _CALLS: Final[dict[events.ToolKind, str]] = {
     "function": "plugin_call",
@@ -60,7 +58,7 @@ class AgentApiEncoder(ItemEncoder):
     def heartbeat(self, at_ms: int) -> Frame | None:
         """Return an empty message (seed 004 §1): clients do not see comments."""
         head = _MessageHead(f"msg_heartbeat-{self._head.run_id.hex}", "heartbeat")
-        return Frame("", _json(_message(None, "in_progress", head)))
+        return Frame("", encode_json(_message(None, "in_progress", head)))
 
     def answer(self) -> bytes:
         """Return the response in its present state."""
@@ -71,7 +69,8 @@ class AgentApiEncoder(ItemEncoder):
         item.add(text)
         number = self._number
         self._number = number + 1
-        return Frame("", b'{"sequence_number":%d%b%b}' % (number, item.prefix, _json(text)), number)
+        data = b'{"sequence_number":%d%b%b}' % (number, item.prefix, encode_json(text))
+        return Frame("", data, number)
 
     def _render(self, step: steps.Step) -> None:
         match step:
@@ -82,7 +81,7 @@ class AgentApiEncoder(ItemEncoder):
             case steps.Opened(item):
                 self._open(item)
             case steps.TextAdded(item, text):
-                value = _json(text)
+                value = encode_json(text)
                 self._send(b'{"sequence_number":%d%b%b}' % (self._number, item.prefix, value))
             case steps.Closed(item, status, problem, refused):
                 self._close(item, _WORDS.get(status, status), problem, refused=refused)
@@ -149,7 +148,7 @@ class AgentApiEncoder(ItemEncoder):
         content: list[Raw] | None = None,
         problem: events.Problem | None = None,
     ) -> bytes:
-        return self._send(_json(_message(self._number, status, head, content, problem)))
+        return self._send(encode_json(_message(self._number, status, head, content, problem)))
 
     # the response
 
@@ -167,7 +166,7 @@ class AgentApiEncoder(ItemEncoder):
 
     def _whole(self, output: list[bytes], number: int) -> bytes:
         ended = self._status in ("completed", "incomplete")
-        return _json(
+        return encode_json(
             {
                 "sequence_number": number,
                 "object": "response",
@@ -185,7 +184,7 @@ class AgentApiEncoder(ItemEncoder):
     def _content(
         self, part: _Part, status: str, problem: events.Problem | None = None, *, delta: bool = False
     ) -> bytes:
-        return _json(
+        return encode_json(
             {
                 "sequence_number": self._number,
                 "object": "content",

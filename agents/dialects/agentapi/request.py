@@ -24,6 +24,7 @@ from agents.dialects.agentapi.entities import (
 )
 from agents.dialects.client_inputs import Parts
 from agents.dialects.field_errors import invalid_body
+from agents.dialects.wire import json_text
 from agents.requests import (
     AskedCall,
     ClientTool,
@@ -47,7 +48,6 @@ _WORDS: Final = (TextContent, RefusalContent, DataContent)
 _MOST_VALUES: Final = 50_000
 _BLOCKS: Final = ("[", '{"content"')
 _CALL_ID: Final = ("call_id", "tool_call_id")
-_encode: Final = msgspec.json.Encoder().encode
 
 
 def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
@@ -61,7 +61,6 @@ def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
     except ValidationError as error:
         raise invalid_body("AgentRequest", error, body) from None
     _check(parsed)
-    thread: dict[str, Any] = client_inputs.session_thread(parsed.session_id)
     name = parsed.id or parsed.response_id or None
     return RunRequest(
         dialect=dialect,
@@ -74,7 +73,7 @@ def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
         answers=tuple(_answers(parsed.input)),
         generation=_generation(parsed),
         wire={"session_id": parsed.session_id, "id": name},
-        **thread,
+        **client_inputs.session_thread(parsed.session_id),
     )
 
 
@@ -234,7 +233,7 @@ def _text(content: AnyContent) -> str:
         case RefusalContent():
             return content.refusal or ""
         case DataContent():
-            return _encode(content.data).decode() if content.data else ""
+            return json_text(content.data) if content.data else ""
     return ""
 
 
@@ -321,7 +320,7 @@ def _member(data: dict[Any, Any], key: str) -> str:
     value = data.get(key)
     if value is None or isinstance(value, str):
         return value or ""
-    return _encode(value).decode()
+    return json_text(value)
 
 
 def _client_id(message: Message) -> str | None:

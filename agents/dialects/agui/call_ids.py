@@ -6,15 +6,12 @@ run made (`asked_in`) is answered under the id that it had there.
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from agents.dialects.agui import message_ids, outcomes
+from agents.dialects.wire import Wire, json_text
 from conversations import events
 
-Wire = dict[str, Any]
-_json: Final = msgspec.json.Encoder().encode
 _UNANSWERED: Final = events.Problem("interrupted", "The run ended before the tool answered.")
 
 
@@ -34,7 +31,7 @@ class KnownCalls:
         wire_id = self.wire_id(started)
         parent = message_ids.call_message_id(wire_id)
         named = {"toolCallName": started.tool_name, "parentMessageId": parent}
-        arguments = _json(started.parameters).decode()
+        arguments = json_text(started.parameters)
         return [
             {"type": "TOOL_CALL_START", "toolCallId": wire_id} | named,
             {"type": "TOOL_CALL_ARGS", "toolCallId": wire_id, "delta": arguments},

@@ -17,17 +17,17 @@ import msgspec
 
 from agents.dialects.agui import message_ids, outcomes
 from agents.dialects.agui.call_ids import KnownCalls
-from agents.dialects.agui.message_fold import Fold, Wire
+from agents.dialects.agui.message_fold import Fold
 from agents.dialects.agui.open_message import Kind, StreamedMessage
 from agents.dialects.agui.snapshots import snapshots
 from agents.dialects.agui.state_patches import SharedState
 from agents.dialects.base import Encoder, Frame, RunHead
 from agents.dialects.links import file_facts
+from agents.dialects.wire import Wire, encode_json
 from conversations import events
 from conversations.cards.ui_schema import compile_ui_schema
 from conversations.events import RunEvent
 
-_json: Final = msgspec.json.Encoder().encode
 _TEXT_ROLES: Final = frozenset({"assistant", "user", "system"})
 
 
@@ -329,7 +329,7 @@ class AgUiEncoder(Encoder):
             ours["uiSchema"] = shown
         whole = {"type": "", "metadata": {"parley": ours}} | event | {"timestamp": self._event.at}
         if self._fold is None:
-            self._out.append(_json(whole))
+            self._out.append(encode_json(whole))
         else:
             self._fold.feed(whole)
 

@@ -8,9 +8,9 @@ the client"). The tests compare it with the real client.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Final
 
-Wire = dict[str, Any]
+from agents.dialects.wire import Wire
 
 
 class Fold:

@@ -7,18 +7,18 @@ Values for which AG-UI has no member are under `metadata.parley`, which survives
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from agents.dialects.agui import message_ids, outcomes
 from agents.dialects.agui.message_fold import put_beside_call
 from agents.dialects.base import Sign, StoredRow
+from agents.dialects.wire import Wire, json_text
 from conversations import events
 from conversations.blocks import arrange
 from conversations.cards.ui_schema import ui_schema_for
 
-Wire = dict[str, Any]
 _NAMED: Final = frozenset({"user", "assistant", "system", "developer"})
 _KEPT: Final = ("stage", "latency_ms", "run_id", "tool_name", "contents", "artifact_refs")
 
@@ -162,7 +162,7 @@ def _tool(row: StoredRow, sign: Sign) -> list[Wire]:
 def _call(row: StoredRow, call_id: str) -> list[Wire]:
     run = row.metadata["run_id"]
     wire_id = message_ids.call_id(call_id, run, frontend=False)
-    arguments = msgspec.json.encode(row.metadata.get("tool_arguments") or {}).decode()
+    arguments = json_text(row.metadata.get("tool_arguments") or {})
     call = _tool_call(wire_id, row.metadata.get("tool_name") or "tool", arguments)
     return [{"id": message_ids.call_message_id(wire_id), "role": "assistant", "toolCalls": [call]}]
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Literal
 
-import msgspec
+from agents.dialects.wire import Wire, encode_json
 
 Kind = Literal["TEXT_MESSAGE", "REASONING_MESSAGE"]
-Wire = dict[str, Any]
-_json: Final = msgspec.json.Encoder().encode
 
 
 class StreamedMessage:
@@ -22,15 +20,16 @@ class StreamedMessage:
         self.open = True
         self.completed = False
         self.length = 0
-        self._head = b'{"type":"%b_CONTENT","messageId":%b,"delta":' % (kind.encode(), _json(wire_id))
-        self._tail = b'{"stage":%b,"seq":' % _json(stage) if stage else b'{"seq":'
+        shared = kind.encode(), encode_json(wire_id)
+        self._head = b'{"type":"%b_CONTENT","messageId":%b,"delta":' % shared
+        self._tail = b'{"stage":%b,"seq":' % encode_json(stage) if stage else b'{"seq":'
 
     def delta(self, text: str, *, at: int, seq: int) -> bytes:
         """Return the event of a delta, put together by hand."""
         self.length += len(text)
         return b'%b%b,"timestamp":%d,"metadata":{"parley":%b%d}}}' % (
             self._head,
-            _json(text),
+            encode_json(text),
             at,
             self._tail,
             seq,

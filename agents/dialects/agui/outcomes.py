@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import msgspec
-
+from agents.dialects.wire import Wire, as_text, json_text
 from conversations import events
-
-Wire = dict[str, Any]
 
 
 def answer_text(completed: events.ToolCallCompleted) -> str:
     """Return a tool's answer as its message's text: JSON of the result or of `{"error": …}`."""
     if completed.error is not None:
         problem = {"code": completed.error.code, "message": completed.error.message}
-        return msgspec.json.encode({"error": problem}).decode()
+        return json_text({"error": problem})
     if completed.result is None and not completed.ok:
         return '{"error":{"code":"failed","message":"The tool failed."}}'
-    return msgspec.json.encode(completed.result if completed.result is not None else {}).decode()
+    return json_text(completed.result if completed.result is not None else {})
 
 
 def outcome_fields(
@@ -50,14 +45,10 @@ _OBJECTS = ("responseSchema", "metadata")
 
 def interrupt(stored: Wire, place: int) -> Wire:
     """Return an interrupt with all that a client needs and nothing that it refuses."""
-    made: Wire = {"id": _text(stored.get("id")) or f"interrupt-{place}"}
-    made["reason"] = _text(stored.get("reason")) or "input_required"
-    made |= {key: stored[key] for key in _TEXTS if _text(stored.get(key))}
+    made: Wire = {"id": as_text(stored.get("id")) or f"interrupt-{place}"}
+    made["reason"] = as_text(stored.get("reason")) or "input_required"
+    made |= {key: stored[key] for key in _TEXTS if as_text(stored.get(key))}
     return made | {key: stored[key] for key in _OBJECTS if isinstance(stored.get(key), dict)}
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def usage(counted: events.Usage, routed: events.ModelRouted | None) -> Wire | None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from agents.dialects.agui import message_ids
+from agents.dialects.wire import Wire
 from conversations import events
 from conversations.events import RunEvent
-
-Wire = dict[str, Any]
 
 
 def outline(run: str, some: Iterable[RunEvent]) -> list[Wire]:

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from agents.dialects.agui.encoder import AgUiEncoder
-from agents.dialects.agui.message_fold import Wire
 from agents.dialects.agui.messages import to_messages, with_reasoning
 from agents.dialects.base import Frame, RunHead, Sign, StoredRow
+from agents.dialects.wire import Wire
 
 
 class ReturningAgUiEncoder(AgUiEncoder):

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-import msgspec
-
-from agents.dialects.agui.message_fold import Wire
 from agents.dialects.base import Frame
+from agents.dialects.wire import Wire, encode_json
 
 _SHAPE: Final = ("activityType", "content", "metadata")
 _BLANK: Final = {"id": "reset", "role": "reasoning", "content": ""}  # only reasoning replaces reasoning
@@ -76,4 +74,4 @@ def idle_thread_frames(thread_id: str, messages: list[Wire], state: Any) -> list
         *([{"type": "STATE_SNAPSHOT", "snapshot": state}] if state else []),
         {"type": "RUN_FINISHED"} | ids | {"outcome": {"type": "success"}},
     ]
-    return [Frame("", msgspec.json.encode(event)) for event in wire_events]
+    return [Frame("", encode_json(event)) for event in wire_events]

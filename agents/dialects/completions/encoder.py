@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-import msgspec
-
 from agents.dialects import links, steps
 from agents.dialects.base import Encoder, Frame, RunHead
 from agents.dialects.completions import shape
 from agents.dialects.step_order import StepOrder
 from agents.dialects.steps import Item
+from agents.dialects.wire import encode_json
 from config import errors
 from config.errors import ParleyError, Unavailable
 from conversations.events import (
@@ -33,7 +32,6 @@ from conversations.events import (
 
 DONE: Final = "done"
 _GAP: Final = "\n\n"
-_json: Final = msgspec.json.Encoder().encode
 
 
 class CompletionEncoder(Encoder):
@@ -51,7 +49,7 @@ class CompletionEncoder(Encoder):
         self._made: list[bytes] = []
         self._counts = head.wire.get("usage") is True
         self._no_usage = b',"usage":null}' if self._counts else b"}"
-        self._chunk = _json(shape.chunk(head))[:-1]
+        self._chunk = encode_json(shape.chunk(head))[:-1]
 
     def feed(self, event: RunEvent) -> Sequence[Frame]:
         """Return the chunks of the next event; none after the last."""
@@ -91,12 +89,12 @@ class CompletionEncoder(Encoder):
         """Return the completion, or OpenAI's error body if there is none."""
         if self.failure is not None:
             body = errors.body(self.failure, errors.OPENAI_PATHS[0])
-            return _json(body | {"request_id": self._head.request_id})
+            return encode_json(body | {"request_id": self._head.request_id})
         message = shape.message(
             self._content(), self._thoughts.whole, self._calls, refused=self._reason == "refusal"
         ) | {"annotations": self._cited}
         finished = "stop" if self._reason == "refusal" else self._finished
-        return _json(shape.completion(self._head, message, finished, self._usage))
+        return encode_json(shape.completion(self._head, message, finished, self._usage))
 
     def _content(self) -> str | None:
         """Return the text; if a form was requested, the last message, which was checked against it."""
@@ -115,7 +113,7 @@ class CompletionEncoder(Encoder):
     def _delta(self, item: Item, text: str, seq: int) -> Frame:
         """Return a delta, on the hot path: put together by hand, since most frames are deltas."""
         item.add(text)
-        return Frame("", self._choice(b'{"content":%b}' % _json(self._text.with_gap(text))), seq)
+        return Frame("", self._choice(b'{"content":%b}' % encode_json(self._text.with_gap(text))), seq)
 
     def _render(self, step: steps.Step) -> None:
         match step:
@@ -171,19 +169,19 @@ class CompletionEncoder(Encoder):
     def _end(self, usage: Usage) -> None:
         self._usage = usage
         if self.failure is not None:
-            self._made.append(_json({"error": errors.openai_error(self.failure)}))
+            self._made.append(encode_json({"error": errors.openai_error(self.failure)}))
             return
         self._begin("")
-        self._made.append(self._choice(b"{}", finished=_json(self._finished)))
+        self._made.append(self._choice(b"{}", finished=encode_json(self._finished)))
         if self._counts:
             self._made.append(
-                b'%b,"choices":[],"usage":%b}' % (self._chunk, _json(shape.usage_counts(usage)))
+                b'%b,"choices":[],"usage":%b}' % (self._chunk, encode_json(shape.usage_counts(usage)))
             )
 
     # out
 
     def _put(self, delta: dict[str, Any]) -> None:
-        self._made.append(self._choice(_json(delta)))
+        self._made.append(self._choice(encode_json(delta)))
 
     def _choice(self, delta: bytes, *, finished: bytes = b"null") -> bytes:
         return _CHOICE % (self._chunk, delta, finished, self._no_usage)

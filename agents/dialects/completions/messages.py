@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from agents.dialects import client_inputs
 from agents.dialects.client_inputs import Parts
+from agents.dialects.wire import Wire
 from agents.requests import AskedCall, InputMessage, Upload
 from config.errors import InvalidRequest
 
-Wire = dict[str, Any]
 MOST_MESSAGES: Final = 1_000
 _TEXT: Final = {"text": "text"}
 _ASSISTANT_TEXT: Final = {"text": "text", "refusal": "refusal"}

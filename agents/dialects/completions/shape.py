@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from agents.dialects.base import RunHead
 from agents.dialects.steps import ToolCalled
+from agents.dialects.wire import Wire
 from config.errors import (
     Conflict,
     Gone,
@@ -18,7 +19,6 @@ from config.errors import (
 )
 from conversations.events import RunFailed, Usage
 
-Wire = dict[str, Any]
 _FINISHED: Final = {
     "length": "length",
     "max_tokens": "length",

@@ -7,12 +7,13 @@ each on the wire; a tool with its own name as a function has none.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Struct
 
-Wire = dict[str, Any]
+from agents.dialects.wire import Wire, json_text
+
 NAMESPACE: Final = "namespace"
 INPUT: Final[Wire] = {
     "type": "object",
@@ -20,7 +21,6 @@ INPUT: Final[Wire] = {
     "required": ["input"],
     "additionalProperties": False,
 }
-_encode: Final = msgspec.json.Encoder().encode
 
 
 class ToolName(Struct, frozen=True, omit_defaults=True):
@@ -49,7 +49,7 @@ def function_name_of(item: Wire) -> str:
 
 def text_as_arguments(text: str) -> str:
     """Return the input of a custom tool as a function's arguments."""
-    return _encode({"input": text}).decode()
+    return json_text({"input": text})
 
 
 def arguments_as_text(arguments: str) -> str:

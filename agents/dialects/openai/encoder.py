@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import msgspec
 from msgspec import Raw
 
 from agents.dialects import steps
@@ -17,10 +16,9 @@ from agents.dialects.item_encoder import ItemEncoder
 from agents.dialects.openai import shape
 from agents.dialects.openai.client_tools import tool_name
 from agents.dialects.steps import Item
+from agents.dialects.wire import Wire, encode_json
 from conversations import events
 
-Wire = dict[str, Any]
-_json: Final = msgspec.json.Encoder().encode
 _LAST: Final[dict[str, str]] = {
     "completed": "response.completed",
     "incomplete": "response.incomplete",
@@ -92,7 +90,7 @@ class ResponsesEncoder(ItemEncoder):
             self._send("response.reasoning_summary_part.added", where | part)
         else:
             self._send("response.content_part.added", where | {"part": shape.text_part("")})
-        item.prefix = b"," + _json(where)[1:-1]
+        item.prefix = b"," + encode_json(where)[1:-1]
 
     def _close(self, item: Item, status: str) -> None:
         text, where = item.text, _where(item)
@@ -162,7 +160,7 @@ class ResponsesEncoder(ItemEncoder):
 
     def _whole(self, status: str, **more: Any) -> bytes:
         done = [Raw(item) for item in self._output if item]
-        return _json(shape.response(self._head, status, done, **more))
+        return encode_json(shape.response(self._head, status, done, **more))
 
     def _unique(self, call_id: str) -> str:
         """Return an id that contains the run: a client may send it as an `item_reference`."""
@@ -178,12 +176,12 @@ class ResponsesEncoder(ItemEncoder):
         return place
 
     def _done(self, place: int, item: Wire) -> None:
-        self._output[place] = _json(item)
+        self._output[place] = encode_json(item)
         whole = Raw(self._output[place])
         self._send("response.output_item.done", {"output_index": place, "item": whole})
 
     def _send(self, name: str, more: Wire) -> None:
-        self._put(name, _json({"type": name, "sequence_number": self._number} | more))
+        self._put(name, encode_json({"type": name, "sequence_number": self._number} | more))
 
 
 def _where(item: Item) -> Wire:
@@ -194,8 +192,8 @@ def _where(item: Item) -> Wire:
 
 def _text_delta(item: Item, number: int, text: str) -> tuple[str, bytes]:
     if item.is_reasoning:
-        return _REASONING_DELTA, _REASONING % (number, item.prefix, _json(text))
-    return _TEXT_DELTA, _TEXT % (number, item.prefix, _json(text))
+        return _REASONING_DELTA, _REASONING % (number, item.prefix, encode_json(text))
+    return _TEXT_DELTA, _TEXT % (number, item.prefix, encode_json(text))
 
 
 _TEXT_DELTA: Final = "response.output_text.delta"

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeGuard, cast
 from uuid import UUID
 
-import msgspec
-
 from agents.dialects import client_inputs, tool_outputs
 from agents.dialects.client_inputs import Parts
 from agents.dialects.openai import client_tools, shape
+from agents.dialects.wire import Wire, json_text
 from agents.requests import (
     AskedCall,
     Attachment,
@@ -23,7 +22,6 @@ from agents.requests import (
 from config.errors import InvalidRequest
 from conversations.blocks import arrange
 
-Wire = dict[str, Any]
 MOST_ITEMS: Final = 1_000
 LONGEST_ID: Final = 200
 _ROLES: Final = frozenset({"user", "assistant", "system", "developer"})
@@ -32,7 +30,6 @@ _TEXTS: Final = {"input_text": "text", "output_text": "text", "text": "text", "r
 _UNSAID: Final = frozenset({"mcp_list_tools", "mcp_approval_request", "mcp_approval_response"})
 _ANSWER: Final = "mcp_approval_response"
 _FILES: Final = frozenset({"input_image", "input_file", "input_audio"})
-_encode: Final = msgspec.json.Encoder().encode
 
 
 def parse_messages(value: Any, *, after_requests: bool = False) -> Iterator[InputMessage]:
@@ -192,7 +189,7 @@ def _made(item: Wire, where: str) -> Iterator[InputMessage]:
     call_id = _needed(item, "id", where).removeprefix("mcp_")[:LONGEST_ID]
     call = AskedCall(call_id, name, _text(item, "arguments") or "{}")
     yield InputMessage("assistant", "", call_id, tool_calls=(call,))
-    text = output if isinstance(output, str) else _encode({"error": fault}).decode()
+    text = output if isinstance(output, str) else json_text({"error": fault})
     answer_id = f"{call_id}-answer"[:LONGEST_ID]
     yield InputMessage("tool", text, answer_id, name=name, tool_call_id=call_id, repeats=True)
 

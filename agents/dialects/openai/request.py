@@ -124,7 +124,6 @@ def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
     _check(parsed)
     conversation = parsed.conversation
     named = conversation.id if isinstance(conversation, Conversation) else conversation
-    thread: dict[str, Any] = client_inputs.session_thread(named)
     stored = parsed.store is not False
     answers = tuple(input_items.parse_answers(parsed.input))
     continues = bool(named or parsed.previous_response_id)
@@ -153,7 +152,7 @@ def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
         truncation=parsed.truncation or "auto",
         stored=stored,
         wire=wire,
-        **thread,
+        **client_inputs.session_thread(named),
     )
 
 

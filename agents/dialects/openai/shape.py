@@ -11,11 +11,11 @@ from agents.dialects.base import RunHead
 from agents.dialects.openai.client_tools import ToolName, arguments_as_text
 from agents.dialects.openai.tools import without_secrets
 from agents.dialects.steps import Item, ToolCalled
+from agents.dialects.wire import Wire
 from agents.requests import OWN_LABEL
 from conversations import events
 from conversations.events import Usage
 
-Wire = dict[str, Any]
 SERVER_LABEL: Final = OWN_LABEL  # the label of our own tools, which are shown as those of an MCP server
 _DEFAULTS: Final[Wire] = {
     "background": False,

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from agents.dialects.openai import client_tools
 from agents.dialects.openai.client_tools import ToolName
+from agents.dialects.wire import Wire
 from agents.requests import OWN_LABEL, ClientTool, Search, ServerTools, ToolChoice
 from config.errors import InvalidRequest
 
@@ -47,7 +48,6 @@ _NOT_OURS: Final = frozenset(
     }
 )
 _Name = Annotated[str, StringConstraints(max_length=LONGEST_NAME)]
-Wire = dict[str, Any]
 
 
 class Tool(BaseModel):
