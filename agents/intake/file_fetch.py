@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import unquote, urljoin, urlsplit
 
 import aiohttp
@@ -30,51 +30,30 @@ _PIECE: Final = 64 * 1024
 _HEADERS: Final = {"User-Agent": "parley", "Accept": "*/*", "Accept-Encoding": "identity"}
 
 
-class RemoteFile:
-    """A file at its host: its declared name and type, and its bytes."""
+class Description(NamedTuple):
+    """The name and type of a file, as its source declares them."""
 
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self._response = response
-
-    @property
-    def charset(self) -> str:
-        return self._response.charset or ""
-
-    @property
-    def mime_type(self) -> str:
-        return self._response.content_type
-
-    @property
-    def name(self) -> str:
-        """The last part of its path."""
-        return unquote(self._response.url.path).rpartition("/")[2]
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        """Yield the bytes; raise PayloadTooLarge for more than a file may have."""
-        size = self._response.content_length or 0
-        if size > FILE_LIMIT:
-            raise too_large()
-        size = 0
-        async for some in self._response.content.iter_chunked(_PIECE):
-            size += len(some)
-            if size > FILE_LIMIT:
-                raise too_large()
-            yield some
+    name: str = ""
+    mime_type: str = ""
+    charset: str = ""
 
 
 @asynccontextmanager
-async def open_remote(url: str, *, until: float) -> AsyncGenerator[RemoteFile]:
-    """Yield the file at a URL, to be read before `until` (of the loop's time).
+async def open_remote(
+    url: str, *, until: float
+) -> AsyncGenerator[tuple[Description, AsyncIterator[bytes]]]:
+    """Yield the description and the bytes of the file at a URL.
 
-    Raise InvalidRequest `url_refused` for an address that is never connected to, `file_unreachable` for
-    a host that does not send the whole file in time.
+    They must be read before `until` (of the loop's time). Raise InvalidRequest `url_refused` for an
+    address that is never connected to, `file_unreachable` for a host that does not send the whole file
+    in time.
     """
     gate = egress.Gate(settings.FETCH_NETWORKS, plain=_checked(url) == "http")
     try:
         async with asyncio.timeout_at(until), _session(gate) as session:
             response = await _followed(session, url)
             try:
-                yield RemoteFile(response)
+                yield _describe(response), _pieces(response)
             finally:
                 response.close()
     except TimeoutError:
@@ -83,6 +62,24 @@ async def open_remote(url: str, *, until: float) -> AsyncGenerator[RemoteFile]:
         if egress.was_refused(error):
             raise url_refused() from None
         raise file_unreachable("cannot be reached") from None
+
+
+def _describe(response: aiohttp.ClientResponse) -> Description:
+    """Return the file's name, which is the last part of its path, and its declared type."""
+    name = unquote(response.url.path).rpartition("/")[2]
+    return Description(name, response.content_type, response.charset or "")
+
+
+async def _pieces(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """Yield the bytes; raise PayloadTooLarge for more than a file may have."""
+    if (response.content_length or 0) > FILE_LIMIT:
+        raise too_large()
+    size = 0
+    async for some in response.content.iter_chunked(_PIECE):
+        size += len(some)
+        if size > FILE_LIMIT:
+            raise too_large()
+        yield some
 
 
 def _session(gate: egress.Gate) -> aiohttp.ClientSession:

@@ -16,6 +16,7 @@ from django.conf import settings
 from msgspec.structs import replace
 
 from agents.intake import file_fetch
+from agents.intake.file_fetch import Description
 from agents.media_types import clean_name, of_text
 from agents.requests import Attachment, InputMessage, Upload
 from config.errors import InvalidRequest, UnsupportedMedia
@@ -40,14 +41,6 @@ class Sender(NamedTuple):
     owner_id: UUID
     thread: str
     run: str
-
-
-class _Description(NamedTuple):
-    """The name and type of a file, as its source declares them."""
-
-    name: str = ""
-    mime_type: str = ""
-    charset: str = ""
 
 
 async def store_uploads(messages: tuple[InputMessage, ...], sender: Sender) -> tuple[InputMessage, ...]:
@@ -121,19 +114,18 @@ async def _stored(upload: Upload, sender: Sender, until: float) -> Attachment:
     if upload.file_id:
         return await _named(upload, sender)
     async with IncomingFile(texts=upload.takes == "any") as inbox:
-        description = _Description()
+        description = Description()
         if upload.url:
-            async with file_fetch.open_remote(upload.url, until=until) as remote:
-                async for some in remote:
+            async with file_fetch.open_remote(upload.url, until=until) as (description, pieces):
+                async for some in pieces:
                     await inbox.write(some)
-                description = _Description(remote.name, remote.mime_type, remote.charset)
         else:
             await inbox.write(attachments.decode_base64(upload.data))
         return await _kept(inbox, upload, sender, description)
 
 
 async def _kept(
-    inbox: IncomingFile, upload: Upload, sender: Sender, description: _Description
+    inbox: IncomingFile, upload: Upload, sender: Sender, description: Description
 ) -> Attachment:
     charset = upload.charset or description.charset
     kept = await inbox.store(
@@ -142,7 +134,7 @@ async def _kept(
     return _attachment(kept, upload, description)
 
 
-def _attachment(kept: StoredFile, upload: Upload, description: _Description) -> Attachment:
+def _attachment(kept: StoredFile, upload: Upload, description: Description) -> Attachment:
     """Return the attachment of a stored file; that of an image has no more than its storage knows."""
     stored, mime_type = kept.stored, attachments.mime_type_of(kept.stored)
     if mime_type.startswith("image/"):
@@ -165,7 +157,7 @@ async def _there(found: StoredObject, upload: Upload) -> Attachment:
         raise InvalidRequest(
             "binary content url names a file that is not there (NoSuchKey)", code="no_such_key"
         )
-    return _attachment(StoredFile(found, opened.stat.size), upload, _Description(found.name))
+    return _attachment(StoredFile(found, opened.stat.size), upload, Description(found.name))
 
 
 async def _named(upload: Upload, sender: Sender) -> Attachment:
@@ -174,16 +166,13 @@ async def _named(upload: Upload, sender: Sender) -> Attachment:
     file_id = UUID(named[1]) if named else None
     found = file_id and await attachments.find_upload(file_id, owner_id=sender.owner_id)
     if found:
-        return _fitting(await _there(found, upload), upload)
+        stored = await _there(found, upload)
+        if upload.takes == "image" and not stored.is_image:
+            raise UnsupportedMedia
+        return stored
     made = file_id and await artifacts.find_artifact(file_id, sender.owner_id)
     if not made or not made.url.startswith("data:"):
         raise InvalidRequest("There is no such file of yours.", code="file_not_found")
     async with IncomingFile(texts=upload.takes == "any") as inbox:
         await inbox.write(attachments.decode_base64(made.url.partition(",")[2]))
-        return await _kept(inbox, upload, sender, _Description(mime_type=made.mime_type))
-
-
-def _fitting(found: Attachment, upload: Upload) -> Attachment:
-    if upload.takes == "image" and not found.is_image:
-        raise UnsupportedMedia
-    return found
+        return await _kept(inbox, upload, sender, Description(mime_type=made.mime_type))

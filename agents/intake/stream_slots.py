@@ -11,7 +11,6 @@ SSE and WebSockets hold slots; a long-poll does not, because it ends by itself w
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
 from itertools import count
@@ -156,7 +155,6 @@ class OpenSlots:
     def __init__(self) -> None:
         self._slots: dict[str, StreamSlot] = {}
         self._by_user: dict[UUID, dict[str, StreamSlot]] = {}
-        self._by_thread: Counter[UUID] = Counter()
         self._to_release: list[StreamSlot] = []
         self._releasing: asyncio.Task[None] | None = None
 
@@ -166,7 +164,6 @@ class OpenSlots:
     def add(self, slot: StreamSlot) -> None:
         self._slots[slot.name] = slot
         self._by_user.setdefault(slot.user_id, {})[slot.name] = slot
-        self._by_thread[slot.thread_id] += 1
 
     def drop(self, slot: StreamSlot) -> None:
         if self._slots.pop(slot.name, None) is None:
@@ -174,9 +171,6 @@ class OpenSlots:
         del self._by_user[slot.user_id][slot.name]
         if not self._by_user[slot.user_id]:
             del self._by_user[slot.user_id]
-        self._by_thread[slot.thread_id] -= 1
-        if not self._by_thread[slot.thread_id]:
-            del self._by_thread[slot.thread_id]
         if _is_shared():
             self._to_release.append(slot)
             if self._releasing is None or self._releasing.done():
@@ -202,17 +196,20 @@ class OpenSlots:
         return self._slots.get(name)
 
     def take(self, slot: StreamSlot, prefix: str) -> tuple[str, str]:
-        """Return what Redis would decide, by the streams of this process alone."""
+        """Return what Redis would decide, by the streams of this process alone.
+
+        Only its owner reads a conversation, so its streams are among the user's.
+        """
         mine, replaced = self._by_user.get(slot.user_id, {}), ""
+        here = [one.name for one in mine.values() if one.thread_id == slot.thread_id]
         for what, limit, used in (
             ("user", settings.STREAMS_PER_USER, len(mine)),
-            ("conversation", settings.STREAMS_PER_CONVERSATION, self._by_thread[slot.thread_id]),
+            ("conversation", settings.STREAMS_PER_CONVERSATION, len(here)),
         ):
             if limit and used - bool(replaced) >= limit:
-                found = min((name for name in mine if prefix and name.startswith(prefix)), default="")
-                if not found:
+                if not (prefix and here):
                     return what, ""
-                replaced = found
+                replaced = min(here)
         return "", replaced
 
     def expiring(self) -> dict[str, list[str]]:
@@ -250,12 +247,11 @@ async def admit(user_id: UUID, thread_id: UUID | None, *, resumed: bool = False)
 
 async def force_disconnect(user_id: UUID) -> int:
     """End the user's streams in every process; return how many there were, as far as is known."""
-    here = _streams.of_user(user_id)
+    here = len(_streams.of_user(user_id))
     known = await client.query(lambda redis: _counted(redis, user_id)) if _is_shared() else None
-    for slot in here:
-        slot.end()
+    end_local(user_id)
     notifications.notify(GROUP, {"end_user": user_id.bytes})
-    return max(known or 0, len(here))
+    return max(known or 0, here)
 
 
 def end_local(user_id: UUID) -> None:
