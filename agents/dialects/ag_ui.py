@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from itertools import compress
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from agents.dialects import client_inputs
 from agents.dialects.agui import message_ids
 from agents.dialects.agui.body import (
@@ -28,7 +26,7 @@ from agents.dialects.agui.encoder import AgUiEncoder
 from agents.dialects.agui.returning import ReturningAgUiEncoder
 from agents.dialects.base import RunHead, accepts, refuses_stream, wants_stream
 from agents.dialects.client_inputs import Parts
-from agents.dialects.field_errors import invalid_body
+from agents.dialects.field_errors import validate_body
 from agents.dialects.generation import forwarded_options
 from agents.dialects.wire import json_text
 from agents.requests import (
@@ -51,11 +49,7 @@ _SDK: Final = frozenset({"state", "tools", "context", "forwarded_props"})
 def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
     """Return the canonical request; raise InvalidRequest in words for people, who see them."""
     messages, left_out = drop_unknown(body.get("messages"))
-    whole = body | {"messages": messages}
-    try:
-        parsed = Body.model_validate(whole)
-    except ValidationError as error:
-        raise invalid_body("RunAgentInput", error, whole) from None
+    parsed = validate_body(Body, body | {"messages": messages}, "RunAgentInput")
     own = [not _is_ours(message) for message in parsed.messages]
     _check_newest([*compress(parsed.messages, own)])
     shown = _messages(parsed.messages)

@@ -7,15 +7,16 @@ union, one error for each, and its sentences may hold values of the body. None o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic.alias_generators import to_camel
 
 from config.errors import InvalidRequest
 
 MOST_ERRORS: Final = 20
 _LONGEST_KEY: Final = 64
+Body = TypeVar("Body", bound=BaseModel)
 _Path = tuple[str | int, ...]
 
 _KINDS: Final[dict[str, str]] = {
@@ -51,22 +52,24 @@ _WORDS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
 }
 
 
-def invalid_body(
-    what: str, error: ValidationError, body: Any, *, at: Sequence[str | int] = ()
-) -> InvalidRequest:
-    """Return the refusal of an invalid body; `what` is its kind, `at` its place in the whole body."""
-    found = field_errors(error, body, at=at)
+def validate_body(model: type[Body], body: Any, what: str, *, at: Sequence[str | int] = ()) -> Body:
+    """Return the body as this model. Raise InvalidRequest, whose errors name the wrong places.
+
+    `what` is the kind of the body, `at` its place in the whole body.
+    """
+    try:
+        return model.model_validate(body)
+    except ValidationError as error:
+        found = _field_errors(error, body, at=at)
     first = found[0]
     where = "".join(
         f"[{key}]" if isinstance(key, int) else f".{key}" for key in first["loc"][1:]
     ).removeprefix(".")
     sentence = f"{where} {first['msg']}" if where else f"it {first['msg']}"
-    return InvalidRequest(f"The body is not a valid {what}: {sentence}.", errors=found)
+    raise InvalidRequest(f"The body is not a valid {what}: {sentence}.", errors=found)
 
 
-def field_errors(
-    error: ValidationError, body: Any, *, at: Sequence[str | int] = ()
-) -> list[dict[str, Any]]:
+def _field_errors(error: ValidationError, body: Any, *, at: Sequence[str | int]) -> list[dict[str, Any]]:
     """Return each wrong place of `body`, at most 20: `loc` its path, `msg` our words, `type` a code."""
     found: dict[_Path, dict[str, list[str]]] = {}
     branches: set[_Path] = set()

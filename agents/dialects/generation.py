@@ -6,12 +6,12 @@ the mapping, except that a request never gets more tokens than the mapping allow
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
-from agents.dialects.field_errors import invalid_body
+from agents.dialects.field_errors import validate_body
 from agents.dialects.wire import as_text
 from agents.json_schemas.answer_format import ANY_OBJECT, invalid_form, require_object_schema
 from agents.requests import Effort, Generation
@@ -59,20 +59,39 @@ def nearest_effort(effort: str | None) -> Effort | None:
     return None
 
 
-def parse_generation(body: GenerationBody | None, response_format: object = None) -> Generation:
-    """Return the requested parameters; raise InvalidRequest `invalid_response_format`."""
-    schema = answer_schema(response_format)
-    if body is None:
-        return Generation(json_schema=schema)
+class SamplingParameters(Protocol):
+    """The parameters that several bodies have under the same names."""
+
+    temperature: float | None
+    top_p: float | None
+    frequency_penalty: float | None
+    presence_penalty: float | None
+    stop: str | list[str] | None
+    seed: int | None
+
+
+def make_generation(body: SamplingParameters, **more: Any) -> Generation:
+    """Return the parameters of a body; `more` are those that it has under names of its own."""
     stop = [body.stop] if isinstance(body.stop, str) else body.stop
     return Generation(
         temperature=body.temperature,
         top_p=body.top_p,
         frequency_penalty=body.frequency_penalty,
         presence_penalty=body.presence_penalty,
-        max_tokens=body.max_tokens,
         stop=tuple(stop or ()),
         seed=body.seed,
+        **more,
+    )
+
+
+def parse_generation(body: GenerationBody | None, response_format: object = None) -> Generation:
+    """Return the requested parameters; raise InvalidRequest `invalid_response_format`."""
+    schema = answer_schema(response_format)
+    if body is None:
+        return Generation(json_schema=schema)
+    return make_generation(
+        body,
+        max_tokens=body.max_tokens,
         json_schema=schema,
         reasoning=body.reasoning_effort,
         reasoning_budget=body.reasoning_budget,
@@ -91,13 +110,9 @@ def forwarded_options(forwarded_props: Any) -> dict[str, Any]:
 
 
 def _forwarded_generation(props: dict[str, Any]) -> Generation:
-    value = props.get("generation")
-    try:
-        parsed = None if value is None else GenerationBody.model_validate(value)
-    except ValidationError as error:
-        place = ("forwardedProps", "generation")
-        raise invalid_body("RunAgentInput", error, value, at=place) from None
-    return parse_generation(parsed, props.get("responseFormat", props.get("response_format")))
+    value, place = props.get("generation"), ("forwardedProps", "generation")
+    body = None if value is None else validate_body(GenerationBody, value, "RunAgentInput", at=place)
+    return parse_generation(body, props.get("responseFormat", props.get("response_format")))
 
 
 def answer_schema(response_format: object) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from agents.dialects.agui.encoder import AgUiEncoder
 from agents.dialects.base import (
@@ -23,7 +23,7 @@ from agents.dialects.base import (
     wants_stream,
 )
 from agents.dialects.client_inputs import Parts, check_count, is_thread_id, named_thread
-from agents.dialects.field_errors import invalid_body
+from agents.dialects.field_errors import validate_body
 from agents.dialects.generation import forwarded_options
 from agents.requests import (
     AskedCall,
@@ -173,10 +173,7 @@ def parse_named(body: dict[str, Any], *, request_id: str) -> RunRequest:
 
 def _parsed(body: dict[str, Any], request_id: str) -> RunRequest:
     _check_frame(body)
-    try:
-        parsed = RunAgentInputBody.model_validate(body)
-    except ValidationError as error:
-        raise invalid_body("RunAgentInput", error, body) from None
+    parsed = validate_body(RunAgentInputBody, body, "RunAgentInput")
     _check_messages(parsed.messages)
     _check_tools(parsed.tools or [])
     if parsed.resume:
@@ -261,44 +258,20 @@ def _upload(image: BinaryBlock) -> Upload:
 
 
 def _message(message: Message) -> InputMessage:
+    if isinstance(message, ActivityMessage):
+        activity, kind = {"activity": message.content}, message.activityType
+        return InputMessage("activity", "", message.id, activity_type=kind, metadata=activity)
+    common: dict[str, Any] = {"client_id": message.id, "encrypted_value": message.encryptedValue}
     match message:
         case UserMessage():
-            name, encrypted = message.name, message.encryptedValue
-            return _parts(message).message("user", message.id, name=name, encrypted_value=encrypted)
-        case AssistantMessage():
-            return InputMessage(
-                "assistant",
-                message.content or "",
-                message.id,
-                name=message.name,
-                tool_calls=tuple(_call(call) for call in message.toolCalls or ()),
-                encrypted_value=message.encryptedValue,
-            )
-        case ToolMessage():
-            return InputMessage(
-                "tool",
-                message.content,
-                message.id,
-                tool_call_id=message.toolCallId,
-                error=message.error,
-                encrypted_value=message.encryptedValue,
-            )
-        case ActivityMessage():
-            return InputMessage(
-                "activity",
-                "",
-                message.id,
-                activity_type=message.activityType,
-                metadata={"activity": message.content},
-            )
-        case SaidMessage():
-            return InputMessage(
-                message.role,
-                message.content,
-                message.id,
-                name=message.name,
-                encrypted_value=message.encryptedValue,
-            )
+            return _parts(message).message("user", name=message.name, **common)
+        case AssistantMessage(content=content, name=name):
+            calls = tuple(map(_call, message.toolCalls or ()))
+            return InputMessage("assistant", content or "", name=name, tool_calls=calls, **common)
+        case ToolMessage(content=content, error=error):
+            call_id = message.toolCallId
+            return InputMessage("tool", content, tool_call_id=call_id, error=error, **common)
+    return InputMessage(message.role, message.content, name=message.name, **common)
 
 
 def _call(call: ToolCall) -> AskedCall:

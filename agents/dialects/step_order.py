@@ -202,17 +202,9 @@ class StepOrder:
             return
         is_clients = started.kind == "frontend"
         call_id = started.tool_call_id if is_clients else self._unique(started.tool_call_id)
-        self._make(
-            started.tool_call_id,
-            ToolCalled(
-                call_id,
-                call_id,
-                started.tool_name,
-                json_text(started.parameters),
-                started.kind,
-                started.server_label,
-            ),
-        )
+        arguments, kind, label = json_text(started.parameters), started.kind, started.server_label
+        call = ToolCalled(call_id, call_id, started.tool_name, arguments, kind, label)
+        self._make(started.tool_call_id, call)
 
     def _make(self, known_as: str, call: ToolCalled) -> None:
         self._stop_reasoning()

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from agents.dialects import links
 from agents.dialects.base import Frame, RunHead, wants_stream
-from agents.dialects.field_errors import invalid_body
+from agents.dialects.field_errors import validate_body
 from agents.dialects.generation import GenerationBody, Whole, parse_generation
 from agents.dialects.wire import encode_json
 from agents.json_schemas.answer_format import invalid_form
@@ -64,10 +64,7 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
         )
     if _blank(body.get("text")):
         raise InvalidRequest("text is required: it is what the user says.", code="text_required")
-    try:
-        parsed = TextRunBody.model_validate(_without_nulls(body))
-    except ValidationError as error:
-        raise invalid_body("text run", error, body) from None
+    parsed = validate_body(TextRunBody, _without_nulls(body), "text run")
     return RunRequest(
         dialect=NAME,
         model=parsed.model,

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, cast
 
 import msgspec
-from pydantic import ValidationError
 
 from agents.dialects import client_inputs, tool_outputs
 from agents.dialects.agentapi.entities import (
@@ -23,12 +22,12 @@ from agents.dialects.agentapi.entities import (
     VideoContent,
 )
 from agents.dialects.client_inputs import Parts
-from agents.dialects.field_errors import invalid_body
+from agents.dialects.field_errors import validate_body
+from agents.dialects.generation import make_generation
 from agents.dialects.wire import json_text
 from agents.requests import (
     AskedCall,
     ClientTool,
-    Generation,
     InputMessage,
     InterruptAnswer,
     Role,
@@ -56,10 +55,7 @@ def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
     A request with an `id` is one run, however often it is sent; its `response_id`, which names the
     response, is equivalent. `user_id` is ignored: the token determines whose run it is.
     """
-    try:
-        parsed = AgentRequest.model_validate(body)
-    except ValidationError as error:
-        raise invalid_body("AgentRequest", error, body) from None
+    parsed = validate_body(AgentRequest, body, "AgentRequest")
     _check(parsed)
     name = parsed.id or parsed.response_id or None
     return RunRequest(
@@ -71,7 +67,7 @@ def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
         known="id" if parsed.session_id and len(parsed.input) > 1 else "none",
         tools=tuple(_tools(parsed.tools or ())),
         answers=tuple(_answers(parsed.input)),
-        generation=_generation(parsed),
+        generation=make_generation(parsed, max_tokens=parsed.max_tokens),
         wire={"session_id": parsed.session_id, "id": name},
         **client_inputs.session_thread(parsed.session_id),
     )
@@ -114,19 +110,6 @@ def _check_end(messages: Sequence[Message]) -> None:
             "tool's.",
             code="nothing_to_answer",
         )
-
-
-def _generation(parsed: AgentRequest) -> Generation:
-    stop = [parsed.stop] if isinstance(parsed.stop, str) else parsed.stop
-    return Generation(
-        parsed.temperature,
-        parsed.top_p,
-        parsed.frequency_penalty,
-        parsed.presence_penalty,
-        parsed.max_tokens,
-        tuple(stop or ()),
-        parsed.seed,
-    )
 
 
 def _tools(tools: Sequence[Tool | dict[str, Any]]) -> Iterator[ClientTool]:

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal
 
 from msgspec.structs import replace
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from agents.dialects.completions.messages import MOST_MESSAGES, parse_messages
-from agents.dialects.field_errors import invalid_body
-from agents.dialects.generation import Whole, answer_schema, nearest_effort
+from agents.dialects.field_errors import validate_body
+from agents.dialects.generation import Whole, answer_schema, make_generation, nearest_effort
 from agents.dialects.openai.tools import MOST_TOOLS, Tools, apply_choice
 from agents.requests import ClientTool, Generation, RunRequest
 from config.errors import InvalidRequest
@@ -105,10 +105,7 @@ _KNOWN: Final = CompletionBody.model_fields.keys() | REFUSED.keys() | IGNORED
 def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
     """Return the canonical request; raise InvalidRequest, with field errors or the `param` at fault."""
     _check_known(body)
-    try:
-        parsed = CompletionBody.model_validate(body)
-    except ValidationError as error:
-        raise invalid_body("chat completion request", error, body) from None
+    parsed = validate_body(CompletionBody, body, "chat completion request")
     generation, offered = _generation(parsed), _offered(parsed)
     options = parsed.stream_options
     return RunRequest(
@@ -180,15 +177,9 @@ def _tools(tools: list[Tool]) -> Iterator[ClientTool]:
 
 
 def _generation(parsed: CompletionBody) -> Generation:
-    stop = [parsed.stop] if isinstance(parsed.stop, str) else parsed.stop
-    return Generation(
-        temperature=parsed.temperature,
-        top_p=parsed.top_p,
-        frequency_penalty=parsed.frequency_penalty,
-        presence_penalty=parsed.presence_penalty,
+    return make_generation(
+        parsed,
         max_tokens=_most(parsed),
-        stop=tuple(stop or ()),
-        seed=parsed.seed,
         json_schema=answer_schema(parsed.response_format),
         reasoning=nearest_effort(parsed.reasoning_effort),
         verbosity=None if parsed.verbosity == "medium" else parsed.verbosity,

@@ -11,10 +11,10 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec.structs import replace
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from agents.dialects import client_inputs
-from agents.dialects.field_errors import invalid_body
+from agents.dialects.field_errors import validate_body
 from agents.dialects.generation import answer_schema, nearest_effort
 from agents.dialects.openai import input_items, shape
 from agents.dialects.openai.tools import MOST_TOOLS, Tool, apply_choice, plain_choice, read_tools
@@ -117,10 +117,7 @@ def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
 
     `parent_run_id` is the run of `previous_response_id`, whose thread the caller must look up.
     """
-    try:
-        parsed = ResponsesBody.model_validate(body)
-    except ValidationError as error:
-        raise invalid_body("Responses request", error, body) from None
+    parsed = validate_body(ResponsesBody, body, "Responses request")
     _check(parsed)
     conversation = parsed.conversation
     named = conversation.id if isinstance(conversation, Conversation) else conversation
