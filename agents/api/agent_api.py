@@ -12,9 +12,8 @@ from agents.dialects import agent_api
 from config.auth.bearer import Caller
 from config.auth.requirements import READ, RUN
 from config.http.api import api, json_response
-from conversations.models import RunStatus
+from conversations.models import LIVE, RunStatus
 from conversations.runs import client_queries
-from conversations.runs.client_queries import RunRow
 
 _STATES: Final = {
     RunStatus.QUEUED: "pending",
@@ -43,13 +42,12 @@ async def tasks(request: HttpRequest, caller: Caller) -> HttpResponseBase:
 async def task(request: HttpRequest, caller: Caller, task_id: str) -> HttpResponseBase:
     """`GET /process/task/{task_id}`: return its status, and its AgentResponse once there is one."""
     row = await client_queries.fetch_run(runs.parse_run_id(task_id), user_id=caller.user_id)
-    return json_response(await _task_body(row))
-
-
-async def _task_body(row: RunRow) -> dict[str, Any]:
-    status = RunStatus(row.status)
-    body: dict[str, Any] = {"task_id": row.run_id.hex, "status": _STATES[status], "result": None}
-    if _STATES[status] in ("finished", "error"):
+    body: dict[str, Any] = {
+        "task_id": row.run_id.hex,
+        "status": _STATES[RunStatus(row.status)],
+        "result": None,
+    }
+    if row.status not in LIVE:
         await client_queries.check_events_kept(row)
         body["result"] = Raw(await streaming.current_outcome(row, agent_api))
-    return body
+    return json_response(body)

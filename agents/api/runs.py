@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Final
-from uuid import UUID
 
 from django.http import HttpRequest, HttpResponseBase
 
@@ -16,6 +15,7 @@ from config.auth.bearer import Caller
 from config.auth.requirements import READ, RUN
 from config.errors import InvalidRequest, NotFound
 from config.http.api import JSON, api, json_response
+from conversations.identifiers import uuid_of
 from conversations.runs import client_queries
 from conversations.runs.client_queries import RunRow
 
@@ -96,11 +96,7 @@ def check_conversation(row: RunRow, conversation_id: str | None) -> None:
     A client that created the run with a malformed `conversation_id` watches with the same one (seed
     002).
     """
-    try:
-        named = UUID(conversation_id) if conversation_id else row.thread_id
-    except ValueError:
-        return
-    if named != row.thread_id:
+    if uuid_of(conversation_id) not in (None, row.thread_id):
         raise NotFound("There is no such run in this conversation.", code="run_not_found")
 
 

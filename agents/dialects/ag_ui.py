@@ -42,6 +42,8 @@ from config.errors import InvalidRequest
 
 NAME: Final = "ag-ui"
 OPENING: Final = b""
+encoder: Final = AgUiEncoder
+returning: Final = ReturningAgUiEncoder
 LONGEST_TEXT: Final = 1_000_000
 _SDK: Final = frozenset({"state", "tools", "context", "forwarded_props"})
 
@@ -214,19 +216,4 @@ def streams(body: dict[str, Any], *, accept: str) -> bool:
 
 def accepted(head: RunHead) -> dict[str, Any]:
     """Return the ids of the run, for a client that wants to follow it elsewhere."""
-    thread_id = head.wire.get("threadId") or str(head.thread_id)
-    return {
-        "taskId": head.run_id.hex,
-        "threadId": thread_id,
-        "runId": head.client_run_id or head.run_id.hex,
-    }
-
-
-def encoder(head: RunHead) -> AgUiEncoder:
-    """Return a new encoder for one reader."""
-    return AgUiEncoder(head)
-
-
-def returning(head: RunHead, body: dict[str, Any]) -> ReturningAgUiEncoder:
-    """Return an encoder for a client that comes back: it gets what it missed as snapshots."""
-    return ReturningAgUiEncoder(head, body)
+    return {"taskId": head.run_id.hex} | message_ids.run_ids(head)

@@ -47,6 +47,7 @@ from agents.requests import RunRequest
 
 NAME: Final = "agent-api"
 OPENING: Final = b""
+encoder: Final = AgentApiEncoder
 QUEUE: Final = "runs"
 _flag: Final = TypeAdapter(bool)
 
@@ -74,8 +75,3 @@ def accepted(head: RunHead) -> dict[str, Any]:
         "queue": QUEUE,
         "message": "The run is accepted; ask for it by its task_id.",
     }
-
-
-def encoder(head: RunHead) -> AgentApiEncoder:
-    """Return a new encoder for one reader."""
-    return AgentApiEncoder(head)

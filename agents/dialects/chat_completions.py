@@ -15,6 +15,7 @@ from agents.requests import RunRequest
 
 NAME: Final = "chat-completions"
 OPENING: Final = b""
+encoder: Final = CompletionEncoder
 
 
 def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
@@ -35,8 +36,3 @@ def waits(body: dict[str, Any]) -> bool:
 def accepted(head: RunHead) -> dict[str, Any]:
     """Return only the completion's id: nothing else is known of it yet."""
     return {"id": shape.completion_id(head.run_id), "object": "chat.completion"}
-
-
-def encoder(head: RunHead) -> CompletionEncoder:
-    """Return a new encoder for one reader."""
-    return CompletionEncoder(head)

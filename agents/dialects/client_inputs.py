@@ -114,14 +114,10 @@ def file_upload(
     name = clean_name(name)
     found = parse_data_url(url) or parse_data_url(data)
     if found is not None:
-        mime_type = found.mime_type or mime_type
-        check_kind(mime_type, place)
-        return Upload(
-            mime_type, data=found.data, name=name, charset=found.charset, takes="any", place=place
-        )
+        url, data, mime_type = "", found.data, found.mime_type or mime_type
     check_kind(mime_type, place)
-    url = check_url(url, place) if url else ""
-    return Upload(mime_type, url, data, file_id, name, takes="any", place=place)
+    url, charset = check_url(url, place) if url else "", found.charset if found else ""
+    return Upload(mime_type, url, data, file_id, name, charset, takes="any", place=place)
 
 
 def check_kind(mime_type: str, place: str) -> None:

@@ -11,6 +11,7 @@ from agents.requests import RunRequest
 
 NAME: Final = "responses"
 OPENING: Final = b""
+encoder: Final = ResponsesEncoder
 
 
 def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
@@ -31,8 +32,3 @@ def waits(body: dict[str, Any]) -> bool:
 def accepted(head: RunHead) -> dict[str, Any]:
     """Return the response before anything is known of it."""
     return shape.response(head, "queued", [])
-
-
-def encoder(head: RunHead) -> ResponsesEncoder:
-    """Return a new encoder for one reader."""
-    return ResponsesEncoder(head)

@@ -14,11 +14,11 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from agents.dialects.agui.encoder import AgUiEncoder
+from agents.dialects.agui.message_ids import run_ids
 from agents.dialects.base import (
     LONGEST_DESCRIPTION,
     MOST_CONTEXT,
     MOST_TOOLS,
-    Encoder,
     RunHead,
     wants_stream,
 )
@@ -37,6 +37,7 @@ from config.errors import InvalidRequest
 
 NAME: Final = "run-agent-input"
 OPENING: Final = b""
+encoder: Final = AgUiEncoder
 LONGEST_RUN_ID: Final = 128
 LONGEST_NAME: Final = 200  # of a thread that a client names (seed 001)
 MOST_MESSAGES: Final = 200
@@ -286,14 +287,5 @@ def streams(body: dict[str, Any], *, accept: str) -> bool:
 def accepted(head: RunHead) -> dict[str, Any]:
     """Return the `TaskAcceptedResponse`."""
     created = datetime.fromtimestamp(head.created_at_ms / 1000, UTC)
-    return {
-        "taskId": head.run_id.hex,
-        "threadId": head.wire.get("threadId") or str(head.thread_id),
-        "runId": head.client_run_id or head.run_id.hex,
-        "created": created.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-    }
-
-
-def encoder(head: RunHead) -> Encoder:
-    """Return an encoder of AG-UI events, which the clients of this profile read."""
-    return AgUiEncoder(head)
+    text = created.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return {"taskId": head.run_id.hex} | run_ids(head) | {"created": text}

@@ -217,11 +217,6 @@ def accepted(head: RunHead) -> dict[str, Any]:
     return {"run_id": head.run_id.hex, "conversation_id": head.thread_id.hex}
 
 
-def encoder(head: RunHead) -> RunnerEncoder:
-    """Return a new encoder for one reader."""
-    return RunnerEncoder(head)
-
-
 class RunnerEncoder(Encoder):
     """An encoder of events as results; `sequence` counts them from 1."""
 
@@ -279,3 +274,6 @@ def _usage(fact: events.Fact) -> TokenUsage | None:
         return None
     used = fact.usage
     return TokenUsage(used.input_tokens, used.output_tokens, used.input_tokens + used.output_tokens)
+
+
+encoder: Final = RunnerEncoder

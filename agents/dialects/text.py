@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Final, Literal
-from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -17,12 +16,13 @@ from agents.dialects import links
 from agents.dialects.base import Frame, RunHead, wants_stream
 from agents.dialects.field_errors import validate_body
 from agents.dialects.generation import GenerationBody, Whole, parse_generation
-from agents.dialects.wire import encode_json
+from agents.dialects.wire import as_text, encode_json
 from agents.json_schemas.answer_format import invalid_form
 from agents.requests import InputMessage, ResultMode, RunRequest, ToolUse
 from config.errors import InvalidRequest
 from conversations import events
 from conversations.events import RunEvent
+from conversations.identifiers import uuid_of
 from conversations.usage import usd
 
 NAME: Final = "text"
@@ -65,12 +65,13 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
     if _blank(body.get("text")):
         raise InvalidRequest("text is required: it is what the user says.", code="text_required")
     parsed = validate_body(TextRunBody, _without_nulls(body), "text run")
+    thread_id = uuid_of(as_text(parsed.conversation_id))
     return RunRequest(
         dialect=NAME,
         model=parsed.model,
         messages=(InputMessage("user", parsed.text),),
         request_id=request_id,
-        thread_id=_uuid_or_new(parsed.conversation_id),
+        thread_id=str(thread_id) if thread_id else None,  # a malformed id makes a new conversation
         metadata=parsed.metadata,
         result_mode=_mode(parsed),
         prefetch=tuple(_tools(parsed)),
@@ -106,14 +107,6 @@ def _without_nulls(body: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in body.items() if value is not None or key not in optional}
 
 
-def _uuid_or_new(value: object) -> str | None:
-    """Return the conversation's id; one that is malformed makes a new conversation, as in the seed."""
-    try:
-        return str(UUID(value)) if isinstance(value, str) else None
-    except ValueError:
-        return None
-
-
 def streams(body: dict[str, Any], *, accept: str) -> bool:
     """Return whether the client asks for it; this protocol's clients read the stream by another GET."""
     return wants_stream(accept)
@@ -123,11 +116,6 @@ def accepted(head: RunHead) -> dict[str, Any]:
     """Return the body of the 202 (agent_run_create_response.schema.json)."""
     run_id = head.run_id.hex
     return {"run_id": run_id, "message_id": run_id, "conversation_id": str(head.thread_id)}
-
-
-def encoder(head: RunHead) -> TextEncoder:
-    """Return a new encoder for one reader."""
-    return TextEncoder(head)
 
 
 class TextEncoder:
@@ -279,3 +267,6 @@ def split_text(text: str) -> Iterator[str]:
             end = last + 1 if last >= start else end
         yield text[start:end]
         start = end
+
+
+encoder: Final = TextEncoder

@@ -22,6 +22,7 @@ from agents.requests import InputMessage, RunRequest
 from config import database
 from config.errors import InvalidRequest
 from conversations.events import call_message_id, tool_message_id
+from conversations.identifiers import uuid_of
 from conversations.runs import interrupts
 from conversations.threads import branches, earlier
 from conversations.threads.branches import ThreadTurns, Turn
@@ -62,8 +63,7 @@ def _named(messages: tuple[InputMessage, ...]) -> tuple[InputMessage, ...]:
 
 async def _gone_on(request: RunRequest, owner_id: UUID, thread_id: UUID) -> RunRequest:
     """Return the request with the run that it continues, and with its own of the shown messages."""
-    async with database.connection() as connection:
-        thread = await branches.fetch_turns(connection, thread_id, owner_id=owner_id)
+    thread = await _turns(owner_id, thread_id)
     if request.parent_run_id and thread.turns:
         thread, parent = await _up_to(request.parent_run_id, thread, owner_id, thread_id)
         going = _going(thread.turns, request)
@@ -90,7 +90,7 @@ async def _up_to(
         if parent_run_id == turn.client_run_id or named == turn.run_id.hex:
             if not thread.branched:
                 return replace(thread, turns=thread.turns[:place]), turn.run_id
-            return await _branch(turn.run_id, owner_id, thread_id), turn.run_id
+            return await _turns(owner_id, thread_id, turn.run_id), turn.run_id
     raise InvalidRequest("parentRunId names no run of this conversation.", code="parent_run_not_found")
 
 
@@ -100,30 +100,29 @@ async def _on_branch(
     """Return how it continues: in the branch last continued, or in one that the client shows more of."""
     if not thread.branched or thread.head is None:
         return _going(thread.turns, request)
-    last = await _branch(thread.head, owner_id, thread_id)
+    last = await _turns(owner_id, thread_id, thread.head)
     going = _going(last.turns, request)
     other = branching.newest_run(request.shown) or await _asking(request)
     if other is None or last.holds(other) or not thread.holds(other):
         return going
-    shown = _going((await _branch(other, owner_id, thread_id)).turns, request)
+    shown = _going((await _turns(owner_id, thread_id, other)).turns, request)
     if not request.shown:
         return replace(shown, continues=other)
     return shown if shown.known_count > going.known_count else going
 
 
-async def _branch(run_id: UUID, owner_id: UUID, thread_id: UUID) -> ThreadTurns:
+async def _turns(owner_id: UUID, thread_id: UUID, branch: UUID | None = None) -> ThreadTurns:
+    """Return the turns of the thread, or of its branch that ends with this run."""
     async with database.connection() as connection:
-        return await branches.fetch_turns(connection, thread_id, owner_id=owner_id, branch=run_id)
+        return await branches.fetch_turns(connection, thread_id, owner_id=owner_id, branch=branch)
 
 
 async def _asking(request: RunRequest) -> UUID | None:
     """Return the run whose interrupt a client answers, if the client shows nothing else."""
     if request.shown or not request.answers:
         return None
-    try:
-        found = await interrupts.find(UUID(request.answers[0].interrupt_id))
-    except ValueError:
-        return None
+    interrupt_id = uuid_of(request.answers[0].interrupt_id)
+    found = await interrupts.find(interrupt_id) if interrupt_id else None
     return found.run_id if found else None
 
 

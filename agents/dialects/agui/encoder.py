@@ -135,11 +135,7 @@ class AgUiEncoder(Encoder):
 
     def _started(self) -> Wire:
         version = {"protocolVersion": "1.0"} if self._modern else {}
-        return {"type": "RUN_STARTED"} | self._ids() | version
-
-    def _ids(self) -> Wire:
-        thread_id = self._head.wire.get("threadId") or str(self._head.thread_id)
-        return {"threadId": thread_id, "runId": self._head.client_run_id or self._run}
+        return {"type": "RUN_STARTED"} | message_ids.run_ids(self._head) | version
 
     # text and reasoning
 
@@ -304,15 +300,15 @@ class AgUiEncoder(Encoder):
         for stage, began_at in [*self._stages.items()]:
             self._leave(stage, max(0, self._event.at - began_at))
         self._ended = True
+        finish: Wire = {"type": "RUN_FINISHED"} | message_ids.run_ids(self._head)
         if isinstance(terminal, events.RunCompleted):
             finished = outcomes.outcome_fields(terminal, self._routed, pending, modern=self._modern)
             for interrupt in finished["outcome"].get("interrupts", ()):
                 self._calls.use_wire_id(interrupt)
             facts = {"finish_reason": terminal.finish_reason}
-            self._emit({"type": "RUN_FINISHED"} | self._ids() | finished, None, facts)
+            self._emit(finish | finished, None, facts)
         elif terminal.code == "cancelled" and self._modern:
-            cancelled: Wire = {"outcome": {"type": "cancelled"}}
-            self._emit({"type": "RUN_FINISHED"} | self._ids() | cancelled)
+            self._emit(finish | {"outcome": {"type": "cancelled"}})
         else:
             problem = {"message": terminal.message, "code": terminal.code}
             self._emit({"type": "RUN_ERROR"} | problem, None, {"retryable": terminal.retryable})

@@ -11,9 +11,16 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from agents.dialects.base import RunHead
 from conversations import events
 
 _RUN: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{12}7[0-9a-f]{3}[89ab][0-9a-f]{15}(?![0-9a-f])")
+
+
+def run_ids(head: RunHead) -> dict[str, str]:
+    """Return the ids of the thread and the run as their client knows them."""
+    thread_id = head.wire.get("threadId") or str(head.thread_id)
+    return {"threadId": thread_id, "runId": head.client_run_id or head.run_id.hex}
 
 
 def is_ours(wire_id: str) -> bool:
