@@ -27,8 +27,7 @@ _STATES: Final = {
 @api(POST=RUN)
 async def process(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`POST /process`: run an AgentRequest; return a stream, or an AgentResponse (`stream: false`)."""
-    post = await run_requests.read_post(request, caller, agent_api.NAME)
-    return await answering.answer(request, caller, post)
+    return await answering.answer(request, caller, agent_api.NAME)
 
 
 @api(POST=RUN)

@@ -16,7 +16,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 
 from agents.api import streaming
-from agents.api.run_requests import Post
+from agents.api.run_requests import Post, read_post
 from agents.api.streaming import SSE, STREAM_HEADERS, Format
 from agents.dialects.base import (
     AnsweringDialect,
@@ -70,9 +70,15 @@ DEFAULT_STYLE: Final = AnswerStyle()
 
 
 async def answer(
-    request: HttpRequest, caller: Caller, post: Post, style: AnswerStyle = DEFAULT_STYLE
+    request: HttpRequest,
+    caller: Caller,
+    dialect: str | None,
+    style: AnswerStyle = DEFAULT_STYLE,
+    *,
+    named_threads: bool = False,
 ) -> HttpResponseBase:
-    """Start the run, and answer with its stream, its outcome or its id."""
+    """Start the run that a POST requests, and answer with its stream, its outcome or its id."""
+    post = await read_post(request, caller, dialect, named_threads=named_threads)
     if post.dialect.streams(post.body, accept=request.headers.get("Accept", "")):
         return await stream(caller, post, style.form)
     answering = ANSWERING.get(post.request.dialect)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from django.http import HttpRequest, HttpResponseBase
 from msgspec.structs import replace
 
-from agents.api import answering, run_requests, streaming
+from agents.api import answering, streaming
 from agents.api.streaming import Format
 from agents.dialects import chat_completions
 from agents.dialects.base import AnsweringDialect, Frame
@@ -29,8 +29,7 @@ _DONE: Final = b"data: [DONE]\n\n"
 @api(POST=RUN)
 async def create(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`POST /v1/chat/completions`: return the completion when it is done, or its chunks (`stream`)."""
-    post = await run_requests.read_post(request, caller, chat_completions.NAME)
-    return await answering.answer(request, caller, post, _STYLE)
+    return await answering.answer(request, caller, chat_completions.NAME, _STYLE)
 
 
 def _written(frame: Frame) -> bytes:

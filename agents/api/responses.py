@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponseBase
 
-from agents.api import answering, run_requests, runs, streaming
+from agents.api import answering, runs, streaming
 from agents.context import thread
 from agents.dialects import responses
 from agents.dialects.openai import shape
@@ -32,8 +32,7 @@ _CANCELLED_S: Final = 5.0  # by then a run that is cancelled has ended (promise 
 @api(POST=RUN)
 async def create(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`POST /v1/responses`: return the finished response, its stream, or its id (`background`)."""
-    post = await run_requests.read_post(request, caller, responses.NAME)
-    return await answering.answer(request, caller, post, _STYLE)
+    return await answering.answer(request, caller, responses.NAME, _STYLE)
 
 
 @api(GET=READ, DELETE=RUN)

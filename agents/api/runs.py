@@ -6,7 +6,7 @@ from typing import Final
 
 from django.http import HttpRequest, HttpResponseBase
 
-from agents.api import answering, run_requests, streaming
+from agents.api import answering, streaming
 from agents.dialects import ag_ui
 from agents.dialects.base import accepts, refuses_stream, wants_stream
 from agents.dialects.recognition import dialect_named
@@ -29,23 +29,19 @@ async def runs(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     Answer 202, with the run's own stream if the client accepts one, or with its outcome if the dialect
     answers so.
     """
-    post = await run_requests.read_post(request, caller, request.GET.get("dialect"))
-    return await answering.answer(request, caller, post)
+    return await answering.answer(request, caller, request.GET.get("dialect"))
 
 
 @api(POST=RUN)
 async def run_of_named_thread(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`POST /api/v1/agent/run`, seed 001's spelling: accept a run, on a thread of any name."""
-    post = await run_requests.read_post(request, caller, request.GET.get("dialect"), named_threads=True)
-    return await answering.answer(request, caller, post)
+    return await answering.answer(request, caller, request.GET.get("dialect"), named_threads=True)
 
 
 @api(POST=RUN)
 async def ag_ui_runs(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`POST /api/v1/agent/ag-ui`: accept a run of a client that speaks AG-UI and sets no headers."""
-    return await answering.answer(
-        request, caller, await run_requests.read_post(request, caller, ag_ui.NAME)
-    )
+    return await answering.answer(request, caller, ag_ui.NAME)
 
 
 @api(GET=READ)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from django.conf import settings
@@ -41,13 +42,7 @@ def _shown(standing: Standing) -> dict[str, Any]:
 
 
 def _spent(spent: SpendingSums) -> dict[str, Any]:
-    return {
-        "runs": spent.runs,
-        "input_tokens": spent.input_tokens,
-        "output_tokens": spent.output_tokens,
-        "unpriced_tokens": spent.unpriced_tokens,
-        "cost_usd": usd(spent.cost_usd),
-    }
+    return dataclasses.asdict(spent) | {"cost_usd": usd(spent.cost_usd)}
 
 
 def _exceeded(standing: Standing) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ SSE and WebSockets hold slots; a long-poll does not, because it ends by itself w
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from itertools import count
 from os import getpid
@@ -23,6 +23,7 @@ from uuid import UUID, uuid4
 import structlog
 from django.conf import settings
 from redis.asyncio import Redis
+from redis.asyncio.client import Pipeline
 
 from config.errors import TooManyRequests
 from config.http.slow_readers import Leaving
@@ -179,15 +180,7 @@ class OpenSlots:
     async def _release(self) -> None:
         while self._to_release:
             some, self._to_release = self._to_release[:500], self._to_release[500:]
-
-            async def remove(redis: Redis, some: list[StreamSlot] = some) -> None:
-                pipe = redis.pipeline(transaction=False)
-                for slot in some:
-                    for key in slot.keys:
-                        pipe.zrem(key, slot.name)
-                await pipe.execute()
-
-            await client.query(remove)  # if that fails they expire
+            await _write(some, lambda pipe, key, name: pipe.zrem(key, name))  # if that fails they expire
 
     def of_user(self, user_id: UUID) -> list[StreamSlot]:
         return list(self._by_user.get(user_id, {}).values())
@@ -212,13 +205,8 @@ class OpenSlots:
                 replaced = min(here)
         return "", replaced
 
-    def expiring(self) -> dict[str, list[str]]:
-        """Return the names of all slots by key, for their renewal."""
-        found: dict[str, list[str]] = {}
-        for slot in self._slots.values():
-            for key in slot.keys:
-                found.setdefault(key, []).append(slot.name)
-        return found
+    def all(self) -> list[StreamSlot]:
+        return list(self._slots.values())
 
 
 _streams: Final = OpenSlots()
@@ -283,16 +271,24 @@ async def renew_for_ever() -> None:
 
 async def renew() -> None:
     """Renew the slots once."""
-    names = _streams.expiring()
-    if not names:
-        return
+    until = time() + SLOT_LIVES_S
+
+    def renew_one(pipe: Pipeline, key: str, name: str) -> None:
+        pipe.zadd(key, {name: until})
+        pipe.expire(key, 120)
+
+    if slots := _streams.all():
+        await _write(slots, renew_one)
+
+
+async def _write(slots: Sequence[StreamSlot], write: Callable[[Pipeline, str, str], object]) -> None:
+    """Make a change for each key and name of these slots in Redis, all in one exchange."""
 
     async def exchange(redis: Redis) -> None:
-        until = time() + SLOT_LIVES_S
         pipe = redis.pipeline(transaction=False)
-        for key, some in names.items():
-            pipe.zadd(key, dict.fromkeys(some, until))
-            pipe.expire(key, 120)
+        for slot in slots:
+            for key in slot.keys:
+                write(pipe, key, slot.name)
         await pipe.execute()
 
     await client.query(exchange)

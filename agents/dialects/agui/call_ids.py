@@ -57,7 +57,7 @@ class KnownCalls:
             "messageId": message_ids.result_message_id(call_id, self._run, completed.asked_in),
             "toolCallId": message_ids.call_id(call_id, asked_in or self._run, frontend=False),
             "role": "tool",
-            "content": outcomes.answer_text(completed),
+            "content": outcomes.answer_text(completed.result, completed.error, ok=completed.ok),
         }
 
     def failures_of_open(self) -> list[events.ToolCallCompleted]:

@@ -172,22 +172,10 @@ def _tool_call(wire_id: str, name: str, arguments: str) -> Wire:
 
 
 def _answer(row: StoredRow, call_id: str, output: Wire) -> Wire:
-    run = row.metadata["run_id"]
+    run, ok = row.metadata["run_id"], bool(output.get("ok"))
+    problem = msgspec.convert(output.get("error"), events.Problem | None)
     return {
         "id": message_ids.result_message_id(call_id, run, output.get("asked_in")),
         "toolCallId": message_ids.call_id(call_id, output.get("asked_in") or run, frontend=False),
-        "content": outcomes.answer_text(_completed(call_id, output)),
+        "content": outcomes.answer_text(output.get("result"), problem, ok=ok),
     }
-
-
-def _completed(call_id: str, output: Wire) -> events.ToolCallCompleted:
-    known = {key: output[key] for key in ("tool_name", "ok", "result", "error") if key in output}
-    return msgspec.convert(
-        {"tool_call_id": call_id, "tool_name": "tool", "ok": False, "elapsed_ms": 0}
-        | known
-        | {"type": _TAG},
-        events.ToolCallCompleted,
-    )
-
-
-_TAG: Final = events.ToolCallCompleted.__struct_config__.tag

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from agents.dialects.wire import Wire, as_text, json_text
 from conversations import events
 
+_FAILED = events.Problem("failed", "The tool failed.")
 
-def answer_text(completed: events.ToolCallCompleted) -> str:
+
+def answer_text(result: Any, problem: events.Problem | None, *, ok: bool) -> str:
     """Return a tool's answer as its message's text: JSON of the result or of `{"error": …}`."""
-    if completed.error is not None:
-        problem = {"code": completed.error.code, "message": completed.error.message}
+    if problem is None and result is None and not ok:
+        problem = _FAILED
+    if problem is not None:
         return json_text({"error": problem})
-    if completed.result is None and not completed.ok:
-        return '{"error":{"code":"failed","message":"The tool failed."}}'
-    return json_text(completed.result if completed.result is not None else {})
+    return json_text({} if result is None else result)
 
 
 def outcome_fields(

@@ -32,12 +32,10 @@ def outline(run: str, some: Iterable[RunEvent]) -> list[Wire]:
                 wire_id = message_ids.message_id(message_id, run)
                 known.setdefault(wire_id, {"id": wire_id})
             case events.ToolCallStarted() as started:
-                call = message_ids.call_id(
-                    started.tool_call_id, run, frontend=started.kind == "frontend"
-                )
-                known.setdefault(
-                    message_ids.call_message_id(call), {"id": message_ids.call_message_id(call)}
-                )
+                is_clients = started.kind == "frontend"
+                call_id = message_ids.call_id(started.tool_call_id, run, frontend=is_clients)
+                wire_id = message_ids.call_message_id(call_id)
+                known.setdefault(wire_id, {"id": wire_id})
     return list(known.values())
 
 

@@ -118,9 +118,7 @@ def _calls(made: Any, where: str) -> Iterator[AskedCall]:
         here = f"{where}[{place}]"
         if call.get("type", "function") != "function":
             raise _wrong(f"{here}.type", "must be function")
-        function = call.get("function")
-        if not isinstance(function, dict):
-            raise _wrong(f"{here}.function", "must be an object")
+        function = _object(call, "function", here)
         call_id = _needed(call, "id", here)
         if call_id in seen:
             raise _wrong(f"{here}.id", "is that of another call too")
