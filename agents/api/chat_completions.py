@@ -13,7 +13,7 @@ from agents.api import answering, streaming
 from agents.api.streaming import Format
 from agents.dialects import chat_completions
 from agents.dialects.base import AnsweringDialect, Frame
-from agents.dialects.completions.encoder import DONE, CompletionEncoder
+from agents.dialects.openai_chat.encoder import DONE, CompletionEncoder
 from agents.intake.start import StartedRun
 from config import errors
 from config.auth.bearer import Caller

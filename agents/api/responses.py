@@ -7,10 +7,10 @@ from typing import Any, Final
 from django.http import HttpRequest, HttpResponseBase
 
 from agents.api import answering, runs, streaming
-from agents.context import thread
+from agents.context import thread_history
 from agents.dialects import responses
-from agents.dialects.openai import shape
-from agents.dialects.openai.input_items import to_input_items
+from agents.dialects.openai_responses import objects
+from agents.dialects.openai_responses.input_items import to_input_items
 from agents.intake import stream_slots, submit
 from config.auth.bearer import Caller
 from config.auth.requirements import READ, RUN
@@ -61,14 +61,14 @@ async def _deleted(row: RunRow) -> dict[str, Any]:
     if not await unstored.erase_run(row.run_id, owner_id=row.owner_id):
         raise client_queries.run_not_found()
     await submit.cancel_run(row.run_id)
-    return {"id": shape.response_id(row.run_id), "object": "response", "deleted": True}
+    return {"id": objects.response_id(row.run_id), "object": "response", "deleted": True}
 
 
 @api(GET=READ)
 async def input_items(request: HttpRequest, caller: Caller, response_id: str) -> HttpResponseBase:
     """`GET /v1/responses/{response_id}/input_items`: return a page of the items of its input."""
     row = await _row(response_id, caller)
-    inputs = await thread.messages_of_run(row.run_id, owner_id=caller.user_id)
+    inputs = await thread_history.messages_of_run(row.run_id, owner_id=caller.user_id)
     wire = row.wire or {}
     listed = [
         item for one in inputs for item in to_input_items(*one, wire=wire, sign=attachments.sign_url)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from agents.context import attached_texts
 from agents.context.model_host import ModelHost
 from agents.context.summary import SummarisedThread, summary_messages, tokens_to_read
-from agents.context.thread import Summary, ThreadHistory, read_history, separate_leading
+from agents.context.thread_history import Summary, ThreadHistory, read_history, separate_leading
 from agents.providers.base import ChatMessage, ToolSpec
 from agents.requests import Claim, InputMessage
 from agents.runners.base import RunContext, RunFailure, ToolOutcome

@@ -15,7 +15,7 @@ from uuid import UUID
 import structlog
 
 from agents.context.model_host import ModelHost
-from agents.context.thread import PlacedMessage, Summary, ThreadHistory, keep_summary
+from agents.context.thread_history import PlacedMessage, Summary, ThreadHistory, keep_summary
 from agents.providers.base import ChatMessage, TextDelta
 from agents.requests import Generation
 from agents.runners.base import RunFailure

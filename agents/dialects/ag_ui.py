@@ -23,7 +23,7 @@ from agents.dialects.agui.body import (
     drop_unknown,
 )
 from agents.dialects.agui.encoder import AgUiEncoder
-from agents.dialects.agui.returning import ReturningAgUiEncoder
+from agents.dialects.agui.reconnect import ReturningAgUiEncoder
 from agents.dialects.base import RunHead, accepts, refuses_stream, wants_stream
 from agents.dialects.client_inputs import Parts
 from agents.dialects.field_errors import validate_body

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from agents.dialects.base import RunHead
-from agents.dialects.completions import request, shape
-from agents.dialects.completions.encoder import CompletionEncoder
+from agents.dialects.openai_chat import objects, request
+from agents.dialects.openai_chat.encoder import CompletionEncoder
 from agents.requests import RunRequest
 
 NAME: Final = "chat-completions"
@@ -35,4 +35,4 @@ def waits(body: dict[str, Any]) -> bool:
 
 def accepted(head: RunHead) -> dict[str, Any]:
     """Return only the completion's id: nothing else is known of it yet."""
-    return {"id": shape.completion_id(head.run_id), "object": "chat.completion"}
+    return {"id": objects.completion_id(head.run_id), "object": "chat.completion"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from agents.dialects.base import RunHead
-from agents.dialects.openai import request, shape
-from agents.dialects.openai.encoder import ResponsesEncoder
+from agents.dialects.openai_responses import objects, request
+from agents.dialects.openai_responses.encoder import ResponsesEncoder
 from agents.requests import RunRequest
 
 NAME: Final = "responses"
@@ -31,4 +31,4 @@ def waits(body: dict[str, Any]) -> bool:
 
 def accepted(head: RunHead) -> dict[str, Any]:
     """Return the response before anything is known of it."""
-    return shape.response(head, "queued", [])
+    return objects.response(head, "queued", [])

@@ -19,7 +19,8 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from agents.dialects import client_inputs, links
+from agents.dialects import client_inputs
+from agents.dialects.artifact_links import file_facts
 from agents.dialects.base import Encoder, Frame, RunHead
 from agents.dialects.client_inputs import check_count, session_thread
 from agents.dialects.wire import encode_json
@@ -95,10 +96,7 @@ class RunnerBody(Struct, frozen=True):
 
 def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
     """Return the request; raise InvalidRequest `invalid_request`, `text_required`, `id_too_long`."""
-    try:
-        parsed = msgspec.convert(body, RunnerBody)
-    except msgspec.ValidationError as problem:
-        raise InvalidRequest(f"The body is no run of a runner: {problem}") from None
+    parsed: RunnerBody = _convert(body, RunnerBody)
     text = _text(parsed)
     talk = parsed.conversation
     session = (talk.conversation_id or talk.thread_id) if talk else None
@@ -115,6 +113,13 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
         event=_happened(parsed),
         **_thread(session),
     )
+
+
+def _convert(value: Any, kind: Any) -> Any:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as problem:
+        raise InvalidRequest(f"The body is no run of a runner: {problem}") from None
 
 
 def _text(parsed: RunnerBody) -> str:
@@ -177,20 +182,17 @@ def _happened(parsed: RunnerBody) -> Happened | None:
         raise InvalidRequest(f"{_HOSTS_OWN} is the Host's own event.")
     if event.event_time is not None and not 0 <= event.event_time < 2**40:
         raise InvalidRequest("event.event_time is in epoch seconds.")
-    try:
-        happened = Happened(
-            event_type=event.event_type,
-            event_id=event.event_id or "",
-            event_time=None if event.event_time is None else int(event.event_time),
-            source=event.source or parsed.trigger.source or "api",
-            source_event_type=event.source_event_type,
-            data=event.data or {},
-            trigger=parsed.trigger.source or _trigger(event.source),
-            actor=None if is_message else msgspec.convert(parsed.actor, Actor | None),
-            subject=None if is_message else msgspec.convert(parsed.subject, Subject | None),
-        )
-    except msgspec.ValidationError as problem:
-        raise InvalidRequest(f"The body is no run of a runner: {problem}") from None
+    happened = Happened(
+        event_type=event.event_type,
+        event_id=event.event_id or "",
+        event_time=None if event.event_time is None else int(event.event_time),
+        source=event.source or parsed.trigger.source or "api",
+        source_event_type=event.source_event_type,
+        data=event.data or {},
+        trigger=parsed.trigger.source or _trigger(event.source),
+        actor=None if is_message else _convert(parsed.actor, Actor | None),
+        subject=None if is_message else _convert(parsed.subject, Subject | None),
+    )
     untold = replace(happened, event_id="") == Happened(MESSAGE)
     return None if is_message and untold else happened
 
@@ -256,7 +258,7 @@ def _payload(fact: events.Fact) -> Struct | dict[str, Any] | None:
             problem = ended.error.message if ended.error else None
             return results.ToolCompletedData(call_id, name, ended.result, problem)
         case events.ArtifactCreated():
-            return links.file_facts(fact)
+            return file_facts(fact)
         case events.StateUpdated("thread", key, value):
             # Other scopes (such as a server's list of tools) are no state of the protocol.
             return results.StateUpdatedData("conversation", key, value)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from agents.dialects.links import TOOL_RESULT
+from agents.dialects.artifact_links import TOOL_RESULT
 from agents.dialects.steps import (
     ApprovalRequested,
     Closed,

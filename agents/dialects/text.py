@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from agents.dialects import links
+from agents.dialects.artifact_links import TOOL_RESULT, file_facts
 from agents.dialects.base import Frame, RunHead, wants_stream
 from agents.dialects.field_errors import validate_body
 from agents.dialects.generation import GenerationBody, Whole, parse_generation
@@ -152,7 +152,7 @@ class TextEncoder:
                 )
             case events.ToolCallCompleted() as call:
                 return self._frame(event, "tool_result", _tool_result(call))
-            case events.ArtifactCreated() as made if made.artifact_type != links.TOOL_RESULT:
+            case events.ArtifactCreated() as made if made.artifact_type != TOOL_RESULT:
                 self._files.append(made)  # a tool's result names its own
             case events.UpstreamRaw() as piece if piece.raw:
                 return self._frame(event, "upstream_raw", self._upstream_raw(piece))
@@ -226,7 +226,7 @@ class TextEncoder:
         """Return the files that the run made: this wire has no event for them, and none may be added."""
         if not self._files:
             return {}
-        return {"artifacts": [links.file_facts(made) for made in self._files]}
+        return {"artifacts": [file_facts(made) for made in self._files]}
 
     def _failed(self, failed: events.RunFailed) -> dict[str, Any]:
         message = failed.message or "The run failed."

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
-from agents.context import thread
+from agents.context.thread_history import find_messages
 from agents.requests import InputMessage, Reference
 from config.errors import InvalidRequest
 from conversations.events import call_message_id, tool_message_id
@@ -37,7 +37,7 @@ async def resolve_references(
         return messages
     ids = {found for one in references for found in _ids(one.id)}
     names = {name for one in references for name in _names(one.id)}
-    stored = await thread.find_messages([*ids], [*names], owner_id=owner_id)
+    stored = await find_messages([*ids], [*names], owner_id=owner_id)
     known = await find_known_ids(ids, owner_id=owner_id)
     return tuple(
         meant

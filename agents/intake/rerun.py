@@ -14,7 +14,7 @@ import msgspec
 from django.conf import settings
 
 from agents import requests
-from agents.context import thread
+from agents.context.thread_history import ThreadHistory, read_history
 from agents.intake.prompt_override import with_prompt
 from agents.intake.submit import AcceptedRun, start_run
 from agents.requests import RunRequest
@@ -35,14 +35,14 @@ async def rerun(run_id: UUID, *, by: UUID, version_id: int | None) -> AcceptedRu
     if old is None or not old.stored:
         raise run_not_found()
     size = settings.CONTEXT_TOKENS
-    earlier = await thread.read_history(old.thread_id, before=old.thread_seq, run_id=run_id, budget=size)
+    earlier = await read_history(old.thread_id, before=old.thread_seq, run_id=run_id, budget=size)
     request = _anew(requests.load(old.request), run_id, earlier)
     if version_id is not None:
         request = await with_prompt(request, version_id)
     return await start_run(request, owner_id=by, thread_id=uuid4(), copied_from=old.thread_id)
 
 
-def _anew(request: RunRequest, run_id: UUID, earlier: thread.ThreadHistory) -> RunRequest:
+def _anew(request: RunRequest, run_id: UUID, earlier: ThreadHistory) -> RunRequest:
     return msgspec.structs.replace(
         request,
         messages=(*earlier.leading, *earlier.messages, *request.messages),

@@ -11,8 +11,8 @@ from pydantic import BaseModel
 
 from agents.dialects.agentapi.entities import AgentRequest, AgentResponse
 from agents.dialects.agui import body as ag_ui_body
-from agents.dialects.completions import request as completion_request
-from agents.dialects.openai.request import ResponsesBody
+from agents.dialects.openai_chat import request as completion_request
+from agents.dialects.openai_responses.request import ResponsesBody
 from agents.dialects.run_agent_input import (
     LONGEST_NAME,
     LONGEST_RUN_ID,

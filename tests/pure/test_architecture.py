@@ -36,10 +36,10 @@ SHARED = (
     "agents.dialects.agui",  # the wire of two dialects
     "agents.dialects.step_order",  # the order that wires of items need
     "agents.dialects.steps",
-    "agents.dialects.links",  # where files are got
+    "agents.dialects.artifact_links",  # where files are got
     "agents.dialects.agentapi",  # wires too large for one module
-    "agents.dialects.openai",
-    "agents.dialects.completions",
+    "agents.dialects.openai_responses",
+    "agents.dialects.openai_chat",
     "agents.dialects.client_inputs",
     "agents.dialects.generation",
     "agents.dialects.field_errors",
@@ -56,7 +56,7 @@ TWICE = {
     "runner": "one for each kind of runner, and their dialect and contract",
     "encoder": "each dialect has one",
     "request": "each dialect has one",
-    "shape": "each dialect of OpenAI has one",
+    "objects": "each dialect of OpenAI has its own",
     "messages": "each wire has its own, and threads have them",
     "connection": "to an MCP server, and to a plugin runtime",
     "pool": "of MCP servers, and of plugin runtimes",

@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 from msgspec import Raw
 
 from agents.dialects import steps
+from agents.dialects.artifact_links import artifact_url
 from agents.dialects.base import Frame, RunHead
 from agents.dialects.item_encoder import ItemEncoder
-from agents.dialects.links import artifact_url
 from agents.dialects.steps import Item, Status
 from agents.dialects.wire import Wire, encode_json
 from conversations import events

@@ -21,8 +21,8 @@ from agents.dialects.agui.message_fold import Fold
 from agents.dialects.agui.open_message import Kind, StreamedMessage
 from agents.dialects.agui.snapshots import snapshots
 from agents.dialects.agui.state_patches import SharedState
+from agents.dialects.artifact_links import file_facts
 from agents.dialects.base import Encoder, Frame, RunHead
-from agents.dialects.links import file_facts
 from agents.dialects.wire import Wire, encode_json
 from conversations import events
 from conversations.cards.ui_schema import compile_ui_schema

@@ -18,7 +18,7 @@ from django.test import Client as Browser
 from django.test.utils import CaptureQueriesContext
 from psycopg import AsyncCursor
 
-from agents.context import thread as context
+from agents.context import thread_history as context
 from agents.dialects import ag_ui
 from agents.host.calls import history as host_history
 from agents.host_protocol import parameters

@@ -8,8 +8,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from agents.context import thread as context_room
-from agents.context.thread import read_history
+from agents.context import thread_history as context_room
+from agents.context.thread_history import read_history
 from agents.host_protocol import results
 from agents.host_protocol.host_api import HostApi
 from agents.host_protocol.manifest import ContextPolicy

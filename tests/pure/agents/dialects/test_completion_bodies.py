@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from openai.types.chat import completion_create_params
 
 from agents.dialects import chat_completions
-from agents.dialects.completions.request import CompletionBody
+from agents.dialects.openai_chat.request import CompletionBody
 from agents.json_schemas.answer_format import ANY_OBJECT
 from agents.requests import AskedCall, Generation, InputMessage, RunRequest, Upload
 from config import errors

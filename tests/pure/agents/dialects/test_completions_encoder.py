@@ -16,7 +16,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from agents.dialects import chat_completions
 from agents.dialects.base import RunHead
-from agents.dialects.completions.encoder import CompletionEncoder
+from agents.dialects.openai_chat.encoder import CompletionEncoder
 from conversations import events
 from conversations.events import MessageBody, RunEvent
 from conversations.log.transcript import fold

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from agents.dialects import responses
-from agents.dialects.openai import input_items
+from agents.dialects.openai_responses import input_items
 from agents.requests import AskedCall, RunRequest, ToolChoice
 from config.errors import InvalidRequest
 from conversations import events

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from agents.dialects import client_inputs, tool_outputs
 from agents.dialects.client_inputs import Parts
-from agents.dialects.openai import client_tools, shape
+from agents.dialects.openai_responses import client_tools, objects
 from agents.dialects.wire import Wire, json_text
 from agents.requests import (
     AskedCall,
@@ -85,7 +85,7 @@ def to_input_items(
         yield {"id": f"fco_{item_id}", "type": "function_call_output"} | done | output
         return
     for call in message.tool_calls:
-        yield shape.client_call(
+        yield objects.client_call(
             f"{call.id}-{item_id}",
             call.id,
             client_tools.tool_name(wire, call.name),
@@ -113,7 +113,7 @@ def _shown_parts(message: InputMessage, kind: str, sign: Callable[[str, str], st
 
 
 def _shown_text(text: str, kind: str) -> Wire:
-    return shape.text_part(text) if kind == "output_text" else {"type": kind, "text": text}
+    return objects.text_part(text) if kind == "output_text" else {"type": kind, "text": text}
 
 
 def _shown_file(file: Attachment, sign: Callable[[str, str], str]) -> Wire:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from agents.dialects import links
+from agents.dialects.artifact_links import citation, files_of
 from agents.dialects.base import RunHead
-from agents.dialects.openai.client_tools import ToolName, arguments_as_text
-from agents.dialects.openai.tools import without_secrets
+from agents.dialects.openai_responses.client_tools import ToolName, arguments_as_text
+from agents.dialects.openai_responses.tools import without_secrets
 from agents.dialects.steps import Item, ToolCalled
 from agents.dialects.wire import Wire
 from agents.requests import OWN_LABEL
@@ -131,7 +131,7 @@ def text_part(text: str, annotations: Sequence[Wire] = ()) -> Wire:
 
 def citations(item: Item, *, at: int) -> list[Wire]:
     """Return the annotations that name the files of a message."""
-    return [{"type": "url_citation"} | links.citation(one, at=at) for one in links.files_of(item)]
+    return [{"type": "url_citation"} | citation(one, at=at) for one in files_of(item)]
 
 
 def summary_part(text: str) -> Wire:

@@ -13,8 +13,8 @@ from msgspec import Raw
 from agents.dialects import steps
 from agents.dialects.base import Frame, RunHead
 from agents.dialects.item_encoder import ItemEncoder
-from agents.dialects.openai import shape
-from agents.dialects.openai.client_tools import tool_name
+from agents.dialects.openai_responses import objects
+from agents.dialects.openai_responses.client_tools import tool_name
 from agents.dialects.steps import Item
 from agents.dialects.wire import Wire, encode_json
 from conversations import events
@@ -71,7 +71,7 @@ class ResponsesEncoder(ItemEncoder):
                 self._answer(call, output, problem)
             case steps.ApprovalRequested(asked_id, name, arguments, server_label):
                 request = {"id": asked_id, "type": "mcp_approval_request", "arguments": arguments}
-                label = server_label or shape.SERVER_LABEL
+                label = server_label or objects.SERVER_LABEL
                 self._whole_item(request | {"name": name, "server_label": label})
             case steps.ToolsListed(listed_id, server_label, tools):
                 listed = {"id": listed_id, "type": "mcp_list_tools", "server_label": server_label}
@@ -83,30 +83,30 @@ class ResponsesEncoder(ItemEncoder):
 
     def _open(self, item: Item) -> None:
         """Announce an item; the beginning that all its deltas share is made once."""
-        item.place = self._add(shape.output_item(item, "in_progress"))
+        item.place = self._add(objects.output_item(item, "in_progress"))
         where = _where(item)
         if item.is_reasoning:
-            part = {"part": shape.summary_part("")}
+            part = {"part": objects.summary_part("")}
             self._send("response.reasoning_summary_part.added", where | part)
         else:
-            self._send("response.content_part.added", where | {"part": shape.text_part("")})
+            self._send("response.content_part.added", where | {"part": objects.text_part("")})
         item.prefix = b"," + encode_json(where)[1:-1]
 
     def _close(self, item: Item, status: str) -> None:
         text, where = item.text, _where(item)
         if item.is_reasoning:
-            part = shape.summary_part(text)
+            part = objects.summary_part(text)
             self._send("response.reasoning_summary_text.done", where | {"text": text})
             self._send("response.reasoning_summary_part.done", where | {"part": part})
         else:
-            cited = shape.citations(item, at=len(text))
-            part = shape.text_part(text, cited)
+            cited = objects.citations(item, at=len(text))
+            part = objects.text_part(text, cited)
             for number, annotation in enumerate(cited):
                 fields = {"annotation_index": number, "annotation": annotation}
                 self._send("response.output_text.annotation.added", where | fields)
             self._send("response.output_text.done", where | {"text": text, "logprobs": []})
             self._send("response.content_part.done", where | {"part": part})
-        self._done(item.place, shape.output_item(item, status, part))
+        self._done(item.place, objects.output_item(item, status, part))
 
     # tools
 
@@ -114,7 +114,7 @@ class ResponsesEncoder(ItemEncoder):
         if call.kind == "frontend":
             self._client_call(call)
             return
-        place = self._add(shape.server_call(call, "in_progress", arguments=""))
+        place = self._add(objects.server_call(call, "in_progress", arguments=""))
         self._waiting[call.id] = place, call
         where = {"item_id": f"mcp_{call.id}", "output_index": place}
         self._send("response.mcp_call.in_progress", where)
@@ -123,8 +123,8 @@ class ResponsesEncoder(ItemEncoder):
     def _client_call(self, call: steps.ToolCalled) -> None:
         tool = tool_name(self._head.wire, call.name)
         identity = (self._unique(call.id), call.call_id, tool)
-        done = shape.client_call(*identity, call.arguments, "completed")
-        place = self._add(shape.client_call(*identity, "", "in_progress"))
+        done = objects.client_call(*identity, call.arguments, "completed")
+        place = self._add(objects.client_call(*identity, "", "in_progress"))
         where = {"item_id": done["id"], "output_index": place}
         if tool.is_custom:
             self._stream("response.custom_tool_call_input", where, "input", done["input"])
@@ -141,7 +141,7 @@ class ResponsesEncoder(ItemEncoder):
         place, _ = self._waiting.pop(call.id)
         status, text = ("failed", None) if problem else ("completed", output)
         self._send(f"response.mcp_call.{status}", {"item_id": f"mcp_{call.id}", "output_index": place})
-        self._done(place, shape.server_call(call, status, output=text, problem=problem))
+        self._done(place, objects.server_call(call, status, output=text, problem=problem))
 
     def _whole_item(self, item: Wire) -> None:
         self._done(self._add(item), item)
@@ -150,7 +150,7 @@ class ResponsesEncoder(ItemEncoder):
 
     def _end(self, status: str, usage: events.Usage, problem: events.Problem | None) -> None:
         for place, call in [*self._waiting.values()]:
-            self._done(place, shape.server_call(call, "incomplete"))
+            self._done(place, objects.server_call(call, "incomplete"))
         self._status = _STATUS.get(status, status)
         completed_at = self._at // 1000 if status == "completed" else None
         self._response = self._whole(
@@ -160,7 +160,7 @@ class ResponsesEncoder(ItemEncoder):
 
     def _whole(self, status: str, **more: Any) -> bytes:
         done = [Raw(item) for item in self._output if item]
-        return encode_json(shape.response(self._head, status, done, **more))
+        return encode_json(objects.response(self._head, status, done, **more))
 
     def _unique(self, call_id: str) -> str:
         """Return an id that contains the run: a client may send it as an `item_reference`."""

@@ -12,10 +12,10 @@ from typing import Annotated, Any, Final, Literal
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from agents.dialects.completions.messages import MOST_MESSAGES, parse_messages
 from agents.dialects.field_errors import validate_body
 from agents.dialects.generation import Whole, answer_schema, make_generation, nearest_effort
-from agents.dialects.openai.tools import MOST_TOOLS, Tools, apply_choice
+from agents.dialects.openai_chat.messages import MOST_MESSAGES, parse_messages
+from agents.dialects.openai_responses.tools import MOST_TOOLS, Tools, apply_choice
 from agents.requests import ClientTool, Generation, RunRequest
 from config.errors import InvalidRequest
 

@@ -16,8 +16,14 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from agents.dialects import client_inputs
 from agents.dialects.field_errors import validate_body
 from agents.dialects.generation import answer_schema, nearest_effort
-from agents.dialects.openai import input_items, shape
-from agents.dialects.openai.tools import MOST_TOOLS, Tool, apply_choice, plain_choice, read_tools
+from agents.dialects.openai_responses import input_items, objects
+from agents.dialects.openai_responses.tools import (
+    MOST_TOOLS,
+    Tool,
+    apply_choice,
+    plain_choice,
+    read_tools,
+)
 from agents.requests import (
     Generation,
     InputMessage,
@@ -127,7 +133,7 @@ def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
     messages = _messages(parsed, answers, continues=continues, stored=stored)
     choice = plain_choice(parsed.tool_choice)
     offered = apply_choice(read_tools(parsed.tools or []), choice)
-    wire = {"echo": shape.echo_request(body | {"tool_choice": choice}), "conversation": named}
+    wire = {"echo": objects.echo_request(body | {"tool_choice": choice}), "conversation": named}
     if offered.named:
         wire["named"] = msgspec.to_builtins(offered.named)
     return RunRequest(
@@ -189,7 +195,7 @@ def _messages(
 
 
 def _previous(response_id: str | None) -> str | None:
-    return shape.parse_run_id(response_id) if response_id else None
+    return objects.parse_run_id(response_id) if response_id else None
 
 
 def _limited(choice: ToolChoice, parsed: ResponsesBody) -> ToolChoice:

@@ -15,8 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from agents.dialects.openai import client_tools
-from agents.dialects.openai.client_tools import ToolName
+from agents.dialects.openai_responses import client_tools
+from agents.dialects.openai_responses.client_tools import ToolName
 from agents.dialects.wire import Wire
 from agents.requests import OWN_LABEL, ClientTool, Search, ServerTools, ToolChoice
 from config.errors import InvalidRequest

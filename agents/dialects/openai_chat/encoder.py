@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from agents.dialects import links, steps
+from agents.dialects import steps
+from agents.dialects.artifact_links import citation, files_of
 from agents.dialects.base import Encoder, Frame, RunHead
-from agents.dialects.completions import shape
+from agents.dialects.openai_chat import objects
 from agents.dialects.step_order import StepOrder
 from agents.dialects.steps import Item
 from agents.dialects.wire import encode_json
@@ -49,7 +50,7 @@ class CompletionEncoder(Encoder):
         self._made: list[bytes] = []
         self._counts = head.wire.get("usage") is True
         self._no_usage = b',"usage":null}' if self._counts else b"}"
-        self._chunk = encode_json(shape.chunk(head))[:-1]
+        self._chunk = encode_json(objects.chunk(head))[:-1]
 
     def feed(self, event: RunEvent) -> Sequence[Frame]:
         """Return the chunks of the next event; none after the last."""
@@ -77,7 +78,7 @@ class CompletionEncoder(Encoder):
     def failure(self) -> ParleyError | None:
         """The reason why there is no answer: the run failed, or it has not ended yet."""
         if isinstance(self._terminal, RunFailed):
-            return shape.failure(self._terminal)
+            return objects.failure(self._terminal)
         return None if self.ended else Unavailable("The run has not ended yet.", retry_after=1)
 
     @property
@@ -90,11 +91,11 @@ class CompletionEncoder(Encoder):
         if self.failure is not None:
             body = errors.body(self.failure, errors.OPENAI_PATHS[0])
             return encode_json(body | {"request_id": self._head.request_id})
-        message = shape.message(
+        message = objects.message(
             self._content(), self._thoughts.whole, self._calls, refused=self._reason == "refusal"
         ) | {"annotations": self._cited}
         finished = "stop" if self._reason == "refusal" else self._finished
-        return encode_json(shape.completion(self._head, message, finished, self._usage))
+        return encode_json(objects.completion(self._head, message, finished, self._usage))
 
     def _content(self) -> str | None:
         """Return the text; if a form was requested, the last message, which was checked against it."""
@@ -108,7 +109,7 @@ class CompletionEncoder(Encoder):
 
     @property
     def _finished(self) -> str:
-        return shape.finish_reason(self._reason, calls=bool(self._calls))
+        return objects.finish_reason(self._reason, calls=bool(self._calls))
 
     def _delta(self, item: Item, text: str, seq: int) -> Frame:
         """Return a delta, on the hot path: put together by hand, since most frames are deltas."""
@@ -121,7 +122,7 @@ class CompletionEncoder(Encoder):
                 self._voice(item).open(item)
             case steps.TextAdded(item, text) if item.role == "assistant":
                 self._say(self._voice(item), text)
-            case steps.Closed(item) if files := links.files_of(item):
+            case steps.Closed(item) if files := files_of(item):
                 self._cite(files)
             case steps.FileMade(artifact):
                 self._cite([artifact])
@@ -129,7 +130,7 @@ class CompletionEncoder(Encoder):
                 self._call(call)
             case steps.ApprovalRequested(asked_id, name):
                 item = Item(asked_id, "assistant")
-                item.add(shape.approval_notice(name))
+                item.add(objects.approval_notice(name))
                 self._text.open(item)
                 self._say(self._text, item.text)
             case steps.Ended(_, usage):
@@ -146,7 +147,7 @@ class CompletionEncoder(Encoder):
         """Name files at the end of the text so far."""
         self._begin("")
         at = len(self._content() or "")
-        cited = [{"type": "url_citation", "url_citation": links.citation(one, at=at)} for one in files]
+        cited = [{"type": "url_citation", "url_citation": citation(one, at=at)} for one in files]
         self._cited += cited
         self._put({"annotations": cited})
 
@@ -155,7 +156,7 @@ class CompletionEncoder(Encoder):
         self._begin(None)
         begun = {"index": len(self._calls)}
         self._calls.append(call)
-        whole = shape.call(call)
+        whole = objects.call(call)
         named = whole | {"function": whole["function"] | {"arguments": ""}}
         self._put({"tool_calls": [begun | named]})
         self._put({"tool_calls": [begun | {"function": {"arguments": call.arguments}}]})
@@ -175,7 +176,7 @@ class CompletionEncoder(Encoder):
         self._made.append(self._choice(b"{}", finished=encode_json(self._finished)))
         if self._counts:
             self._made.append(
-                b'%b,"choices":[],"usage":%b}' % (self._chunk, encode_json(shape.usage_counts(usage)))
+                b'%b,"choices":[],"usage":%b}' % (self._chunk, encode_json(objects.usage_counts(usage)))
             )
 
     # out
