@@ -7,9 +7,13 @@ a reader that knows the id needs no other key to find the right partition.
 from __future__ import annotations
 
 import os
+import re
 import time
 from datetime import datetime
+from typing import Final
 from uuid import UUID
+
+_HEX: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 
 
 def uuid7(at_ms: int | None = None) -> UUID:
@@ -28,6 +32,11 @@ def uuid_of(text: str | None) -> UUID | None:
         return UUID(text) if text else None
     except ValueError:
         return None
+
+
+def find_hex_ids(text: str) -> list[str]:
+    """Return the ids of 32 hex digits that stand in a longer id, such as its run's."""
+    return _HEX.findall(text)
 
 
 def lowest_uuid7(at: datetime) -> UUID:

@@ -8,13 +8,13 @@ from django.http import HttpRequest, HttpResponseBase
 
 from agents.api import answering, streaming
 from agents.dialects import ag_ui
-from agents.dialects.base import accepts, refuses_stream, wants_stream
+from agents.dialects.base import prefers_json
 from agents.dialects.recognition import dialect_named
 from agents.intake import submit
 from config.auth.bearer import Caller
 from config.auth.requirements import READ, RUN
 from config.errors import InvalidRequest, NotFound
-from config.http.api import JSON, api, json_response
+from config.http.api import api, json_response
 from conversations.identifiers import uuid_of
 from conversations.runs import client_queries
 from conversations.runs.client_queries import RunRow
@@ -69,9 +69,10 @@ async def events(request: HttpRequest, caller: Caller, run_id: str) -> HttpRespo
     dialect = dialect_named(request.GET.get("dialect") or row.dialect)
     after = reader_position(request.headers.get("Last-Event-ID"), request.GET.get("after"))
     await client_queries.check_events_kept(row)
+    wants_json = prefers_json(request.headers.get("Accept", ""))
     if request.method == "HEAD":
-        return json_response(b"") if _wants_json(request) else answering.stream_head_response()
-    if _wants_json(request):
+        return json_response(b"") if wants_json else answering.stream_head_response()
+    if wants_json:
         wait_s = min(_seconds(request.GET.get("wait")), _LONGEST_WAIT_S)
         return json_response(
             await streaming.long_poll(row, dialect, after=after, wait_s=wait_s),
@@ -110,11 +111,6 @@ def reader_position(last_event_id: str | None, after: str | None) -> int:
             code="invalid_last_event_id",
         )
     return int(text)
-
-
-def _wants_json(request: HttpRequest) -> bool:
-    accept = request.headers.get("Accept", "")
-    return not wants_stream(accept) and (accepts(accept, JSON) or refuses_stream(accept))
 
 
 def _seconds(value: str | None) -> float:

@@ -57,9 +57,7 @@ class SummarisedThread:
         if whole + _cost(known) <= self._budget:
             return known, earlier.placed
         old, new = _split(earlier.placed, self._budget // 2)
-        if not old:
-            return known, earlier.placed
-        text = await self._made(known, old)
+        text = await self._made(known, old) if old else ""
         if not text:
             return known, earlier.placed
         self.summarised_count = len(old)

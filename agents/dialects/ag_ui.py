@@ -24,7 +24,7 @@ from agents.dialects.agui.body import (
 )
 from agents.dialects.agui.encoder import AgUiEncoder
 from agents.dialects.agui.reconnect import ReturningAgUiEncoder
-from agents.dialects.base import RunHead, accepts, refuses_stream, wants_stream
+from agents.dialects.base import RunHead, prefers_json
 from agents.dialects.client_inputs import Parts
 from agents.dialects.field_errors import validate_body
 from agents.dialects.generation import forwarded_options
@@ -39,6 +39,7 @@ from agents.requests import (
     Upload,
 )
 from config.errors import InvalidRequest
+from conversations import events
 
 NAME: Final = "ag-ui"
 OPENING: Final = b""
@@ -95,7 +96,7 @@ def _is_ours(message: Message) -> bool:
     """Return whether the message is ours; users' and systems' are theirs whatever their ids are."""
     if message.role not in {"assistant", "tool", "reasoning", "activity"}:
         return False
-    holds = [message_ids.call_message_id(call.id) for call in message.tool_calls or ()]
+    holds = [events.call_message_id(call.id) for call in message.tool_calls or ()]
     return message_ids.is_ours(message.id) or holds == [message.id]
 
 
@@ -110,13 +111,9 @@ def _check_newest(messages: Sequence[Message]) -> None:
         )
 
 
-def _called(messages: Sequence[Message]) -> dict[str, str]:
-    """Return the names of the tools by the ids of their calls, including ours."""
-    return {call.id: call.function.name for message in messages for call in message.tool_calls or ()}
-
-
 def _messages(messages: Sequence[Message]) -> list[InputMessage]:
-    called = _called(messages)
+    """Return the messages, each tool's answer with the name in its call, which may be ours."""
+    called = {call.id: call.function.name for message in messages for call in message.tool_calls or ()}
     return [_message(message, f"messages[{at}]", called) for at, message in enumerate(messages)]
 
 
@@ -211,7 +208,7 @@ def _as_text(value: Any) -> str:
 
 def streams(body: dict[str, Any], *, accept: str) -> bool:
     """Return true, unless the client accepts JSON and nothing else."""
-    return wants_stream(accept) or not (accepts(accept, "application/json") or refuses_stream(accept))
+    return not prefers_json(accept)
 
 
 def accepted(head: RunHead) -> dict[str, Any]:

@@ -138,15 +138,17 @@ LONGEST_DESCRIPTION: Final = 100_000
 
 def wants_stream(accept: str) -> bool:
     """Return whether an `Accept` header asks for server-sent events."""
-    return accepts(accept, STREAM)
+    return _accepts(accept, STREAM)
 
 
-def refuses_stream(accept: str) -> bool:
-    """Return whether an `Accept` header excludes server-sent events (`q=0`)."""
-    return STREAM in accept.lower() and not accepts(accept, STREAM)
+def prefers_json(accept: str) -> bool:
+    """Return whether an `Accept` header allows JSON but no server-sent events, or excludes these."""
+    if wants_stream(accept):
+        return False
+    return _accepts(accept, "application/json") or STREAM in accept.lower()
 
 
-def accepts(accept: str, media_type: str) -> bool:
+def _accepts(accept: str, media_type: str) -> bool:
     """Return whether an `Accept` header names this type, with a weight above 0 (RFC 9110 §12.5.1)."""
     if media_type not in accept.lower():
         return False

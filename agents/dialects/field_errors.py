@@ -38,7 +38,6 @@ _WORDS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
     "missing": lambda _: "is required",
     "extra_forbidden": lambda _: "is not known here",
     "literal_error": lambda context: f"must be {context['expected']}",
-    "enum": lambda context: f"must be {context['expected']}",
     "union_tag_invalid": lambda context: f"must be one of {context['expected_tags']}",
     "union_tag_not_found": lambda _: "is required",
     "string_too_long": lambda context: f"may have at most {context['max_length']:,} characters",

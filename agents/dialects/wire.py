@@ -6,6 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
+from config.errors import InvalidRequest
+
 Wire = dict[str, Any]
 """An object of a client's protocol, with the members of that protocol."""
 encode_json: Final = msgspec.json.Encoder().encode
@@ -19,3 +21,19 @@ def json_text(value: Any) -> str:
 def as_text(value: object) -> str:
     """Return a member that should be a text; "" for any other value."""
     return value if isinstance(value, str) else ""
+
+
+def required_text(member: Wire, key: str, where: str, *, code: str, empty: bool = False) -> str:
+    """Return a text of an object at this place; raise InvalidRequest for another value, or for "".
+
+    An `empty` text may be allowed.
+    """
+    value = member.get(key)
+    if not isinstance(value, str) or not (value or empty):
+        raise invalid_member(f"{where}.{key}", "must be a text", code=code)
+    return value
+
+
+def invalid_member(where: str, what: str, *, code: str) -> InvalidRequest:
+    """Return the error for the member at this place of the body."""
+    return InvalidRequest(f"{where} {what}.", code=code, param=where)

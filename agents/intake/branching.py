@@ -12,7 +12,6 @@ of tools and of people, and messages of a client without a history of its own, c
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 from uuid import UUID
@@ -22,10 +21,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agents.requests import Attachment, InputMessage
+from conversations.identifiers import find_hex_ids
 from conversations.threads.branches import BEGINNING, LEADING, Entry, Turn, count_leading, split_leading
 
 WINDOW: Final = 500  # messages that a snapshot of ours shows at most: more may stand before them
-_RUN: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 _BLANKS: Final = " \t\r\n"
 _SYSTEM: Final = frozenset({"system", "developer"})
 _SILENT: Final = frozenset({"reasoning", "activity"})
@@ -323,7 +322,7 @@ def _runs(message: InputMessage) -> list[str]:
         message.tool_call_id or "",
         *(call.id for call in message.tool_calls),
     )
-    return [run for one in ids for run in _RUN.findall(one)]
+    return [run for one in ids for run in find_hex_ids(one)]
 
 
 def _files(entry: Entry) -> tuple[Attachment, ...]:

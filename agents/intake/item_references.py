@@ -7,7 +7,6 @@ for those the only check is whether the account has them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 from uuid import UUID
@@ -18,10 +17,9 @@ from agents.context.thread_history import find_messages
 from agents.requests import InputMessage, Reference
 from config.errors import InvalidRequest
 from conversations.events import call_message_id, tool_message_id
-from conversations.identifiers import uuid_of
+from conversations.identifiers import find_hex_ids, uuid_of
 from conversations.runs.stored_requests import find_known_ids
 
-_RUN: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 _SILENT: Final = ("rs_", "mcpl_")
 
 
@@ -86,13 +84,13 @@ def _is_silent(item_id: str, ids: Sequence[UUID]) -> bool:
 def _ids(item_id: str) -> list[UUID]:
     """Return the ids of ours in an item's id; that of its run is the last."""
     plain = item_id.replace("-", "") if uuid_of(item_id) else item_id
-    return [UUID(hex=found) for found in _RUN.findall(plain)]
+    return [UUID(hex=found) for found in find_hex_ids(plain)]
 
 
 def _names(item_id: str) -> list[str]:
     """Return the names under which an item's message may be stored."""
     kind, _, name = item_id.partition("_")
-    runs = _RUN.findall(name)
+    runs = find_hex_ids(name)
     if not runs:
         return []
     run = runs[-1]

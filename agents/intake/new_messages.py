@@ -7,7 +7,6 @@ stored twice, and the thread's version wins over the client's.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 from uuid import UUID
@@ -22,13 +21,12 @@ from agents.requests import InputMessage, RunRequest
 from config import database
 from config.errors import InvalidRequest
 from conversations.events import call_message_id, tool_message_id
-from conversations.identifiers import uuid_of
+from conversations.identifiers import find_hex_ids, uuid_of
 from conversations.runs import interrupts
 from conversations.threads import branches, earlier
 from conversations.threads.branches import ThreadTurns, Turn
 
 _encode: Final = msgspec.json.Encoder().encode
-_RUN: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 
 
 async def with_new_messages(request: RunRequest, *, owner_id: UUID, thread_id: UUID) -> RunRequest:
@@ -162,13 +160,13 @@ def _stored_ids(message: InputMessage) -> set[str]:
 
 def _rows(call_id: str) -> Iterator[str]:
     """Yield the ids of the row of a tool of ours that has answered."""
-    if found := _RUN.search(call_id):
+    if found := find_hex_ids(call_id):
         yield tool_message_id(found[0], call_id)
         yield tool_message_id(found[0], _without_run(call_id))
 
 
 def _without_run(call_id: str) -> str:
-    found = _RUN.search(call_id)
+    found = find_hex_ids(call_id)
     return call_id.removesuffix(f"-{found[0]}") if found else call_id
 
 

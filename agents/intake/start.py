@@ -42,7 +42,8 @@ async def start_for_reader(caller: Caller, request: RunRequest, *, resumed: bool
     slot = await stream_slots.admit(caller.user_id, thread_id, resumed=resumed)
     with slot.release_on_error():
         accepted = await start(caller, request)
-        on_leaving = slot.on_unused = _leaving_of(accepted.run_id, request)
+        cancel = functools.partial(submit.cancel_run, accepted.run_id)
+        on_leaving = slot.on_unused = cancel if request.on_disconnect == "cancel" else None
         try:
             row = await client_queries.fetch_started_run(accepted.run_id.hex, user_id=caller.user_id)
         except NotFound:
@@ -52,11 +53,6 @@ async def start_for_reader(caller: Caller, request: RunRequest, *, resumed: bool
         if not accepted.created:
             await client_queries.check_events_kept(row)
         return StartedRun(slot, row, accepted.created, on_leaving)
-
-
-def _leaving_of(run_id: UUID, request: RunRequest) -> Leaving | None:
-    """Return the call to make when the client leaves; None if the run continues without it."""
-    return functools.partial(submit.cancel_run, run_id) if request.on_disconnect == "cancel" else None
 
 
 async def start(caller: Caller, request: RunRequest) -> AcceptedRun:

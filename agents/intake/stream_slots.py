@@ -77,7 +77,7 @@ return {'', replaced}
 
 
 class StreamSlot:
-    """One stream's place; enter `hold` where the stream is sent, or let `hold_during` do that."""
+    """One stream's place; `hold_during` holds it while the stream is sent."""
 
     def __init__(self, user_id: UUID, thread_id: UUID) -> None:
         self.user_id = user_id
@@ -94,32 +94,28 @@ class StreamSlot:
     def keys(self) -> tuple[str, str]:
         return _user_key(self.user_id), f"parley:streams:thread:{self.thread_id.hex}"
 
-    @contextmanager
-    def hold(self) -> Iterator[None]:
-        """Hold the place for the running task, which `end` cancels; give it back at the end."""
+    async def hold_during(self, stream: AsyncGenerator[T]) -> AsyncGenerator[T]:
+        """Yield the stream's pieces, holding the place for the running task; then give it back.
+
+        After `end`, which cancels the task, stop without an error.
+        """
+        if self.was_ended():
+            return
         self._unused.cancel()
         self.on_unused = None
         self._task = asyncio.current_task()
         try:
-            yield
+            async with aclosing(stream) as pieces:
+                async for piece in pieces:
+                    yield piece
+        except asyncio.CancelledError:
+            if not self.was_ended():
+                raise
+            if (task := asyncio.current_task()) is not None:
+                task.uncancel()
         finally:
             self._task = None
             self.release()
-
-    async def hold_during(self, stream: AsyncGenerator[T]) -> AsyncGenerator[T]:
-        """Yield the stream's pieces while holding the place; after `end` stop without an error."""
-        if self.was_ended():
-            return
-        with self.hold():
-            try:
-                async with aclosing(stream) as pieces:
-                    async for piece in pieces:
-                        yield piece
-            except asyncio.CancelledError:
-                if not self.was_ended():
-                    raise
-                if (task := asyncio.current_task()) is not None:
-                    task.uncancel()
 
     @contextmanager
     def release_on_error(self) -> Iterator[None]:
@@ -218,7 +214,7 @@ async def admit(user_id: UUID, thread_id: UUID | None, *, resumed: bool = False)
 
     If all places are taken, a resumed stream replaces the caller's oldest stream of the conversation:
     most likely that is the one whose loss made the client come back. A conversation that does not exist
-    yet (None) has no other streams. A place that nobody enters within ten seconds is given back by
+    yet (None) has no other streams. A place that nobody holds within ten seconds is given back by
     itself.
     """
     slot = StreamSlot(user_id, thread_id or uuid4())

@@ -33,6 +33,7 @@ ALONE = (
 ALONE_MODULES = tuple(name.removesuffix(".py").replace("/", ".") for name in ALONE)
 SHARED = (
     "agents.dialects.base",
+    "agents.dialects.wire",
     "agents.dialects.agui",  # the wire of two dialects
     "agents.dialects.step_order",  # the order that wires of items need
     "agents.dialects.steps",

@@ -29,7 +29,7 @@ class KnownCalls:
             return []
         self._made[started.tool_call_id] = started
         wire_id = self.wire_id(started)
-        parent = message_ids.call_message_id(wire_id)
+        parent = events.call_message_id(wire_id)
         named = {"toolCallName": started.tool_name, "parentMessageId": parent}
         arguments = json_text(started.parameters)
         return [
@@ -54,7 +54,7 @@ class KnownCalls:
         self._answered.add((asked_in, call_id))
         return {
             "type": "TOOL_CALL_RESULT",
-            "messageId": message_ids.result_message_id(call_id, self._run, completed.asked_in),
+            "messageId": events.tool_message_id(self._run, call_id, completed.asked_in),
             "toolCallId": message_ids.call_id(call_id, asked_in or self._run, frontend=False),
             "role": "tool",
             "content": outcomes.answer_text(completed.result, completed.error, ok=completed.ok),

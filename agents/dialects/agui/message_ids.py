@@ -12,7 +12,6 @@ import re
 from typing import Final
 
 from agents.dialects.base import RunHead
-from conversations import events
 
 _RUN: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{12}7[0-9a-f]{3}[89ab][0-9a-f]{15}(?![0-9a-f])")
 
@@ -41,16 +40,6 @@ def reasoning_id(own_id: str, run: str) -> str:
 def call_id(own_id: str, run: str, *, frontend: bool) -> str:
     """Return the wire id of a tool call."""
     return own_id if frontend else message_id(own_id, run)
-
-
-def call_message_id(wire_call_id: str) -> str:
-    """Return the id of the assistant message that holds a call."""
-    return events.call_message_id(wire_call_id)
-
-
-def result_message_id(own_id: str, run: str, asked_in: str | None = None) -> str:
-    """Return the id of the tool message that answers a call, perhaps one of an earlier run."""
-    return events.tool_message_id(run, own_id, asked_in)
 
 
 def artifact_message_id(artifact_id: str, run: str) -> str:

@@ -104,7 +104,7 @@ def _spoken_id(row: StoredRow) -> str:
     """Return the id under which the message was streamed, or the client's own."""
     message_id, run = row.metadata.get("message_id"), row.metadata.get("run_id")
     if row.metadata.get("awaits"):
-        return message_ids.call_message_id(_asked_id(row, row.metadata["tool_calls"][0]["id"]))
+        return events.call_message_id(_asked_id(row, row.metadata["tool_calls"][0]["id"]))
     if not (message_id and run) or row.metadata.get("tool_calls"):
         return row.client_id or row.id
     return message_ids.message_id(message_id, run)
@@ -164,7 +164,7 @@ def _call(row: StoredRow, call_id: str) -> list[Wire]:
     wire_id = message_ids.call_id(call_id, run, frontend=False)
     arguments = json_text(row.metadata.get("tool_arguments") or {})
     call = _tool_call(wire_id, row.metadata.get("tool_name") or "tool", arguments)
-    return [{"id": message_ids.call_message_id(wire_id), "role": "assistant", "toolCalls": [call]}]
+    return [{"id": events.call_message_id(wire_id), "role": "assistant", "toolCalls": [call]}]
 
 
 def _tool_call(wire_id: str, name: str, arguments: str) -> Wire:
@@ -175,7 +175,7 @@ def _answer(row: StoredRow, call_id: str, output: Wire) -> Wire:
     run, ok = row.metadata["run_id"], bool(output.get("ok"))
     problem = msgspec.convert(output.get("error"), events.Problem | None)
     return {
-        "id": message_ids.result_message_id(call_id, run, output.get("asked_in")),
+        "id": events.tool_message_id(run, call_id, output.get("asked_in")),
         "toolCallId": message_ids.call_id(call_id, output.get("asked_in") or run, frontend=False),
         "content": outcomes.answer_text(output.get("result"), problem, ok=ok),
     }

@@ -34,7 +34,7 @@ def outline(run: str, some: Iterable[RunEvent]) -> list[Wire]:
             case events.ToolCallStarted() as started:
                 is_clients = started.kind == "frontend"
                 call_id = message_ids.call_id(started.tool_call_id, run, frontend=is_clients)
-                wire_id = message_ids.call_message_id(call_id)
+                wire_id = events.call_message_id(call_id)
                 known.setdefault(wire_id, {"id": wire_id})
     return list(known.values())
 

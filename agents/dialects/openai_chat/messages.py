@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 from agents.dialects import client_inputs
 from agents.dialects.client_inputs import Parts
-from agents.dialects.wire import Wire
+from agents.dialects.wire import Wire, invalid_member, required_text
 from agents.requests import AskedCall, InputMessage, Upload
-from config.errors import InvalidRequest
 
 MOST_MESSAGES: Final = 1_000
 _TEXT: Final = {"text": "text"}
@@ -18,6 +18,8 @@ _ELSEWHERE: Final = {
     "audio": "the answer's audio is not kept here",
     "function_call": "functions are superseded: send tool_calls",
 }
+_wrong: Final = partial(invalid_member, code="invalid_messages")
+_needed: Final = partial(required_text, code="invalid_messages")
 
 
 def parse_messages(items: list[Wire]) -> Iterator[InputMessage]:
@@ -156,17 +158,6 @@ def _objects(value: Any, where: str) -> list[Wire]:
     raise _wrong(where, f"must be {kinds}")
 
 
-def _needed(member: Wire, key: str, where: str, *, empty: bool = False) -> str:
-    value = member.get(key)
-    if not isinstance(value, str) or not (value or empty):
-        raise _wrong(f"{where}.{key}", "must be a text")
-    return value
-
-
 def _text(member: Wire, key: str) -> str | None:
     value = member.get(key)
     return value if isinstance(value, str) and value else None
-
-
-def _wrong(where: str, what: str) -> InvalidRequest:
-    return InvalidRequest(f"{where} {what}.", code="invalid_messages", param=where)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final, TypeGuard, cast
 from uuid import UUID
 
 from agents.dialects import client_inputs, tool_outputs
 from agents.dialects.client_inputs import Parts
 from agents.dialects.openai_responses import client_tools, objects
-from agents.dialects.wire import Wire, json_text
+from agents.dialects.wire import Wire, invalid_member, json_text, required_text
 from agents.requests import (
     AskedCall,
     Attachment,
@@ -19,7 +20,6 @@ from agents.requests import (
     Role,
     Upload,
 )
-from config.errors import InvalidRequest
 from conversations.blocks import arrange
 
 MOST_ITEMS: Final = 1_000
@@ -30,6 +30,8 @@ _TEXTS: Final = {"input_text": "text", "output_text": "text", "text": "text", "r
 _UNSAID: Final = frozenset({"mcp_list_tools", "mcp_approval_request", "mcp_approval_response"})
 _ANSWER: Final = "mcp_approval_response"
 _FILES: Final = frozenset({"input_image", "input_file", "input_audio"})
+_wrong: Final = partial(invalid_member, code="invalid_input")
+_needed: Final = partial(required_text, code="invalid_input")
 
 
 def parse_messages(value: Any, *, after_requests: bool = False) -> Iterator[InputMessage]:
@@ -277,17 +279,6 @@ def _client_id(item: Wire) -> str | None:
     return _text(item, "id").removeprefix("msg_")[:LONGEST_ID] or None
 
 
-def _needed(item: Wire, key: str, where: str, *, empty: bool = False) -> str:
-    value = item.get(key)
-    if not isinstance(value, str) or not (value or empty):
-        raise _wrong(f"{where}.{key}", "must be a text")
-    return value
-
-
 def _text(item: Wire, key: str) -> str:
     value = item.get(key)
     return value if isinstance(value, str) else ""
-
-
-def _wrong(where: str, what: str) -> InvalidRequest:
-    return InvalidRequest(f"{where} {what}.", code="invalid_input", param=where)
