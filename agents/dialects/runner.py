@@ -232,15 +232,16 @@ class RunnerEncoder(Encoder):
         if payload is None:
             return ()
         self._sequence += 1
+        kind = event.type  # the seed has the same names
         result = RunResult(
             run_id=self._run_id,
-            type=event.type,  # the seed has the same names
+            type=kind,
             data=msgspec.to_builtins(payload),
             usage=_usage(event.fact),
             sequence=self._sequence,
             timestamp=event.at // 1000,
         )
-        return (Frame(event.type, encode_json(result), event.seq),)
+        return (Frame(kind, encode_json(result), event.seq),)
 
 
 def _payload(fact: events.Fact) -> Struct | dict[str, Any] | None:
