@@ -9,49 +9,50 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from config.openapi.ag_ui import ag_ui_operations, ag_ui_schemas
-from config.openapi.approvals import approval_operations
-from config.openapi.attachments import attachment_operations
-from config.openapi.chat_completions import COMPLETION_SCHEMAS, completion_operations
-from config.openapi.feedback import feedback_operations
-from config.openapi.frames import FRAMES
-from config.openapi.history import history_operations
-from config.openapi.library import library_operations
-from config.openapi.metrics import metrics_operations
-from config.openapi.parts import (
+from config.openapi import (
+    ag_ui,
+    attachments,
+    exercise_library,
+    metrics,
+    openai,
+    runs,
+    threads,
+)
+from config.openapi.builders import (
     ERROR,
     ERRORS,
-    Operation,
+    Route,
     common_errors,
     errors,
     open_object,
     path_param,
+    public_operation,
     response,
 )
-from config.openapi.responses import RESPONSE_SCHEMAS, responses_operations
-from config.openapi.runners import runner_operations
-from config.openapi.runs import RUN_SCHEMAS, run_operations
-from config.openapi.staff import staff_schemas
-from config.openapi.types import derived_schemas
-from config.openapi.usage import usage_operations
+from config.openapi.derived_schemas import derived_schemas
+from config.openapi.frames import FRAMES
+from config.openapi.rest_schemas import rest_schemas
 
 _UNSUPPORTED_MEDIA_TYPE: Final = 415  # the REST framework's response to a body that is not JSON
 
-
-def _contract() -> Operation:
-    return {
-        "operationId": "contract_schema",
-        "summary": "Get a JSON Schema of the published contracts",
-        "tags": ["schemas"],
-        "security": [],
-        "parameters": [path_param("name", "The schema's name, with or without its suffix.")],
-        "responses": {
-            "200": response(
-                "The schema.", open_object("A JSON Schema document."), "application/schema+json"
-            ),
-        }
-        | errors(404, 405, 503),
-    }
+_CONTRACT: Final[Route] = public_operation(
+    "GET /api/v1/schemas/{name}",
+    "contract_schema",
+    "Get a JSON Schema of the published contracts",
+    {"200": response("The schema.", open_object("A JSON Schema document."), "application/schema+json")},
+    parameters=[path_param("name", "The schema's name, with or without its suffix.")],
+    tags=["schemas"],
+)
+_OPERATIONS: Final[list[Route]] = [
+    *runs.OPERATIONS,
+    *threads.OPERATIONS,
+    *ag_ui.OPERATIONS,
+    *attachments.OPERATIONS,
+    *exercise_library.OPERATIONS,
+    *openai.OPERATIONS,
+    *metrics.OPERATIONS,
+    _CONTRACT,
+]
 
 
 def _add_errors(operations: dict[str, Any]) -> None:
@@ -78,21 +79,8 @@ def add_async_operations(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """Add the async operations and their schemas: a post-processing hook of drf-spectacular."""
     for operations in result["paths"].values():
         _add_errors(operations)
-    result["paths"] |= (
-        run_operations()
-        | history_operations()
-        | ag_ui_operations()
-        | attachment_operations()
-        | library_operations()
-        | approval_operations()
-        | feedback_operations()
-        | runner_operations()
-        | responses_operations()
-        | completion_operations()
-        | metrics_operations()
-        | usage_operations()
-        | {"/api/v1/schemas/{name}": {"get": _contract()}}
-    )
+    for path, method, operation in _OPERATIONS:
+        result["paths"].setdefault(path, {})[method] = operation
     components = result.setdefault("components", {})
     components["schemas"] = components.get("schemas", {}) | _schemas()
     schemes = components.setdefault("securitySchemes", {})
@@ -101,13 +89,5 @@ def add_async_operations(result: dict[str, Any], **_: Any) -> dict[str, Any]:
 
 
 def _schemas() -> dict[str, Any]:
-    return (
-        ERRORS
-        | FRAMES
-        | RUN_SCHEMAS
-        | RESPONSE_SCHEMAS
-        | COMPLETION_SCHEMAS
-        | ag_ui_schemas()
-        | derived_schemas()
-        | staff_schemas()
-    )
+    written = ERRORS | FRAMES | runs.SCHEMAS | openai.SCHEMAS | ag_ui.SCHEMAS
+    return written | derived_schemas() | rest_schemas()

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from config.openapi.parts import FLAG, TEXT, Schema, array, record, ref
-
-_NUMBER: Final = {"type": "integer", "minimum": 0}
+from config.openapi.builders import COUNT, FLAG, TEXT, Schema, array, record, ref
 
 
 def _foreign(required: dict[str, Schema], description: str) -> Schema:
@@ -32,7 +30,7 @@ FRAMES: Final[dict[str, Schema]] = {
     "ResponsesEvent": _foreign(
         {
             "type": {"type": "string", "pattern": r"^(response\.[a-z_.]+|error)$"},
-            "sequence_number": _NUMBER,
+            "sequence_number": COUNT,
         },
         "An event of OpenAI's Responses API.",
     ),
@@ -42,12 +40,12 @@ FRAMES: Final[dict[str, Schema]] = {
                 {
                     "id": TEXT,
                     "object": {"const": "chat.completion.chunk"},
-                    "created": _NUMBER,
+                    "created": COUNT,
                     "model": TEXT,
                     "choices": array(
                         _foreign(
                             {
-                                "index": _NUMBER,
+                                "index": COUNT,
                                 "delta": _foreign({}, "The new part of the message."),
                                 "finish_reason": {"type": ["string", "null"]},
                             },
@@ -83,7 +81,7 @@ FRAMES: Final[dict[str, Schema]] = {
             "events": array(
                 record({"event": TEXT, "data": ref("RunFrame")}, {"id": {"type": "integer"}})
             ),
-            "last_event_id": _NUMBER | {"description": "The `after` of the next request, until `done`."},
+            "last_event_id": COUNT | {"description": "The `after` of the next request, until `done`."},
             "done": FLAG,
         }
     ),

@@ -1,21 +1,22 @@
-"""The OpenAPI operations of the metrics."""
+"""The OpenAPI operations of the metrics, and of an account's own usage."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from config.openapi.parts import (
+from config.openapi.builders import (
     COUNT,
     ERROR,
     FLAG,
     TEXT,
     TIME,
-    Operation,
+    Route,
     Schema,
     array,
     nullable,
     operation,
+    path_param,
     query,
     record,
     response,
@@ -29,13 +30,11 @@ def _choice(name: str, description: str, *options: str) -> dict[str, Any]:
     return found | {"schema": {"type": "string", "enum": list(options)}}
 
 
-_SHEET: Final = {
-    "name": "sheet",
-    "in": "path",
-    "required": True,
-    "schema": {"type": "string", "enum": list(SHEETS)},
-    "description": "users, runs and messages are paginated (limit, cursor); the other sheets are not.",
-}
+_SHEET: Final = path_param(
+    "sheet",
+    "users, runs and messages are paginated (limit, cursor); the other sheets are not.",
+    enum=list(SHEETS),
+)
 _FILTERS: Final = [
     query("from", "A day or a time. Default: the last seven days, including today."),
     query("to", "A day (inclusive) or a time (exclusive)."),
@@ -92,23 +91,66 @@ def _answer() -> Schema:
     return record({"from": TIME, "to": TIME, "rows": array(_row())}, filters | more)
 
 
-def metrics_operations() -> dict[str, dict[str, Operation]]:
-    """Return the operations by path and method."""
-    content = {
-        "application/json": {"schema": _answer()},
-        "text/csv": {"schema": {"type": "string"}},
-        "application/jsonl": {"schema": {"type": "string"}},
-        "application/vnd.apache.parquet": {"schema": {"type": "string", "format": "binary"}},
+_USD: Final = nullable(TEXT) | {
+    "description": "US dollars: the sum of the known prices; null if no price is known."
+}
+_SPENT: Final[dict[str, Schema]] = {
+    "runs": COUNT,
+    "input_tokens": COUNT,
+    "output_tokens": COUNT,
+    "unpriced_tokens": COUNT | {"description": "The input and output tokens whose price is unknown."},
+    "cost_usd": _USD,
+}
+_PERIOD: Final = {"enum": ["day", "month"]}
+_UNIT: Final = {"enum": ["usd", "tokens"]}
+_AMOUNT: Final = {"type": ["string", "integer"], "description": "US dollars as a string, or tokens."}
+_LIMIT: Final = record(
+    {
+        "period": _PERIOD,
+        "unit": _UNIT,
+        "limit": _AMOUNT,
+        "used": _AMOUNT,
+        "left": _AMOUNT,
+        "resets_in_s": COUNT,
     }
-    read = operation(
+)
+_SCOPE: Final = {"enum": ["account", "installation"]}
+_EXCEEDED: Final = nullable(
+    record({"scope": _SCOPE, "period": _PERIOD, "unit": _UNIT, "resets_in_s": COUNT})
+) | {"description": "The exceeded limit, because of which runs are refused now."}
+_USAGE: Final = record(
+    {
+        "time_zone": TEXT,
+        "today": record({"date": TEXT} | _SPENT),
+        "month": record({"month": TEXT} | _SPENT),
+        "budget": array(_LIMIT) | {"description": "The account's limits; empty if it has none."},
+        "exceeded": _EXCEEDED,
+    }
+)
+
+_CONTENT: Final = {
+    "application/json": {"schema": _answer()},
+    "text/csv": {"schema": TEXT},
+    "application/jsonl": {"schema": TEXT},
+    "application/vnd.apache.parquet": {"schema": TEXT | {"format": "binary"}},
+}
+
+OPERATIONS: Final[list[Route]] = [
+    operation(
+        "GET /api/v1/metrics/{sheet}",
         "metrics",
         "Get a sheet of metrics, for analysts",
         {
-            "200": {"description": "The rows of the sheet.", "content": content},
+            "200": {"description": "The rows of the sheet.", "content": _CONTENT},
             "501": response("Parquet support is not installed on this server.", ERROR),
         },
-        (404,),
         parameters=[_SHEET, *_FILTERS],
         tags=["metrics"],
-    )
-    return {"/api/v1/metrics/{sheet}": {"get": read}}
+    ),
+    operation(
+        "GET /api/v1/agent/usage",
+        "agent_usage",
+        "Get the usage and cost of the caller's finished runs and the budget that is left",
+        {"200": response("The caller's usage.", _USAGE)},
+    ),
+]

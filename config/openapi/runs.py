@@ -1,30 +1,35 @@
-"""The OpenAPI operations of runs: start, follow, get, cancel (specs/text-run.md §1–§2)."""
+"""The OpenAPI operations of runs and runners (specs/text-run.md §1–§2), and of approvals."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
-from config.openapi.approvals import APPROVAL
-from config.openapi.parts import (
+from config.openapi.builders import (
     AGENT_API_ERROR,
     COUNT,
+    ERROR,
     FLAG,
+    PAGING,
     STARTS_RUN,
     TEXT,
     TIME,
-    Operation,
+    Route,
     array,
     body,
+    envelope,
     header,
     nullable,
     open_object,
     operation,
+    page,
     path_param,
     query,
     record,
     ref,
     response,
     sse,
+    streamed,
 )
 
 _RUN_ID: Final = path_param("run_id", "The run's id (32 hex digits or a UUID), or the client's `runId`.")
@@ -68,7 +73,48 @@ _ACCEPTED: Final = {
     "threadId": TEXT,
     "runId": TEXT,
 }
-RUN_SCHEMAS: Final[dict[str, Any]] = {
+_DECISION_STATUS: Final = {"enum": ["pending", "approved", "refused", "expired", "cancelled"]}
+_ARGUMENTS: Final = open_object("The arguments of the tool call.")
+_APPROVAL: Final = record(
+    {
+        "id": TEXT,
+        "status": _DECISION_STATUS,
+        "run_id": TEXT,
+        "thread_id": TEXT,
+        "tool_call_id": TEXT,
+        "tool_name": TEXT,
+        "arguments": _ARGUMENTS,
+        "edited_arguments": nullable(_ARGUMENTS),
+        "message": TEXT,
+        "reason": nullable(TEXT),
+        "created_at": TIME,
+        "expires_at": TIME,
+        "decided_at": nullable(TIME),
+        "decided_by": nullable(TEXT),
+        "told_run_id": nullable(TEXT),
+    }
+)
+_DECISION: Final = record(
+    {"approve": FLAG},
+    {
+        "arguments": nullable(open_object("Arguments that replace those of the call.")),
+        "reason": nullable(TEXT) | {"description": "Why it is refused; sent to the model."},
+    },
+)
+_RUNNER: Final = {
+    "allOf": [
+        ref("RunnerManifest"),
+        {
+            "type": "object",
+            "required": ["home", "bindings"],
+            "properties": {
+                "home": {"enum": ["builtin", "python", "plugin"]},
+                "bindings": array(TEXT) | {"description": "The names of the bindings that use it."},
+            },
+        },
+    ]
+}
+SCHEMAS: Final[dict[str, Any]] = {
     "Run": record(
         {
             "run_id": _HEX,
@@ -90,7 +136,7 @@ RUN_SCHEMAS: Final[dict[str, Any]] = {
             "cancel_requested": FLAG,
             "request_id": TEXT,
             "metadata": open_object("The metadata of the request, for the caller's reconciliation."),
-            "interrupts": array(APPROVAL),
+            "interrupts": array(_APPROVAL),
         }
     ),
     "TaskAccepted": record(_ACCEPTED | {"created": TIME})
@@ -104,7 +150,6 @@ RUN_SCHEMAS: Final[dict[str, Any]] = {
         {"task_id": _HEX, "status": _TASK_STATUS, "result": nullable(ref("AgentResponse"))}
     ),
 }
-
 _START_PARAMETERS: Final = [
     query("dialect", "The dialect of the body. Default: detected from the body."),
     query("on_busy", "If the thread has a live run: `enqueue` (default), `reject` or `interrupt`."),
@@ -128,40 +173,46 @@ _START_PARAMETERS: Final = [
         pattern="^([1-9][0-9]{0,8}|label:[a-z0-9][a-z0-9_-]{0,31})$",
     ),
 ]
-_ACCEPTS: Final = [ref("TextRunAccepted"), ref("TaskAccepted"), ref("AgUiAccepted"), ref("AgentTask")]
+_ACCEPTED_RUN: Final = {
+    "anyOf": [ref(name) for name in ("TextRunAccepted", "TaskAccepted", "AgUiAccepted", "AgentTask")]
+}
+
+_RESULTS: Final = "The run's results: one AgentRunResult per line or per server-sent event."
+_LINES: Final = {"application/x-ndjson": {"x-itemSchema": ref("RunResult")}}
+_DISCONNECTED: Final = record({"user_id": TEXT | {"format": "uuid"}, "disconnected": COUNT})
+_agent_api_operation = partial(operation, error=AGENT_API_ERROR)
+_approval_operation = partial(operation, tags=["approvals"])
+_runner_operation = partial(operation, tags=["runners"])
 
 
-def _start(operation_id: str, run_agent_input: str) -> Operation:
-    bodies = [ref("TextRun"), ref(run_agent_input), ref("AgentRequest")]
-    whole = {"anyOf": [ref("AgentResponse"), ref("Response")]}
+def _start(address: str, operation_id: str, run_agent_input: str) -> Route:
     return operation(
+        address,
         operation_id,
         "Start a run from a text run, a RunAgentInput or a request of the Agent API",
-        {
-            "200": {
-                "description": "The run's stream if the client accepts one, or the whole response.",
-                "content": sse(ref("RunFrame")) | {"application/json": {"schema": whole}},
-            },
-            "202": response("The run is accepted and stored.", {"anyOf": _ACCEPTS}),
-        },
+        streamed(
+            "The run's stream if the client accepts one, or the whole response.",
+            ref("RunFrame"),
+            {"anyOf": [ref("AgentResponse"), ref("Response")]},
+        )
+        | {"202": response("The run is accepted and stored.", _ACCEPTED_RUN)},
         STARTS_RUN,
         parameters=_START_PARAMETERS,
-        requestBody=body({"anyOf": bodies}),
+        requestBody=body({"anyOf": [ref("TextRun"), ref(run_agent_input), ref("AgentRequest")]}),
     )
 
 
-def _watch(operation_id: str) -> Operation:
-    polled = {"application/json": {"schema": ref("RunFrames")}}
+def _watch(address: str, operation_id: str) -> Route:
     return operation(
+        address,
         operation_id,
         "Follow a run by server-sent events, or by long polling with Accept: application/json",
-        {
-            "200": {
-                "description": "Frames until `completed` or `error`; Last-Event-ID or `after` resume.",
-                "content": sse(ref("RunFrame")) | polled,
-            }
-        },
-        (404, 410),
+        streamed(
+            "Frames until `completed` or `error`; Last-Event-ID or `after` resume.",
+            ref("RunFrame"),
+            ref("RunFrames"),
+        ),
+        (410,),
         parameters=[
             _RUN_ID,
             header("Last-Event-ID", "The id of the last event received."),
@@ -176,89 +227,107 @@ def _watch(operation_id: str) -> Operation:
     )
 
 
-def _process(operation_id: str) -> Operation:
-    whole = {"application/json": {"schema": ref("AgentResponse")}}
-    return operation(
+def _process(address: str, operation_id: str) -> Route:
+    return _agent_api_operation(
+        address,
         operation_id,
         "Start a run over the Agent API; /process and /api/v1/agent/process are aliases",
-        {
-            "200": {
-                "description": "The run's stream, or its AgentResponse with `stream: false`.",
-                "content": sse(ref("AgentApiObject")) | whole,
-            }
-        },
+        streamed(
+            "The run's stream, or its AgentResponse with `stream: false`.",
+            ref("AgentApiObject"),
+            ref("AgentResponse"),
+        ),
         STARTS_RUN,
-        error=AGENT_API_ERROR,
         requestBody=body(ref("AgentRequest")),
     )
 
 
-def _task() -> Operation:
-    return operation(
+OPERATIONS: Final[list[Route]] = [
+    _start("POST /api/v1/agent/runs", "agent_runs_create", "RunAgentInput"),
+    _start("POST /api/v1/agent/run", "agent_run_create_alias", "NamedRunAgentInput"),
+    _process("POST /api/v1/agent/process", "agent_process"),
+    _process("POST /process", "process"),
+    _agent_api_operation(
+        "POST /process/task",
         "process_task",
         "Start a run over the Agent API in the background",
         {"200": response("The task is accepted.", ref("AgentTask"))},
         STARTS_RUN,
-        error=AGENT_API_ERROR,
         requestBody=body(ref("AgentRequest")),
-    )
-
-
-def _task_state() -> Operation:
-    return operation(
+    ),
+    _agent_api_operation(
+        "GET /process/task/{task_id}",
         "process_task_retrieve",
         "Get the status of a task, and its AgentResponse when it has finished",
         {"200": response("The state of the task.", ref("AgentTaskState"))},
-        (404, 410),
-        error=AGENT_API_ERROR,
+        (410,),
         parameters=[path_param("task_id", "The run's id.")],
-    )
-
-
-def _retrieve() -> Operation:
-    return operation(
+    ),
+    operation(
+        "GET /api/v1/agent/runs/{run_id}",
         "agent_run_retrieve",
         "Get the status, timings, usage and error of a run",
         {"200": response("The run.", ref("Run"))},
-        (404,),
         parameters=[_RUN_ID],
-    )
-
-
-def _cancel() -> Operation:
-    return operation(
+    ),
+    _watch("GET /api/v1/agent/runs/{run_id}/events", "agent_run_events"),
+    operation(
+        "POST /api/v1/agent/runs/{run_id}/cancel",
         "agent_run_cancel",
         "Cancel a run; a finished one does not change",
         {"202": response("The present status of the run.", record({"run_id": _HEX, "status": _STATUS}))},
-        (404, 408, 413),
         parameters=[_RUN_ID],
-    )
-
-
-def _force_disconnect() -> Operation:
-    ended = record({"user_id": TEXT | {"format": "uuid"}, "disconnected": COUNT})
-    envelope = record({"code": {"const": 200}, "msg": TEXT, "data": ended})
-    return operation(
+    ),
+    operation(
+        "POST /api/v1/llm/sse/force-disconnect",
         "llm_sse_force_disconnect",
         "End all streams of a user in every process, for staff",
-        {"200": response("The number of ended streams.", envelope)},
-        (408, 413),
+        {"200": response("The number of ended streams.", envelope(_DISCONNECTED))},
         parameters=[query("user_id", "The user's id. Default: the caller.")],
-    )
-
-
-def run_operations() -> dict[str, dict[str, Operation]]:
-    """Return the operations by path and method."""
-    return {
-        "/api/v1/agent/runs": {"post": _start("agent_runs_create", "RunAgentInput")},
-        "/api/v1/agent/run": {"post": _start("agent_run_create_alias", "NamedRunAgentInput")},
-        "/api/v1/agent/process": {"post": _process("agent_process")},
-        "/process": {"post": _process("process")},
-        "/process/task": {"post": _task()},
-        "/process/task/{task_id}": {"get": _task_state()},
-        "/api/v1/agent/runs/{run_id}": {"get": _retrieve()},
-        "/api/v1/agent/runs/{run_id}/events": {"get": _watch("agent_run_events")},
-        "/api/v1/agent/runs/{run_id}/cancel": {"post": _cancel()},
-        "/api/v1/llm/sse/force-disconnect": {"post": _force_disconnect()},
-        "/api/v1/messages/{run_id}/events": {"get": _watch("message_events")},
-    }
+    ),
+    _watch("GET /api/v1/messages/{run_id}/events", "message_events"),
+    _approval_operation(
+        "GET /api/v1/agent/approvals",
+        "agent_approvals",
+        "List the caller's approvals, pending and decided, newest first",
+        {"200": response("A page of approvals.", page(approvals=array(_APPROVAL)))},
+        parameters=[
+            query("status", "Only approvals with this status."),
+            query("user_id", "For staff: the id of a user, or `all`."),
+            *PAGING,
+        ],
+    ),
+    _approval_operation(
+        "GET /api/v1/agent/approvals/{approval_id}",
+        "agent_approval_retrieve",
+        "Get an approval",
+        {"200": response("The approval.", _APPROVAL)},
+        parameters=[path_param("approval_id")],
+    ),
+    _approval_operation(
+        "POST /api/v1/agent/approvals/{approval_id}",
+        "agent_approval_decide",
+        "Approve or refuse a tool call; the last decision of a run continues the run",
+        {
+            "200": response("The decided approval.", _APPROVAL),
+            "409": response("The approval was already decided differently, or it has expired.", ERROR),
+        },
+        parameters=[path_param("approval_id")],
+        requestBody=body(_DECISION),
+    ),
+    _runner_operation(
+        "GET /api/v1/agent/runners",
+        "agent_runners",
+        "List the available runners, for staff",
+        {"200": response("The manifests of the runners.", record({"runners": array(_RUNNER)}))},
+    ),
+    _runner_operation(
+        "POST /api/v1/agent/runners/{runner_id}/run",
+        "agent_runner_run",
+        "Start a run on one runner, for staff",
+        {"200": {"description": _RESULTS, "content": _LINES | sse(ref("RunResult"))}},
+        STARTS_RUN,
+        parameters=[path_param("runner_id")],
+        requestBody=body(ref("RunnerBody")),
+    ),
+]

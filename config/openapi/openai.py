@@ -1,17 +1,18 @@
-"""The OpenAPI operations of OpenAI's Responses API (README, "The openai SDK")."""
+"""The OpenAPI operations of OpenAI's Responses API, Chat Completions and list of models."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
-from config.openapi.parts import (
+from config.openapi.builders import (
     CITATION,
     COUNT,
     FLAG,
     OPENAI_ERROR,
     STARTS_RUN,
     TEXT,
-    Operation,
+    Route,
     Schema,
     array,
     body,
@@ -23,7 +24,7 @@ from config.openapi.parts import (
     record,
     ref,
     response,
-    sse,
+    streamed,
 )
 
 _ITEM_STATUS: Final = {"enum": ["in_progress", "completed", "incomplete", "failed"]}
@@ -147,7 +148,54 @@ _INPUT: Final[Schema] = {
         _item("function_call_output", {"status": _ITEM_STATUS, "call_id": TEXT, "output": _CALL_OUTPUT}),
     ]
 }
-RESPONSE_SCHEMAS: Final[dict[str, Schema]] = {
+_CHAT_CALL: Final = record(
+    {
+        "id": TEXT,
+        "type": {"const": "function"},
+        "function": record({"name": TEXT, "arguments": TEXT | {"description": "A JSON text."}}),
+    }
+)
+_CHAT_MESSAGE: Final = record(
+    {
+        "role": {"const": "assistant"},
+        "content": nullable(TEXT),
+        "refusal": nullable(TEXT),
+        "annotations": array(
+            record({"type": {"const": "url_citation"}, "url_citation": record(CITATION)})
+        ),
+    },
+    {
+        "reasoning_content": TEXT | {"description": "The model's reasoning, if it is shown."},
+        "tool_calls": array(_CHAT_CALL),
+    },
+)
+_CHOICE: Final = record(
+    {
+        "index": {"const": 0},
+        "message": _CHAT_MESSAGE,
+        "logprobs": {"type": "null"},
+        "finish_reason": {"enum": ["stop", "length", "content_filter", "tool_calls"]},
+    }
+)
+
+
+def _counts(*names: str) -> Schema:
+    return record(dict.fromkeys(names, COUNT))
+
+
+_CHAT_USAGE: Final = record(
+    dict.fromkeys(("prompt_tokens", "completion_tokens", "total_tokens"), COUNT)
+    | {
+        "prompt_tokens_details": _counts("cached_tokens", "cache_write_tokens", "audio_tokens"),
+        "completion_tokens_details": _counts(
+            "reasoning_tokens",
+            "audio_tokens",
+            "accepted_prediction_tokens",
+            "rejected_prediction_tokens",
+        ),
+    }
+)
+SCHEMAS: Final[dict[str, Schema]] = {
     "Response": record(
         {
             "id": {"type": "string", "pattern": "^resp_[0-9a-f]{32}$"},
@@ -181,102 +229,127 @@ RESPONSE_SCHEMAS: Final[dict[str, Schema]] = {
         }
     ),
     "ResponseDeleted": record({"id": TEXT, "object": {"const": "response"}, "deleted": {"const": True}}),
+    "Completion": record(
+        {
+            "id": {"type": "string", "pattern": "^chatcmpl-[0-9a-f]{32}$"},
+            "object": {"const": "chat.completion"},
+            "created": {"type": "integer"},
+            "model": TEXT,
+            "choices": {"type": "array", "minItems": 1, "maxItems": 1, "items": _CHOICE},
+            "usage": _CHAT_USAGE,
+            "service_tier": {"const": "default"},
+            "system_fingerprint": {"type": "null"},
+        }
+    ),
+    "OpenAIModel": record(
+        {
+            "id": TEXT,
+            "object": {"const": "model"},
+            "created": {"type": "integer"},
+            "owned_by": TEXT,
+        }
+    ),
 }
-_CONTENTS: Final[dict[str, Any]] = sse(ref("ResponsesEvent")) | {
-    "application/json": {"schema": ref("Response")}
+_MODELS: Final = record({"object": {"const": "list"}, "data": array(ref("OpenAIModel"))})
+_FAILED: Final = {
+    "409": response("The run was cancelled, or its key was used with another body.", OPENAI_ERROR),
+    "410": response("The conversation was deleted.", OPENAI_ERROR),
+    "500": response("The run failed; the code names the cause.", OPENAI_ERROR),
 }
 _RESPONSE_ID: Final = path_param("response_id", "`resp_` followed by the run's id.")
+_operation = partial(operation, error=OPENAI_ERROR)
 
-
-def _create() -> Operation:
-    return operation(
+OPERATIONS: Final[list[Route]] = [
+    _operation(
+        "POST /v1/responses",
         "responses_create",
         "Create a response; /compatible-mode/v1/responses is an alias",
-        {
-            "200": {
-                "description": "The response, or its events with `stream: true`.",
-                "content": _CONTENTS,
-            }
-        },
+        streamed(
+            "The response, or its events with `stream: true`.", ref("ResponsesEvent"), ref("Response")
+        ),
         STARTS_RUN,
-        error=OPENAI_ERROR,
         requestBody=body(ref("ResponsesRequest")),
-    )
-
-
-def _retrieve() -> Operation:
-    return operation(
+    ),
+    _operation(
+        "POST /v1/responses/input_tokens",
+        "responses_input_tokens",
+        "Not supported: counting tokens before a run",
+        {},
+        (404,),
+    ),
+    _operation(
+        "POST /v1/responses/compact",
+        "responses_compact",
+        "Not supported: compacting a response",
+        {},
+        (404,),
+    ),
+    _operation(
+        "GET /v1/responses/{response_id}",
         "responses_retrieve",
         "Get a response in its present state, or its events",
-        {
-            "200": {
-                "description": "The response, or its events with `stream=true`.",
-                "content": _CONTENTS,
-            }
-        },
-        (404, 410),
-        error=OPENAI_ERROR,
+        streamed(
+            "The response, or its events with `stream=true`.", ref("ResponsesEvent"), ref("Response")
+        ),
+        (410,),
         parameters=[
             _RESPONSE_ID,
             query("stream", "`true`: stream the events."),
             query("starting_after", "The sequence number of the last event received.", "integer"),
         ],
-    )
-
-
-def _delete() -> Operation:
-    return operation(
+    ),
+    _operation(
+        "DELETE /v1/responses/{response_id}",
         "responses_delete",
         "Delete a response and cancel it if it is live; only its metrics are kept",
         {"200": response("The response is deleted.", ref("ResponseDeleted"))},
-        (404, 408, 413),
-        error=OPENAI_ERROR,
         parameters=[_RESPONSE_ID],
-    )
-
-
-def _input_items() -> Operation:
-    return operation(
+    ),
+    _operation(
+        "GET /v1/responses/{response_id}/input_items",
         "responses_input_items",
         "List the input items of a response",
         {"200": response("A page of input items.", ref("ResponseItems"))},
-        (404,),
-        error=OPENAI_ERROR,
         parameters=[
             _RESPONSE_ID,
             query("limit", "The page size, 1 to 100. Default: 20.", "integer"),
             query("order", "`asc` or `desc` (default)."),
             query("after", "The id of the last item received."),
         ],
-    )
-
-
-def _cancel() -> Operation:
-    return operation(
+    ),
+    _operation(
+        "POST /v1/responses/{response_id}/cancel",
         "responses_cancel",
         "Cancel a response; a finished one does not change",
         {"200": response("The response in its present state.", ref("Response"))},
-        (404, 408, 410, 413),
-        error=OPENAI_ERROR,
+        (410,),
         parameters=[_RESPONSE_ID],
-    )
-
-
-def _absent(operation_id: str, summary: str) -> Operation:
-    return operation(operation_id, summary, {}, (404, 408, 413), error=OPENAI_ERROR)
-
-
-def responses_operations() -> dict[str, dict[str, Operation]]:
-    """Return the operations by path and method."""
-    return {
-        "/v1/responses": {"post": _create()},
-        "/v1/responses/input_tokens": {
-            "post": _absent("responses_input_tokens", "Not supported: counting tokens before a run")
-        },
-        "/v1/responses/compact": {
-            "post": _absent("responses_compact", "Not supported: compacting a response")
-        },
-        "/v1/responses/{response_id}": {"get": _retrieve(), "delete": _delete()},
-        "/v1/responses/{response_id}/input_items": {"get": _input_items()},
-        "/v1/responses/{response_id}/cancel": {"post": _cancel()},
-    }
+    ),
+    _operation(
+        "POST /v1/chat/completions",
+        "chat_completions_create",
+        "Create a chat completion; /compatible-mode/v1/chat/completions is an alias",
+        streamed(
+            "The completion, or its chunks with `stream: true`. A failed run is an error response, or a "
+            "chunk with `error` if the stream has begun.",
+            ref("CompletionChunk"),
+            {"anyOf": [ref("Completion"), OPENAI_ERROR]},
+        )
+        | _FAILED,
+        STARTS_RUN,
+        requestBody=body(ref("CompletionRequest")),
+    ),
+    _operation(
+        "GET /v1/models",
+        "openai_models",
+        "List the models for completions and responses",
+        {"200": response("The list of models.", _MODELS)},
+    ),
+    _operation(
+        "GET /v1/models/{model_id}",
+        "openai_model",
+        "Get a model",
+        {"200": response("The model.", ref("OpenAIModel"))},
+        parameters=[path_param("model_id", "The key of a model, or its name (`global:` and the key).")],
+    ),
+]

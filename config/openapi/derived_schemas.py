@@ -22,12 +22,12 @@ from agents.dialects.run_agent_input import (
 from agents.dialects.runner import RunnerBody
 from agents.host_protocol.manifest import RunnerManifest
 from agents.host_protocol.results import RunResult
-from config.openapi.parts import TEXT, Schema, array, open_object, ref
+from config.openapi.builders import TEXT, Schema, array, open_object, ref
 
 _REF: Final = "#/components/schemas/"
 
 
-def load_contract(name: str) -> Schema:
+def _load_contract(name: str) -> Schema:
     """Return a published JSON Schema as a component schema."""
     path = settings.BASE_DIR / "docs" / "api-contracts" / "schemas" / f"{name}.schema.json"
     whole: Schema = json.loads(path.read_text())
@@ -48,9 +48,9 @@ def derived_schemas() -> dict[str, Schema]:
         | _derive(completion_request.CompletionBody, "CompletionRequest", _completion_request)
         | derive_structs(RunnerBody, RunnerManifest, RunResult)
         | {
-            "TextRun": load_contract("agent_run_create_request"),
-            "TextRunAccepted": load_contract("agent_run_create_response"),
-            "LlmModel": load_contract("llm_models_item"),
+            "TextRun": _load_contract("agent_run_create_request"),
+            "TextRunAccepted": _load_contract("agent_run_create_response"),
+            "LlmModel": _load_contract("llm_models_item"),
         }
         | _text_run_frame()
     )

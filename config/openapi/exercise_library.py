@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
-from config.openapi.parts import (
+from config.openapi.builders import (
     COUNT,
     FLAG,
     TEXT,
-    Operation,
+    Route,
     array,
     header,
     nullable,
@@ -19,9 +20,8 @@ from config.openapi.parts import (
     response,
 )
 
-_TAG: Final[dict[str, Any]] = {"tags": ["exercises"]}
 _TEXTS: Final = array(TEXT)
-EXERCISE: Final = record(
+_EXERCISE: Final = record(
     {
         "id": TEXT,
         "name": TEXT,
@@ -47,7 +47,7 @@ EXERCISE: Final = record(
         "media": open_object("`thumbnailUrl`, `videoUrl`, `imageUrls`, `stepImages`, `version`."),
     },
 ) | {"description": "An ExerciseDto; members without a value are left out."}
-_EXERCISES: Final = array(EXERCISE)
+_EXERCISES: Final = array(_EXERCISE)
 _KNOWN: Final = header("If-None-Match", "The ETag of the caller's copy.")
 _UNCHANGED: Final = {"304": {"description": "The caller's copy is current."}}
 LIBRARY_META: Final = record(
@@ -70,41 +70,27 @@ _UPDATES: Final = record(
     }
 )
 
+_operation = partial(operation, tags=["exercises"])
 
-def library_operations() -> dict[str, dict[str, Operation]]:
-    """Return the operations by path and method."""
-    root = "/api/v1/exercise/library"
-    return {
-        f"{root}/meta": {"get": _meta()},
-        f"{root}/full": {"get": _full()},
-        f"{root}/updates": {"get": _updates()},
-    }
-
-
-def _meta() -> Operation:
-    return operation(
+OPERATIONS: Final[list[Route]] = [
+    _operation(
+        "GET /api/v1/exercise/library/meta",
         "exercise_library_meta",
         "Describe the newest published version of the exercise library",
         {"200": response("The newest version.", LIBRARY_META)} | _UNCHANGED,
         (404,),
         parameters=[_KNOWN],
-        **_TAG,
-    )
-
-
-def _full() -> Operation:
-    return operation(
+    ),
+    _operation(
+        "GET /api/v1/exercise/library/full",
         "exercise_library_full",
         "Get all exercises of a published version",
         {"200": response("The ExerciseDtos; gzip if the client accepts it.", _EXERCISES)} | _UNCHANGED,
         (404,),
         parameters=[query("version", "The version. Default: the newest.", "integer"), _KNOWN],
-        **_TAG,
-    )
-
-
-def _updates() -> Operation:
-    return operation(
+    ),
+    _operation(
+        "GET /api/v1/exercise/library/updates",
         "exercise_library_updates",
         "Get the changes between two published versions",
         {"200": response("The changed exercises.", _UPDATES)},
@@ -113,5 +99,5 @@ def _updates() -> Operation:
             query("from", "The caller's version; 0 if it has none.", "integer"),
             query("to", "The target version. Default: the newest.", "integer"),
         ],
-        **_TAG,
-    )
+    ),
+]

@@ -8,9 +8,20 @@ from __future__ import annotations
 from typing import Final
 
 from agents.tools.exercises.library_bodies import PatchBody, SeedBody, TableBody
-from config.openapi.library import LIBRARY_META
-from config.openapi.parts import COUNT, FLAG, TEXT, TIME, Schema, array, nullable, record, ref
-from config.openapi.types import derive_structs
+from config.openapi.builders import (
+    COUNT,
+    FLAG,
+    TEXT,
+    TIME,
+    Schema,
+    array,
+    envelope,
+    nullable,
+    record,
+    ref,
+)
+from config.openapi.derived_schemas import derive_structs
+from config.openapi.exercise_library import LIBRARY_META
 from prompts.api import app_config
 from prompts.app_settings import SETTINGS, Setting
 from prompts.wordings.prompt_items import PromptBody
@@ -55,15 +66,10 @@ _ENDPOINT: Final = record(
 )
 
 
-def _single(data: Schema) -> Schema:
-    """Return the response envelope of a single item."""
-    return record({"code": {"const": 200}, "msg": TEXT, "data": data})
-
-
 def _page_of(item: Schema, *more: str) -> Schema:
     """Return the response envelope of a list."""
     counted = dict.fromkeys(("total", *more), COUNT)
-    return record({"code": {"const": 200}, "msg": TEXT, "data": array(item)} | counted)
+    return envelope(array(item), **counted)
 
 
 def _value(setting: Setting) -> Schema:
@@ -84,19 +90,19 @@ def _app_config() -> tuple[Schema, Schema]:
     return record({}, settings | {key: written}), record(settings | shown)
 
 
-def staff_schemas() -> dict[str, Schema]:
+def rest_schemas() -> dict[str, Schema]:
     """Return the schemas by name."""
     written, shown = _app_config()
     in_use = record({"agent_system": _IN_USE, "agent_tools": _IN_USE, "system_message": nullable(TEXT)})
     return derive_structs(PromptBody, SeedBody, TableBody, PatchBody) | {
         "LlmModels": _page_of({"anyOf": [ref("LlmModel"), _ENDPOINT]}),
         "AppConfigChanges": written,
-        "AppConfig": _single(shown),
+        "AppConfig": envelope(shown),
         "Prompts": _page_of(_PROMPT, "page", "page_size"),
-        "Prompt": _single(_PROMPT),
-        "PromptDeleted": _single(record({"id": _ID})),
+        "Prompt": envelope(_PROMPT),
+        "PromptDeleted": envelope(record({"id": _ID})),
         "PromptVersionChoice": record({}, {"version": nullable(_ID)}),
-        "ActivePrompts": _single(in_use),
+        "ActivePrompts": envelope(in_use),
         "LibraryPublish": {"anyOf": [ref("TableBody"), ref("SeedBody")]},
         "LibraryPatch": ref("PatchBody"),
         "LibraryMeta": LIBRARY_META,

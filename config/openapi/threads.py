@@ -1,22 +1,25 @@
-"""The OpenAPI operations of history, search and threads (specs/run-agent-input.md §4)."""
+"""The OpenAPI operations of history, search, threads (specs/run-agent-input.md §4) and feedback."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
-from config.openapi.feedback import FEEDBACK
-from config.openapi.parts import (
+from config.openapi.builders import (
     BRANCH,
+    ERROR,
     FLAG,
+    PAGING,
     TEXT,
     TIME,
-    Operation,
+    Route,
     Schema,
     array,
     body,
     nullable,
     open_object,
     operation,
+    page,
     path_param,
     query,
     record,
@@ -26,14 +29,14 @@ from config.openapi.parts import (
 
 _UUID: Final = {"type": "string", "format": "uuid"}
 _DAY: Final = {"type": "string", "format": "date"}
-_TEXT: Final = nullable(TEXT)
+_IMAGE: Final = {"type": {"const": "binary"}, "mimeType": nullable(TEXT), "url": TEXT}
 _BLOCK: Final = {
     "anyOf": [
         record({"type": {"const": "text"}, "text": TEXT}),
-        record({"type": {"const": "binary"}, "mimeType": _TEXT, "url": TEXT}, {"filename": TEXT}),
+        record(_IMAGE, {"filename": TEXT}),
     ]
 }
-_FILE: Final = record({"name": TEXT, "url": _TEXT}, {"mimeType": _TEXT, "type": TEXT})
+_FILE: Final = record({"name": TEXT, "url": nullable(TEXT)}, {"mimeType": nullable(TEXT), "type": TEXT})
 _MESSAGE: Final = record(
     {
         "id": TEXT,
@@ -74,6 +77,25 @@ _HIT: Final = record(
         "snippet": array(record({"text": TEXT, "match": FLAG})),
     }
 )
+_SCORE: Final = {"type": "integer", "enum": [-1, 0, 1], "description": "1: good, -1: bad, 0: neutral."}
+_TAG: Final = {"type": "string", "minLength": 1, "maxLength": 50}
+_NEW_FEEDBACK: Final = record(
+    {"score": _SCORE},
+    {
+        "comment": {"type": ["string", "null"], "maxLength": 4000},
+        "tags": {"type": ["array", "null"], "maxItems": 20, "items": _TAG},
+    },
+)
+_FEEDBACK: Final = record(
+    {
+        "run_id": TEXT,
+        "score": _SCORE,
+        "comment": TEXT,
+        "tags": array(TEXT),
+        "created_at": TIME,
+        "updated_at": TIME,
+    }
+)
 _FIELDS: Final[dict[str, Schema]] = {
     "id": _UUID,
     "title": TEXT,
@@ -89,7 +111,7 @@ _DETAIL: Final = record(
     | {
         "state": {"description": "The shared state of the thread: any JSON."},
         "messages": array(ref("AgUiMessage")),
-        "feedback": array(FEEDBACK),
+        "feedback": array(_FEEDBACK),
     },
     {
         "branch": TEXT | {"description": "The last run of the shown branch."},
@@ -99,18 +121,15 @@ _DETAIL: Final = record(
 )
 _CHANGES: Final = record({}, {"title": {"type": "string", "maxLength": 200}, "archived": FLAG})
 _THREAD_ID: Final = path_param("thread_id", "The thread's id, or the client's name for it.")
-_PAGING: Final = [
-    query("limit", "The page size, 1 to 100.", "integer"),
-    query("cursor", "The `nextCursor` of the previous page."),
-]
+_feedback_operation = partial(
+    operation,
+    parameters=[path_param("run_id", "The run's id, or the client's `runId`.")],
+    tags=["feedback"],
+)
 
-
-def _page(**items: Schema) -> Schema:
-    return record({**items, "nextCursor": nullable(TEXT)})
-
-
-def _history() -> Operation:
-    return operation(
+OPERATIONS: Final[list[Route]] = [
+    operation(
+        "GET /api/v1/agent/history",
         "agent_history",
         "Get one day of a conversation, starting with the newest",
         {"200": response("The newest day that has messages, before `before` if given.", _SNAPSHOT)},
@@ -121,57 +140,72 @@ def _history() -> Operation:
             query("content", "`text` (default), or `blocks`: split users' messages into blocks."),
             BRANCH | {"description": f"{BRANCH['description']} Requires threadId."},
         ],
-    )
-
-
-def _search() -> Operation:
-    return operation(
+    ),
+    operation(
+        "GET /api/v1/agent/history/search",
         "agent_history_search",
         "Search the messages of the last continued branches, newest first",
-        {"200": response("Messages that contain every word.", _page(results=array(_HIT)))},
+        {"200": response("Messages that contain every word.", page(results=array(_HIT)))},
         (404,),
         parameters=[
             query("q", "The words to find, 1 to 200 characters.") | {"required": True},
             query("threadId", "Search only this thread (its id, or the client's name for it)."),
-            *_PAGING,
+            *PAGING,
         ],
-    )
-
-
-def _threads() -> Operation:
-    return operation(
+    ),
+    operation(
+        "GET /api/v1/agent/threads",
         "agent_threads",
         "List the caller's conversations, last used first",
-        {"200": response("A page of threads.", _page(threads=array(_THREAD)))},
-        parameters=[query("archived", "`false` (default), `true` or `all`."), *_PAGING],
-    )
-
-
-_OK: Final = {"200": response("The thread.", _THREAD)}
-_SHOWN: Final = {"200": response("The thread with state, messages of AG-UI and feedback.", _DETAIL)}
-_GONE: Final = {"204": {"description": "The thread and all its data are deleted."}}
-
-
-def _thread(
-    name: str, summary: str, responses: dict[str, Any], *more_errors: int, **more: Any
-) -> Operation:
-    shown = [query("reasoning", "`true`: include the models' reasoning, as long as it is kept."), BRANCH]
-    parameters = [_THREAD_ID, *(shown if name == "retrieve" else ())]
-    statuses = (404, *more_errors)
-    return operation(f"agent_thread_{name}", summary, responses, statuses, parameters=parameters, **more)
-
-
-def history_operations() -> dict[str, dict[str, Operation]]:
-    """Return the operations by path and method."""
-    return {
-        "/api/v1/agent/history": {"get": _history()},
-        "/api/v1/agent/history/search": {"get": _search()},
-        "/api/v1/agent/threads": {"get": _threads()},
-        "/api/v1/agent/threads/{thread_id}": {
-            "get": _thread("retrieve", "Get a conversation", _SHOWN),
-            "patch": _thread(
-                "change", "Rename or archive a conversation", _OK, requestBody=body(_CHANGES)
-            ),
-            "delete": _thread("delete", "Delete a conversation and end its live run", _GONE, 408, 413),
+        {"200": response("A page of threads.", page(threads=array(_THREAD)))},
+        parameters=[query("archived", "`false` (default), `true` or `all`."), *PAGING],
+    ),
+    operation(
+        "GET /api/v1/agent/threads/{thread_id}",
+        "agent_thread_retrieve",
+        "Get a conversation",
+        {"200": response("The thread with state, messages of AG-UI and feedback.", _DETAIL)},
+        parameters=[
+            _THREAD_ID,
+            query("reasoning", "`true`: include the models' reasoning, as long as it is kept."),
+            BRANCH,
+        ],
+    ),
+    operation(
+        "PATCH /api/v1/agent/threads/{thread_id}",
+        "agent_thread_change",
+        "Rename or archive a conversation",
+        {"200": response("The thread.", _THREAD)},
+        parameters=[_THREAD_ID],
+        requestBody=body(_CHANGES),
+    ),
+    operation(
+        "DELETE /api/v1/agent/threads/{thread_id}",
+        "agent_thread_delete",
+        "Delete a conversation and end its live run",
+        {"204": {"description": "The thread and all its data are deleted."}},
+        parameters=[_THREAD_ID],
+    ),
+    _feedback_operation(
+        "GET /api/v1/agent/runs/{run_id}/feedback",
+        "agent_run_feedback",
+        "Get the caller's feedback on a run",
+        {"200": response("The feedback.", _FEEDBACK), "404": response("No run or no feedback.", ERROR)},
+    ),
+    _feedback_operation(
+        "POST /api/v1/agent/runs/{run_id}/feedback",
+        "agent_run_feedback_give",
+        "Give feedback on a run, or replace it",
+        {
+            "200": response("The feedback that replaces the caller's previous feedback.", _FEEDBACK),
+            "201": response("The caller's first feedback on this run.", _FEEDBACK),
         },
-    }
+        requestBody=body(_NEW_FEEDBACK),
+    ),
+    _feedback_operation(
+        "DELETE /api/v1/agent/runs/{run_id}/feedback",
+        "agent_run_feedback_withdraw",
+        "Delete the caller's feedback on a run",
+        {"204": {"description": "The feedback is deleted."}},
+    ),
+]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 Operation = dict[str, Any]
+Route = tuple[str, str, Operation]
+"""A path, a method in lower case, and its operation."""
 Schema = dict[str, Any]
 
 TEXT: Final[Schema] = {"type": "string"}
@@ -45,6 +47,11 @@ def record(required: dict[str, Schema], optional: dict[str, Schema] | None = Non
 def strings(*names: str) -> Schema:
     """Return the schema of an object whose members are all strings."""
     return record(dict.fromkeys(names, TEXT))
+
+
+def envelope(data: Schema, **more: Schema) -> Schema:
+    """Return the schema of the envelope in which some endpoints send their data."""
+    return record({"code": {"const": 200}, "msg": TEXT, "data": data, **more})
 
 
 def array(of: Schema) -> Schema:
@@ -148,8 +155,25 @@ BRANCH: Final = query(
 )
 
 
+PAGING: Final = [
+    query("limit", "The page size, 1 to 100.", "integer"),
+    query("cursor", "The `nextCursor` of the previous page."),
+]
+
+
+def page(**items: Schema) -> Schema:
+    """Return the schema of a page of items, from which PAGING goes on to the next one."""
+    return record({**items, "nextCursor": nullable(TEXT)})
+
+
 def response(description: str, schema: Schema, kind: str = "application/json") -> dict[str, Any]:
     return {"description": description, "content": {kind: {"schema": schema}}}
+
+
+def streamed(description: str, frame: Schema, whole: Schema | None = None) -> dict[str, Any]:
+    """Return the response 200 that is a stream of frames or, if the client asks so, the whole JSON."""
+    content = sse(frame) | ({"application/json": {"schema": whole}} if whole else {})
+    return {"200": {"description": description, "content": content}}
 
 
 def sse(frame: Schema) -> dict[str, Any]:
@@ -180,6 +204,7 @@ def common_errors(*, has_body: bool) -> tuple[int, ...]:
 
 
 def operation(
+    address: str,
     operation_id: str,
     summary: str,
     responses: dict[str, Any],
@@ -187,13 +212,35 @@ def operation(
     *,
     error: Schema = ERROR,
     **more: Any,
-) -> Operation:
-    """Return an operation that needs a bearer token, with the common errors and its own."""
-    shared = common_errors(has_body="requestBody" in more)
-    return {
+) -> Route:
+    """Return an operation that needs a bearer token, with the common errors and its own.
+
+    `address` is a method and a path. Every path with a variable may lead to nothing (404), and every
+    request that is no GET may have a body.
+    """
+    method, path = address.split()
+    statuses = common_errors(has_body=method != "GET") + ((404,) if "{" in path else ()) + more_errors
+    found = errors(*statuses, error=error) | responses
+    return _route(address, operation_id, summary, found, **more)
+
+
+def public_operation(
+    address: str, operation_id: str, summary: str, responses: dict[str, Any], **more: Any
+) -> Route:
+    """Return an operation that needs no token, of a path with variables."""
+    found = errors(404, 405, 503) | responses
+    return _route(address, operation_id, summary, found, security=[], **more)
+
+
+def _route(
+    address: str, operation_id: str, summary: str, responses: dict[str, Any], **more: Any
+) -> Route:
+    method, path = address.split()
+    described = {
         "operationId": operation_id,
         "summary": summary,
         "tags": ["agent"],
         "security": [{"bearer": []}],
-        "responses": errors(*shared, *more_errors, error=error) | responses,
-    } | more
+        "responses": responses,
+    }
+    return path, method.lower(), described | more
