@@ -24,10 +24,7 @@ _BASE_URL_HELP: Final = format_html(
         "",
         "<br><b>{}</b>: {}",
         [
-            (
-                "openai.chat_completions",
-                "https://api.openai.com/v1, http://ollama:11434/v1",
-            ),
+            ("openai.chat_completions", "https://api.openai.com/v1, http://ollama:11434/v1"),
             ("openai.responses", "https://api.openai.com/v1"),
             ("anthropic.messages", "https://api.anthropic.com"),
             ("gemini.generate_content", "https://generativelanguage.googleapis.com"),
@@ -48,16 +45,6 @@ class EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
     remove_key = forms.BooleanField(label="Remove the key", required=False, widget=UnfoldBooleanWidget())
 
     class Meta:
-        model = Endpoint
-        fields: ClassVar = [
-            "name",
-            "provider",
-            "dialect",
-            "base_url",
-            "images_by_url",
-            "needs_key",
-            "is_active",
-        ]
         help_texts: ClassVar = {"base_url": _BASE_URL_HELP}
 
     def clean_base_url(self) -> str:

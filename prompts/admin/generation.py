@@ -10,30 +10,6 @@ from django.utils.safestring import SafeString
 
 from prompts.models import OWN_PRICE, ModelCandidate, ProviderDialect
 
-_IGNORED: Final[dict[str, frozenset[str]]] = {
-    ProviderDialect.CHAT_COMPLETIONS: frozenset({"reasoning_budget"}),
-    ProviderDialect.RESPONSES: frozenset(
-        {"frequency_penalty", "presence_penalty", "stop", "seed", "reasoning_budget"}
-    ),
-    ProviderDialect.ANTHROPIC: frozenset({"frequency_penalty", "presence_penalty", "seed"}),
-    ProviderDialect.GEMINI: frozenset(),
-    ProviderDialect.DEMO: frozenset(
-        {
-            "temperature",
-            "max_tokens",
-            "top_p",
-            "frequency_penalty",
-            "presence_penalty",
-            "stop",
-            "seed",
-            "reasoning_effort",
-            "reasoning_budget",
-        }
-    ),
-}
-_MOST_STOPS: Final = {ProviderDialect.CHAT_COMPLETIONS: 4, ProviderDialect.GEMINI: 5}
-_LEAST_THOUGHT: Final = 1024
-
 FIELDS: Final = (
     "temperature",
     "top_p",
@@ -45,6 +21,17 @@ FIELDS: Final = (
     "reasoning_effort",
     "reasoning_budget",
 )
+_IGNORED: Final[dict[str, frozenset[str]]] = {
+    ProviderDialect.CHAT_COMPLETIONS: frozenset({"reasoning_budget"}),
+    ProviderDialect.RESPONSES: frozenset(
+        {"frequency_penalty", "presence_penalty", "stop", "seed", "reasoning_budget"}
+    ),
+    ProviderDialect.ANTHROPIC: frozenset({"frequency_penalty", "presence_penalty", "seed"}),
+    ProviderDialect.GEMINI: frozenset(),
+    ProviderDialect.DEMO: frozenset(FIELDS),
+}
+_MOST_STOPS: Final = {ProviderDialect.CHAT_COMPLETIONS: 4, ProviderDialect.GEMINI: 5}
+_LEAST_THOUGHT: Final = 1024
 
 
 def explain_ignored() -> SafeString:

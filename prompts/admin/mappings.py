@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django import forms
 from django.contrib import admin
@@ -62,19 +62,6 @@ class CandidateInline(StackedInline):  # type: ignore[misc]
 
 class MappingForm(forms.ModelForm):  # type: ignore[type-arg]
     """A mapping; its tier must exist."""
-
-    class Meta:
-        model = ModelMapping
-        fields: ClassVar = [
-            "key",
-            "label",
-            "required_tier",
-            "family",
-            "is_active",
-            "supports_vision",
-            "supports_tools",
-            "context_tokens",
-        ]
 
     def clean_required_tier(self) -> str:
         tier: str = self.cleaned_data["required_tier"]

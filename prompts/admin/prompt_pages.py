@@ -1,4 +1,4 @@
-"""Further pages of a prompt: comparison, labels, split, preview, export and import."""
+"""Further pages of a prompt: comparison, activation, labels, split, preview, export and import."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from unfold.decorators import action
 from unfold.widgets import UnfoldAdminFileFieldWidget, UnfoldAdminIntegerFieldWidget
 
 from config.errors import InvalidRequest
+from config.staff.lists import ModelAdmin
 from prompts.admin.forms import get_staff
 from prompts.admin.previewing import preview
 from prompts.models import Prompt, PromptVersion
-from prompts.wordings import file_format, releases
+from prompts.wordings import file_format, releases, staff_actions
 from prompts.wordings.diff import compare
 
 LABELS: Final = ("production", "staging")
@@ -59,32 +60,26 @@ class ImportForm(forms.Form):
     )
 
 
-class PromptPages:
-    """A mixin of `PromptAdmin` with its further pages."""
+class PromptPages(ModelAdmin):
+    """The further pages of `PromptAdmin`."""
 
-    admin_site: Any
-    opts: Any
-    media: Any
-    has_view_permission: Any
-    has_change_permission: Any
-    has_add_permission: Any
-    message_user: Any
-    log_change: Any
-
-    def own_urls(self) -> list[URLPattern]:
+    def get_urls(self) -> list[URLPattern]:
+        pages = {
+            "preview": ("preview/", self.preview_view),
+            "compare": ("<path:object_id>/compare/", self.compare_view),
+            "labels": ("<path:object_id>/labels/", self.label_view),
+            "split": ("<path:object_id>/split/", self.split_view),
+            "json": ("<path:object_id>/export.json", self.json_view),
+            "markdown": ("<path:object_id>/versions/<int:number>.md", self.markdown_view),
+            "activation": ("<path:object_id>/versions/<int:number>/activate/", self.activation_view),
+            "deactivation": ("<path:object_id>/deactivate/", self.deactivation_view),
+        }
         wrap = self.admin_site.admin_view
-        return [
-            path("preview/", wrap(self.preview_view), name="prompts_prompt_preview"),
-            path("<path:object_id>/compare/", wrap(self.compare_view), name="prompts_prompt_compare"),
-            path("<path:object_id>/labels/", wrap(self.label_view), name="prompts_prompt_labels"),
-            path("<path:object_id>/split/", wrap(self.split_view), name="prompts_prompt_split"),
-            path("<path:object_id>/export.json", wrap(self.json_view), name="prompts_prompt_json"),
-            path(
-                "<path:object_id>/versions/<int:number>.md",
-                wrap(self.markdown_view),
-                name="prompts_prompt_markdown",
-            ),
+        own = [
+            path(route, wrap(view), name=f"prompts_prompt_{name}")
+            for name, (route, view) in pages.items()
         ]
+        return own + super().get_urls()  # type: ignore[no-any-return]
 
     def preview_view(self, request: HttpRequest) -> HttpResponse:
         """Return the effective system message with this wording, as JSON for the editor."""
@@ -119,6 +114,8 @@ class PromptPages:
     def label_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Move a label to a version, or remove it."""
         prompt = self._get_changeable(request, object_id)
+        if request.method != "POST":
+            raise PermissionDenied
         name = str(request.POST.get("label", "")).strip().lower()[:100]
         if "remove" in request.POST:
             releases.remove_label(prompt, name, by=get_staff(request))
@@ -135,9 +132,7 @@ class PromptPages:
 
     def split_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Split a prompt between two versions, or end the split, after a confirmation."""
-        prompt = self._get_visible(request, object_id)
-        if not self.has_change_permission(request, prompt):
-            raise PermissionDenied
+        prompt = self._get_changeable(request, object_id)
         if request.method == "POST" and "end" in request.POST:
             releases.end_split(prompt, by=get_staff(request))
             return self._redirect(request, prompt, "Every thread gets the active version again.")
@@ -156,6 +151,35 @@ class PromptPages:
                 return self._redirect(request, prompt, sentence)
         title = f"Split {prompt.name} between two versions"
         return self._page(request, "prompts/split.html", prompt=prompt, form=form, title=title)
+
+    def activation_view(self, request: HttpRequest, object_id: str, number: int) -> HttpResponse:
+        """Activate this version after a confirmation."""
+        prompt = self._get_changeable(request, object_id)
+        version = get_object_or_404(prompt.versions, number=number)
+        if request.method != "POST":
+            in_use = Prompt.objects.filter(kind=prompt.kind, is_active=True)
+            current = prompt.active_version if prompt.is_active else None
+            return self._page(
+                request,
+                "prompts/confirm.html",
+                prompt=prompt,
+                title=f"Activate version {number}",
+                version=version,
+                replaced=in_use.select_related("active_version").first(),
+                wording=compare(current.content if current else version.content, version.content),
+            )
+        staff_actions.activate_version(version, by=get_staff(request))
+        return self._redirect(
+            request, prompt, f"Version {number} is active; runs that start now use it."
+        )
+
+    def deactivation_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Deactivate the prompt after a confirmation."""
+        prompt = self._get_changeable(request, object_id)
+        if request.method != "POST":
+            return self._page(request, "prompts/confirm.html", prompt=prompt, title="Deactivate")
+        staff_actions.deactivate(prompt, by=get_staff(request))
+        return self._redirect(request, prompt, f"{prompt.name} is no longer in use.")
 
     def json_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Download the prompt with all its versions and labels."""
@@ -211,9 +235,8 @@ class PromptPages:
         return prompt
 
     def _get_changeable(self, request: HttpRequest, object_id: str) -> Prompt:
-        """Return the prompt that a POST may change."""
         prompt = self._get_visible(request, object_id)
-        if request.method != "POST" or not self.has_change_permission(request, prompt):
+        if not self.has_change_permission(request, prompt):
             raise PermissionDenied
         return prompt
 

@@ -6,17 +6,13 @@ from typing import Any, ClassVar, Final
 
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
-from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.db.models import Count, Max, OuterRef, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import get_object_or_404
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils import timezone
 from unfold.decorators import action, display
 
-from config.staff.lists import ModelAdmin
 from prompts.admin.forms import get_staff
 from prompts.admin.previewing import EXAMPLE_CONTEXT, EXAMPLE_TOOLS, preview
 from prompts.admin.prompt_form import PromptForm
@@ -24,13 +20,12 @@ from prompts.admin.prompt_pages import LABELS, PromptPages, parse_number
 from prompts.models import Prompt, PromptVersion
 from prompts.wordings import staff_actions
 from prompts.wordings.active import read_system_message
-from prompts.wordings.diff import compare
 
 _EXAMPLE: Final = {"example_tools": EXAMPLE_TOOLS, "example_context": EXAMPLE_CONTEXT}
 
 
 @admin.register(Prompt)
-class PromptAdmin(PromptPages, ModelAdmin):
+class PromptAdmin(PromptPages):
     """Pages to edit, publish and activate prompts; versions are read-only."""
 
     form = PromptForm
@@ -168,60 +163,3 @@ class PromptAdmin(PromptPages, ModelAdmin):
         context = {"preview": preview("", kind=""), "label_names": LABELS} | _EXAMPLE
         response: HttpResponse = super().add_view(request, form_url, (extra_context or {}) | context)
         return response
-
-    def get_urls(self) -> list[URLPattern]:
-        wrap = self.admin_site.admin_view
-        own = [
-            path(
-                "<path:object_id>/versions/<int:number>/activate/",
-                wrap(self.activation_view),
-                name="prompts_prompt_activation",
-            ),
-            path(
-                "<path:object_id>/deactivate/",
-                wrap(self.deactivation_view),
-                name="prompts_prompt_deactivation",
-            ),
-        ]
-        return own + self.own_urls() + super().get_urls()  # type: ignore[no-any-return]
-
-    def activation_view(self, request: HttpRequest, object_id: str, number: int) -> HttpResponse:
-        """Activate this version after a confirmation."""
-        prompt = self._changeable(request, object_id)
-        version = get_object_or_404(prompt.versions, number=number)
-        if request.method != "POST":
-            in_use = Prompt.objects.filter(kind=prompt.kind, is_active=True)
-            current = prompt.active_version if prompt.is_active else None
-            return self._confirmation(
-                request,
-                prompt,
-                f"Activate version {number}",
-                version=version,
-                replaced=in_use.select_related("active_version").first(),
-                wording=compare(current.content if current else version.content, version.content),
-            )
-        staff_actions.activate_version(version, by=get_staff(request))
-        return self._redirect(
-            request, prompt, f"Version {number} is active; runs that start now use it."
-        )
-
-    def deactivation_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Deactivate the prompt after a confirmation."""
-        prompt = self._changeable(request, object_id)
-        if request.method != "POST":
-            return self._confirmation(request, prompt, "Deactivate")
-        staff_actions.deactivate(prompt, by=get_staff(request))
-        return self._redirect(request, prompt, f"{prompt.name} is no longer in use.")
-
-    def _changeable(self, request: HttpRequest, object_id: str) -> Prompt:
-        prompt = get_object_or_404(Prompt, deleted_at=None, pk=parse_number(unquote(object_id)))
-        if not self.has_change_permission(request, prompt):
-            raise PermissionDenied
-        return prompt
-
-    def _confirmation(
-        self, request: HttpRequest, prompt: Prompt, title: str, **context: Any
-    ) -> TemplateResponse:
-        shared = {"title": title, "prompt": prompt, "opts": self.opts, "media": self.media}
-        site = self.admin_site.each_context(request)
-        return TemplateResponse(request, "prompts/confirm.html", site | shared | context)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from django import forms
 from django.contrib import admin
@@ -54,10 +54,6 @@ class EntitlementAdmin(ModelAdmin):
 
 class QuotaForm(forms.ModelForm):  # type: ignore[type-arg]
     """A quota; its family must be one of a model, or else it would limit nothing."""
-
-    class Meta:
-        model = Quota
-        fields: ClassVar = ["family", "user", "tier", "runs_per_day"]
 
     def clean_family(self) -> str:
         family: str = self.cleaned_data["family"].removeprefix("global:")

@@ -66,29 +66,25 @@ async def any_exist() -> bool:
 async def find_budgets(connection: AsyncConnection[Any], user_id: UUID) -> Budgets:
     """Return the budgets that apply to the account, as this transaction sees them."""
     rows = await (await connection.execute(_APPLYING, {"user": user_id})).fetchall()
-    found = {is_total: _make_limits(limits) for is_total, *limits in rows}
+    found = {is_total: Limits(*limits) for is_total, *limits in rows}
     return Budgets(found.get(False, NONE), found.get(True, NONE))
 
 
 async def find_limits(connection: AsyncConnection[Any], user_ids: Sequence[UUID]) -> dict[UUID, Limits]:
     """Return the limits of those of the accounts that have any."""
     rows = await (await connection.execute(_APPLYING_TO, (list(user_ids),))).fetchall()
-    return {user_id: _make_limits(limits) for user_id, _, *limits in rows}
+    return {user_id: Limits(*limits) for user_id, _, *limits in rows}
 
 
 async def find_installation_limits(connection: AsyncConnection[Any]) -> Limits:
     """Return the limits of all accounts together."""
     row = await (await connection.execute(_OF_ALL)).fetchone()
-    return _make_limits(row[1:]) if row else NONE
+    return Limits(*row[1:]) if row else NONE
 
 
 def forget() -> None:
     """Invalidate the cache in this process."""
     _exist.forget()
-
-
-def _make_limits(row: Sequence[Any]) -> Limits:
-    return Limits(*row)
 
 
 async def _read() -> bool:

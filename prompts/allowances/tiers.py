@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 from uuid import UUID
 
-from django.db.models import Q
-from django.utils import timezone
+from django.db import connection
 
 from config import sql
-from prompts.models import Entitlement, Tier
 
 _HELD: Final = """
     SELECT tier_id FROM prompts_entitlement
     WHERE user_id = %s AND (expires_at IS NULL OR expires_at > now())
 """
-_REACHES: Final = """
-    SELECT EXISTS (
-        SELECT FROM prompts_entitlement held
-        JOIN prompts_tier has ON has.name = held.tier_id
-        JOIN prompts_tier needed ON needed.name = %(tier)s AND has.rank >= needed.rank
-        WHERE held.user_id = %(user)s AND (held.expires_at IS NULL OR held.expires_at > now()))
-"""
-
 _REACHED: Final = """
     SELECT needed.name FROM prompts_entitlement held
     JOIN prompts_tier has ON has.name = held.tier_id
@@ -39,22 +30,20 @@ async def get_tier(user_id: UUID) -> str:
 
 async def has_tier(user_id: UUID, tier: str) -> bool:
     """Return whether the account has this tier or a higher one; always true for ""."""
-    if not tier:
-        return True
-    row = await sql.one(_REACHES, {"tier": tier, "user": user_id})
-    return bool(row and row[0])
+    return not tier or tier in await list_reached(user_id)
 
 
 async def list_reached(user_id: UUID) -> frozenset[str]:
     """Return the names of the account's tier and of all lower ones, including ""."""
-    rows = await sql.every(_REACHED, (user_id,))
-    return frozenset(("", *(name for (name,) in rows)))
+    return _names(await sql.every(_REACHED, (user_id,)))
 
 
 def list_reached_sync(user_id: UUID) -> frozenset[str]:
-    """Return the same as `list_reached`, through the ORM."""
-    held = Entitlement.objects.filter(
-        Q(expires_at=None) | Q(expires_at__gt=timezone.now()), user=user_id
-    )
-    ranks = held.values("tier__rank")
-    return frozenset(("", *Tier.objects.filter(rank__lte=ranks[:1]).values_list("name", flat=True)))
+    """Do the same as `list_reached`, for synchronous code."""
+    with connection.cursor() as cursor:
+        cursor.execute(_REACHED, [user_id])
+        return _names(cursor.fetchall())
+
+
+def _names(rows: Iterable[tuple[str]]) -> frozenset[str]:
+    return frozenset(("", *(name for (name,) in rows)))

@@ -104,7 +104,7 @@ async def route(model: str) -> ModelRoute:
     key = _parse_key(model)
     mapping = (await _routes.get()).get(key)
     rows = mapping.candidates if mapping else ()
-    candidates = tuple(made for row in rows if (made := _open_candidate(*row)) is not None)
+    candidates = tuple(made for row in rows if (made := _open_candidate(row)) is not None)
     if mapping is None or not candidates:
         raise _not_allowed()
     return ModelRoute(
@@ -224,39 +224,19 @@ def _not_allowed() -> InvalidRequest:
     )
 
 
-def _open_candidate(
-    endpoint_id: int,
-    provider: str,
-    dialect: str,
-    base_url: str,
-    model: str,
-    name: str | None,
-    sealed: str | None,
-    *rest: Any,
-) -> Candidate | None:
+def _open_candidate(row: tuple[Any, ...]) -> Candidate | None:
+    """Return the candidate of a row of `_ROUTES`, from its endpoint on, with the opened key."""
+    *address, name, sealed = row[:7]
+    prices, (temperature, max_tokens, top_p, frequency, presence, stop, *more) = row[7:11], row[11:]
     try:
         secret = SealedSecret(name, sealed) if name and sealed else None
-        key = secrets.open_secret(secret, Purpose.MODEL_ENDPOINT.of(endpoint_id))
+        key = secrets.open_secret(secret, Purpose.MODEL_ENDPOINT.of(address[0]))
     except secrets.SecretUnreadable as error:
-        log.error("candidate skipped", endpoint_id=endpoint_id, model=model, reason=error.detail)
+        log.error("candidate skipped", endpoint_id=address[0], model=address[-1], reason=error.detail)
         return None
-    prices, (temperature, max_tokens, top_p, frequency, presence, stop, *more) = rest[:4], rest[4:]
-    return Candidate(
-        endpoint_id,
-        provider,
-        dialect,
-        base_url,
-        model,
-        key,
-        temperature,
-        max_tokens,
-        OwnPrice(*prices) if prices[0] is not None else None,
-        top_p,
-        frequency,
-        presence,
-        tuple(stop),
-        *more,
-    )
+    price = OwnPrice(*prices) if prices[0] is not None else None
+    parameters = (top_p, frequency, presence, tuple(stop), *more)
+    return Candidate(*address, key, temperature, max_tokens, price, *parameters)
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,11 +186,8 @@ async def override_label(name: str) -> tuple[ActiveVersion, ...] | None:
 
 
 async def _read() -> ActivePrompts:
-    return _build(await sql.every(_READ, [[kind.value for kind in _KINDS]]))
-
-
-def _build(rows: Iterable[tuple[Any, ...]]) -> ActivePrompts:
-    parts = tuple(_build_part(*row) for row in sorted(rows, key=lambda row: _KINDS.index(row[0])))
+    rows = await sql.every(_READ, [[kind.value for kind in _KINDS]])
+    parts = tuple(_build_part(row) for row in sorted(rows, key=lambda row: _KINDS.index(row[0])))
     return ActivePrompts(
         system=_join(part.content for part in parts),
         versions=tuple(part.version for part in parts),
@@ -198,23 +195,24 @@ def _build(rows: Iterable[tuple[Any, ...]]) -> ActivePrompts:
     )
 
 
-def _build_part(
-    kind: str,
-    prompt_id: int,
-    name: str,
-    version_id: int,
-    number: int,
-    content: str,
-    other_id: int | None,
-    other_number: int | None,
-    other_content: str | None,
-    percent: int,
-) -> Part:
+def _build_part(row: tuple[Any, ...]) -> Part:
+    (
+        kind,
+        prompt_id,
+        name,
+        version_id,
+        number,
+        content,
+        other_id,
+        other_number,
+        other_content,
+        percent,
+    ) = row
     version = ActiveVersion(kind, prompt_id, name, version_id, number)
-    if other_id is None or other_number is None or other_id == version_id:
+    if other_id in (None, version_id):
         return Part(version, content)
     other = ActiveVersion(kind, prompt_id, name, other_id, other_number)
-    return Part(version, content, other, other_content or "", percent)
+    return Part(version, content, other, other_content, percent)
 
 
 def _join(contents: Iterable[str]) -> str:

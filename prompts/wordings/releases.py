@@ -66,9 +66,7 @@ def split(prompt: Prompt, version: PromptVersion, percent: int, *, by: User | No
     moves threads only towards this version. Raise `InvalidRequest` unless the prompt is in use with
     another version and the share is 1 to 99.
     """
-    held = (
-        Prompt.objects.select_for_update(of=("self",)).select_related("split_version").get(pk=prompt.pk)
-    )
+    held = _lock(prompt)
     if not held.is_active or held.active_version_id is None:
         raise InvalidRequest("Only a prompt in use can be split. Activate it first.", field="version")
     if version.prompt_id != held.pk or version.pk == held.active_version_id:
@@ -77,7 +75,7 @@ def split(prompt: Prompt, version: PromptVersion, percent: int, *, by: User | No
         raise InvalidRequest("The share is 1 to 99 of 100 threads.", field="percent")
     before = _describe_split(held)
     held.split_version, held.split_percent = version, percent
-    _store_split(held)
+    held.save(update_fields=["split_version", "split_percent"])
     _record_change(held, "split set", by, before, _describe_split(held))
     return held
 
@@ -85,21 +83,19 @@ def split(prompt: Prompt, version: PromptVersion, percent: int, *, by: User | No
 @transaction.atomic
 def end_split(prompt: Prompt, *, by: User | None) -> Prompt:
     """End the split, so that every thread gets the active version."""
-    held = (
-        Prompt.objects.select_for_update(of=("self",)).select_related("split_version").get(pk=prompt.pk)
-    )
+    held = _lock(prompt)
     before = _describe_split(held)
     if before:
         held.split_version, held.split_percent = None, 0
-        _store_split(held)
+        held.save(update_fields=["split_version", "split_percent"])
         _record_change(held, "split ended", by, before, {})
     return held
 
 
-def _store_split(prompt: Prompt) -> None:
-    Prompt.objects.filter(pk=prompt.pk).update(
-        split_version=prompt.split_version, split_percent=prompt.split_percent
-    )
+def _lock(prompt: Prompt) -> Prompt:
+    """Return the prompt as it is stored, locked until the transaction ends."""
+    locked = Prompt.objects.select_for_update(of=("self",))
+    return locked.select_related("split_version").get(pk=prompt.pk)
 
 
 def _describe_split(prompt: Prompt) -> dict[str, Any]:

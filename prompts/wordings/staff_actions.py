@@ -25,6 +25,7 @@ log = structlog.get_logger(__name__)
 
 LONGEST_PROMPT: Final = 200_000
 LONGEST_NOTE: Final = 500
+_OUT_OF_USE: Final[dict[str, Any]] = {"is_active": False, "split_version": None, "split_percent": 0}
 _ESCAPED_NUL: Final = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
@@ -68,16 +69,9 @@ def activate_version(version: PromptVersion, *, by: User | None) -> Prompt:
     before = _describe_active(kind)
     was = prompt.active_version
     previous = was if was is not None and was.pk != version.pk else prompt.previous_version
-    Prompt.objects.filter(kind=kind, is_active=True).exclude(pk=prompt.pk).update(
-        is_active=False, split_version=None, split_percent=0
-    )
-    Prompt.objects.filter(pk=prompt.pk).update(
-        is_active=True,
-        active_version=version,
-        previous_version=previous,
-        split_version=None,
-        split_percent=0,
-    )
+    Prompt.objects.filter(kind=kind, is_active=True).exclude(pk=prompt.pk).update(**_OUT_OF_USE)
+    in_use = _OUT_OF_USE | {"is_active": True, "active_version": version, "previous_version": previous}
+    Prompt.objects.filter(pk=prompt.pk).update(**in_use)
     transaction.on_commit(active.forget)
     rolls_back = was is not None and version.number < was.number
     record(
@@ -97,7 +91,7 @@ def deactivate(prompt: Prompt, *, by: User | None) -> None:
     """Deactivate the prompt; until another is activated, runs get no prompt of its kind."""
     _lock_kind(prompt.kind)
     before = _describe_active(prompt.kind)
-    Prompt.objects.filter(pk=prompt.pk).update(is_active=False, split_version=None, split_percent=0)
+    Prompt.objects.filter(pk=prompt.pk).update(**_OUT_OF_USE)
     transaction.on_commit(active.forget)
     record("deactivated", prompt, by=by, before={"in use": before}, after={"in use": ""})
     log.info("prompt deactivated", prompt=prompt.name, by=_username(by))
@@ -109,11 +103,7 @@ def delete_prompt(prompt: Prompt, *, by: User | None) -> None:
     """Deactivate and hide the prompt, and free its name; its versions stay for their runs."""
     name = prompt.name
     Prompt.objects.filter(pk=prompt.pk).update(
-        is_active=False,
-        deleted_at=timezone.now(),
-        name=f"{name[:170]} (deleted {prompt.pk})",
-        split_version=None,
-        split_percent=0,
+        **_OUT_OF_USE, deleted_at=timezone.now(), name=f"{name[:170]} (deleted {prompt.pk})"
     )
     transaction.on_commit(active.forget)
     record("deleted", prompt, by=by, before={"name": name}, name=name)
