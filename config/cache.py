@@ -47,7 +47,7 @@ class CachedValue(Generic[T]):
         if in_use and (held is None or held[0] < now + 2 * _TICK_S):
             await asyncio.shield(self._reading.get(loop) or self._start(loop))
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Invalidate the value, including reads in progress; safe in any operating-system thread."""
         self._held, self._reading = WeakKeyDictionary(), {}
 

@@ -110,10 +110,10 @@ def url(name: str, default: str = "", *, schemes: Sequence[str]) -> str:
 
 
 def is_installed(module: str) -> bool:
-    """Return whether an optional package is installed."""
+    """Return whether a module can be found; it is not imported, but the packages above it are."""
     try:
         return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:
+    except (ImportError, ValueError):
         return False
 
 

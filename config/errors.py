@@ -26,7 +26,9 @@ docstring is its default message.
 
 from __future__ import annotations
 
+import json
 from typing import Any, ClassVar, Final
+from uuid import uuid4
 
 import structlog
 
@@ -209,6 +211,14 @@ def _first_error_path(error: ParleyError) -> str | None:
                 f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys
             ).removeprefix(".")
     return None
+
+
+def render(error: ParleyError, path: str) -> tuple[dict[str, str], bytes]:
+    """Return all headers and the body, for code that answers without Django."""
+    request_id = uuid4().hex
+    content = json.dumps(body(error, path) | {"request_id": request_id}).encode()
+    more = {"content-type": "application/json", "content-length": str(len(content))}
+    return headers(error) | more | {"x-request-id": request_id}, content
 
 
 def headers(error: ParleyError) -> dict[str, str]:

@@ -5,7 +5,6 @@ This module builds Django's STORAGES from the environment; `conversations.attach
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 from typing import Any, Final
@@ -112,20 +111,13 @@ def supabase_secret() -> str:
 def scanner() -> str:
     """Return the dotted name of the scanner, or ""; only the existence of its module is checked."""
     name = env.text("ATTACHMENT_SCANNER")
-    if name and not _can_be_imported(name):
+    module, _, function = name.rpartition(".")
+    if name and not (function and env.is_installed(module)):
         raise ImproperlyConfigured(
             f"ATTACHMENT_SCANNER names no module that can be found: {name!r}. Set it like "
             "ATTACHMENT_SCANNER=conversations.attachments.clamav.scan, or leave it unset."
         )
     return name
-
-
-def _can_be_imported(name: str) -> bool:
-    module, _, callable_name = name.rpartition(".")
-    try:
-        return bool(callable_name and importlib.util.find_spec(module))
-    except (ImportError, ValueError):
-        return False
 
 
 def clamav_address() -> str:

@@ -124,11 +124,6 @@ async def aget(name: str) -> Value:
     return _validated(name, await _stored.get())
 
 
-def forget() -> None:
-    """Invalidate the cache of `aget` in this process."""
-    _stored.forget()
-
-
 def get_all() -> dict[str, Value]:
     """Return all settings with their values."""
     stored = dict(AppSetting.objects.values_list("key", "value"))
@@ -145,7 +140,7 @@ def change(name: str, value: Value, *, by: User | None) -> None:
     )
     if before != value:
         record("changed", stored, by=by, before={name: before}, after={name: value})
-    transaction.on_commit(_stored.forget)
+    transaction.on_commit(clear_cache)
     log.info("setting changed", setting=name, value=value, by=by.get_username() if by else "parley")
 
 
@@ -172,3 +167,4 @@ async def _read() -> dict[str, object]:
 
 
 _stored: Final = CachedValue(_read, seconds=1.0)
+clear_cache: Final = _stored.clear

@@ -1,6 +1,8 @@
-"""The app, and its models that the audit log watches."""
+"""The app, its models that the audit log watches, and those whose changes clear a cache."""
 
 from django.apps import AppConfig
+from django.db import transaction
+from django.db.models.signals import post_delete, post_save
 
 
 class PromptsConfig(AppConfig):
@@ -27,3 +29,26 @@ class PromptsConfig(AppConfig):
             models.Quota,
             name=lambda quota: f"{quota.family}, {quota.user_id or quota.tier_id or 'everybody'}",
         )
+        _clear_caches()
+
+
+def _clear_caches() -> None:
+    """Apply changes by staff at once in the process that saves them."""
+    from prompts import models
+    from prompts.allowances import budgets, quotas
+    from prompts.endpoints import routing
+
+    caches = {
+        models.Endpoint: routing.clear_cache,
+        models.ModelMapping: routing.clear_cache,
+        models.ModelCandidate: routing.clear_cache,
+        models.Quota: quotas.clear_cache,
+        models.Budget: budgets.clear_cache,
+    }
+
+    def clear(sender: type[object], **_: object) -> None:
+        transaction.on_commit(caches[sender])
+
+    for model in caches:
+        for signal in (post_save, post_delete):
+            signal.connect(clear, sender=model, weak=False, dispatch_uid="prompts.clear_cache")

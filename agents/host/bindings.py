@@ -60,7 +60,7 @@ async def _prompts_of(request: RunRequest) -> set[int]:
 
 def clear_cache() -> None:
     """Invalidate the cache in this process."""
-    _bindings.forget()
+    _bindings.clear()
 
 
 async def _fetch_bindings() -> list[Binding]:

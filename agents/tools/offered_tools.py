@@ -169,7 +169,7 @@ async def _fetch_policies() -> dict[str, Policy]:
 
 def clear_cache() -> None:
     """Invalidate the cache in this process."""
-    _policies.forget()
+    _policies.clear()
 
 
 _policies: Final = CachedValue(_fetch_policies, seconds=0.5)

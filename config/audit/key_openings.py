@@ -20,6 +20,7 @@ import structlog
 
 from config import sql
 from config.audit.recording import NOBODY
+from config.errors import current_request_id
 
 log = structlog.get_logger(__name__)
 
@@ -56,8 +57,8 @@ def note(*, purpose: str, kind: str, owner: str, name: str) -> None:
         return
     _noted_at[key] = now
     facts = json.dumps({"purpose": purpose, "process": f"{socket.gethostname()}:{os.getpid()}"})
-    request_id = str(structlog.contextvars.get_contextvars().get("request_id", ""))
-    _pending.append(_Note(datetime.now(UTC), kind, owner[:64], name[:200], facts, request_id[:128]))
+    request_id = current_request_id()[:128]
+    _pending.append(_Note(datetime.now(UTC), kind, owner[:64], name[:200], facts, request_id))
 
 
 async def write() -> None:

@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
 
-import structlog
 from django.db import models
 
 from config.audit.models import AuditEntry
+from config.errors import current_request_id
 
 NOBODY: Final = "parley"
 LONGEST_VALUE: Final = 2_000
@@ -60,7 +60,7 @@ def record(
         object_name=(name or str(thing))[:200],
         before=to_json(before or {}),
         after=to_json(after or {}),
-        request_id=str(structlog.contextvars.get_contextvars().get("request_id", ""))[:128],
+        request_id=current_request_id()[:128],
     )
 
 

@@ -52,13 +52,8 @@ class _Watch:
         post_save.connect(self._after_save, sender=model, weak=False, dispatch_uid=f"audit:{label}")
         post_delete.connect(self._after_delete, sender=model, weak=False, dispatch_uid=f"audit:{label}")
         for many in model._meta.local_many_to_many:
-            through = many.remote_field.through
-            m2m_changed.connect(
-                _Links(many.name, name).after_change,
-                sender=through,
-                weak=False,
-                dispatch_uid=f"audit:{label}",
-            )
+            listener, through = _Links(many.name, name).after_change, many.remote_field.through
+            m2m_changed.connect(listener, sender=through, weak=False, dispatch_uid=f"audit:{label}")
 
     def _before_save(self, instance: Any, raw: bool, update_fields: Any, **_: Any) -> None:
         instance._audit_before = None
@@ -136,18 +131,18 @@ class _Links:
         if reverse or action not in ("post_add", "post_remove", "pre_clear"):
             return
         if action == "pre_clear":
-            names = [str(linked) for linked in getattr(instance, self._field).all()[:100]]
+            rows = getattr(instance, self._field).all()
         else:
-            names = [str(linked) for linked in model._base_manager.filter(pk__in=pk_set)[:100]]
+            rows = model._base_manager.filter(pk__in=pk_set)
+        names = [str(row) for row in rows[:100]]
         if not names:
             return
-        side = "after" if action == "post_add" else "before"
-        change = {self._field: sorted(names)}
+        added, linked = action == "post_add", {self._field: sorted(names)}
         record(
-            f"{self._field} {'added' if side == 'after' else 'removed'}",
+            f"{self._field} {'added' if added else 'removed'}",
             instance,
-            before=None if side == "after" else change,
-            after=change if side == "after" else None,
+            before={} if added else linked,
+            after=linked if added else {},
             name=self._name(instance),
         )
 

@@ -100,7 +100,7 @@ class UploadHandler(ApiHandler):
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         set_script_prefix(get_script_prefix(scope))
-        body = streamed_body.Incoming(scope, receive)
+        body = streamed_body.StreamedBody(scope, receive)
         request, refusal = self.create_request(scope, BytesIO())
         if isinstance(request, streamed_body.UploadRequest):
             request.incoming = body
@@ -159,8 +159,7 @@ async def _send_error(error: ParleyError, scope: Any, send: Any, body: Incoming)
         headers.append((b"connection", b"close"))
     headers.append((b"content-length", str(len(response.content)).encode()))
     start = {"type": "http.response.start", "status": response.status_code, "headers": headers}
-    await send(start)
-    await send({"type": "http.response.body", "body": response.content, "more_body": True})
     if not isinstance(error, BodyTooSlow):
-        await body.discard()
-    await send({"type": "http.response.body", "body": b"", "more_body": False})
+        send = streamed_body.Lingering(body, send)
+    await send(start)
+    await send({"type": "http.response.body", "body": response.content})

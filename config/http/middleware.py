@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 from uuid import uuid4
 
@@ -85,7 +86,10 @@ class Security(SecurityMiddleware):
 
 
 class _Around:
-    """A middleware of ours: it runs on either side, and hops to no thread."""
+    """A middleware of ours: it runs on either side, and hops to no thread.
+
+    The view runs inside `surround`, and `finish` completes its response.
+    """
 
     async_capable = True
     sync_capable = True
@@ -97,27 +101,27 @@ class _Around:
             markcoroutinefunction(self)
 
     def __call__(self, request: HttpRequest) -> Any:
-        return self.acall(request) if self._is_async else self.call(request)
+        if self._is_async:
+            return self._acall(request)
+        with self.surround(request):
+            return self.finish(request, self.get_response(request))
 
-    def call(self, request: HttpRequest) -> HttpResponseBase:
-        raise NotImplementedError
+    async def _acall(self, request: HttpRequest) -> HttpResponseBase:
+        with self.surround(request):
+            return self.finish(request, await self.get_response(request))
 
-    async def acall(self, request: HttpRequest) -> HttpResponseBase:
-        raise NotImplementedError
+    def surround(self, request: HttpRequest) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def finish(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        return response
 
 
 class Acting(_Around):
     """What a page changes is recorded as done by the account that is signed in."""
 
-    def call(self, request: HttpRequest) -> HttpResponseBase:
-        with acting_in(request):
-            response: HttpResponseBase = self.get_response(request)
-        return response
-
-    async def acall(self, request: HttpRequest) -> HttpResponseBase:
-        with acting_in(request):
-            response: HttpResponseBase = await self.get_response(request)
-        return response
+    def surround(self, request: HttpRequest) -> AbstractContextManager[None]:
+        return acting_in(request)
 
 
 class AdminPolicy(_Around):
@@ -127,11 +131,11 @@ class AdminPolicy(_Around):
     attributes and nothing that was typed. A page that says its own policy keeps it.
     """
 
-    def call(self, request: HttpRequest) -> HttpResponseBase:
-        return _with_admin_policy(request, self.get_response(request))
-
-    async def acall(self, request: HttpRequest) -> HttpResponseBase:
-        return _with_admin_policy(request, await self.get_response(request))
+    def finish(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        if request.path.startswith("/admin/"):
+            response.headers.setdefault("Content-Security-Policy", _ADMIN_POLICY)
+            response.headers.setdefault("Referrer-Policy", "same-origin")
+        return response
 
 
 _FILES: Final = "'self' data: blob:" + ("" if settings.ATTACHMENT_STORAGE == "local" else " https:")
@@ -140,8 +144,6 @@ _ADMIN_POLICY: Final = (
     f"img-src {_FILES}; font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'"
 )
-
-
 _DOCS_POLICY: Final = _ADMIN_POLICY.replace(" 'unsafe-eval'", "")
 
 
@@ -151,13 +153,6 @@ def _with_api_policy(request: HttpRequest, response: HttpResponseBase) -> HttpRe
     if request.path == "/api/docs/":
         response.headers.setdefault("Content-Security-Policy", _DOCS_POLICY)
         response.headers.setdefault("X-Frame-Options", settings.X_FRAME_OPTIONS)
-    return response
-
-
-def _with_admin_policy(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-    if request.path.startswith("/admin/"):
-        response.headers.setdefault("Content-Security-Policy", _ADMIN_POLICY)
-        response.headers.setdefault("Referrer-Policy", "same-origin")
     return response
 
 

@@ -25,39 +25,17 @@ async def parts(pieces: AsyncIterable[bytes], content_type: str) -> AsyncIterato
 
     Raises InvalidRequest: `multipart_required` for another type, `invalid_multipart` for a broken one.
     """
-    parser = _parser(content_type)
-    async for piece in pieces:
-        for event in _fed(parser, piece):
-            yield event
-    try:
-        parser.close()
-    except MultipartError:
-        raise _broken() from None
-
-
-def _parser(content_type: str) -> PushMultipartParser:
     kind, options = parse_options_header(content_type)
     if kind != "multipart/form-data" or not options.get("boundary"):
         raise InvalidRequest(
             "Send multipart/form-data with a part named file.", code="multipart_required"
         )
     try:
-        return PushMultipartParser(options["boundary"], max_segment_count=MOST_PARTS)
-    except (MultipartError, UnicodeEncodeError):
-        raise _broken() from None
-
-
-def _fed(parser: PushMultipartParser, piece: bytes) -> list[Part | bytes]:
-    """What the parser makes of a piece; a piece is at most some 64 KiB, so the list is short."""
-    try:
-        return [
-            bytes(event) if isinstance(event, bytes | bytearray) else Part(event.name)
-            for event in parser.parse(piece)
-            if event is not None
-        ]
-    except (MultipartError, UnicodeDecodeError):
-        raise _broken() from None
-
-
-def _broken() -> InvalidRequest:
-    return InvalidRequest("The multipart body cannot be read.", code="invalid_multipart")
+        parser = PushMultipartParser(options["boundary"], max_segment_count=MOST_PARTS)
+        async for piece in pieces:
+            for event in parser.parse(piece):
+                if event is not None:
+                    yield bytes(event) if isinstance(event, bytes | bytearray) else Part(event.name)
+        parser.close()
+    except (MultipartError, UnicodeError):
+        raise InvalidRequest("The multipart body cannot be read.", code="invalid_multipart") from None

@@ -89,32 +89,25 @@ def _unless_read(request: HttpRequest) -> HttpResponse | None:
     return None
 
 
-def _is_api(request: HttpRequest) -> bool:
-    return f"{request.path}/".startswith((*paths.API, "/ws/"))
-
-
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    if _is_api(request):
-        refusal = errors.InvalidRequest("The request cannot be read.", code="bad_request")
-        return error_response(refusal, request.path)
-    return defaults.bad_request(request, exception)
+    refusal = errors.InvalidRequest("The request cannot be read.", code="bad_request")
+    return _refuse(request, refusal) or defaults.bad_request(request, exception)
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return (
-        error_response(errors.Forbidden(), request.path)
-        if _is_api(request)
-        else defaults.permission_denied(request, exception)
-    )
+    return _refuse(request, errors.Forbidden()) or defaults.permission_denied(request, exception)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    if not _is_api(request):
-        return defaults.page_not_found(request, exception)
-    return error_response(absent(request.path) or errors.NotFound(), request.path)
+    refusal = absent(request.path) or errors.NotFound()
+    return _refuse(request, refusal) or defaults.page_not_found(request, exception)
 
 
 def server_error(request: HttpRequest, *args: Any) -> HttpResponse:
-    if _is_api(request):
-        return error_response(errors.ParleyError(), request.path)
-    return defaults.server_error(request)
+    return _refuse(request, errors.ParleyError()) or defaults.server_error(request)
+
+
+def _refuse(request: HttpRequest, error: errors.ParleyError) -> HttpResponse | None:
+    """Return the error in our format at an address of the API; None at a page's."""
+    is_api = f"{request.path}/".startswith((*paths.API, "/ws/"))
+    return error_response(error, request.path) if is_api else None

@@ -58,13 +58,13 @@ class CallerThrottle(BaseThrottle):
 
 
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    """How the OpenAPI document names `BearerAuthentication`; `config.openapi` describes the scheme."""
+    """How the OpenAPI document names and describes `BearerAuthentication`."""
 
     target_class = BearerAuthentication
     name = "bearer"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
-        return {"type": "http", "scheme": "bearer", "description": "JWT or API token"}
+        return {"type": "http", "scheme": "bearer", "description": "A JWT or an API token."}
 
 
 class SafeJSONParser(JSONParser):

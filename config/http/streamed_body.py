@@ -8,30 +8,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from typing import Any, Final
 
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest
 
 from config.errors import BodyTooSlow, InvalidRequest, PayloadTooLarge
+from config.http.body_limits import Incoming
 
 FILE_LIMIT: Final = 10 * 2**20
 _BODY_LIMIT: Final = FILE_LIMIT + 2**16  # the file, and what multipart puts round it
 SILENCE_S: Final = 15.0
 WHOLE_S: Final = 300.0
-_LINGER_S: Final = 2.0
 
 
-class Incoming:
+class StreamedBody(Incoming):
     """The body of a request as it arrives; read once."""
 
     def __init__(self, scope: Any, receive: Any) -> None:
+        super().__init__(receive)
         headers = dict(scope["headers"])
-        self.ended = False
         self._announced = int(headers.get(b"content-length") or 0)  # the server has checked its form
         self._waits_for_leave = b"expect" in headers
-        self._receive = receive
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """The pieces. BodyTooSlow when they come too slowly, PayloadTooLarge when there are too
@@ -62,13 +60,8 @@ class Incoming:
         return bytes(event.get("body", b""))
 
     async def discard(self) -> None:
-        """Read on for a moment: a connection closed over unread bytes loses the answer too."""
-        if self._waits_for_leave:  # to send its body, and gets none
-            return
-        until = asyncio.get_running_loop().time() + _LINGER_S
-        with suppress(BodyTooSlow, InvalidRequest):
-            while not self.ended:
-                await self._next(until)
+        if not self._waits_for_leave:  # to send its body, and gets none
+            await super().discard()
 
 
 def too_large() -> PayloadTooLarge:
@@ -78,10 +71,10 @@ def too_large() -> PayloadTooLarge:
 class UploadRequest(ASGIRequest):
     """A request with an empty `body` and the real one in `incoming`."""
 
-    incoming: Incoming
+    incoming: StreamedBody
 
 
-def incoming(request: HttpRequest) -> Incoming:
+def incoming(request: HttpRequest) -> StreamedBody:
     """The body of a request that came through `UploadHandler`."""
     assert isinstance(request, UploadRequest)
     return request.incoming

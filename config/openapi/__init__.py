@@ -83,8 +83,6 @@ def add_async_operations(result: dict[str, Any], **_: Any) -> dict[str, Any]:
         result["paths"].setdefault(path, {})[method] = operation
     components = result.setdefault("components", {})
     components["schemas"] = components.get("schemas", {}) | _schemas()
-    schemes = components.setdefault("securitySchemes", {})
-    schemes["bearer"] = {"type": "http", "scheme": "bearer", "description": "A JWT or an API token."}
     return result
 
 

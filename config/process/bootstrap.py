@@ -7,7 +7,6 @@ embedded PostgreSQL unless DATABASE_URL is set. The second part, with Django, is
 
 from __future__ import annotations
 
-import atexit
 import fcntl
 import json
 import os
@@ -156,10 +155,7 @@ def _provide_database() -> embedded_postgres.Server | None:
     if env.text("DATABASE_URL"):
         return None
     with report_step("PostgreSQL ready"):
-        server = embedded_postgres.Server(embedded_postgres.var_folder())
-        os.environ["DATABASE_URL"] = server.start()
-        atexit.register(server.stop)
-    return server
+        return embedded_postgres.start_for_process()
 
 
 def _prepare_for_any_address(port: int) -> list[str]:

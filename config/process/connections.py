@@ -7,10 +7,8 @@ the application limits the body (`config.http.body_limits`).
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
 from typing import Any, Final
-from uuid import uuid4
 
 from django.conf import settings
 from uvicorn.protocols.http.httptools_impl import (
@@ -195,14 +193,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
 
 def _render_error(error: errors.ParleyError) -> bytes:
     """Return the error response, with OpenAI's `error` as well because the path is not known yet."""
-    request_id = uuid4().hex
-    content = errors.body(error) | {"request_id": request_id, "error": errors.openai_error(error)}
-    body = json.dumps(content).encode()
-    headers = errors.headers(error) | {
-        "content-type": "application/json",
-        "content-length": str(len(body)),
-        "x-request-id": request_id,
-        "connection": "close",
-    }
+    headers, body = errors.render(error, errors.OPENAI_PATHS[0])
+    headers["connection"] = "close"
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     return STATUS_LINE[error.status] + lines.encode() + b"\r\n" + body

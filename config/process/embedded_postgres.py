@@ -68,10 +68,16 @@ def provide_database(arguments: list[str]) -> None:
         or {"-h", "--help", "--version"} & {*arguments}
     ):
         os.environ["DATABASE_URL"] = _NO_DATABASE
-        return
+    else:
+        start_for_process()
+
+
+def start_for_process() -> Server:
+    """Start or join the server until this process ends, and set DATABASE_URL."""
     server = Server(var_folder())
     os.environ["DATABASE_URL"] = server.start()
     atexit.register(server.stop)
+    return server
 
 
 def var_folder() -> Path:

@@ -7,14 +7,12 @@ then ended cleanly: their clients reconnect with Last-Event-ID to another proces
 from __future__ import annotations
 
 import asyncio
-import json
 import resource
 import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Final, Literal, TypeAlias, cast
-from uuid import uuid4
 
 import uvicorn
 import uvloop
@@ -180,13 +178,7 @@ async def _end_response(scope: Scope, send: Send) -> None:
 def _unavailable_response(path: str) -> tuple[dict[str, Any], bytes]:
     """Return head and body of the response to a request at the end of the process."""
     error = errors.Unavailable("This process is being restarted: try again.", retry_after=1)
-    request_id = uuid4().hex
-    body = json.dumps(errors.body(error, path) | {"request_id": request_id}).encode()
-    headers = errors.headers(error) | {
-        "content-type": "application/json",
-        "content-length": str(len(body)),
-        "x-request-id": request_id,
-    }
+    headers, body = errors.render(error, path)
     lines = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
     return {"type": "http.response.start", "status": error.status, "headers": lines}, body
 

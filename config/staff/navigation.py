@@ -12,69 +12,48 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.urls import reverse
 
-_GROUPS: Final[tuple[tuple[str, tuple[tuple[str, str], ...]], ...]] = (
-    (
-        "Conversations",
-        (
-            ("conversations.metrics", "monitoring"),
-            ("conversations.thread", "forum"),
-            ("conversations.run", "play_circle"),
-            ("conversations.interrupt", "approval"),
-            ("conversations.feedback", "thumb_up"),
-        ),
-    ),
-    ("Prompts", (("prompts.prompt", "edit_note"),)),
-    (
-        "Models",
-        (
-            ("prompts.modelmapping", "hub"),
-            ("prompts.endpoint", "dns"),
-            ("prompts.appsetting", "tune"),
-        ),
-    ),
-    (
-        "Limits",
-        (
-            ("prompts.tier", "stairs"),
-            ("prompts.entitlement", "badge"),
-            ("prompts.quota", "speed"),
-            ("prompts.quotause", "data_usage"),
-            ("prompts.budget", "account_balance_wallet"),
-            ("conversations.spend", "payments"),
-        ),
-    ),
-    (
-        "Tools",
-        (
-            ("agents.mcpserver", "extension"),
-            ("agents.toolpolicy", "rule"),
-            ("agents.knowledgebase", "menu_book"),
-            ("agents.knowledgedocument", "description"),
-            ("agents.exercise", "fitness_center"),
-            ("agents.libraryversion", "library_books"),
-        ),
-    ),
-    (
-        "Runners",
-        (
-            ("agents.runnerbinding", "alt_route"),
-            ("agents.pluginruntime", "developer_board"),
-            ("agents.hostcall", "receipt_long"),
-            ("agents.hoststate", "database"),
-            ("agents.hostblob", "folder"),
-            ("agents.hostartifact", "draft"),
-        ),
-    ),
-    (
-        "Accounts",
-        (
-            ("accounts.user", "person"),
-            ("auth.group", "group"),
-            ("accounts.apitoken", "key"),
-            ("audit.auditentry", "history"),
-        ),
-    ),
-)
+_GROUPS: Final[dict[str, dict[str, str]]] = {
+    "Conversations": {
+        "conversations.metrics": "monitoring",
+        "conversations.thread": "forum",
+        "conversations.run": "play_circle",
+        "conversations.interrupt": "approval",
+        "conversations.feedback": "thumb_up",
+    },
+    "Prompts": {"prompts.prompt": "edit_note"},
+    "Models": {"prompts.modelmapping": "hub", "prompts.endpoint": "dns", "prompts.appsetting": "tune"},
+    "Limits": {
+        "prompts.tier": "stairs",
+        "prompts.entitlement": "badge",
+        "prompts.quota": "speed",
+        "prompts.quotause": "data_usage",
+        "prompts.budget": "account_balance_wallet",
+        "conversations.spend": "payments",
+    },
+    "Tools": {
+        "agents.mcpserver": "extension",
+        "agents.toolpolicy": "rule",
+        "agents.knowledgebase": "menu_book",
+        "agents.knowledgedocument": "description",
+        "agents.exercise": "fitness_center",
+        "agents.libraryversion": "library_books",
+    },
+    "Runners": {
+        "agents.runnerbinding": "alt_route",
+        "agents.pluginruntime": "developer_board",
+        "agents.hostcall": "receipt_long",
+        "agents.hoststate": "database",
+        "agents.hostblob": "folder",
+        "agents.hostartifact": "draft",
+    },
+    "Accounts": {
+        "accounts.user": "person",
+        "auth.group": "group",
+        "accounts.apitoken": "key",
+        "audit.auditentry": "history",
+    },
+}
+"""The icon of each page, by group."""
 
 # pages without a model: (the model whose permission and place they share, title, icon, url)
 _PAGES: Final[dict[str, tuple[str, str, str]]] = {
@@ -90,17 +69,16 @@ def build_sidebar(request: HttpRequest) -> list[dict[str, Any]]:
         for page in app["models"]
         if page.get("admin_url")
     }
-    groups = [
-        {"title": title, "separator": True, "items": _items(pages, placed)} for title, placed in _GROUPS
+    groups = [(title, _take(pages, icons)) for title, icons in _GROUPS.items()]
+    groups.append(("More", _take(pages, dict.fromkeys(pages, "web"))))
+    return [{"title": title, "separator": True, "items": items} for title, items in groups if items]
+
+
+def _take(pages: dict[str, Any], icons: dict[str, str]) -> list[dict[str, Any]]:
+    """Remove the pages that have an icon from `pages` and return their items."""
+    return [
+        item for label, icon in icons.items() if label in pages for item in _item(pages, label, icon)
     ]
-    more = _items(pages, [(label, "web") for label in list(pages)])
-    groups.append({"title": "More", "separator": True, "items": more})
-    return [group for group in groups if group["items"]]
-
-
-def _items(pages: dict[str, Any], placed: Any) -> list[dict[str, Any]]:
-    """Remove the listed pages from `pages` and return their items."""
-    return [item for label, icon in placed if label in pages for item in _item(pages, label, icon)]
 
 
 def _item(pages: dict[str, Any], label: str, icon: str) -> list[dict[str, Any]]:

@@ -20,6 +20,7 @@ from unfold.widgets import (
 )
 
 from config.staff.lists import ModelAdmin
+from config.staff.staff_pages import ReportAdmin
 from prompts import app_settings
 from prompts.admin.forms import get_staff, show_errors
 from prompts.endpoints import web_search_key
@@ -74,19 +75,10 @@ class SettingsForm(forms.Form):
 
 
 @admin.register(AppSetting)
-class AppSettingAdmin(ModelAdmin):
+class AppSettingAdmin(ReportAdmin):
     """A form in place of a list; settings cannot be added or deleted."""
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: AppSetting | None = None) -> bool:
-        return False
-
-    def change_view(
-        self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any
-    ) -> HttpResponse:
-        return HttpResponseRedirect("../..")
+    has_change_permission = ModelAdmin.has_change_permission
 
     @method_decorator(sensitive_post_parameters(_KEY))
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:

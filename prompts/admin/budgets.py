@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from django.contrib import admin
-from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest
 from django.utils.html import format_html
 
 from config.staff.lists import ModelAdmin
-from prompts.allowances import budgets
 from prompts.endpoints import published_prices
 from prompts.endpoints.routing import routable_candidates
 from prompts.models import Budget, ModelCandidate, ProviderDialect
@@ -62,10 +59,6 @@ class BudgetAdmin(ModelAdmin):
         names = sorted(_without_price(routable_candidates().filter(mapping__is_active=True)))
         named = ", ".join(names[:_MOST_NAMED]) + (", …" if len(names) > _MOST_NAMED else "")
         return format_html("{}<br>At present: {}.", _UNPRICED, named or "none")
-
-    def save_model(self, request: HttpRequest, obj: Budget, form: Any, change: bool) -> None:
-        super().save_model(request, obj, form, change)
-        transaction.on_commit(budgets.forget)
 
 
 def _without_price(candidates: QuerySet[ModelCandidate]) -> set[str]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
-from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
 from config.staff.lists import LargeList, ModelAdmin
 from config.staff.staff_pages import ReadOnly
-from prompts.allowances import quotas
 from prompts.models import Entitlement, ModelMapping, Quota, QuotaUse, Tier
 
 _TIERS: Final = (
@@ -77,10 +75,6 @@ class QuotaAdmin(ModelAdmin):
     list_select_related = ("user", "tier")
     search_fields = ("family", "user__username")
     autocomplete_fields = ("user",)
-
-    def save_model(self, request: HttpRequest, obj: Quota, form: Any, change: bool) -> None:
-        super().save_model(request, obj, form, change)
-        transaction.on_commit(quotas.forget)
 
 
 @admin.register(QuotaUse)

@@ -82,14 +82,10 @@ async def find_installation_limits(connection: AsyncConnection[Any]) -> Limits:
     return Limits(*row[1:]) if row else NONE
 
 
-def forget() -> None:
-    """Invalidate the cache in this process."""
-    _exist.forget()
-
-
 async def _read() -> bool:
     row = await sql.one(_ANY)
     return bool(row and row[0])
 
 
 _exist: Final = CachedValue(_read, seconds=1.0)
+clear_cache: Final = _exist.clear

@@ -69,11 +69,6 @@ async def consume(connection: AsyncConnection[Any], user_id: UUID, family: str) 
     )
 
 
-def forget() -> None:
-    """Invalidate the cache in this process."""
-    _families.forget()
-
-
 def _seconds_until_midnight() -> int:
     """Return the seconds until the next midnight of TIME_ZONE."""
     now = timezone.localtime()
@@ -87,3 +82,4 @@ async def _read() -> frozenset[str]:
 
 
 _families: Final = CachedValue(_read, seconds=1.0)
+clear_cache: Final = _families.clear

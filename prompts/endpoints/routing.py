@@ -13,10 +13,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import structlog
-from django.db import transaction
 from django.db.models import Prefetch, Q, QuerySet
-from django.db.models.signals import post_delete, post_save
-from django.dispatch import receiver
 
 from config import sql
 from config.cache import CachedValue
@@ -179,11 +176,6 @@ async def list_available(user_id: UUID) -> list[AvailableModel]:
     ]
 
 
-def forget() -> None:
-    """Invalidate the cached routes of this process."""
-    _routes.forget()
-
-
 def list_models(user_id: UUID) -> list[dict[str, Any]]:
     """Return the models that the account may request (GET /api/v1/llm/models, llm_models_item)."""
     reached = tiers.list_reached_sync(user_id)
@@ -235,8 +227,8 @@ def _open_candidate(row: tuple[Any, ...]) -> Candidate | None:
         log.error("candidate skipped", endpoint_id=address[0], model=address[-1], reason=error.detail)
         return None
     price = OwnPrice(*prices) if prices[0] is not None else None
-    parameters = (top_p, frequency, presence, tuple(stop), *more)
-    return Candidate(*address, key, temperature, max_tokens, price, *parameters)
+    parameters: list[Any] = [temperature, max_tokens, price, top_p, frequency, presence, tuple(stop)]
+    return Candidate(*address, key, *parameters, *more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,13 +268,7 @@ async def _read_routes() -> dict[str, _Mapping]:
 
 
 _routes: Final = CachedValue(_read_routes, seconds=0.5)
-
-
-@receiver((post_save, post_delete))
-def _invalidate(sender: type[Any], **_: Any) -> None:
-    """Apply changes by staff at once in the process that saves them."""
-    if sender in (Endpoint, ModelMapping, ModelCandidate):
-        transaction.on_commit(forget)
+clear_cache: Final = _routes.clear
 
 
 def _list_mappings() -> list[Any]:

@@ -66,7 +66,7 @@ def store_key(key: str, *, by: User | None) -> None:
         secrets.store(_OWNER, key)
     else:
         Secret.objects.filter(name=_NAME).delete()
-    transaction.on_commit(_sealed.forget)
+    transaction.on_commit(_sealed.clear)
     record(
         "key changed" if key else "key removed",
         AppSetting(key=_NAME),

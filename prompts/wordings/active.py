@@ -117,11 +117,6 @@ async def get_active_prompts() -> ActivePrompts:
     return await _cache.get()
 
 
-def forget() -> None:
-    """Invalidate the cache in this process."""
-    _cache.forget()
-
-
 def read_system_message(*, overrides: dict[str, str] | None = None) -> str:
     """Return the effective system message for admin; `overrides` replaces wordings by kind."""
     with django_connection.cursor() as cursor:
@@ -220,3 +215,4 @@ def _join(contents: Iterable[str]) -> str:
 
 
 _cache: Final = CachedValue(_read, seconds=0.5)
+clear_cache: Final = _cache.clear

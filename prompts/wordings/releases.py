@@ -111,6 +111,6 @@ def _format_version(number: int | None) -> str:
 def _record_change(
     prompt: Prompt, action: str, by: User | None, before: dict[str, Any], after: dict[str, Any]
 ) -> None:
-    transaction.on_commit(active.forget)
+    transaction.on_commit(active.clear_cache)
     record(action, prompt, by=by, before=before, after=after)
     log.info(action, prompt=prompt.name, before=before, after=after, by=by.get_username() if by else "")

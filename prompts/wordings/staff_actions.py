@@ -72,7 +72,7 @@ def activate_version(version: PromptVersion, *, by: User | None) -> Prompt:
     Prompt.objects.filter(kind=kind, is_active=True).exclude(pk=prompt.pk).update(**_OUT_OF_USE)
     in_use = _OUT_OF_USE | {"is_active": True, "active_version": version, "previous_version": previous}
     Prompt.objects.filter(pk=prompt.pk).update(**in_use)
-    transaction.on_commit(active.forget)
+    transaction.on_commit(active.clear_cache)
     rolls_back = was is not None and version.number < was.number
     record(
         "rolled back" if rolls_back else "activated",
@@ -92,7 +92,7 @@ def deactivate(prompt: Prompt, *, by: User | None) -> None:
     _lock_kind(prompt.kind)
     before = _describe_active(prompt.kind)
     Prompt.objects.filter(pk=prompt.pk).update(**_OUT_OF_USE)
-    transaction.on_commit(active.forget)
+    transaction.on_commit(active.clear_cache)
     record("deactivated", prompt, by=by, before={"in use": before}, after={"in use": ""})
     log.info("prompt deactivated", prompt=prompt.name, by=_username(by))
     prompt.refresh_from_db()
@@ -105,7 +105,7 @@ def delete_prompt(prompt: Prompt, *, by: User | None) -> None:
     Prompt.objects.filter(pk=prompt.pk).update(
         **_OUT_OF_USE, deleted_at=timezone.now(), name=f"{name[:170]} (deleted {prompt.pk})"
     )
-    transaction.on_commit(active.forget)
+    transaction.on_commit(active.clear_cache)
     record("deleted", prompt, by=by, before={"name": name}, name=name)
     prompt.refresh_from_db()
     log.info("prompt deleted", prompt=name, by=_username(by))

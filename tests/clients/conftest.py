@@ -53,7 +53,7 @@ def model(scripted: Callable[..., ScriptedModel], provider: FakeModel) -> Callab
         provider.script(*answers, name=name)
         public = scripted(f"script:{name}").name
         ModelMapping.objects.filter(key=public.removeprefix("global:")).update(supports_vision=True)
-        routing.forget()
+        routing.clear_cache()
         return Told(public, f"script:{name}", provider)
 
     return make

@@ -30,7 +30,7 @@ def vision(scripted: Callable[..., ScriptedModel], name: str, *, sees: bool) -> 
     made = scripted(name)
     key = made.name.removeprefix("global:")
     ModelMapping.objects.filter(key=key).update(supports_vision=sees)
-    routing.forget()
+    routing.clear_cache()
     return made.name
 
 

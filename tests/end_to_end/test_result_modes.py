@@ -191,12 +191,12 @@ def test_a_form_that_a_model_copies_is_valid() -> None:
 def test_passing_everything_through_tells_no_form(modes: Modes, provider: FakeModel) -> None:
     model = script(provider, text(REPLY))
     app_settings.change("prompt_mode", "passthrough", by=None)
-    app_settings.forget()
+    app_settings.clear_cache()
     try:
         modes.run("xml_plaintext", model)
     finally:
         app_settings.change("prompt_mode", "server", by=None)
-        app_settings.forget()
+        app_settings.clear_cache()
     (asked,) = provider.requests_for(model)
     assert "ThinkingML" not in json.dumps(asked.body)
 
@@ -302,11 +302,11 @@ def test_raw_pieces_of_a_first_endpoint_that_fails_do_not_keep_the_second_from_a
 
 def test_a_run_that_names_no_mode_is_delivered_in_the_default_one(modes: Modes) -> None:
     app_settings.change("default_result_mode", "xml_plaintext", by=None)
-    app_settings.forget()
+    app_settings.clear_cache()
     try:
         frames = modes.run(None, text("Hello"))
     finally:
         app_settings.change("default_result_mode", "raw_passthrough", by=None)
-        app_settings.forget()
+        app_settings.clear_cache()
     assert told(frames) == ("xml_plaintext", "xml_plaintext")
     assert reply(frames) == wrap("Hello")

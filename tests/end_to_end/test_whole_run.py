@@ -117,7 +117,7 @@ def test_reasoning_parallel_tools_mcp_approval_and_an_image_in_one_conversation(
         ).name
         key = model.removeprefix("global:")
         ModelMapping.objects.filter(key=key).update(supports_vision=True)
-        routing.forget()
+        routing.clear_cache()
         provider.script(
             thinking(
                 ("toolu_1", "test_echo", '{"word": "卧推"}'),

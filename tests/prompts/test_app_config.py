@@ -32,7 +32,7 @@ def config_kept() -> Iterator[None]:
     AppSetting.objects.all().delete()
     AppSetting.objects.bulk_create(before)
     web_search_key.store_key("", by=None)
-    app_settings.forget()
+    app_settings.clear_cache()
 
 
 @pytest.fixture

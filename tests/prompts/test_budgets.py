@@ -41,12 +41,12 @@ def budget() -> Iterator[Callable[..., Budget]]:
 
     def make(**fields: Any) -> Budget:
         made.append(Budget.objects.create(**fields))
-        budgets.forget()
+        budgets.clear_cache()
         return made[-1]
 
     yield make
     Budget.objects.filter(pk__in=[one.pk for one in made]).delete()
-    budgets.forget()
+    budgets.clear_cache()
 
 
 def spend(client: Client, usd: Decimal | None, *, day: date | None = None, tokens: int = 10) -> None:
@@ -212,7 +212,7 @@ def test_where_there_are_no_budgets_none_is_asked_for(
         raise AssertionError("there is no budget")
 
     Budget.objects.all().delete()
-    budgets.forget()
+    budgets.clear_cache()
     monkeypatch.setattr(asking, "check", never)
     monkeypatch.setattr(asking, "_standing_now", never)
     accepted = start(client, scripted("hello").name)
@@ -367,7 +367,7 @@ def test_staff_enter_budgets_and_are_told_what_is_wrong(
         assert client.user.username in staff.get("/admin/prompts/budget/").content.decode()
     finally:
         Budget.objects.filter(user=client.user).delete()
-        budgets.forget()
+        budgets.clear_cache()
 
 
 def test_the_database_refuses_a_second_budget_for_the_same(client: Client, budget: Any) -> None:

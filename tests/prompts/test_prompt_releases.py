@@ -40,7 +40,7 @@ def system_prompt() -> Iterator[Prompt]:
     AppSetting.objects.bulk_create(setting)
     assert held.active_version is not None
     staff_actions.activate_version(held.active_version, by=None)
-    app_settings.forget()
+    app_settings.clear_cache()
     staff_actions.delete_prompt(made, by=None)
 
 
@@ -148,14 +148,14 @@ def test_the_setting_makes_runs_use_a_labels_version(
     releases.move_label(system_prompt, "staging", version(system_prompt, 2), by=None)
     releases.split(system_prompt, version(system_prompt, 2), 1, by=None)
     app_settings.change("prompt_label", "staging", by=None)
-    active.forget()
+    active.clear_cache()
     assert used(run_of(client, model)) == 2
     assert active.read_system_message().startswith("The second wording.")
     releases.move_label(system_prompt, "staging", version(system_prompt, 1), by=None)
     assert used(run_of(client, model)) == 1
     releases.move_label(system_prompt, "staging", version(system_prompt, 2), by=None)
     app_settings.change("prompt_label", "", by=None)
-    active.forget()
+    active.clear_cache()
     releases.end_split(system_prompt, by=None)
     assert used(run_of(client, model)) == 1
 

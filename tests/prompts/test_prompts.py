@@ -337,7 +337,7 @@ def test_a_remembered_value_is_read_once_shared_and_read_again_later(
         found.append(await value.get())
         now[0] += 0.02
         found.append(await value.get())
-        value.forget()
+        value.clear()
         return [*found, await value.get()]
 
     assert asyncio.run(story()) == [1] * 51 + [2, 3]
@@ -403,7 +403,7 @@ def test_who_asks_after_a_change_does_not_get_what_was_read_before_it() -> None:
         early = asyncio.create_task(value.get())
         await reading.wait()
         stored[0] = "new"
-        value.forget()
+        value.clear()
         late = asyncio.create_task(value.get())
         await asyncio.sleep(0)
         go_on.set()
@@ -450,8 +450,8 @@ def refusal(model: str) -> tuple[str, int]:
 
 
 def default_model() -> str:
-    routing.forget()
-    app_settings.forget()
+    routing.clear_cache()
+    app_settings.clear_cache()
     return run_sync(routing.get_default_model())
 
 
@@ -466,7 +466,7 @@ def only_these_models() -> Iterator[None]:
         ModelMapping.objects.exclude(pk__in=[pk for pk, _ in before]).delete()
         active = [pk for pk, is_active in before if is_active]
         ModelMapping.objects.filter(pk__in=active).update(is_active=True)
-        routing.forget()
+        routing.clear_cache()
 
 
 def test_a_model_is_routed_by_either_form_of_its_name_to_its_candidates_in_order() -> None:
@@ -474,7 +474,7 @@ def test_a_model_is_routed_by_either_form_of_its_name_to_its_candidates_in_order
     second = make_endpoint(dialect=ProviderDialect.ANTHROPIC, key="sk-ant-0123456789")
     mapping = make_mapping(first, second)
     mapping.candidates.filter(position=2).update(position=0, temperature=0.25, max_tokens=900)
-    routing.forget()  # an update sends no signal
+    routing.clear_cache()  # an update sends no signal
     route = run_sync(routing.route(mapping.key))
     assert route == run_sync(routing.route(f" {mapping.name} "))
     assert route == routing.ModelRoute(
@@ -523,7 +523,7 @@ def test_a_local_server_that_asks_for_no_key_needs_none() -> None:
 def test_a_mapping_says_what_its_model_can_do() -> None:
     plain, seeing = make_mapping(make_endpoint()), make_mapping(make_endpoint())
     ModelMapping.objects.filter(pk=seeing.pk).update(supports_vision=True, supports_tools=False)
-    routing.forget()
+    routing.clear_cache()
     routes = [run_sync(routing.route(mapping.name)) for mapping in (plain, seeing)]
     assert [(route.supports_vision, route.supports_tools) for route in routes] == [
         (False, True),
@@ -731,11 +731,11 @@ def settings_kept() -> Iterator[None]:
     """The stored settings, put back afterwards."""
     before = list(AppSetting.objects.all())
     AppSetting.objects.all().delete()
-    app_settings.forget()
+    app_settings.clear_cache()
     yield
     AppSetting.objects.all().delete()
     AppSetting.objects.bulk_create(before)
-    app_settings.forget()
+    app_settings.clear_cache()
 
 
 def test_a_setting_has_its_default_until_it_is_changed(settings_kept: None) -> None:

@@ -34,7 +34,7 @@ def model() -> ModelMapping:
 
 def limit(family: str, runs: int, **whom: Any) -> Quota:
     made = Quota.objects.create(family=family, runs_per_day=runs, **whom)
-    quotas.forget()
+    quotas.clear_cache()
     return made
 
 
@@ -169,7 +169,7 @@ def test_a_model_for_a_tier_does_not_exist_for_who_is_below_it(
     low, needed, high = tier(), tier(), tier()
     model.required_tier = needed.name
     model.save()
-    routing.forget()
+    routing.clear_cache()
     assert state() == (False, 422)
     assert start(client, model).json()["code"] == "model_not_allowed"
     entitled = Entitlement.objects.create(user=client.user, tier=low)
@@ -189,7 +189,7 @@ def test_a_model_for_a_tier_does_not_exist_for_who_is_below_it(
     assert state() == (False, 422)
     ModelMapping.objects.filter(pk=model.pk).update(required_tier="gone")
     Entitlement.objects.filter(user=client.user).update(expires_at=None)
-    routing.forget()
+    routing.clear_cache()
     assert state() == (False, 422)
 
 

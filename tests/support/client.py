@@ -163,5 +163,5 @@ class ScriptedModel:
                 mapping=mapping, position=position, endpoint=endpoint, model=model
             )
             ids.append(endpoint.pk)
-        routing.forget()
+        routing.clear_cache()
         return cls(f"global:{key}", tuple(ids))

@@ -22,7 +22,7 @@ def priced(model: ScriptedModel, place: int = 1, /, **prices: Any) -> ScriptedMo
     """The model, its candidate at this place with these prices (or PRICE)."""
     found = ModelCandidate.objects.filter(mapping__key=model.name.removeprefix("global:"))
     found.filter(position=place).update(**(prices or PRICE))
-    routing.forget()
+    routing.clear_cache()
     return model
 
 

@@ -57,4 +57,4 @@ async def read_bases() -> list[Base]:
 
 def clear_cache() -> None:
     """Invalidate the cache in this process."""
-    _bases.forget()
+    _bases.clear()

@@ -65,7 +65,7 @@ def row_of(page: str, link: str) -> list[str]:
 
 def test_an_accounts_spending_stands_beside_what_its_budget_leaves(owner: Browser, account: Any) -> None:
     budget = Budget.objects.create(user=account, usd_per_day=Decimal(2), tokens_per_month=200)
-    budgets.forget()
+    budgets.clear_cache()
     page = owner.get(PAGE, {"user": account.username}).content.decode()
     assert row_of(page, f"user={account.pk}")[1:6] == ["4", "200", "40", "10", "$1.75"]
     assert row_of(page, f"user={account.pk}")[6] == "$0.25 a day; 0 tokens a month"

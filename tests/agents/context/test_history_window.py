@@ -33,10 +33,10 @@ LONG = "练胸的动作 " * 60
 @pytest.fixture
 def summaries() -> Iterator[None]:
     app_settings.change("history_summary", True, by=None)
-    app_settings.forget()
+    app_settings.clear_cache()
     yield
     AppSetting.objects.filter(pk="history_summary").delete()
-    app_settings.forget()
+    app_settings.clear_cache()
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def turn(
         model = scripted(f"script:{name}").name
         key = model.removeprefix("global:")
         ModelMapping.objects.filter(key=key).update(context_tokens=size)
-        routing.forget()
+        routing.clear_cache()
         run = client.start(words, model, enable_exercise_search=False, conversation_id=thread)
         assert client.watch(run["run_id"])[-1].event == "completed"
         asked = [request.body for request in provider.requests_for(f"script:{name}")]

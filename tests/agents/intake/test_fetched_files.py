@@ -245,7 +245,7 @@ def seeing(scripted: Scripted, provider: FakeModel, *answers: Any, sees: bool = 
     provider.script(*(answers or (text("Fine."),)), name=name)
     made = scripted(f"script:{name}")
     ModelMapping.objects.filter(key=made.name.removeprefix("global:")).update(supports_vision=sees)
-    routing.forget()
+    routing.clear_cache()
     yield made.name, lambda: [one.body["messages"] for one in provider.requests_for(f"script:{name}")]
 
 

@@ -153,7 +153,7 @@ def test_embeddings_find_by_meaning_where_pgvector_is(
         return [[1.0, 0.0] if "sleep" in text.lower() or "nap" in text else [0.0, 1.0] for text in texts]
 
     monkeypatch.setattr(embeddings, "compute_vectors", vectors)
-    embeddings._vector.forget()
+    embeddings._vector.clear()
     base = stored(GUIDE, embedding_model="global:any")
     host = host_of(make_stage(), base)
     assert "Sleep eight hours" in found(host, base, "a nap")[0]

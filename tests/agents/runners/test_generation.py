@@ -231,7 +231,7 @@ def test_a_mapping_is_asked_as_staff_entered_it_and_the_request_overrules_it(
     ModelCandidate.objects.filter(endpoint__name__startswith=model.removeprefix("global:")).update(
         temperature=0.2, top_p=0.3, max_tokens=50, stop=["END"], seed=3, presence_penalty=0.5
     )
-    routing.forget()
+    routing.clear_cache()
     for more in ({}, {"generation": {"temperature": 0.9, "max_tokens": 500, "seed": 4}}):
         run = client.start("Hi.", model, enable_exercise_search=False, **more)
         assert client.watch(run["run_id"])[-1].event == "completed"

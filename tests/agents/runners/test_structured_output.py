@@ -38,10 +38,10 @@ RIGHT = '{"name": "Squat", "sets": 3}'
 def flagged() -> Iterator[None]:
     """A wrong answer completes its run, with a flag."""
     app_settings.change("structured_output", "flag", by=None)
-    app_settings.forget()
+    app_settings.clear_cache()
     yield
     AppSetting.objects.filter(pk="structured_output").delete()
-    app_settings.forget()
+    app_settings.clear_cache()
 
 
 @pytest.fixture

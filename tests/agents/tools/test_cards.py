@@ -36,10 +36,10 @@ def granted() -> Iterator[None]:
 @pytest.fixture
 def visible() -> Iterator[None]:
     app_settings.change("show_tool_visible", True, by=None)
-    app_settings.forget()
+    app_settings.clear_cache()
     yield
     AppSetting.objects.filter(pk="show_tool_visible").delete()
-    app_settings.forget()
+    app_settings.clear_cache()
 
 
 @pytest.fixture

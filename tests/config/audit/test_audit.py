@@ -212,7 +212,7 @@ def test_settings_are_recorded_by_name(owner: Any) -> None:
     finally:
         AppSetting.objects.filter(pk="web_search_enabled").delete()
         AppSetting.objects.bulk_create(before)
-        app_settings.forget()
+        app_settings.clear_cache()
 
 
 def test_an_entry_can_be_neither_changed_nor_deleted(prompt: Prompt) -> None:

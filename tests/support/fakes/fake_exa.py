@@ -105,8 +105,8 @@ def switched_on(exa: FakeExa, settings: Settings) -> Iterator[FakeExa]:
 
 
 def forget() -> None:
-    web_search_key._sealed.forget()
-    app_settings.forget()
+    web_search_key._sealed.clear()
+    app_settings.clear_cache()
 
 
 def _handler(exa: FakeExa) -> Callable[..., BaseHTTPRequestHandler]:

@@ -278,7 +278,7 @@ def test_images(sdk: OpenAI) -> None:
 def test_an_image_reaches_a_model_that_sees(client: Client, model: Make) -> None:
     made = model()
     ModelMapping.objects.filter(key=made.name.removeprefix("global:")).update(supports_vision=True)
-    routing.forget()
+    routing.clear_cache()
     image = f"data:image/png;base64,{base64.b64encode(picture('PNG', (32, 20))).decode()}"
     parts = [{"type": "text", "text": "what?"}, {"type": "image_url", "image_url": {"url": image}}]
     post(client, {"model": made.name, "messages": [{"role": "user", "content": parts}]})
@@ -562,7 +562,7 @@ def test_models_are_those_that_the_caller_may_use(
     name = scripted("hello").name
     hidden = scripted("hello").name.removeprefix("global:")
     ModelMapping.objects.filter(key=hidden).update(required_tier="nobody-has-it")
-    routing.forget()
+    routing.clear_cache()
     listed = sdk.models.list()
     ours = client.http.get("/api/v1/llm/models").json()["data"]
     assert [one.id for one in listed.data] == [one["scope_key"] for one in ours]
