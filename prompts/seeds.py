@@ -7,7 +7,6 @@ replaced stays unchanged.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +16,6 @@ from django.db.models import Q
 from prompts.models import Endpoint, ModelMapping, Prompt, PromptKind, ProviderDialect
 from prompts.wordings import staff_actions
 
-DEFAULT_MODEL: Final = "global:demo"
 _TEXTS: Final = Path(__file__).parent / "defaults"
 _DESCRIPTIONS: Final = {
     PromptKind.AGENT_SYSTEM: "Who the agent is and how it answers.",
@@ -25,19 +23,12 @@ _DESCRIPTIONS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SeedReport:
-    """The objects that `seed` created, for the console; empty if all existed."""
-
-    created: tuple[str, ...]
-
-
 @transaction.atomic
-def seed() -> SeedReport:
-    """Create what is missing; of processes that start together only one does so."""
+def seed() -> tuple[str, ...]:
+    """Create what is missing, and return it for people; of processes that start together one does so."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('prompts.seed'))")
-    return SeedReport(created=(*_seed_prompts(), *_seed_demo()))
+    return (*_seed_prompts(), *_seed_demo())
 
 
 def _seed_prompts() -> Iterator[str]:

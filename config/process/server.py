@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 import uvicorn
 import uvloop
+from uvicorn.lifespan.on import LifespanOn
 
 from config import env, errors
 from config.process import cancellation, watchdog
@@ -90,37 +91,24 @@ async def serve(
 
 @asynccontextmanager
 async def lifespan(application: Application) -> AsyncIterator[None]:
-    """Send the application its lifespan events, independent of the server.
+    """Send the application its lifespan events, independent of the server; uvicorn logs its errors.
 
-    Raise RuntimeError if the application reports that it cannot start.
+    Raise RuntimeError if the application cannot start or stop.
     """
-    inbox: asyncio.Queue[dict[str, str]] = asyncio.Queue()
-    outbox: asyncio.Queue[dict[str, str]] = asyncio.Queue()
-    scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}, "state": {}}
-    speaking = asyncio.ensure_future(application(scope, inbox.get, outbox.put))
-    await _exchange(speaking, inbox, outbox, "startup")
+    config = uvicorn.Config(application, lifespan="on", log_config=None, log_level="warning")
+    events = LifespanOn(config)
+    await events.startup()
+    _require_success(events, "start")
     try:
         yield
     finally:
-        await _exchange(speaking, inbox, outbox, "shutdown")
-        await speaking
+        await events.shutdown()
+        _require_success(events, "stop")
 
 
-async def _exchange(
-    speaking: asyncio.Future[None],
-    inbox: asyncio.Queue[dict[str, str]],
-    outbox: asyncio.Queue[dict[str, str]],
-    moment: str,
-) -> None:
-    inbox.put_nowait({"type": f"lifespan.{moment}"})
-    answer = asyncio.ensure_future(outbox.get())
-    either: set[asyncio.Future[Any]] = {speaking, answer}
-    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-    if not answer.done():
-        answer.cancel()
-        await speaking  # raises its exception
-    elif answer.result()["type"] != f"lifespan.{moment}.complete":
-        raise RuntimeError(f"the application failed at {moment}: {answer.result().get('message', '')}")
+def _require_success(events: LifespanOn, moment: str) -> None:
+    if events.should_exit:
+        raise RuntimeError(f"the application could not {moment}: see the log")
 
 
 class _Requests:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.core.validators import RegexValidator
@@ -20,6 +20,20 @@ class PromptKind(models.TextChoices):
     TOOLS = "tools"
 
 
+def _own_version(
+    on_delete: Any, help_text: str = ""
+) -> models.ForeignKey[PromptVersion | None, PromptVersion | None]:
+    return models.ForeignKey(
+        "PromptVersion",
+        on_delete=on_delete,
+        null=True,
+        blank=True,
+        related_name="+",
+        editable=False,
+        help_text=help_text,
+    )
+
+
 class Prompt(models.Model):
     """A named text with versions; at most one prompt of a kind is active."""
 
@@ -27,34 +41,13 @@ class Prompt(models.Model):
     kind = models.CharField(max_length=32, choices=PromptKind)
     category = models.CharField(max_length=100, blank=True, default="")
     description = models.TextField(blank=True, default="")
-    active_version = models.ForeignKey(
-        "PromptVersion",
-        on_delete=models.PROTECT,
-        null=True,
-        blank=True,
-        related_name="+",
-        editable=False,
-    )
+    active_version = _own_version(models.PROTECT)
     is_active = models.BooleanField(
         default=False, editable=False, help_text="The one in use for its kind."
     )
-    previous_version = models.ForeignKey(
-        "PromptVersion",
-        on_delete=models.DO_NOTHING,
-        null=True,
-        blank=True,
-        related_name="+",
-        editable=False,
-        help_text="What was active before, to roll back to.",
-    )
-    split_version = models.ForeignKey(
-        "PromptVersion",
-        on_delete=models.DO_NOTHING,
-        null=True,
-        blank=True,
-        related_name="+",
-        editable=False,
-        help_text="The version that a part of the threads gets instead of the active one.",
+    previous_version = _own_version(models.DO_NOTHING, "What was active before, to roll back to.")
+    split_version = _own_version(
+        models.DO_NOTHING, "The version that a part of the threads gets instead of the active one."
     )
     split_percent = models.PositiveSmallIntegerField(
         default=0, db_default=0, editable=False, help_text="How many of 100 threads get it."

@@ -542,7 +542,7 @@ def test_runs_that_name_no_model_get_the_first_that_is_real_and_for_everybody(
     settings_kept: None,
 ) -> None:
     with only_these_models():
-        assert default_model() == seeds.DEFAULT_MODEL
+        assert default_model() == "global:demo"
         for key, tier in (("zzz", ""), ("bbb", "pro"), ("mmm", "")):
             mapping = make_mapping(make_endpoint())
             ModelMapping.objects.filter(pk=mapping.pk).update(key=key, required_tier=tier)
@@ -801,8 +801,8 @@ def empty() -> None:
 def test_an_empty_installation_is_seeded_once_and_can_run_the_demo() -> None:
     with undone():
         empty()
-        created, again = seeds.seed().created, seeds.seed().created
-        assert [item["name"] for item in routing.list_models(NOBODY)] == [seeds.DEFAULT_MODEL]
+        created, again = seeds.seed(), seeds.seed()
+        assert [item["name"] for item in routing.list_models(NOBODY)] == ["global:demo"]
         message = active.read_system_message()
         kinds = list(
             Prompt.objects.filter(is_active=True).order_by("kind").values_list("kind", flat=True)
@@ -824,10 +824,10 @@ def test_seeding_leaves_what_staff_did() -> None:
         empty()
         mine = make_prompt(PromptKind.AGENT_SYSTEM)
         make_mapping(make_endpoint())
-        assert seeds.seed().created == ("prompt agent_tools",)
+        assert seeds.seed() == ("prompt agent_tools",)
         mine.refresh_from_db()
         assert (mine.is_active, Endpoint.objects.count(), ModelMapping.objects.count()) == (False, 1, 1)
 
 
 def test_processes_that_start_together_seed_once() -> None:
-    assert set(race(lambda _: seeds.seed().created, threads=8)) == {()}
+    assert set(race(lambda _: seeds.seed(), threads=8)) == {()}
