@@ -2,6 +2,7 @@
 
 from django.apps import AppConfig
 from django.db import transaction
+from django.db.models import Model
 from django.db.models.signals import post_delete, post_save
 
 
@@ -46,7 +47,7 @@ def _clear_caches() -> None:
         models.Budget: budgets.clear_cache,
     }
 
-    def clear(sender: type[object], **_: object) -> None:
+    def clear(sender: type[Model], **_: object) -> None:
         transaction.on_commit(caches[sender])
 
     for model in caches:

@@ -227,8 +227,8 @@ def _open_candidate(row: tuple[Any, ...]) -> Candidate | None:
         log.error("candidate skipped", endpoint_id=address[0], model=address[-1], reason=error.detail)
         return None
     price = OwnPrice(*prices) if prices[0] is not None else None
-    parameters: list[Any] = [temperature, max_tokens, price, top_p, frequency, presence, tuple(stop)]
-    return Candidate(*address, key, *parameters, *more)
+    parameters = (temperature, max_tokens, price, top_p, frequency, presence, tuple(stop), *more)
+    return Candidate(*(*address, key, *parameters))
 
 
 @dataclass(frozen=True, slots=True)
