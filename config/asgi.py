@@ -21,7 +21,7 @@ from config import database  # noqa: E402
 from config.audit import key_openings  # noqa: E402
 from config.cache import keep_warm  # noqa: E402
 from config.http.admission import Posts  # noqa: E402
-from config.http.handler import ApiHandler, HotHandler, Split, UploadHandler  # noqa: E402
+from config.http.asgi_handlers import ApiHandler, HotHandler, Split, UploadHandler  # noqa: E402
 from config.http.middleware import RequestId  # noqa: E402
 from config.process import cancellation  # noqa: E402
 from config.redis import client, rate_limits  # noqa: E402

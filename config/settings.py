@@ -204,7 +204,7 @@ INSTALLED_APPS = [
     "prompts",
     "agents",
 ]
-MIDDLEWARE = [  # the pages'; the API has its own (config/http/handler.py)
+MIDDLEWARE = [  # the pages'; the API has its own (config/http/asgi_handlers.py)
     "corsheaders.middleware.CorsMiddleware",
     "config.http.middleware.Security",
     "config.http.middleware.StaticFiles",
@@ -254,13 +254,13 @@ X_FRAME_OPTIONS = "DENY"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["config.http.rest.BearerAuthentication"],
-    "DEFAULT_THROTTLE_CLASSES": ["config.http.rest.CallerThrottle"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["config.http.drf_plugins.BearerAuthentication"],
+    "DEFAULT_THROTTLE_CLASSES": ["config.http.drf_plugins.CallerThrottle"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["config.http.rest.SafeJSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["config.http.drf_plugins.SafeJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "EXCEPTION_HANDLER": "config.http.rest.render_error",
+    "EXCEPTION_HANDLER": "config.http.drf_plugins.render_error",
     "UNAUTHENTICATED_USER": None,
 }
 SPECTACULAR_SETTINGS = {

@@ -17,7 +17,7 @@ import aiohttp
 from agents.providers import http
 from agents.providers.base import ChatMessage, ModelRequest, ProviderError
 from agents.providers.clients import CLIENTS
-from prompts import egress
+from prompts import outgoing_connections
 from prompts.addresses import REFUSED, is_refused_url
 from prompts.endpoints import secrets
 from prompts.endpoints.routing import Candidate
@@ -59,7 +59,7 @@ async def _look(endpoint: Endpoint, key: str, model: str) -> EndpointReport:
 
 async def _ask(endpoint: Endpoint, key: str) -> tuple[int, bytes]:
     url, wire = models_url(endpoint.dialect, endpoint.base_url), CLIENTS[endpoint.dialect]
-    connector = aiohttp.TCPConnector(socket_factory=egress.open_socket, force_close=True)
+    connector = aiohttp.TCPConnector(socket_factory=outgoing_connections.open_socket, force_close=True)
     headers = (wire.headers(key) if key else {}) | {"Accept": "application/json"}
     async with (
         aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as web,
@@ -140,7 +140,7 @@ def _name(item: dict[str, Any]) -> str:
 def _explained(error: BaseException, base_url: str) -> str:
     host = urlsplit(base_url).netloc
     match error:
-        case _ if egress.was_refused(error) or is_refused_url(base_url):
+        case _ if outgoing_connections.was_refused(error) or is_refused_url(base_url):
             return REFUSED
         case TimeoutError():
             return f"No answer from {host} within {TIMEOUT_S:g} seconds."

@@ -11,7 +11,7 @@ from agents.api import answering, run_requests, runs, streaming
 from agents.dialects import agent_api
 from config.auth.bearer import Caller
 from config.auth.requirements import READ, RUN
-from config.http.api import api, json_response
+from config.http.async_views import api, json_response
 from conversations.models import LIVE, RunStatus
 from conversations.runs import client_queries
 

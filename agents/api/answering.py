@@ -32,7 +32,7 @@ from agents.intake.start import StartedRun
 from agents.intake.stream_slots import StreamSlot
 from config.auth.bearer import Caller
 from config.errors import NotFound
-from config.http.api import JSON, json_response
+from config.http.async_views import JSON, json_response
 from config.http.slow_readers import Leaving
 from conversations import attachments
 from conversations.metrics.reconnects import count_reconnect

@@ -22,7 +22,7 @@ from config.auth.bearer import Caller, require_staff
 from config.auth.permissions import is_staff_with
 from config.auth.requirements import READ, RUN
 from config.errors import Forbidden, InvalidRequest
-from config.http.api import api, json_body, json_response
+from config.http.async_views import api, json_body, json_response
 from conversations import models
 from conversations.runs import interrupts
 from conversations.runs.client_queries import interrupt_to_json

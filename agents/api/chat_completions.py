@@ -19,7 +19,7 @@ from config import errors
 from config.auth.bearer import Caller
 from config.auth.requirements import READ, RUN
 from config.errors import NotFound
-from config.http.api import LateResponse, api, json_response
+from config.http.async_views import LateResponse, api, json_response
 from prompts.endpoints import routing
 from prompts.endpoints.routing import AvailableModel
 

@@ -24,7 +24,7 @@ from config.auth.bearer import issue_token
 from config.auth.models import Scope, User
 from config.auth.sign_in_pages import SignInForm, finish_response
 from config.database import run_sync
-from config.http.api import error_response, json_response
+from config.http.async_views import error_response, json_response
 from prompts.endpoints.routing import get_default_model
 from prompts.models import PromptVersion
 

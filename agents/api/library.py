@@ -27,8 +27,8 @@ from config.auth.bearer import Caller
 from config.auth.models import Scope, User
 from config.auth.requirements import READ, Access, Needs
 from config.errors import InvalidRequest
-from config.http.api import api, json_response
-from config.http.rest_views import View, json_of, published
+from config.http.async_views import api, json_response
+from config.http.drf_views import View, json_of, published
 
 _PUBLISHES: Final = {"POST": Access(Scope.ADMIN, "agents.change_exercise")}
 _CONFLICT: Final = {409: OpenApiResponse(description="`baseVersion` is not the newest version.")}

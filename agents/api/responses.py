@@ -16,7 +16,7 @@ from config.auth.bearer import Caller
 from config.auth.requirements import READ, RUN
 from config.errors import NotFound
 from config.http import openai_absent
-from config.http.api import api, json_response
+from config.http.async_views import api, json_response
 from conversations import attachments
 from conversations.models import LIVE
 from conversations.runs import client_queries

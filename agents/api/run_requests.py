@@ -15,7 +15,7 @@ from agents.intake.run_options import RunOptions, apply_run_options, read_run_op
 from agents.requests import RunRequest
 from config.auth.bearer import Caller
 from config.errors import current_request_id
-from config.http.api import json_object
+from config.http.async_views import json_object
 from config.http.parsing import parsed
 
 

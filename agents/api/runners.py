@@ -20,7 +20,7 @@ from config.auth.bearer import Caller
 from config.auth.models import Scope
 from config.auth.requirements import Access
 from config.errors import InvalidRequest, NotFound
-from config.http.api import api, json_response
+from config.http.async_views import api, json_response
 
 runner_sources.add_sources()
 _NDJSON: Final = Format(

@@ -14,7 +14,7 @@ from agents.intake import submit
 from config.auth.bearer import Caller
 from config.auth.requirements import READ, RUN
 from config.errors import InvalidRequest, NotFound
-from config.http.api import api, json_response
+from config.http.async_views import api, json_response
 from conversations.identifiers import uuid_of
 from conversations.runs import client_queries
 from conversations.runs.client_queries import RunRow

@@ -17,8 +17,8 @@ from config.auth.bearer import Caller
 from config.auth.models import Scope
 from config.auth.requirements import Access, Needs
 from config.errors import InvalidRequest
-from config.http.api import api, json_response
-from config.http.rest_views import View
+from config.http.async_views import api, json_response
+from config.http.drf_views import View
 
 _CUTS_OFF: Final = Access(Scope.ADMIN, "conversations.change_run")
 Fields = dict[str, serializers.Field[Any, Any, Any, Any]]

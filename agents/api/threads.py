@@ -19,7 +19,7 @@ from agents.dialects.wire import Wire
 from agents.intake import stream_slots
 from config.auth.bearer import Caller
 from config.auth.requirements import READ, RUN
-from config.http.api import api, json_response
+from config.http.async_views import api, json_response
 from conversations import attachments
 from conversations.api.threads import change_thread, read_branch
 from conversations.events import RunEvent

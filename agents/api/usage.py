@@ -13,7 +13,7 @@ from agents.spending.budget_checks import Standing
 from config import database
 from config.auth.bearer import Caller
 from config.auth.requirements import READ
-from config.http.api import api, json_response
+from config.http.async_views import api, json_response
 from conversations.runs.spending import SpendingSums
 from conversations.usage import usd
 

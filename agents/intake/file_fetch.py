@@ -1,7 +1,8 @@
 """The fetching of files that a client names by URL, within limits of bytes, time and addresses.
 
-The address of each connection is checked (`egress.Gate`), so neither a redirect nor a name that resolves
-to something else the second time leads into our network. The bytes of a file determine its type.
+The address of each connection is checked (`outgoing_connections.Gate`), so neither a redirect nor a
+name that resolves to something else the second time leads into our network. The bytes of a file
+determine its type.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from django.conf import settings
 
 from config.errors import InvalidRequest
 from config.http.streamed_body import FILE_LIMIT, too_large
-from prompts import egress
+from prompts import outgoing_connections
 
 MOST_REDIRECTS: Final = 3
 _REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
@@ -48,7 +49,7 @@ async def open_remote(
     address that is never connected to, `file_unreachable` for a host that does not send the whole file
     in time.
     """
-    gate = egress.Gate(settings.FETCH_NETWORKS, plain=_checked(url) == "http")
+    gate = outgoing_connections.Gate(settings.FETCH_NETWORKS, plain=_checked(url) == "http")
     try:
         async with asyncio.timeout_at(until), _session(gate) as session:
             response = await _followed(session, url)
@@ -59,7 +60,7 @@ async def open_remote(
     except TimeoutError:
         raise file_unreachable("did not give it in time") from None
     except (aiohttp.ClientError, OSError) as error:
-        if egress.was_refused(error):
+        if outgoing_connections.was_refused(error):
             raise url_refused() from None
         raise file_unreachable("cannot be reached") from None
 
@@ -82,7 +83,7 @@ async def _pieces(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         yield some
 
 
-def _session(gate: egress.Gate) -> aiohttp.ClientSession:
+def _session(gate: outgoing_connections.Gate) -> aiohttp.ClientSession:
     """Return a new session: one user's open connections never serve another user."""
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(

@@ -16,7 +16,7 @@ from django.conf import settings
 
 from agents.providers.base import ProviderError
 from agents.providers.refusals import interrupted_error, refusal_error
-from prompts import egress
+from prompts import outgoing_connections
 from prompts.addresses import is_refused_url
 
 _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
@@ -32,7 +32,7 @@ def shared_session() -> aiohttp.ClientSession:
     if found is None:
         found = _clients[loop] = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                limit=0, keepalive_timeout=30, socket_factory=egress.open_socket
+                limit=0, keepalive_timeout=30, socket_factory=outgoing_connections.open_socket
             ),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=settings.PROVIDER_CONNECT_S),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -91,7 +91,9 @@ async def _send(url: str, headers: dict[str, str], body: bytes) -> aiohttp.Clien
 
 
 def _unreachable(error: Exception, url: str) -> ProviderError:
-    if egress.was_refused(error) or is_refused_url(url):  # aiohttp itself refuses unusual spellings
+    if outgoing_connections.was_refused(error) or is_refused_url(
+        url
+    ):  # aiohttp itself refuses unusual spellings
         return ProviderError(
             "provider_address_refused", "The model provider's address is one that is never asked."
         )

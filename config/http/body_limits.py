@@ -15,7 +15,7 @@ from typing import Any, Final
 from config.auth.bearer import Caller
 from config.errors import BodyTooSlow, ParleyError, PayloadTooLarge, TooManyRequests, Unavailable
 from config.http import paths
-from config.http.api import caller_of
+from config.http.async_views import caller_of
 from config.redis import rate_limits
 
 BODY_LIMIT: Final = 262_144

@@ -17,7 +17,7 @@ from django.views import defaults
 from config import errors, sql
 from config.auth.sign_in_pages import finish_response
 from config.http import paths
-from config.http.api import allow, error_response, json_response
+from config.http.async_views import allow, error_response, json_response
 from config.http.openai_absent import absent
 
 log = structlog.get_logger(__name__)

@@ -1,6 +1,6 @@
 """Schemas of the REST framework's views: models, settings, prompts and the exercise library.
 
-The views refer to them by name (`config.http.rest_views.published`).
+The views refer to them by name (`config.http.drf_views.published`).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponseBase
 from config.auth.bearer import Caller
 from config.auth.requirements import READ
 from config.errors import NotFound
-from config.http.api import api, json_response
+from config.http.async_views import api, json_response
 from conversations.identifiers import uuid_of
 from conversations.threads import artifacts
 

@@ -12,7 +12,7 @@ from django.utils.http import http_date
 from config.auth.bearer import Caller
 from config.auth.requirements import RUN
 from config.errors import InvalidRequest, ParleyError
-from config.http.api import allow, api, error_response, json_response
+from config.http.async_views import allow, api, error_response, json_response
 from config.http.multipart import Part, parts
 from config.http.slow_readers import patiently
 from config.http.streamed_body import incoming

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from config.auth.bearer import Caller
 from config.auth.requirements import READ, RUN
-from config.http.api import api, json_body, json_response
+from config.http.async_views import api, json_body, json_response
 from conversations.threads import feedback
 
 

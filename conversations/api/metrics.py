@@ -15,7 +15,7 @@ from config.auth.bearer import Caller
 from config.auth.models import Scope
 from config.auth.requirements import Access
 from config.errors import InvalidRequest, NotFound, TooManyRequests
-from config.http.api import api, json_response
+from config.http.async_views import api, json_response
 from config.http.slow_readers import patiently
 from conversations.metrics import snapshot
 from conversations.metrics.exports import CONTENT_TYPES, export_rows, make_writer

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 from config.errors import ParleyError, Unavailable
-from config.http.api import admitted, allow, error_response
+from config.http.async_views import admitted, allow, error_response
 from config.redis.rate_limits import client_address
 from conversations.api.metrics import METRICS
 from conversations.metrics.exposition import CONTENT_TYPE, fetch_exposition

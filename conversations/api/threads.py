@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from config.auth.bearer import Caller
 from config.auth.requirements import READ
 from config.errors import InvalidRequest
-from config.http.api import api, json_body, json_response
+from config.http.async_views import api, json_body, json_response
 from conversations.runs import client_queries
 from conversations.threads import history, listing, names, search
 from conversations.threads.listing import Changes

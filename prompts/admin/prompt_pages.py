@@ -24,7 +24,7 @@ from prompts.admin.forms import get_staff
 from prompts.admin.previewing import preview
 from prompts.models import Prompt, PromptVersion
 from prompts.wordings import file_format, releases, staff_actions
-from prompts.wordings.diff import compare
+from prompts.wordings.wording_diff import compare
 
 LABELS: Final = ("production", "staging")
 _LONGEST_FIELD: Final = 400_000

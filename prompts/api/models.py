@@ -12,7 +12,7 @@ from config.auth.bearer import Caller
 from config.auth.models import Scope, User
 from config.auth.requirements import READ, Access, Needs
 from config.errors import Forbidden, InvalidRequest
-from config.http.rest_views import View, json_of, published
+from config.http.drf_views import View, json_of, published
 from prompts.api import app_config
 from prompts.endpoints import routing
 

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from config.auth.requirements import Needs
 from config.errors import InvalidRequest
-from config.http.rest_views import View, json_of, published
+from config.http.drf_views import View, json_of, published
 from prompts.api.models import get_user, item_response, list_response, llm_staff
 from prompts.models import PromptKind
 from prompts.wordings import active, prompt_items

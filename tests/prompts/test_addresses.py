@@ -20,7 +20,7 @@ from agents.runtimes.plugins.connection_check import check_connection
 from agents.tools.mcp.secret_pairs import server_from_row
 from agents.tools.mcp.sessions import FailureTrail
 from agents.tools.mcp.sessions import check_connection as look_at_mcp
-from prompts import egress
+from prompts import outgoing_connections
 from prompts.addresses import REFUSED
 from prompts.endpoints import secrets
 from tests.support.admin_pages import address, sign_in
@@ -124,9 +124,9 @@ def test_a_name_that_leads_elsewhere_the_second_time_is_refused_then(
     named("rebound.example", [ALLOWED], [METADATA])
 
     async def twice(port: int) -> None:
-        (await egress.connect("rebound.example", port)).close()
-        with pytest.raises(egress.AddressRefused):
-            await egress.connect("rebound.example", port)
+        (await outgoing_connections.connect("rebound.example", port)).close()
+        with pytest.raises(outgoing_connections.AddressRefused):
+            await outgoing_connections.connect("rebound.example", port)
 
     with socket.create_server((ALLOWED, 0)) as listener:
         asyncio.run(twice(listener.getsockname()[1]))
@@ -138,7 +138,7 @@ def test_of_several_addresses_the_first_that_answers_is_taken(named: Callable[..
     named("two.example", ["::1", ALLOWED])
 
     async def reach(port: int) -> Any:
-        with await egress.connect("two.example", port) as found:
+        with await outgoing_connections.connect("two.example", port) as found:
             return found.getpeername()[0]
 
     with socket.create_server((ALLOWED, 0)) as listener:

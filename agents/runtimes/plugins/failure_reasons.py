@@ -7,7 +7,7 @@ from django.conf import settings
 from agents.runtimes.plugins.channel import Refused
 from agents.runtimes.plugins.runtime import Runtime
 from agents.runtimes.plugins.transports import PipeClosed, ProgramRefused
-from prompts import egress
+from prompts import outgoing_connections
 from prompts.addresses import REFUSED
 from prompts.endpoints.secrets import SecretUnreadable
 
@@ -16,7 +16,7 @@ def explain(error: BaseException, runtime: Runtime) -> str:
     """Return one sentence about a connection's failure."""
     status = getattr(getattr(error, "response", None), "status_code", None)
     match error:
-        case egress.AddressRefused():
+        case outgoing_connections.AddressRefused():
             return REFUSED
         case ProgramRefused() | PipeClosed():
             return str(error)

@@ -21,7 +21,7 @@ from django.conf import settings
 from agents.runtimes.plugins.envelopes import LARGEST
 from agents.runtimes.plugins.framing import FramingError, LineJoiner, PieceJoiner, lines, pieces
 from config.process import subprocesses
-from prompts import egress
+from prompts import outgoing_connections
 
 if TYPE_CHECKING:
     from agents.runtimes.plugins.runtime import Runtime
@@ -177,7 +177,7 @@ async def _connect(runtime: Runtime) -> Any:
 
     token, at = runtime.token(), parse_uri(runtime.url)
     async with asyncio.timeout(settings.PLUGIN_CONNECT_S):
-        connected = await egress.connect(at.host, at.port)
+        connected = await outgoing_connections.connect(at.host, at.port)
         try:
             return await connect(
                 runtime.url,

@@ -16,7 +16,7 @@ import httpx2
 from django.conf import settings
 
 from config.http import json_size
-from prompts import egress
+from prompts import outgoing_connections
 
 _CONNECT_S = 5.0
 _READ_S = 900.0  # a call's own time-out ends it long before
@@ -76,7 +76,7 @@ class _Network(httpcore2.AnyIOBackend):
 
     async def connect_tcp(self, host: str, *options: Any, **more: Any) -> httpcore2.AsyncNetworkStream:
         try:
-            addresses = await egress.resolve_allowed(host)
+            addresses = await outgoing_connections.resolve_allowed(host)
         except OSError as error:
             raise httpcore2.ConnectError(str(error)) from error
         for address in addresses[:-1]:

@@ -19,7 +19,7 @@ import msgspec
 from django.conf import settings
 
 from agents.tools.mcp.servers import Server, StdioRefused, check_stdio
-from prompts import egress
+from prompts import outgoing_connections
 from prompts.addresses import REFUSED
 from prompts.endpoints.secrets import SecretUnreadable
 
@@ -163,7 +163,7 @@ async def check_connection(server: Server, trail: FailureTrail) -> list[McpTool]
 def explain(error: BaseException, trail: FailureTrail) -> str:
     """Return why a connection failed, in words on which staff can act, without secrets."""
     match _cause(error):
-        case cause if egress.was_refused(cause):
+        case cause if outgoing_connections.was_refused(cause):
             return REFUSED
         case StdioRefused() as refused:
             return str(refused)

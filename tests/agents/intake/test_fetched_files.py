@@ -28,7 +28,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from conversations.models import Attachment, Message, Run
-from prompts import egress
+from prompts import outgoing_connections
 from prompts.endpoints import routing
 from prompts.models import ModelMapping
 from tests.hostile.loopback import Asked, Loopback, Writer
@@ -548,20 +548,20 @@ def test_a_gate_lets_out_to_one_side_only() -> None:
     listed = [ip_network("10.1.0.0/16")]
     open_, here = "93.184.216.34", "10.1.2.3"
 
-    def opens(gate: egress.Gate, host: str) -> bool:
+    def opens(gate: outgoing_connections.Gate, host: str) -> bool:
         family = socket.AF_INET6 if ip_address(host).version == 6 else socket.AF_INET
         try:
             gate.open_socket((family, socket.SOCK_STREAM, 0, "", (host, 443))).close()
-        except egress.AddressRefused:
+        except outgoing_connections.AddressRefused:
             return False
         return True
 
     for first, second in ((open_, here), (here, open_)):
-        gate = egress.Gate(listed, plain=False)
+        gate = outgoing_connections.Gate(listed, plain=False)
         assert [opens(gate, first), opens(gate, second), opens(gate, first)] == [True, False, True]
-    plain = egress.Gate(listed, plain=True)
+    plain = outgoing_connections.Gate(listed, plain=True)
     assert [opens(plain, open_), opens(plain, here)] == [False, True]
-    closed = egress.Gate([], plain=False)
+    closed = outgoing_connections.Gate([], plain=False)
     inside = [
         "127.0.0.1",
         "10.1.2.3",

@@ -6,7 +6,7 @@ import django.db
 import psycopg
 import pytest
 
-from config.http.rest import render_error
+from config.http.drf_plugins import render_error
 
 
 def wrapped(error: psycopg.Error, by: type[django.db.Error]) -> django.db.Error:

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prompts.wordings.diff import Comparison, compare
 from prompts.wordings.template import (
     LONGEST_VALUE,
     Variable,
@@ -19,6 +18,7 @@ from prompts.wordings.template import (
     sanitize,
 )
 from prompts.wordings.token_estimate import estimate
+from prompts.wordings.wording_diff import Comparison, compare
 
 
 def test_variables_are_found_with_their_defaults() -> None:

@@ -24,7 +24,7 @@ from pydantic_ai import Agent
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from config.http import api
+from config.http import async_views
 from conversations.models import Message, Run
 from prompts.endpoints import routing
 from prompts.models import ModelMapping
@@ -463,7 +463,7 @@ def test_a_long_answer_is_begun_with_blanks(
     client: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.HEARTBEAT_S, settings.DEMO_TOKEN_S = 0.01, 0.04
-    monkeypatch.setattr(api, "HELD_S", 0.05)
+    monkeypatch.setattr(async_views, "HELD_S", 0.05)
     told = client.http.post(PATH, json={"model": "demo", "messages": [USER]})
     assert told.content.startswith(b" ")
     assert told.json()["choices"][0]["finish_reason"] == "stop"

@@ -1,4 +1,4 @@
-"""Django REST framework with our callers and our one error shape."""
+"""What the settings plug into Django REST framework: our callers, limits, parser and error shape."""
 
 from __future__ import annotations
 

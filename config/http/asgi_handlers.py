@@ -1,4 +1,4 @@
-"""Django's ASGI handler for the API, without what its endpoints do not need.
+"""Django's ASGI handlers for the API, without what its endpoints do not need.
 
 For every request Django makes a thread (to run its synchronous signal receivers and to close the
 response) and reads the whole body to a spool. Most endpoints are async to the bottom and use no ORM,
@@ -19,7 +19,7 @@ from django.urls import set_script_prefix
 from config.errors import BodyTooSlow, ParleyError
 from config.http import paths, streamed_body
 from config.http.admission import Posts
-from config.http.api import LateResponse, error_response, look_up_caller
+from config.http.async_views import LateResponse, error_response, look_up_caller
 from config.http.body_limits import BODY_LIMIT, HISTORY_LIMIT, Body, Incoming, PageBody
 from config.http.middleware import ApiHeaders
 

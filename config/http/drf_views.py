@@ -1,4 +1,4 @@
-"""The base of our REST framework views; apart from `rest`, which the framework itself imports."""
+"""The base of our REST framework views; apart from `drf_plugins`, which the framework itself imports."""
 
 from __future__ import annotations
 
