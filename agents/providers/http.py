@@ -91,9 +91,8 @@ async def _send(url: str, headers: dict[str, str], body: bytes) -> aiohttp.Clien
 
 
 def _unreachable(error: Exception, url: str) -> ProviderError:
-    if outgoing_connections.was_refused(error) or is_refused_url(
-        url
-    ):  # aiohttp itself refuses unusual spellings
+    is_refused = is_refused_url(url)  # aiohttp itself refuses unusual spellings
+    if is_refused or outgoing_connections.was_refused(error):
         return ProviderError(
             "provider_address_refused", "The model provider's address is one that is never asked."
         )

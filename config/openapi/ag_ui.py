@@ -27,17 +27,11 @@ from config.openapi.builders import (
 def _constant(value: Any) -> Schema:
     """Return the schema that only this value matches."""
     if isinstance(value, dict):
-        return record({name: _constant(member) for name, member in value.items()})
+        return record(**{name: _constant(member) for name, member in value.items()})
     return {"const": value}
 
 
-_CALL: Final = record(
-    {
-        "id": TEXT,
-        "type": {"const": "function"},
-        "function": record({"name": TEXT, "arguments": TEXT}),
-    }
-)
+_CALL: Final = record(id=TEXT, type={"const": "function"}, function=record(name=TEXT, arguments=TEXT))
 _CONTENT: Final = {
     "type": ["string", "array", "object"],
     "items": open_object("A content part of AG-UI: text or an image."),
@@ -47,8 +41,9 @@ _CONTENT: Final = {
 _ROLES: Final = ["user", "assistant", "system", "developer", "tool", "reasoning", "activity"]
 SCHEMAS: Final[dict[str, Schema]] = {
     "AgUiMessage": record(
-        {"id": TEXT, "role": {"enum": _ROLES}},
-        {
+        id=TEXT,
+        role={"enum": _ROLES},
+        optional={
             "content": _CONTENT,
             "name": TEXT,
             "encryptedValue": TEXT,

@@ -19,9 +19,9 @@ from config.openapi.builders import (
 )
 
 _BYTES: Final = {"type": "string", "format": "binary"}
-_FORM: Final = record({"file": _BYTES}, {"threadId": TEXT, "runId": TEXT})
+_FORM: Final = record(file=_BYTES, optional={"threadId": TEXT, "runId": TEXT})
 
-_ARTIFACT: Final = record({"artifact_id": TEXT, "mime_type": TEXT, "url": TEXT, "size_bytes": COUNT})
+_ARTIFACT: Final = record(artifact_id=TEXT, mime_type=TEXT, url=TEXT, size_bytes=COUNT)
 _IMAGE: Final = {"*/*": {"schema": _BYTES}}
 
 OPERATIONS: Final[list[Route]] = [

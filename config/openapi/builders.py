@@ -29,12 +29,12 @@ def ref(name: str) -> Schema:
 def nullable(schema: Schema) -> Schema:
     """Return the schema extended by null."""
     if "$ref" in schema or "anyOf" in schema:
-        return {"anyOf": [schema, {"type": "null"}]}
+        return any_of(schema, {"type": "null"})
     kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     return schema | {"type": [*kinds, "null"]}
 
 
-def record(required: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
+def record(*, optional: dict[str, Schema] | None = None, **required: Schema) -> Schema:
     """Return the schema of an object with these members and no others."""
     return {
         "type": "object",
@@ -46,16 +46,20 @@ def record(required: dict[str, Schema], optional: dict[str, Schema] | None = Non
 
 def strings(*names: str) -> Schema:
     """Return the schema of an object whose members are all strings."""
-    return record(dict.fromkeys(names, TEXT))
+    return record(**dict.fromkeys(names, TEXT))
 
 
 def envelope(data: Schema, **more: Schema) -> Schema:
     """Return the schema of the envelope in which some endpoints send their data."""
-    return record({"code": {"const": 200}, "msg": TEXT, "data": data, **more})
+    return record(code={"const": 200}, msg=TEXT, data=data, **more)
 
 
 def array(of: Schema) -> Schema:
     return {"type": "array", "items": of}
+
+
+def any_of(*schemas: Schema) -> Schema:
+    return {"anyOf": list(schemas)}
 
 
 def open_object(description: str) -> Schema:
@@ -93,12 +97,10 @@ ERRORS: Final[dict[str, Schema]] = {
     "OpenAIError": _error(
         {
             "error": record(
-                {
-                    "message": TEXT,
-                    "type": TEXT,
-                    "param": nullable(TEXT) | {"description": "The invalid field."},
-                    "code": TEXT,
-                }
+                message=TEXT,
+                type=TEXT,
+                param=nullable(TEXT) | {"description": "The invalid field."},
+                code=TEXT,
             )
         }
     ),
@@ -163,7 +165,7 @@ PAGING: Final = [
 
 def page(**items: Schema) -> Schema:
     """Return the schema of a page of items, from which PAGING goes on to the next one."""
-    return record({**items, "nextCursor": nullable(TEXT)})
+    return record(**items, nextCursor=nullable(TEXT))
 
 
 def response(description: str, schema: Schema, kind: str = "application/json") -> dict[str, Any]:
@@ -179,7 +181,7 @@ def streamed(description: str, frame: Schema, whole: Schema | None = None) -> di
 def sse(frame: Schema) -> dict[str, Any]:
     """Return server-sent events whose data is this JSON. (OpenAPI 3.2 calls this `itemSchema`.)"""
     data = TEXT | {"contentMediaType": "application/json", "contentSchema": frame}
-    event = record({"data": data}, {"event": TEXT, "id": TEXT})
+    event = record(data=data, optional={"event": TEXT, "id": TEXT})
     return {"text/event-stream": {"x-itemSchema": event}}
 
 

@@ -22,7 +22,7 @@ from agents.dialects.run_agent_input import (
 from agents.dialects.runner import RunnerBody
 from agents.host_protocol.manifest import RunnerManifest
 from agents.host_protocol.results import RunResult
-from config.openapi.builders import TEXT, Schema, array, open_object, ref
+from config.openapi.builders import TEXT, Schema, any_of, array, open_object, ref
 
 _REF: Final = "#/components/schemas/"
 
@@ -183,4 +183,4 @@ def _text_run_frame() -> dict[str, Schema]:
     path = settings.BASE_DIR / "docs" / "api-contracts" / "schemas" / "agent_run_sse_frame.schema.json"
     parts: dict[str, Schema] = json.loads(path.read_text())["$defs"]
     named = {f"TextRunFrame.{name}": _describe(part) for name, part in parts.items()}
-    return named | {"TextRunFrame": {"anyOf": [ref(name) for name in named]}}
+    return named | {"TextRunFrame": any_of(*[ref(name) for name in named])}

@@ -22,21 +22,19 @@ from config.openapi.builders import (
 
 _TEXTS: Final = array(TEXT)
 _EXERCISE: Final = record(
-    {
-        "id": TEXT,
-        "name": TEXT,
-        "description": TEXT,
-        "muscleGroup": nullable(TEXT),
-        "category": nullable(TEXT),
-        "equipment": _TEXTS,
-        "difficulty": nullable(TEXT),
-        "source": TEXT,
-        "isCustom": FLAG,
-        "isOfficial": FLAG,
-        "createdAt": COUNT,
-        "updatedAt": COUNT,
-    },
-    {
+    id=TEXT,
+    name=TEXT,
+    description=TEXT,
+    muscleGroup=nullable(TEXT),
+    category=nullable(TEXT),
+    equipment=_TEXTS,
+    difficulty=nullable(TEXT),
+    source=TEXT,
+    isCustom=FLAG,
+    isOfficial=FLAG,
+    createdAt=COUNT,
+    updatedAt=COUNT,
+    optional={
         "targetMuscles": _TEXTS,
         "secondaryMuscles": _TEXTS,
         "defaultSets": COUNT,
@@ -51,23 +49,15 @@ _EXERCISES: Final = array(_EXERCISE)
 _KNOWN: Final = header("If-None-Match", "The ETag of the caller's copy.")
 _UNCHANGED: Final = {"304": {"description": "The caller's copy is current."}}
 LIBRARY_META: Final = record(
-    {
-        "version": COUNT,
-        "totalCount": COUNT,
-        "lastUpdated": COUNT,
-        "checksum": TEXT,
-        "downloadUrl": TEXT,
-    }
+    version=COUNT, totalCount=COUNT, lastUpdated=COUNT, checksum=TEXT, downloadUrl=TEXT
 )
 _UPDATES: Final = record(
-    {
-        "fromVersion": COUNT,
-        "toVersion": COUNT,
-        "added": _EXERCISES,
-        "updated": _EXERCISES,
-        "deleted": _TEXTS,
-        "timestamp": COUNT,
-    }
+    fromVersion=COUNT,
+    toVersion=COUNT,
+    added=_EXERCISES,
+    updated=_EXERCISES,
+    deleted=_TEXTS,
+    timestamp=COUNT,
 )
 
 _operation = partial(operation, tags=["exercises"])

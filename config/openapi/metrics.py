@@ -72,11 +72,11 @@ def _row() -> Schema:
         "additionalProperties": COUNT,
         "description": "The number of failed runs by error code.",
     }
-    return record({}, columns) | {"description": "The columns of the requested sheet."}
+    return record(optional=columns) | {"description": "The columns of the requested sheet."}
 
 
 def _answer() -> Schema:
-    difference = record({"difference": _NUMBER, "low": _NUMBER, "high": _NUMBER, "sure": FLAG})
+    difference = record(difference=_NUMBER, low=_NUMBER, high=_NUMBER, sure=FLAG)
     measured = dict.fromkeys(
         ("success_rate", "feedback_good_share", "feedback_score"), nullable(difference)
     )
@@ -86,9 +86,9 @@ def _answer() -> Schema:
         "prompt_version": version,
         "percentile_error": _NUMBER,
         "next_cursor": nullable(TEXT),
-        "comparison": record({"a": version, "b": version} | measured),
+        "comparison": record(a=version, b=version, **measured),
     }
-    return record({"from": TIME, "to": TIME, "rows": array(_row())}, filters | more)
+    return record(**{"from": TIME}, to=TIME, rows=array(_row()), optional=filters | more)
 
 
 _USD: Final = nullable(TEXT) | {
@@ -105,27 +105,18 @@ _PERIOD: Final = {"enum": ["day", "month"]}
 _UNIT: Final = {"enum": ["usd", "tokens"]}
 _AMOUNT: Final = {"type": ["string", "integer"], "description": "US dollars as a string, or tokens."}
 _LIMIT: Final = record(
-    {
-        "period": _PERIOD,
-        "unit": _UNIT,
-        "limit": _AMOUNT,
-        "used": _AMOUNT,
-        "left": _AMOUNT,
-        "resets_in_s": COUNT,
-    }
+    period=_PERIOD, unit=_UNIT, limit=_AMOUNT, used=_AMOUNT, left=_AMOUNT, resets_in_s=COUNT
 )
 _SCOPE: Final = {"enum": ["account", "installation"]}
-_EXCEEDED: Final = nullable(
-    record({"scope": _SCOPE, "period": _PERIOD, "unit": _UNIT, "resets_in_s": COUNT})
-) | {"description": "The exceeded limit, because of which runs are refused now."}
+_EXCEEDED: Final = nullable(record(scope=_SCOPE, period=_PERIOD, unit=_UNIT, resets_in_s=COUNT)) | {
+    "description": "The exceeded limit, because of which runs are refused now."
+}
 _USAGE: Final = record(
-    {
-        "time_zone": TEXT,
-        "today": record({"date": TEXT} | _SPENT),
-        "month": record({"month": TEXT} | _SPENT),
-        "budget": array(_LIMIT) | {"description": "The account's limits; empty if it has none."},
-        "exceeded": _EXCEEDED,
-    }
+    time_zone=TEXT,
+    today=record(date=TEXT, **_SPENT),
+    month=record(month=TEXT, **_SPENT),
+    budget=array(_LIMIT) | {"description": "The account's limits; empty if it has none."},
+    exceeded=_EXCEEDED,
 )
 
 _CONTENT: Final = {

@@ -14,6 +14,7 @@ from config.openapi.builders import (
     TEXT,
     Route,
     Schema,
+    any_of,
     array,
     body,
     nullable,
@@ -33,12 +34,12 @@ _RESPONSE_STATUS: Final = {
 }
 
 
-def _item(kind: str, members: dict[str, Schema], more: dict[str, Schema] | None = None) -> Schema:
-    return record({"id": TEXT, "type": {"const": kind}} | members, more)
+def _item(kind: str, /, *, optional: dict[str, Schema] | None = None, **members: Schema) -> Schema:
+    return record(id=TEXT, type={"const": kind}, **members, optional=optional)
 
 
-def _part(kind: str, **members: Schema) -> Schema:
-    return record({"type": {"const": kind}} | members)
+def _part(kind: str, /, **members: Schema) -> Schema:
+    return record(type={"const": kind}, **members)
 
 
 _EMPTY: Final[Schema] = {"type": "array", "maxItems": 0}
@@ -55,44 +56,35 @@ _SPACE: Final[dict[str, Schema]] = {
     "namespace": TEXT | {"description": "The tool's namespace, if the request defined one."}
 }
 _CUSTOM_CALL: Final[dict[str, Schema]] = {"call_id": TEXT, "name": TEXT, "input": TEXT}
-_SERVER_CALL: Final[dict[str, Schema]] = {
-    "status": _ITEM_STATUS,
-    "approval_request_id": nullable(TEXT),
-    "arguments": TEXT,
-    "error": nullable(open_object("Why the tool failed: `type`, `content`.")),
-    "name": TEXT,
-    "output": nullable(TEXT),
-    "server_label": TEXT,
-}
-_OUTPUT: Final[Schema] = {
-    "anyOf": [
-        _item(
-            "message",
-            {"status": _ITEM_STATUS, "role": {"const": "assistant"}, "content": array(_TEXT)},
-        ),
-        _item("reasoning", {"status": _ITEM_STATUS, "summary": array(_SUMMARY)}),
-        _item("function_call", _CALL, _SPACE),
-        _item("custom_tool_call", _CUSTOM_CALL, _SPACE),
-        _item("mcp_call", _SERVER_CALL),
-        _item("mcp_approval_request", {"arguments": TEXT, "name": TEXT, "server_label": TEXT}),
-        _item(
-            "mcp_list_tools",
-            {
-                "server_label": TEXT,
-                "tools": array(open_object("A tool of the server: `name`, `input_schema` and others.")),
-                "error": {"type": "null"},
-            },
-        ),
-    ]
-}
+_OUTPUT: Final[Schema] = any_of(
+    _item("message", status=_ITEM_STATUS, role={"const": "assistant"}, content=array(_TEXT)),
+    _item("reasoning", status=_ITEM_STATUS, summary=array(_SUMMARY)),
+    _item("function_call", **_CALL, optional=_SPACE),
+    _item("custom_tool_call", **_CUSTOM_CALL, optional=_SPACE),
+    _item(
+        "mcp_call",
+        status=_ITEM_STATUS,
+        approval_request_id=nullable(TEXT),
+        arguments=TEXT,
+        error=nullable(open_object("Why the tool failed: `type`, `content`.")),
+        name=TEXT,
+        output=nullable(TEXT),
+        server_label=TEXT,
+    ),
+    _item("mcp_approval_request", arguments=TEXT, name=TEXT, server_label=TEXT),
+    _item(
+        "mcp_list_tools",
+        server_label=TEXT,
+        tools=array(open_object("A tool of the server: `name`, `input_schema` and others.")),
+        error={"type": "null"},
+    ),
+)
 _USAGE: Final = record(
-    {
-        "input_tokens": COUNT,
-        "input_tokens_details": record({"cached_tokens": COUNT, "cache_write_tokens": COUNT}),
-        "output_tokens": COUNT,
-        "output_tokens_details": record({"reasoning_tokens": COUNT}),
-        "total_tokens": COUNT,
-    }
+    input_tokens=COUNT,
+    input_tokens_details=record(cached_tokens=COUNT, cache_write_tokens=COUNT),
+    output_tokens=COUNT,
+    output_tokens_details=record(reasoning_tokens=COUNT),
+    total_tokens=COUNT,
 )
 _ECHOED: Final[dict[str, Schema]] = {
     "background": FLAG,
@@ -121,136 +113,106 @@ _ECHOED: Final[dict[str, Schema]] = {
     "prompt_cache_retention": nullable(TEXT),
     "metadata": {"type": "object", "additionalProperties": TEXT},
 }
-_CONTENT: Final = {
-    "anyOf": [
-        _part("input_text", text=TEXT),
-        _TEXT,
-        _part("input_image", image_url=TEXT, detail={"const": "auto"}),
-        _part("input_file", file_url=TEXT, filename=TEXT),
-    ]
+_CONTENT: Final = any_of(
+    _part("input_text", text=TEXT),
+    _TEXT,
+    _part("input_image", image_url=TEXT, detail={"const": "auto"}),
+    _part("input_file", file_url=TEXT, filename=TEXT),
+)
+_CALL_OUTPUT: Final = any_of(TEXT, array(_CONTENT)) | {
+    "description": "A text, or a list if there are images or files."
 }
-_CALL_OUTPUT: Final = {
-    "anyOf": [TEXT, array(_CONTENT)],
-    "description": "A text, or a list if there are images or files.",
-}
-_INPUT: Final[Schema] = {
-    "anyOf": [
-        _item(
-            "message",
-            {
-                "status": _ITEM_STATUS,
-                "role": {"enum": ["user", "assistant", "system", "developer"]},
-                "content": array(_CONTENT),
-            },
-        ),
-        _item("function_call", _CALL, _SPACE),
-        _item("custom_tool_call", _CUSTOM_CALL, _SPACE),
-        _item("function_call_output", {"status": _ITEM_STATUS, "call_id": TEXT, "output": _CALL_OUTPUT}),
-    ]
-}
+_INPUT: Final[Schema] = any_of(
+    _item(
+        "message",
+        status=_ITEM_STATUS,
+        role={"enum": ["user", "assistant", "system", "developer"]},
+        content=array(_CONTENT),
+    ),
+    _item("function_call", **_CALL, optional=_SPACE),
+    _item("custom_tool_call", **_CUSTOM_CALL, optional=_SPACE),
+    _item("function_call_output", status=_ITEM_STATUS, call_id=TEXT, output=_CALL_OUTPUT),
+)
 _CHAT_CALL: Final = record(
-    {
-        "id": TEXT,
-        "type": {"const": "function"},
-        "function": record({"name": TEXT, "arguments": TEXT | {"description": "A JSON text."}}),
-    }
+    id=TEXT,
+    type={"const": "function"},
+    function=record(name=TEXT, arguments=TEXT | {"description": "A JSON text."}),
 )
 _CHAT_MESSAGE: Final = record(
-    {
-        "role": {"const": "assistant"},
-        "content": nullable(TEXT),
-        "refusal": nullable(TEXT),
-        "annotations": array(
-            record({"type": {"const": "url_citation"}, "url_citation": record(CITATION)})
-        ),
-    },
-    {
+    role={"const": "assistant"},
+    content=nullable(TEXT),
+    refusal=nullable(TEXT),
+    annotations=array(record(type={"const": "url_citation"}, url_citation=record(**CITATION))),
+    optional={
         "reasoning_content": TEXT | {"description": "The model's reasoning, if it is shown."},
         "tool_calls": array(_CHAT_CALL),
     },
 )
 _CHOICE: Final = record(
-    {
-        "index": {"const": 0},
-        "message": _CHAT_MESSAGE,
-        "logprobs": {"type": "null"},
-        "finish_reason": {"enum": ["stop", "length", "content_filter", "tool_calls"]},
-    }
+    index={"const": 0},
+    message=_CHAT_MESSAGE,
+    logprobs={"type": "null"},
+    finish_reason={"enum": ["stop", "length", "content_filter", "tool_calls"]},
 )
 
 
 def _counts(*names: str) -> Schema:
-    return record(dict.fromkeys(names, COUNT))
+    return record(**dict.fromkeys(names, COUNT))
 
 
 _CHAT_USAGE: Final = record(
-    dict.fromkeys(("prompt_tokens", "completion_tokens", "total_tokens"), COUNT)
-    | {
-        "prompt_tokens_details": _counts("cached_tokens", "cache_write_tokens", "audio_tokens"),
-        "completion_tokens_details": _counts(
-            "reasoning_tokens",
-            "audio_tokens",
-            "accepted_prediction_tokens",
-            "rejected_prediction_tokens",
-        ),
-    }
+    **dict.fromkeys(("prompt_tokens", "completion_tokens", "total_tokens"), COUNT),
+    prompt_tokens_details=_counts("cached_tokens", "cache_write_tokens", "audio_tokens"),
+    completion_tokens_details=_counts(
+        "reasoning_tokens",
+        "audio_tokens",
+        "accepted_prediction_tokens",
+        "rejected_prediction_tokens",
+    ),
 )
 SCHEMAS: Final[dict[str, Schema]] = {
     "Response": record(
-        {
-            "id": {"type": "string", "pattern": "^resp_[0-9a-f]{32}$"},
-            "object": {"const": "response"},
-            "created_at": COUNT,
-            "status": _RESPONSE_STATUS,
-            "completed_at": nullable(COUNT),
-            "error": nullable(
-                record(
-                    {
-                        "code": {"enum": ["rate_limit_exceeded", "invalid_prompt", "server_error"]},
-                        "message": TEXT,
-                        "type": TEXT | {"description": "The error code of the run."},
-                    }
-                )
-            ),
-            "incomplete_details": nullable(record({"reason": {"const": "max_output_tokens"}})),
-            "conversation": record({"id": TEXT}),
-            "output": array(_OUTPUT),
-            "usage": nullable(_USAGE),
-        }
-        | _ECHOED
+        id={"type": "string", "pattern": "^resp_[0-9a-f]{32}$"},
+        object={"const": "response"},
+        created_at=COUNT,
+        status=_RESPONSE_STATUS,
+        completed_at=nullable(COUNT),
+        error=nullable(
+            record(
+                code={"enum": ["rate_limit_exceeded", "invalid_prompt", "server_error"]},
+                message=TEXT,
+                type=TEXT | {"description": "The error code of the run."},
+            )
+        ),
+        incomplete_details=nullable(record(reason={"const": "max_output_tokens"})),
+        conversation=record(id=TEXT),
+        output=array(_OUTPUT),
+        usage=nullable(_USAGE),
+        **_ECHOED,
     ),
     "ResponseItems": record(
-        {
-            "object": {"const": "list"},
-            "data": array(_INPUT),
-            "first_id": nullable(TEXT),
-            "last_id": nullable(TEXT),
-            "has_more": FLAG,
-        }
+        object={"const": "list"},
+        data=array(_INPUT),
+        first_id=nullable(TEXT),
+        last_id=nullable(TEXT),
+        has_more=FLAG,
     ),
-    "ResponseDeleted": record({"id": TEXT, "object": {"const": "response"}, "deleted": {"const": True}}),
+    "ResponseDeleted": record(id=TEXT, object={"const": "response"}, deleted={"const": True}),
     "Completion": record(
-        {
-            "id": {"type": "string", "pattern": "^chatcmpl-[0-9a-f]{32}$"},
-            "object": {"const": "chat.completion"},
-            "created": {"type": "integer"},
-            "model": TEXT,
-            "choices": {"type": "array", "minItems": 1, "maxItems": 1, "items": _CHOICE},
-            "usage": _CHAT_USAGE,
-            "service_tier": {"const": "default"},
-            "system_fingerprint": {"type": "null"},
-        }
+        id={"type": "string", "pattern": "^chatcmpl-[0-9a-f]{32}$"},
+        object={"const": "chat.completion"},
+        created={"type": "integer"},
+        model=TEXT,
+        choices={"type": "array", "minItems": 1, "maxItems": 1, "items": _CHOICE},
+        usage=_CHAT_USAGE,
+        service_tier={"const": "default"},
+        system_fingerprint={"type": "null"},
     ),
     "OpenAIModel": record(
-        {
-            "id": TEXT,
-            "object": {"const": "model"},
-            "created": {"type": "integer"},
-            "owned_by": TEXT,
-        }
+        id=TEXT, object={"const": "model"}, created={"type": "integer"}, owned_by=TEXT
     ),
 }
-_MODELS: Final = record({"object": {"const": "list"}, "data": array(ref("OpenAIModel"))})
+_MODELS: Final = record(object={"const": "list"}, data=array(ref("OpenAIModel")))
 _FAILED: Final = {
     "409": response("The run was cancelled, or its key was used with another body.", OPENAI_ERROR),
     "410": response("The conversation was deleted.", OPENAI_ERROR),
@@ -333,7 +295,7 @@ OPERATIONS: Final[list[Route]] = [
             "The completion, or its chunks with `stream: true`. A failed run is an error response, or a "
             "chunk with `error` if the stream has begun.",
             ref("CompletionChunk"),
-            {"anyOf": [ref("Completion"), OPENAI_ERROR]},
+            any_of(ref("Completion"), OPENAI_ERROR),
         )
         | _FAILED,
         STARTS_RUN,

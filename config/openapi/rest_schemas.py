@@ -14,6 +14,7 @@ from config.openapi.builders import (
     TEXT,
     TIME,
     Schema,
+    any_of,
     array,
     envelope,
     nullable,
@@ -34,35 +35,29 @@ _TOOLS: Final = {
     "description": "A list of tool definitions, or a single one.",
 }
 _PROMPT: Final = record(
-    {
-        "id": _ID,
-        "name": TEXT,
-        "content": TEXT,
-        "version": nullable(_ID),
-        "category": TEXT,
-        "description": TEXT,
-        "tools_json": _TOOLS,
-        "prompt_type": TEXT,
-        "is_active": FLAG,
-        "active_version": nullable(_ID),
-        "created_at": TIME,
-        "updated_at": TIME,
-    }
+    id=_ID,
+    name=TEXT,
+    content=TEXT,
+    version=nullable(_ID),
+    category=TEXT,
+    description=TEXT,
+    tools_json=_TOOLS,
+    prompt_type=TEXT,
+    is_active=FLAG,
+    active_version=nullable(_ID),
+    created_at=TIME,
+    updated_at=TIME,
 )
-_IN_USE: Final = nullable(
-    record({"id": _ID, "name": TEXT, "version": _ID, "content": TEXT, "tools_json": _TOOLS})
-)
+_IN_USE: Final = nullable(record(id=_ID, name=TEXT, version=_ID, content=TEXT, tools_json=_TOOLS))
 _ENDPOINT: Final = record(
-    {
-        "endpoint_id": _ID,
-        "name": TEXT,
-        "provider": TEXT,
-        "dialect": TEXT,
-        "base_url": TEXT,
-        "is_active": FLAG,
-        "key_masked": TEXT,
-        "updated_at": TIME,
-    }
+    endpoint_id=_ID,
+    name=TEXT,
+    provider=TEXT,
+    dialect=TEXT,
+    base_url=TEXT,
+    is_active=FLAG,
+    key_masked=TEXT,
+    updated_at=TIME,
 )
 
 
@@ -87,23 +82,23 @@ def _app_config() -> tuple[Schema, Schema]:
         f"{key}_masked": TEXT,
         f"{key}_source": {"enum": ["db", "env", "none"]},
     }
-    return record({}, settings | {key: written}), record(settings | shown)
+    return record(optional=settings | {key: written}), record(**settings, **shown)
 
 
 def rest_schemas() -> dict[str, Schema]:
     """Return the schemas by name."""
     written, shown = _app_config()
-    in_use = record({"agent_system": _IN_USE, "agent_tools": _IN_USE, "system_message": nullable(TEXT)})
+    in_use = record(agent_system=_IN_USE, agent_tools=_IN_USE, system_message=nullable(TEXT))
     return derive_structs(PromptBody, SeedBody, TableBody, PatchBody) | {
-        "LlmModels": _page_of({"anyOf": [ref("LlmModel"), _ENDPOINT]}),
+        "LlmModels": _page_of(any_of(ref("LlmModel"), _ENDPOINT)),
         "AppConfigChanges": written,
         "AppConfig": envelope(shown),
         "Prompts": _page_of(_PROMPT, "page", "page_size"),
         "Prompt": envelope(_PROMPT),
-        "PromptDeleted": envelope(record({"id": _ID})),
-        "PromptVersionChoice": record({}, {"version": nullable(_ID)}),
+        "PromptDeleted": envelope(record(id=_ID)),
+        "PromptVersionChoice": record(optional={"version": nullable(_ID)}),
         "ActivePrompts": envelope(in_use),
-        "LibraryPublish": {"anyOf": [ref("TableBody"), ref("SeedBody")]},
+        "LibraryPublish": any_of(ref("TableBody"), ref("SeedBody")),
         "LibraryPatch": ref("PatchBody"),
         "LibraryMeta": LIBRARY_META,
     }

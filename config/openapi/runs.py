@@ -15,6 +15,7 @@ from config.openapi.builders import (
     TEXT,
     TIME,
     Route,
+    any_of,
     array,
     body,
     envelope,
@@ -47,27 +48,21 @@ _TOKENS: Final = (
     "unpriced_tokens",
 )
 _USAGE: Final = record(
-    dict.fromkeys(_TOKENS, COUNT)
-    | {
-        "cost_usd": nullable(TEXT) | {"description": "Of the known prices; null if none is known."},
-        "models": nullable(array(open_object("The usage and cost of one model of the run."))),
-    }
+    **dict.fromkeys(_TOKENS, COUNT),
+    cost_usd=nullable(TEXT) | {"description": "Of the known prices; null if none is known."},
+    models=nullable(array(open_object("The usage and cost of one model of the run."))),
 )
 _MS: Final = nullable(COUNT)
 _TIMINGS: Final = record(
-    {
-        "created_at": TIME,
-        "started_at": nullable(TIME),
-        "first_token_at": nullable(TIME),
-        "finished_at": nullable(TIME),
-        "queue_ms": _MS,
-        "first_token_ms": _MS,
-        "total_ms": _MS,
-    }
+    created_at=TIME,
+    started_at=nullable(TIME),
+    first_token_at=nullable(TIME),
+    finished_at=nullable(TIME),
+    queue_ms=_MS,
+    first_token_ms=_MS,
+    total_ms=_MS,
 )
-_VERSION: Final = record(
-    {"kind": TEXT, "name": TEXT, "number": _ID, "prompt_id": _ID, "version_id": _ID}
-)
+_VERSION: Final = record(kind=TEXT, name=TEXT, number=_ID, prompt_id=_ID, version_id=_ID)
 _ACCEPTED: Final = {
     "taskId": _HEX | {"description": "The run's id on this server."},
     "threadId": TEXT,
@@ -76,27 +71,25 @@ _ACCEPTED: Final = {
 _DECISION_STATUS: Final = {"enum": ["pending", "approved", "refused", "expired", "cancelled"]}
 _ARGUMENTS: Final = open_object("The arguments of the tool call.")
 _APPROVAL: Final = record(
-    {
-        "id": TEXT,
-        "status": _DECISION_STATUS,
-        "run_id": TEXT,
-        "thread_id": TEXT,
-        "tool_call_id": TEXT,
-        "tool_name": TEXT,
-        "arguments": _ARGUMENTS,
-        "edited_arguments": nullable(_ARGUMENTS),
-        "message": TEXT,
-        "reason": nullable(TEXT),
-        "created_at": TIME,
-        "expires_at": TIME,
-        "decided_at": nullable(TIME),
-        "decided_by": nullable(TEXT),
-        "told_run_id": nullable(TEXT),
-    }
+    id=TEXT,
+    status=_DECISION_STATUS,
+    run_id=TEXT,
+    thread_id=TEXT,
+    tool_call_id=TEXT,
+    tool_name=TEXT,
+    arguments=_ARGUMENTS,
+    edited_arguments=nullable(_ARGUMENTS),
+    message=TEXT,
+    reason=nullable(TEXT),
+    created_at=TIME,
+    expires_at=TIME,
+    decided_at=nullable(TIME),
+    decided_by=nullable(TEXT),
+    told_run_id=nullable(TEXT),
 )
 _DECISION: Final = record(
-    {"approve": FLAG},
-    {
+    approve=FLAG,
+    optional={
         "arguments": nullable(open_object("Arguments that replace those of the call.")),
         "reason": nullable(TEXT) | {"description": "Why it is refused; sent to the model."},
     },
@@ -116,39 +109,33 @@ _RUNNER: Final = {
 }
 SCHEMAS: Final[dict[str, Any]] = {
     "Run": record(
-        {
-            "run_id": _HEX,
-            "message_id": _HEX,
-            "conversation_id": TEXT | {"format": "uuid"},
-            "client_run_id": nullable(TEXT),
-            "dialect": TEXT,
-            "model": TEXT,
-            "status": _STATUS,
-            "attempt": COUNT,
-            "provider": nullable(TEXT),
-            "resolved_model": nullable(TEXT),
-            "endpoint_id": {"type": ["integer", "null"]},
-            "finish_reason": nullable(TEXT),
-            "error": nullable(record({"code": TEXT, "message": TEXT})),
-            "usage": _USAGE,
-            "timings": _TIMINGS,
-            "prompt_versions": array(_VERSION),
-            "cancel_requested": FLAG,
-            "request_id": TEXT,
-            "metadata": open_object("The metadata of the request, for the caller's reconciliation."),
-            "interrupts": array(_APPROVAL),
-        }
+        run_id=_HEX,
+        message_id=_HEX,
+        conversation_id=TEXT | {"format": "uuid"},
+        client_run_id=nullable(TEXT),
+        dialect=TEXT,
+        model=TEXT,
+        status=_STATUS,
+        attempt=COUNT,
+        provider=nullable(TEXT),
+        resolved_model=nullable(TEXT),
+        endpoint_id={"type": ["integer", "null"]},
+        finish_reason=nullable(TEXT),
+        error=nullable(record(code=TEXT, message=TEXT)),
+        usage=_USAGE,
+        timings=_TIMINGS,
+        prompt_versions=array(_VERSION),
+        cancel_requested=FLAG,
+        request_id=TEXT,
+        metadata=open_object("The metadata of the request, for the caller's reconciliation."),
+        interrupts=array(_APPROVAL),
     ),
-    "TaskAccepted": record(_ACCEPTED | {"created": TIME})
+    "TaskAccepted": record(**_ACCEPTED, created=TIME)
     | {"description": "TaskAcceptedResponse, the response to a RunAgentInput."},
-    "AgUiAccepted": record(_ACCEPTED)
+    "AgUiAccepted": record(**_ACCEPTED)
     | {"description": "The response to an AG-UI run that is not streamed."},
-    "AgentTask": record(
-        {"task_id": _HEX, "status": {"const": "submitted"}, "queue": TEXT, "message": TEXT}
-    ),
-    "AgentTaskState": record(
-        {"task_id": _HEX, "status": _TASK_STATUS, "result": nullable(ref("AgentResponse"))}
-    ),
+    "AgentTask": record(task_id=_HEX, status={"const": "submitted"}, queue=TEXT, message=TEXT),
+    "AgentTaskState": record(task_id=_HEX, status=_TASK_STATUS, result=nullable(ref("AgentResponse"))),
 }
 _START_PARAMETERS: Final = [
     query("dialect", "The dialect of the body. Default: detected from the body."),
@@ -173,13 +160,12 @@ _START_PARAMETERS: Final = [
         pattern="^([1-9][0-9]{0,8}|label:[a-z0-9][a-z0-9_-]{0,31})$",
     ),
 ]
-_ACCEPTED_RUN: Final = {
-    "anyOf": [ref(name) for name in ("TextRunAccepted", "TaskAccepted", "AgUiAccepted", "AgentTask")]
-}
-
+_ACCEPTED_RUN: Final = any_of(
+    ref("TextRunAccepted"), ref("TaskAccepted"), ref("AgUiAccepted"), ref("AgentTask")
+)
 _RESULTS: Final = "The run's results: one AgentRunResult per line or per server-sent event."
 _LINES: Final = {"application/x-ndjson": {"x-itemSchema": ref("RunResult")}}
-_DISCONNECTED: Final = record({"user_id": TEXT | {"format": "uuid"}, "disconnected": COUNT})
+_DISCONNECTED: Final = record(user_id=TEXT | {"format": "uuid"}, disconnected=COUNT)
 _agent_api_operation = partial(operation, error=AGENT_API_ERROR)
 _approval_operation = partial(operation, tags=["approvals"])
 _runner_operation = partial(operation, tags=["runners"])
@@ -193,12 +179,12 @@ def _start(address: str, operation_id: str, run_agent_input: str) -> Route:
         streamed(
             "The run's stream if the client accepts one, or the whole response.",
             ref("RunFrame"),
-            {"anyOf": [ref("AgentResponse"), ref("Response")]},
+            any_of(ref("AgentResponse"), ref("Response")),
         )
         | {"202": response("The run is accepted and stored.", _ACCEPTED_RUN)},
         STARTS_RUN,
         parameters=_START_PARAMETERS,
-        requestBody=body({"anyOf": [ref("TextRun"), ref(run_agent_input), ref("AgentRequest")]}),
+        requestBody=body(any_of(ref("TextRun"), ref(run_agent_input), ref("AgentRequest"))),
     )
 
 
@@ -275,7 +261,7 @@ OPERATIONS: Final[list[Route]] = [
         "POST /api/v1/agent/runs/{run_id}/cancel",
         "agent_run_cancel",
         "Cancel a run; a finished one does not change",
-        {"202": response("The present status of the run.", record({"run_id": _HEX, "status": _STATUS}))},
+        {"202": response("The present status of the run.", record(run_id=_HEX, status=_STATUS))},
         parameters=[_RUN_ID],
     ),
     operation(
@@ -319,7 +305,7 @@ OPERATIONS: Final[list[Route]] = [
         "GET /api/v1/agent/runners",
         "agent_runners",
         "List the available runners, for staff",
-        {"200": response("The manifests of the runners.", record({"runners": array(_RUNNER)}))},
+        {"200": response("The manifests of the runners.", record(runners=array(_RUNNER)))},
     ),
     _runner_operation(
         "POST /api/v1/agent/runners/{runner_id}/run",

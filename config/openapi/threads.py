@@ -14,6 +14,7 @@ from config.openapi.builders import (
     TIME,
     Route,
     Schema,
+    any_of,
     array,
     body,
     nullable,
@@ -30,22 +31,17 @@ from config.openapi.builders import (
 _UUID: Final = {"type": "string", "format": "uuid"}
 _DAY: Final = {"type": "string", "format": "date"}
 _IMAGE: Final = {"type": {"const": "binary"}, "mimeType": nullable(TEXT), "url": TEXT}
-_BLOCK: Final = {
-    "anyOf": [
-        record({"type": {"const": "text"}, "text": TEXT}),
-        record(_IMAGE, {"filename": TEXT}),
-    ]
-}
-_FILE: Final = record({"name": TEXT, "url": nullable(TEXT)}, {"mimeType": nullable(TEXT), "type": TEXT})
+_BLOCK: Final = any_of(
+    record(type={"const": "text"}, text=TEXT), record(**_IMAGE, optional={"filename": TEXT})
+)
+_FILE: Final = record(name=TEXT, url=nullable(TEXT), optional={"mimeType": nullable(TEXT), "type": TEXT})
 _MESSAGE: Final = record(
-    {
-        "id": TEXT,
-        "seq": {"type": "integer"},
-        "role": {"enum": ["user", "assistant", "tool"]},
-        "content": {"type": ["string", "array"], "items": _BLOCK},
-        "timestamp": TIME,
-    },
-    {
+    id=TEXT,
+    seq={"type": "integer"},
+    role={"enum": ["user", "assistant", "tool"]},
+    content={"type": ["string", "array"], "items": _BLOCK},
+    timestamp=TIME,
+    optional={
         "url": nullable(TEXT) | {"description": "In a user's message: the first image."},
         "files": array(_FILE)
         | {"description": "Text files sent by the user and files created by the run, if any."},
@@ -53,48 +49,37 @@ _MESSAGE: Final = record(
     },
 )
 _SNAPSHOT: Final = record(
-    {
-        "scope": {"const": "history_day"},
-        "threadId": nullable(TEXT),
-        "day": nullable(_DAY),
-        "hasMore": FLAG,
-        "messages": array(_MESSAGE),
-    },
-    {
+    scope={"const": "history_day"},
+    threadId=nullable(TEXT),
+    day=nullable(_DAY),
+    hasMore=FLAG,
+    messages=array(_MESSAGE),
+    optional={
         "nextBefore": TEXT
         | {"description": "Only if the day has more messages: the `before` of the next request."}
     },
 )
 _HIT: Final = record(
-    {
-        "id": TEXT,
-        "threadId": _UUID,
-        "threadTitle": TEXT,
-        "seq": {"type": "integer"},
-        "role": {"enum": ["user", "assistant"]},
-        "day": _DAY,
-        "timestamp": TIME,
-        "snippet": array(record({"text": TEXT, "match": FLAG})),
-    }
+    id=TEXT,
+    threadId=_UUID,
+    threadTitle=TEXT,
+    seq={"type": "integer"},
+    role={"enum": ["user", "assistant"]},
+    day=_DAY,
+    timestamp=TIME,
+    snippet=array(record(text=TEXT, match=FLAG)),
 )
 _SCORE: Final = {"type": "integer", "enum": [-1, 0, 1], "description": "1: good, -1: bad, 0: neutral."}
 _TAG: Final = {"type": "string", "minLength": 1, "maxLength": 50}
 _NEW_FEEDBACK: Final = record(
-    {"score": _SCORE},
-    {
+    score=_SCORE,
+    optional={
         "comment": {"type": ["string", "null"], "maxLength": 4000},
         "tags": {"type": ["array", "null"], "maxItems": 20, "items": _TAG},
     },
 )
 _FEEDBACK: Final = record(
-    {
-        "run_id": TEXT,
-        "score": _SCORE,
-        "comment": TEXT,
-        "tags": array(TEXT),
-        "created_at": TIME,
-        "updated_at": TIME,
-    }
+    run_id=TEXT, score=_SCORE, comment=TEXT, tags=array(TEXT), created_at=TIME, updated_at=TIME
 )
 _FIELDS: Final[dict[str, Schema]] = {
     "id": _UUID,
@@ -105,21 +90,19 @@ _FIELDS: Final[dict[str, Schema]] = {
     "lastMessageAt": nullable(TIME),
     "liveRunId": nullable(TEXT),
 }
-_THREAD: Final = record(_FIELDS)
+_THREAD: Final = record(**_FIELDS)
 _DETAIL: Final = record(
-    _FIELDS
-    | {
-        "state": {"description": "The shared state of the thread: any JSON."},
-        "messages": array(ref("AgUiMessage")),
-        "feedback": array(_FEEDBACK),
-    },
-    {
+    **_FIELDS,
+    state={"description": "The shared state of the thread: any JSON."},
+    messages=array(ref("AgUiMessage")),
+    feedback=array(_FEEDBACK),
+    optional={
         "branch": TEXT | {"description": "The last run of the shown branch."},
-        "branches": array(record({"runId": TEXT, "createdAt": TIME, "question": TEXT}))
+        "branches": array(record(runId=TEXT, createdAt=TIME, question=TEXT))
         | {"description": "The last run of each branch, newest first; only if there are several."},
     },
 )
-_CHANGES: Final = record({}, {"title": {"type": "string", "maxLength": 200}, "archived": FLAG})
+_CHANGES: Final = record(optional={"title": {"type": "string", "maxLength": 200}, "archived": FLAG})
 _THREAD_ID: Final = path_param("thread_id", "The thread's id, or the client's name for it.")
 _feedback_operation = partial(
     operation,
