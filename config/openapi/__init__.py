@@ -25,7 +25,6 @@ from config.openapi.builders import (
     common_errors,
     errors,
     open_object,
-    path_param,
     public_operation,
     response,
 )
@@ -40,7 +39,6 @@ _CONTRACT: Final[Route] = public_operation(
     "contract_schema",
     "Get a JSON Schema of the published contracts",
     {"200": response("The schema.", open_object("A JSON Schema document."), "application/schema+json")},
-    parameters=[path_param("name", "The schema's name, with or without its suffix.")],
     tags=["schemas"],
 )
 _OPERATIONS: Final[list[Route]] = [

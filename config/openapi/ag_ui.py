@@ -15,7 +15,6 @@ from config.openapi.builders import (
     body,
     open_object,
     operation,
-    path_param,
     query,
     record,
     ref,
@@ -81,7 +80,6 @@ OPERATIONS: Final[list[Route]] = [
         "Read a thread as AG-UI snapshots, then follow its live run, if any",
         streamed("A stream of AG-UI events.", ref("AgUiEvent")),
         parameters=[
-            path_param("thread_id"),
             query(
                 "protocolVersion",
                 "The client's AG-UI version: 1.0, or 0 for an older client. Default: the version of the "

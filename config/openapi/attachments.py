@@ -10,7 +10,6 @@ from config.openapi.builders import (
     Route,
     body,
     operation,
-    path_param,
     public_operation,
     query,
     record,
@@ -30,7 +29,6 @@ OPERATIONS: Final[list[Route]] = [
         "agent_artifact_retrieve",
         "Get a tool result that was too large for the stream",
         {"200": response("The size of the result, and a url that is valid for an hour.", _ARTIFACT)},
-        parameters=[path_param("artifact_id")],
     ),
     operation(
         "POST /api/v1/agent/attachments",
@@ -63,10 +61,6 @@ OPERATIONS: Final[list[Route]] = [
                 "headers": {"Content-Range": {"required": True, "schema": TEXT}},
             },
         },
-        parameters=[
-            path_param("bucket"),
-            path_param("path"),
-            query("token", "The token of the signed URL.") | {"required": True},
-        ],
+        parameters=[query("token", "The token of the signed URL.") | {"required": True}],
     ),
 ]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from string import Formatter
 from typing import Any, Final
+
+from conversations.metrics.sheets import SHEETS
 
 Operation = dict[str, Any]
 Route = tuple[str, str, Operation]
@@ -144,10 +148,26 @@ def header(name: str, description: str, **schema: Any) -> dict[str, Any]:
     return {"name": name, "in": "header", "schema": TEXT | schema, "description": description}
 
 
-def path_param(name: str, description: str = "", **schema: Any) -> dict[str, Any]:
-    """Return a path parameter."""
-    found = {"name": name, "in": "path", "required": True, "schema": TEXT | schema}
-    return found | ({"description": description} if description else {})
+_VARIABLES: Final[dict[str, dict[str, Any]]] = {
+    "run_id": {"description": "The run's id (32 hex digits or a UUID), or the client's `runId`."},
+    "task_id": {"description": "The run's id."},
+    "thread_id": {"description": "The thread's id, or the client's name for it."},
+    "response_id": {"description": "`resp_` followed by the run's id."},
+    "model_id": {"description": "The key of a model, or its name (`global:` and the key)."},
+    "name": {"description": "The schema's name, with or without its suffix."},
+    "sheet": {
+        "schema": TEXT | {"enum": list(SHEETS)},
+        "description": "users, runs and messages are paginated (limit, cursor); the other sheets are "
+        "not.",
+    },
+}
+"""What the variables of paths mean; others explain themselves."""
+
+
+def _path_parameters(path: str) -> list[dict[str, Any]]:
+    shared = {"in": "path", "required": True, "schema": TEXT}
+    names = [name for _, name, *_ in Formatter().parse(path) if name]
+    return [{"name": name} | shared | _VARIABLES.get(name, {}) for name in names]
 
 
 BRANCH: Final = query(
@@ -218,7 +238,7 @@ def operation(
     """Return an operation that needs a bearer token, with the common errors and its own.
 
     `address` is a method and a path. Every path with a variable may lead to nothing (404), and every
-    request that is no GET may have a body.
+    request that is no GET may have a body. `parameters` are those besides the variables of the path.
     """
     method, path = address.split()
     statuses = common_errors(has_body=method != "GET") + ((404,) if "{" in path else ()) + more_errors
@@ -235,9 +255,17 @@ def public_operation(
 
 
 def _route(
-    address: str, operation_id: str, summary: str, responses: dict[str, Any], **more: Any
+    address: str,
+    operation_id: str,
+    summary: str,
+    responses: dict[str, Any],
+    *,
+    parameters: Sequence[dict[str, Any]] = (),
+    **more: Any,
 ) -> Route:
     method, path = address.split()
+    if parameters := [*_path_parameters(path), *parameters]:
+        more["parameters"] = parameters
     described = {
         "operationId": operation_id,
         "summary": summary,

@@ -16,7 +16,6 @@ from config.openapi.builders import (
     array,
     nullable,
     operation,
-    path_param,
     query,
     record,
     response,
@@ -30,11 +29,6 @@ def _choice(name: str, description: str, *options: str) -> dict[str, Any]:
     return found | {"schema": {"type": "string", "enum": list(options)}}
 
 
-_SHEET: Final = path_param(
-    "sheet",
-    "users, runs and messages are paginated (limit, cursor); the other sheets are not.",
-    enum=list(SHEETS),
-)
 _FILTERS: Final = [
     query("from", "A day or a time. Default: the last seven days, including today."),
     query("to", "A day (inclusive) or a time (exclusive)."),
@@ -135,7 +129,7 @@ OPERATIONS: Final[list[Route]] = [
             "200": {"description": "The rows of the sheet.", "content": _CONTENT},
             "501": response("Parquet support is not installed on this server.", ERROR),
         },
-        parameters=[_SHEET, *_FILTERS],
+        parameters=_FILTERS,
         tags=["metrics"],
     ),
     operation(

@@ -20,7 +20,6 @@ from config.openapi.builders import (
     nullable,
     open_object,
     operation,
-    path_param,
     query,
     record,
     ref,
@@ -218,7 +217,6 @@ _FAILED: Final = {
     "410": response("The conversation was deleted.", OPENAI_ERROR),
     "500": response("The run failed; the code names the cause.", OPENAI_ERROR),
 }
-_RESPONSE_ID: Final = path_param("response_id", "`resp_` followed by the run's id.")
 _operation = partial(operation, error=OPENAI_ERROR)
 
 OPERATIONS: Final[list[Route]] = [
@@ -255,7 +253,6 @@ OPERATIONS: Final[list[Route]] = [
         ),
         (410,),
         parameters=[
-            _RESPONSE_ID,
             query("stream", "`true`: stream the events."),
             query("starting_after", "The sequence number of the last event received.", "integer"),
         ],
@@ -265,7 +262,6 @@ OPERATIONS: Final[list[Route]] = [
         "responses_delete",
         "Delete a response and cancel it if it is live; only its metrics are kept",
         {"200": response("The response is deleted.", ref("ResponseDeleted"))},
-        parameters=[_RESPONSE_ID],
     ),
     _operation(
         "GET /v1/responses/{response_id}/input_items",
@@ -273,7 +269,6 @@ OPERATIONS: Final[list[Route]] = [
         "List the input items of a response",
         {"200": response("A page of input items.", ref("ResponseItems"))},
         parameters=[
-            _RESPONSE_ID,
             query("limit", "The page size, 1 to 100. Default: 20.", "integer"),
             query("order", "`asc` or `desc` (default)."),
             query("after", "The id of the last item received."),
@@ -285,7 +280,6 @@ OPERATIONS: Final[list[Route]] = [
         "Cancel a response; a finished one does not change",
         {"200": response("The response in its present state.", ref("Response"))},
         (410,),
-        parameters=[_RESPONSE_ID],
     ),
     _operation(
         "POST /v1/chat/completions",
@@ -312,6 +306,5 @@ OPERATIONS: Final[list[Route]] = [
         "openai_model",
         "Get a model",
         {"200": response("The model.", ref("OpenAIModel"))},
-        parameters=[path_param("model_id", "The key of a model, or its name (`global:` and the key).")],
     ),
 ]

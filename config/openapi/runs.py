@@ -24,7 +24,6 @@ from config.openapi.builders import (
     open_object,
     operation,
     page,
-    path_param,
     query,
     record,
     ref,
@@ -33,7 +32,6 @@ from config.openapi.builders import (
     streamed,
 )
 
-_RUN_ID: Final = path_param("run_id", "The run's id (32 hex digits or a UUID), or the client's `runId`.")
 _STATUS: Final = {"enum": ["queued", "running", "completed", "failed", "cancelled"]}
 _TASK_STATUS: Final = {"enum": ["pending", "running", "finished", "error"]}
 _ID: Final = {"type": "integer"}
@@ -200,7 +198,6 @@ def _watch(address: str, operation_id: str) -> Route:
         ),
         (410,),
         parameters=[
-            _RUN_ID,
             header("Last-Event-ID", "The id of the last event received."),
             query("after", "The same as the header Last-Event-ID.", "integer"),
             query("wait", "For long polling: seconds to wait for the first new event.", "number"),
@@ -247,14 +244,12 @@ OPERATIONS: Final[list[Route]] = [
         "Get the status of a task, and its AgentResponse when it has finished",
         {"200": response("The state of the task.", ref("AgentTaskState"))},
         (410,),
-        parameters=[path_param("task_id", "The run's id.")],
     ),
     operation(
         "GET /api/v1/agent/runs/{run_id}",
         "agent_run_retrieve",
         "Get the status, timings, usage and error of a run",
         {"200": response("The run.", ref("Run"))},
-        parameters=[_RUN_ID],
     ),
     _watch("GET /api/v1/agent/runs/{run_id}/events", "agent_run_events"),
     operation(
@@ -262,7 +257,6 @@ OPERATIONS: Final[list[Route]] = [
         "agent_run_cancel",
         "Cancel a run; a finished one does not change",
         {"202": response("The present status of the run.", record(run_id=_HEX, status=_STATUS))},
-        parameters=[_RUN_ID],
     ),
     operation(
         "POST /api/v1/llm/sse/force-disconnect",
@@ -288,7 +282,6 @@ OPERATIONS: Final[list[Route]] = [
         "agent_approval_retrieve",
         "Get an approval",
         {"200": response("The approval.", _APPROVAL)},
-        parameters=[path_param("approval_id")],
     ),
     _approval_operation(
         "POST /api/v1/agent/approvals/{approval_id}",
@@ -298,7 +291,6 @@ OPERATIONS: Final[list[Route]] = [
             "200": response("The decided approval.", _APPROVAL),
             "409": response("The approval was already decided differently, or it has expired.", ERROR),
         },
-        parameters=[path_param("approval_id")],
         requestBody=body(_DECISION),
     ),
     _runner_operation(
@@ -313,7 +305,6 @@ OPERATIONS: Final[list[Route]] = [
         "Start a run on one runner, for staff",
         {"200": {"description": _RESULTS, "content": _LINES | sse(ref("RunResult"))}},
         STARTS_RUN,
-        parameters=[path_param("runner_id")],
         requestBody=body(ref("RunnerBody")),
     ),
 ]

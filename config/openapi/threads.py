@@ -21,7 +21,6 @@ from config.openapi.builders import (
     open_object,
     operation,
     page,
-    path_param,
     query,
     record,
     ref,
@@ -103,12 +102,7 @@ _DETAIL: Final = record(
     },
 )
 _CHANGES: Final = record(optional={"title": {"type": "string", "maxLength": 200}, "archived": FLAG})
-_THREAD_ID: Final = path_param("thread_id", "The thread's id, or the client's name for it.")
-_feedback_operation = partial(
-    operation,
-    parameters=[path_param("run_id", "The run's id, or the client's `runId`.")],
-    tags=["feedback"],
-)
+_feedback_operation = partial(operation, tags=["feedback"])
 
 OPERATIONS: Final[list[Route]] = [
     operation(
@@ -149,7 +143,6 @@ OPERATIONS: Final[list[Route]] = [
         "Get a conversation",
         {"200": response("The thread with state, messages of AG-UI and feedback.", _DETAIL)},
         parameters=[
-            _THREAD_ID,
             query("reasoning", "`true`: include the models' reasoning, as long as it is kept."),
             BRANCH,
         ],
@@ -159,7 +152,6 @@ OPERATIONS: Final[list[Route]] = [
         "agent_thread_change",
         "Rename or archive a conversation",
         {"200": response("The thread.", _THREAD)},
-        parameters=[_THREAD_ID],
         requestBody=body(_CHANGES),
     ),
     operation(
@@ -167,7 +159,6 @@ OPERATIONS: Final[list[Route]] = [
         "agent_thread_delete",
         "Delete a conversation and end its live run",
         {"204": {"description": "The thread and all its data are deleted."}},
-        parameters=[_THREAD_ID],
     ),
     _feedback_operation(
         "GET /api/v1/agent/runs/{run_id}/feedback",
