@@ -33,7 +33,7 @@ async def parts(pieces: AsyncIterable[bytes], content_type: str) -> AsyncIterato
     try:
         parser = PushMultipartParser(options["boundary"], max_segment_count=MOST_PARTS)
         async for piece in pieces:
-            for event in parser.parse(piece):
+            for event in list(parser.parse(piece)):  # a fault in a piece precedes what is in it
                 if event is not None:
                     yield bytes(event) if isinstance(event, bytes | bytearray) else Part(event.name)
         parser.close()
