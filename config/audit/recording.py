@@ -58,15 +58,10 @@ def record(
         object_type=thing._meta.label_lower,
         object_id=str(thing.pk)[:64],
         object_name=(name or str(thing))[:200],
-        before=to_json(before or {}),
-        after=to_json(after or {}),
+        before=to_json_value(before or {}),
+        after=to_json_value(after or {}),
         request_id=current_request_id()[:128],
     )
-
-
-def to_json(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts as JSON for a page."""
-    return {name: to_json_value(value) for name, value in facts.items()}
 
 
 def to_json_value(value: Any) -> Any:

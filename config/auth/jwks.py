@@ -9,6 +9,7 @@ keys are used for a day.
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import threading
 from concurrent.futures import Future
@@ -117,9 +118,7 @@ def wait_for_sync(arrival: Fetch) -> None:
         arrival.result(_WAIT_S)
 
 
-_key_sets: Final[dict[str, Jwks]] = {}
-
-
+@functools.cache
 def get_key_set(url: str) -> Jwks:
     """Return the key set of this address, one per process."""
-    return _key_sets.setdefault(url, Jwks(url))
+    return Jwks(url)

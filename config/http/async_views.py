@@ -19,7 +19,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from config import errors
 from config.auth import bearer
 from config.auth.bearer import Caller
-from config.auth.requirements import Access, Needs, effective_method
+from config.auth.requirements import Access, effective_method
 from config.http import json_depth, json_size
 from config.http.database_errors import REFUSALS, refusal_of
 from config.http.parsing import parsed
@@ -42,30 +42,25 @@ def api(**needs: Access) -> Callable[[View[P]], Callable[..., Any]]:
     """
 
     def decorate(view: View[P]) -> Callable[..., Any]:
-        answer = _answering(view, needs)
+        @functools.wraps(view)
+        async def answer(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+            try:
+                caller = await admitted(request.META, getattr(request, "scope", {}).get(_LOOKED_UP))
+                allow(request, *needs)
+                await needs[effective_method(request.method)].check(caller)
+                return await view(request, caller, *args, **kwargs)
+            except errors.ParleyError as error:
+                return error_response(error, request.path)
+            except REFUSALS as error:
+                return error_response(refusal_of(error), request.path)
+            except Exception:  # the last line before the wire: the client gets a code, the log the rest
+                log.exception("view failed")
+                return error_response(errors.ParleyError(), request.path)
+
         answer.needs = needs  # type: ignore[attr-defined]
         return answer
 
     return decorate
-
-
-def _answering(view: View[P], needs: Needs) -> Callable[..., Any]:
-    @functools.wraps(view)
-    async def answer(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
-        try:
-            caller = await admitted(request.META, getattr(request, "scope", {}).get(_LOOKED_UP))
-            allow(request, *needs)
-            await needs[effective_method(request.method)].check(caller)
-            return await view(request, caller, *args, **kwargs)
-        except errors.ParleyError as error:
-            return error_response(error, request.path)
-        except REFUSALS as error:
-            return error_response(refusal_of(error), request.path)
-        except Exception:  # the last line before the wire: the client gets a code, the log the rest
-            log.exception("view failed")
-            return error_response(errors.ParleyError(), request.path)
-
-    return answer
 
 
 def look_up_caller(scope: dict[str, Any]) -> None:

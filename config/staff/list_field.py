@@ -20,20 +20,13 @@ class LinesField(SimpleArrayField):
             help_text = f"{_HINT} {help_text}".rstrip()
         super().__init__(base_field, delimiter="\n", help_text=help_text, **kwargs)
 
-    def clean(self, value: Any) -> Any:
-        return super().clean(_without_blank_lines(value))
-
-    def has_changed(self, initial: Any, data: Any) -> bool:
-        return super().has_changed(initial, _without_blank_lines(data))
+    def to_python(self, value: Any) -> Any:
+        if isinstance(value, str):
+            value = "\n".join(line.strip() for line in value.splitlines() if line.strip())
+        return super().to_python(value)
 
 
 LINES: Final = {
     ArrayField: {"form_class": LinesField, "widget": UnfoldAdminTextareaWidget(attrs={"rows": 4})}
 }
 """The `formfield_overrides` of a page that shows its lists so."""
-
-
-def _without_blank_lines(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    return "\n".join(line.strip() for line in value.splitlines() if line.strip())

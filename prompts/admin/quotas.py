@@ -7,8 +7,7 @@ from typing import Final
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
-from django.db.models import Q, QuerySet
-from django.http import HttpRequest
+from django.db.models import Q
 
 from config.staff.lists import LargeList, ModelAdmin
 from config.staff.staff_pages import ReadOnly
@@ -88,7 +87,4 @@ class QuotaUseAdmin(ReadOnly, LargeList, ModelAdmin):
     search_help_text = "The beginning of a user's name, or a part of a family"
     ordering = ("-id",)
     sortable_by = ()
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[QuotaUse]:
-        found: QuerySet[QuotaUse] = super().get_queryset(request)
-        return found.select_related("user")
+    list_select_related = ("user",)
