@@ -108,14 +108,10 @@ def _ours(error: Exception) -> errors.ParleyError:
         case exceptions.ParseError():
             return errors.InvalidRequest("The body is not valid JSON.", code="invalid_json")
         case OperationalError() | DataError():
-            return _refused(error)
+            cause = error.__cause__  # psycopg's error, of which Django has made its own
+            return refusal_of(cause if isinstance(cause, Exception) else error)
         case exceptions.APIException():
             made = errors.InvalidRequest(str(error.detail), code=str(error.get_codes()))
             made.status = error.status_code  # type: ignore[misc]
             return made
     return errors.ParleyError()
-
-
-def _refused(error: Exception) -> errors.ParleyError:
-    """The answer to Django's errors of the database: that to psycopg's, of which they are made."""
-    return refusal_of(error.__cause__ if isinstance(error.__cause__, Exception) else error)

@@ -14,7 +14,6 @@ from config.openapi.builders import (
     query,
     record,
     response,
-    strings,
 )
 
 _BYTES: Final = {"type": "string", "format": "binary"}
@@ -37,7 +36,7 @@ OPERATIONS: Final[list[Route]] = [
         {
             "201": response(
                 "The image is stored; its url is valid for an hour.",
-                strings("bucket", "path", "mime_type", "url"),
+                record(bucket=TEXT, path=TEXT, mime_type=TEXT, url=TEXT),
             )
         },
         (404, 415, 507),
@@ -53,7 +52,8 @@ OPERATIONS: Final[list[Route]] = [
             "302": {"description": "A redirect to the file in the object store."},
             "304": {"description": "The caller's copy is current."},
             "400": response(
-                "The token or the object is not valid.", strings("statusCode", "error", "message")
+                "The token or the object is not valid.",
+                record(statusCode=TEXT, error=TEXT, message=TEXT),
             ),
             "412": {"description": "The file is another version than the caller's."},
             "416": {

@@ -48,11 +48,6 @@ def record(*, optional: dict[str, Schema] | None = None, **required: Schema) -> 
     }
 
 
-def strings(*names: str) -> Schema:
-    """Return the schema of an object whose members are all strings."""
-    return record(**dict.fromkeys(names, TEXT))
-
-
 def envelope(data: Schema, **more: Schema) -> Schema:
     """Return the schema of the envelope in which some endpoints send their data."""
     return record(code={"const": 200}, msg=TEXT, data=data, **more)
@@ -90,25 +85,16 @@ _FACTS: Final[dict[str, Schema]] = {
 }
 
 
-def _error(more: dict[str, Schema]) -> Schema:
+def _error(**more: Schema) -> Schema:
     """Return the schema of an error with these members beside the common ones; it may have others."""
     required = _ERROR | more
     return {"type": "object", "required": list(required), "properties": required | _FACTS}
 
 
 ERRORS: Final[dict[str, Schema]] = {
-    "Error": _error({}),
-    "OpenAIError": _error(
-        {
-            "error": record(
-                message=TEXT,
-                type=TEXT,
-                param=nullable(TEXT) | {"description": "The invalid field."},
-                code=TEXT,
-            )
-        }
-    ),
-    "AgentApiError": _error({"error": strings("code", "message")}),
+    "Error": _error(),
+    "OpenAIError": _error(error=record(message=TEXT, type=TEXT, param=_FACTS["param"], code=TEXT)),
+    "AgentApiError": _error(error=record(code=TEXT, message=TEXT)),
 }
 """The component schemas that error responses refer to."""
 

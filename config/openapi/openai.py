@@ -153,20 +153,16 @@ _CHOICE: Final = record(
     logprobs={"type": "null"},
     finish_reason={"enum": ["stop", "length", "content_filter", "tool_calls"]},
 )
-
-
-def _counts(*names: str) -> Schema:
-    return record(**dict.fromkeys(names, COUNT))
-
-
 _CHAT_USAGE: Final = record(
-    **dict.fromkeys(("prompt_tokens", "completion_tokens", "total_tokens"), COUNT),
-    prompt_tokens_details=_counts("cached_tokens", "cache_write_tokens", "audio_tokens"),
-    completion_tokens_details=_counts(
-        "reasoning_tokens",
-        "audio_tokens",
-        "accepted_prediction_tokens",
-        "rejected_prediction_tokens",
+    prompt_tokens=COUNT,
+    completion_tokens=COUNT,
+    total_tokens=COUNT,
+    prompt_tokens_details=record(cached_tokens=COUNT, cache_write_tokens=COUNT, audio_tokens=COUNT),
+    completion_tokens_details=record(
+        reasoning_tokens=COUNT,
+        audio_tokens=COUNT,
+        accepted_prediction_tokens=COUNT,
+        rejected_prediction_tokens=COUNT,
     ),
 )
 SCHEMAS: Final[dict[str, Schema]] = {

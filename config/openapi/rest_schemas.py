@@ -61,12 +61,6 @@ _ENDPOINT: Final = record(
 )
 
 
-def _page_of(item: Schema, *more: str) -> Schema:
-    """Return the response envelope of a list."""
-    counted = dict.fromkeys(("total", *more), COUNT)
-    return envelope(array(item), **counted)
-
-
 def _value(setting: Setting) -> Schema:
     if setting.options:
         return {"enum": list(setting.options), "description": setting.help}
@@ -90,10 +84,10 @@ def rest_schemas() -> dict[str, Schema]:
     written, shown = _app_config()
     in_use = record(agent_system=_IN_USE, agent_tools=_IN_USE, system_message=nullable(TEXT))
     return derive_structs(PromptBody, SeedBody, TableBody, PatchBody) | {
-        "LlmModels": _page_of(any_of(ref("LlmModel"), _ENDPOINT)),
+        "LlmModels": envelope(array(any_of(ref("LlmModel"), _ENDPOINT)), total=COUNT),
         "AppConfigChanges": written,
         "AppConfig": envelope(shown),
-        "Prompts": _page_of(_PROMPT, "page", "page_size"),
+        "Prompts": envelope(array(_PROMPT), total=COUNT, page=COUNT, page_size=COUNT),
         "Prompt": envelope(_PROMPT),
         "PromptDeleted": envelope(record(id=_ID)),
         "PromptVersionChoice": record(optional={"version": nullable(_ID)}),

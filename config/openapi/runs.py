@@ -37,16 +37,13 @@ _TASK_STATUS: Final = {"enum": ["pending", "running", "finished", "error"]}
 _ID: Final = {"type": "integer"}
 _HEX: Final = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
 
-_TOKENS: Final = (
-    "input_tokens",
-    "output_tokens",
-    "cached_tokens",
-    "reasoning_tokens",
-    "cache_write_tokens",
-    "unpriced_tokens",
-)
 _USAGE: Final = record(
-    **dict.fromkeys(_TOKENS, COUNT),
+    input_tokens=COUNT,
+    output_tokens=COUNT,
+    cached_tokens=COUNT,
+    reasoning_tokens=COUNT,
+    cache_write_tokens=COUNT,
+    unpriced_tokens=COUNT,
     cost_usd=nullable(TEXT) | {"description": "Of the known prices; null if none is known."},
     models=nullable(array(open_object("The usage and cost of one model of the run."))),
 )

@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from functools import partial
 from typing import ClassVar
 
 from django.conf import settings
-from django.core.validators import MinValueValidator, RegexValidator
+from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import Q
+
+from prompts.models.endpoints import usd_field
 
 
 class Tier(models.Model):
@@ -92,15 +94,7 @@ class QuotaUse(models.Model):
         return f"{self.user}, {self.family}: {self.used} on {self.day}"
 
 
-def _usd_limit(help_text: str) -> models.DecimalField[Decimal | None, Decimal | None]:
-    return models.DecimalField(
-        null=True,
-        blank=True,
-        max_digits=14,
-        decimal_places=4,
-        validators=[MinValueValidator(0)],
-        help_text=help_text,
-    )
+_usd_limit = partial(usd_field, max_digits=14, decimal_places=4)
 
 
 class Budget(models.Model):

@@ -132,12 +132,15 @@ class ModelMapping(models.Model):
 OWN_PRICE = ("input_price", "output_price", "cached_input_price", "cache_write_price")
 
 
-def _price(help_text: str) -> models.DecimalField[Decimal | None, Decimal | None]:
+def usd_field(
+    help_text: str, *, max_digits: int = 12, decimal_places: int = 6
+) -> models.DecimalField[Decimal | None, Decimal | None]:
+    """Return an optional amount of US dollars, 0 or more."""
     return models.DecimalField(
         null=True,
         blank=True,
-        max_digits=12,
-        decimal_places=6,
+        max_digits=max_digits,
+        decimal_places=decimal_places,
         validators=[MinValueValidator(0)],
         help_text=help_text,
     )
@@ -192,10 +195,10 @@ class ModelCandidate(models.Model):
         validators=[MinValueValidator(1), MaxValueValidator(1_000_000)],
         help_text="Tokens it may think; the wires of OpenAI know efforts only.",
     )
-    input_price = _price("Own price: USD for a million input tokens. Empty: the published one.")
-    output_price = _price("Own price: USD for a million output tokens, reasoning among them.")
-    cached_input_price = _price("Of input read from the provider's cache. Empty: as other input.")
-    cache_write_price = _price("Of input written to the provider's cache. Empty: as other input.")
+    input_price = usd_field("Own price: USD for a million input tokens. Empty: the published one.")
+    output_price = usd_field("Own price: USD for a million output tokens, reasoning among them.")
+    cached_input_price = usd_field("Of input read from the provider's cache. Empty: as other input.")
+    cache_write_price = usd_field("Of input written to the provider's cache. Empty: as other input.")
 
     class Meta:
         ordering: ClassVar = ["position", "id"]
