@@ -13,6 +13,7 @@ from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
+from django.template.response import TemplateResponse
 from unfold.admin import ModelAdmin as UnfoldModelAdmin
 from unfold.contrib.filters.admin import TextFilter
 from unfold.paginator import InfinitePaginator
@@ -26,6 +27,11 @@ class ModelAdmin(UnfoldModelAdmin):  # type: ignore[misc]
     list_per_page = 25
     list_max_show_all = 100
     show_facets = admin.ShowFacets.NEVER
+
+    def render_page(self, request: HttpRequest, template: str, **context: Any) -> TemplateResponse:
+        """Return a further page of this admin."""
+        shared = self.admin_site.each_context(request) | {"opts": self.opts, "media": self.media}
+        return TemplateResponse(request, template, shared | context)
 
 
 class LargeList:

@@ -8,7 +8,6 @@ from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 from unfold.widgets import (
@@ -88,7 +87,13 @@ class AppSettingAdmin(ReportAdmin):
         if request.method == "POST" and self.has_change_permission(request) and form.is_valid():
             self._save(request, form)
             return HttpResponseRedirect(request.path)
-        return self._page(request, form)
+        return self.render_page(
+            request,
+            "prompts/app_settings.html",
+            title="App settings",
+            form=form,
+            may_change=self.has_change_permission(request),
+        )
 
     def _save(self, request: HttpRequest, form: SettingsForm) -> None:
         for name in form.changed_data:
@@ -98,17 +103,6 @@ class AppSettingAdmin(ReportAdmin):
         if form.cleaned_data[_KEY] or form.cleaned_data.get(_REMOVE):
             web_search_key.store_key(form.cleaned_data[_KEY], by=get_staff(request))
         self.message_user(request, "The settings are saved.", messages.SUCCESS)
-
-    def _page(self, request: HttpRequest, form: SettingsForm) -> TemplateResponse:
-        context = {
-            "title": "App settings",
-            "opts": self.opts,
-            "media": self.media,
-            "form": form,
-            "may_change": self.has_change_permission(request),
-        }
-        site = self.admin_site.each_context(request)
-        return TemplateResponse(request, "prompts/app_settings.html", site | context)
 
 
 def _field(setting: app_settings.Setting) -> forms.Field:

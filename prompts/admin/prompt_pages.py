@@ -13,7 +13,6 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Prefetch
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import get_object_or_404
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from unfold.decorators import action
 from unfold.widgets import UnfoldAdminFileFieldWidget, UnfoldAdminIntegerFieldWidget
@@ -99,7 +98,7 @@ class PromptPages(ModelAdmin):
         left = parse_number(request.GET.get("a", "")) or max(1, right - 1)
         versions = prompt.versions.select_related("author")
         before, after = (get_object_or_404(versions, number=number) for number in (left, right))
-        return self._page(
+        return self.render_page(
             request,
             "prompts/compare.html",
             prompt=prompt,
@@ -150,7 +149,7 @@ class PromptPages(ModelAdmin):
                 sentence = f"{share['percent']} of 100 threads get version {version.number}."
                 return self._redirect(request, prompt, sentence)
         title = f"Split {prompt.name} between two versions"
-        return self._page(request, "prompts/split.html", prompt=prompt, form=form, title=title)
+        return self.render_page(request, "prompts/split.html", prompt=prompt, form=form, title=title)
 
     def activation_view(self, request: HttpRequest, object_id: str, number: int) -> HttpResponse:
         """Activate this version after a confirmation."""
@@ -159,7 +158,7 @@ class PromptPages(ModelAdmin):
         if request.method != "POST":
             in_use = Prompt.objects.filter(kind=prompt.kind, is_active=True)
             current = prompt.active_version if prompt.is_active else None
-            return self._page(
+            return self.render_page(
                 request,
                 "prompts/confirm.html",
                 prompt=prompt,
@@ -177,7 +176,7 @@ class PromptPages(ModelAdmin):
         """Deactivate the prompt after a confirmation."""
         prompt = self._get_changeable(request, object_id)
         if request.method != "POST":
-            return self._page(request, "prompts/confirm.html", prompt=prompt, title="Deactivate")
+            return self.render_page(request, "prompts/confirm.html", prompt=prompt, title="Deactivate")
         staff_actions.deactivate(prompt, by=get_staff(request))
         return self._redirect(request, prompt, f"{prompt.name} is no longer in use.")
 
@@ -220,7 +219,7 @@ class PromptPages(ModelAdmin):
                 for result in results:
                     self.message_user(request, _describe_import(result), messages.SUCCESS)
                 return HttpResponseRedirect(reverse("admin:prompts_prompt_changelist"))
-        return self._page(request, "prompts/import.html", form=form, title="Import prompts")
+        return self.render_page(request, "prompts/import.html", form=form, title="Import prompts")
 
     def _export(self, prompts: Any, name: str) -> HttpResponse:
         return _download(
@@ -239,12 +238,6 @@ class PromptPages(ModelAdmin):
         if not self.has_change_permission(request, prompt):
             raise PermissionDenied
         return prompt
-
-    def _page(self, request: HttpRequest, template: str, **context: Any) -> TemplateResponse:
-        site = self.admin_site.each_context(request)
-        return TemplateResponse(
-            request, template, site | {"opts": self.opts, "media": self.media} | context
-        )
 
     def _redirect(
         self, request: HttpRequest, prompt: Prompt, sentence: str, level: int = messages.SUCCESS

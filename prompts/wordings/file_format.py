@@ -26,7 +26,8 @@ from prompts.wordings import releases, staff_actions
 LARGEST_FILE: Final = 3 * 1024 * 1024
 MOST_VERSIONS: Final = 2_000
 _MARK: Final = "---"
-_NAMED: Final = ("name", "kind", "category", "description", "note")
+_OF_PROMPT: Final = ("name", "kind", "category", "description")
+_NAMED: Final = (*_OF_PROMPT, "note")
 _Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]*\S[^\x00-\x1f]*\Z")]
 _Label = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}\Z")]
 _Number = Annotated[int, Meta(ge=1, le=1_000_000)]
@@ -110,13 +111,8 @@ def to_json(file: PromptFile) -> bytes:
 
 def to_markdown(prompt: ExportedPrompt, version: ExportedVersion) -> bytes:
     """Return one wording, unchanged, below a header of `name: value` lines."""
-    facts: dict[str, Any] = {
-        "name": prompt.name,
-        "kind": prompt.kind,
-        "category": prompt.category,
-        "description": prompt.description,
-        "note": version.note,
-    }
+    facts: dict[str, Any] = {name: getattr(prompt, name) for name in _OF_PROMPT}
+    facts["note"] = version.note
     if version.tools is not None:
         facts["tools"] = version.tools
     lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in facts.items()]

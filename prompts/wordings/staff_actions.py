@@ -26,6 +26,7 @@ log = structlog.get_logger(__name__)
 LONGEST_PROMPT: Final = 200_000
 LONGEST_NOTE: Final = 500
 _OUT_OF_USE: Final[dict[str, Any]] = {"is_active": False, "split_version": None, "split_percent": 0}
+_UNSTORABLE: Final = re.compile(r"[\x00\ud800-\udfff]")  # JSON can express lone surrogates, UTF-8 cannot
 _ESCAPED_NUL: Final = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
@@ -183,17 +184,8 @@ def check_text(field: str, text: str, *, longest: int) -> None:
     """Raise `InvalidRequest` for a text that is too long or cannot be stored."""
     if len(text) > longest:
         raise InvalidRequest(f"{field} is longer than {longest} characters.", field=field)
-    if "\x00" in text or not _is_unicode(text):
+    if _UNSTORABLE.search(text):
         raise InvalidRequest(f"{field} holds characters that cannot be stored.", field=field)
-
-
-def _is_unicode(text: str) -> bool:
-    """Return False for a lone surrogate, which JSON can express and UTF-8 cannot."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _username(user: User | None) -> str:
