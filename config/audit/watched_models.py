@@ -6,6 +6,8 @@ Changes by queryset.update() are not seen here: code that uses it on a watched m
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from django.conf import settings
@@ -21,27 +23,24 @@ _NEVER_SHOWN: Final = frozenset(("password", "digest", "sealed", "secret"))
 _watched: dict[type[models.Model], _Watch] = {}
 
 
+@dataclass(eq=False)
 class _Watch:
     """The recorded fields of a model; `of` is the foreign key to the object that a row belongs to."""
 
-    def __init__(
-        self,
-        model: type[models.Model],
-        ignored: Collection[str],
-        personal: Collection[str],
-        of: str,
-        name: Callable[[Any], str],
-        by_people: bool,
-    ) -> None:
-        self._of = of
-        self._by_people = by_people
-        self._name = name
-        self._unshown = _NEVER_SHOWN | set(personal)
+    model: type[models.Model]
+    ignored: Collection[str]
+    personal: Collection[str]
+    of: str
+    name: Callable[[Any], str]
+    by_people: bool
+
+    def __post_init__(self) -> None:
+        model = self.model
         self._fields = [
             field
             for field in model._meta.concrete_fields
             if not (field.primary_key and field.name == "id")
-            and field.name not in ignored
+            and field.name not in self.ignored
             and not field.generated
             and not getattr(field, "auto_now", False)
             and not getattr(field, "auto_now_add", False)
@@ -52,14 +51,14 @@ class _Watch:
         post_save.connect(self._after_save, sender=model, weak=False, dispatch_uid=f"audit:{label}")
         post_delete.connect(self._after_delete, sender=model, weak=False, dispatch_uid=f"audit:{label}")
         for many in model._meta.local_many_to_many:
-            listener, through = _Links(many.name, name).after_change, many.remote_field.through
+            listener, through = partial(self._after_links, many.name), many.remote_field.through
             m2m_changed.connect(listener, sender=through, weak=False, dispatch_uid=f"audit:{label}")
 
     def _before_save(self, instance: Any, raw: bool, update_fields: Any, **_: Any) -> None:
         instance._audit_before = None
         if raw or instance._state.adding or not self._concerns(update_fields):
             return
-        if self._by_people and current_actor() is None:
+        if self.by_people and current_actor() is None:
             return
         stored = type(instance)._base_manager.filter(pk=instance.pk)
         instance._audit_before = stored.values(*[field.attname for field in self._fields]).first()
@@ -88,16 +87,38 @@ class _Watch:
         self._record("deleted", instance, facts, {})
 
     def _record(self, action: str, instance: Any, before: dict[str, Any], after: dict[str, Any]) -> None:
-        if self._by_people and current_actor() is None:
+        if self.by_people and current_actor() is None:
             return
-        thing, name = instance, self._name(instance)
-        if self._of:
+        thing, name = instance, self.name(instance)
+        if self.of:
             try:
-                thing = getattr(instance, self._of)
+                thing = getattr(instance, self.of)
             except ObjectDoesNotExist:
                 return  # it is deleted with its parent, which has an entry
             action, name = f"{action} {instance._meta.verbose_name}", f"{thing}: {name}"
         record(action, thing, before=before, after=after, name=name)
+
+    def _after_links(
+        self, field: str, *, instance: Any, action: str, reverse: bool, model: Any, pk_set: Any, **_: Any
+    ) -> None:
+        """Record the added and removed names of a many-to-many field."""
+        if reverse or action not in ("post_add", "post_remove", "pre_clear"):
+            return
+        if action == "pre_clear":
+            rows = getattr(instance, field).all()
+        else:
+            rows = model._base_manager.filter(pk__in=pk_set)
+        names = [str(row) for row in rows[:100]]
+        if not names:
+            return
+        added, linked = action == "post_add", {field: sorted(names)}
+        record(
+            f"{field} {'added' if added else 'removed'}",
+            instance,
+            before={} if added else linked,
+            after=linked if added else {},
+            name=self.name(instance),
+        )
 
     def _concerns(self, update_fields: Any) -> bool:
         return update_fields is None or bool(self._names & set(update_fields))
@@ -107,7 +128,7 @@ class _Watch:
 
     def _redact(self, field: Any, value: Any) -> Any:
         """Return a value for the log, without keys, passwords and personal data."""
-        if field.name in self._unshown:
+        if field.name in _NEVER_SHOWN or field.name in self.personal:
             return CHANGED if value else ""
         if value is None or not isinstance(field, models.ForeignKey):
             return value
@@ -116,35 +137,6 @@ class _Watch:
             return str(value)
         named = about._base_manager.filter(**{field.target_field.name: value}).first()
         return f"{named} ({value})" if named is not None else str(value)
-
-
-class _Links:
-    """The added and removed names of a many-to-many field."""
-
-    def __init__(self, field: str, name: Callable[[Any], str]) -> None:
-        self._field = field
-        self._name = name
-
-    def after_change(
-        self, instance: Any, action: str, reverse: bool, model: Any, pk_set: Any, **_: Any
-    ) -> None:
-        if reverse or action not in ("post_add", "post_remove", "pre_clear"):
-            return
-        if action == "pre_clear":
-            rows = getattr(instance, self._field).all()
-        else:
-            rows = model._base_manager.filter(pk__in=pk_set)
-        names = [str(row) for row in rows[:100]]
-        if not names:
-            return
-        added, linked = action == "post_add", {self._field: sorted(names)}
-        record(
-            f"{self._field} {'added' if added else 'removed'}",
-            instance,
-            before={} if added else linked,
-            after=linked if added else {},
-            name=self._name(instance),
-        )
 
 
 def watch(

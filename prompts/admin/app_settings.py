@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from django import forms
@@ -21,40 +22,12 @@ from unfold.widgets import (
 from config.staff.lists import ModelAdmin
 from config.staff.staff_pages import ReportAdmin
 from prompts import app_settings
-from prompts.admin.forms import get_staff, show_errors
+from prompts.admin.forms import CheckedField, get_staff
 from prompts.endpoints import web_search_key
 from prompts.models import AppSetting
 
 _KEY: Final = "web_search_exa_api_key"
 _REMOVE: Final = "remove_web_search_exa_api_key"
-
-
-class TextField(forms.CharField):
-    """A text that its setting validates."""
-
-    def __init__(self, name: str, **words: Any) -> None:
-        super().__init__(required=False, widget=UnfoldAdminTextInputWidget(), **words)
-        self._name = name
-
-    def validate(self, value: Any) -> None:
-        with show_errors():
-            app_settings.check(self._name, value)
-
-
-class KeyField(forms.CharField):
-    """A write-only key; an empty value keeps the present one."""
-
-    def __init__(self, present: str) -> None:
-        super().__init__(
-            label="New key for the web search",
-            required=False,
-            widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}),
-            help_text=f"The key is encrypted and never shown again. Present key: {present}.",
-        )
-
-    def validate(self, value: Any) -> None:
-        with show_errors():
-            web_search_key.check_key(value)
 
 
 class SettingsForm(forms.Form):
@@ -66,7 +39,13 @@ class SettingsForm(forms.Form):
             self.fields[setting.name] = _field(setting)
         shown = web_search_key.get_masked_key()
         source = {"db": "", "env": ", from EXA_API_KEY", "none": "none"}[shown.source]
-        self.fields[_KEY] = KeyField(f"{shown.masked}{source}")
+        self.fields[_KEY] = CheckedField(
+            web_search_key.check_key,
+            label="New key for the web search",
+            widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}),
+            help_text="The key is encrypted and never shown again. Present key: "
+            f"{shown.masked}{source}.",
+        )
         if shown.source == "db":
             self.fields[_REMOVE] = forms.BooleanField(
                 label="Remove the key for the web search", required=False, widget=UnfoldBooleanWidget()
@@ -111,7 +90,8 @@ def _field(setting: app_settings.Setting) -> forms.Field:
         "help_text": setting.help,
     }
     if not setting.options and isinstance(setting.default, str):
-        return TextField(setting.name, **words)
+        check = partial(app_settings.check, setting.name)
+        return CheckedField(check, widget=UnfoldAdminTextInputWidget(), **words)
     if not setting.options:
         return forms.BooleanField(required=False, widget=UnfoldBooleanSwitchWidget(), **words)
     choices = [(option, option) for option in setting.options]

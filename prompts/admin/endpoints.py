@@ -13,7 +13,7 @@ from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldBooleanWidget
 from config.staff.staff_pages import ConnectionAdmin
 from prompts.addresses import same_origin
 from prompts.admin import hooks
-from prompts.admin.forms import get_staff, show_errors
+from prompts.admin.forms import CheckedField, get_staff
 from prompts.endpoints import secrets
 from prompts.models import Endpoint, ProviderDialect
 from prompts.wordings import staff_actions
@@ -33,12 +33,17 @@ _BASE_URL_HELP: Final = format_html(
 )
 
 
+def _check_key(key: str) -> None:
+    if key:
+        secrets.check_key(key)
+
+
 class EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
     """An endpoint with a write-only key."""
 
-    key = forms.CharField(
+    key = CheckedField(
+        _check_key,
         label="New key",
-        required=False,
         widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}),
         help_text="The key is encrypted and never shown again. Leave empty to keep the present one.",
     )
@@ -50,13 +55,6 @@ class EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean_base_url(self) -> str:
         address: str = self.cleaned_data["base_url"]
         return address.rstrip("/")
-
-    def clean_key(self) -> str:
-        key: str = self.cleaned_data["key"]
-        if key:
-            with show_errors():
-                secrets.check_key(key)
-        return key
 
     def clean(self) -> None:
         super().clean()

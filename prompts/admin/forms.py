@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import cast
+from typing import Any, cast
 
+from django import forms
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 
@@ -20,6 +21,18 @@ def show_errors() -> Iterator[None]:
         yield
     except InvalidRequest as error:
         raise ValidationError(error.detail) from None
+
+
+class CheckedField(forms.CharField):
+    """An optional text that a function of an action checks."""
+
+    def __init__(self, check: Callable[[str], object], **options: Any) -> None:
+        super().__init__(required=False, **options)
+        self._check = check
+
+    def validate(self, value: Any) -> None:
+        with show_errors():
+            self._check(value)
 
 
 def get_staff(request: HttpRequest) -> User:
