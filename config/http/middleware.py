@@ -164,13 +164,14 @@ class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]
 
     def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
         super().__init__(get_response)
-        if iscoroutinefunction(get_response):
+        self._is_async = iscoroutinefunction(get_response)
+        if self._is_async:
             markcoroutinefunction(self)
-            self.__class__ = _AsyncStaticFiles
 
+    def __call__(self, request: HttpRequest) -> Any:
+        return self._acall(request) if self._is_async else super().__call__(request)
 
-class _AsyncStaticFiles(StaticFiles):
-    async def __call__(self, request: HttpRequest) -> HttpResponseBase:
+    async def _acall(self, request: HttpRequest) -> HttpResponseBase:
         found = self.files.get(request.path_info)
         if found is None:
             response: HttpResponseBase = await self.get_response(request)
