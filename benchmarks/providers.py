@@ -148,7 +148,7 @@ async def measure(port: int, *, deltas: int, repeats: int) -> list[Row]:
     """Every wire at both paces, bare and whole by turns."""
     from agents.providers import http
     from agents.providers.base import ModelRequest, TextDelta
-    from agents.providers.clients import CLIENTS
+    from agents.providers.registry import WIRES
     from prompts.endpoints.routing import Candidate
 
     async def bare(url: str) -> int:
@@ -160,7 +160,7 @@ async def measure(port: int, *, deltas: int, repeats: int) -> list[Row]:
 
     async def whole(wire: str, root: str) -> int:
         target = Candidate(1, "bench", wire, root, "m", "", None, None)
-        events = CLIENTS[wire](target, ModelRequest(()))
+        events = WIRES[wire](target, ModelRequest(()))
         return sum([isinstance(event, TextDelta) and event.text != "" async for event in events])
 
     rows = []

@@ -16,7 +16,7 @@ import aiohttp
 
 from agents.providers import http
 from agents.providers.base import ChatMessage, ModelRequest, ProviderError
-from agents.providers.clients import CLIENTS
+from agents.providers.registry import WIRES
 from prompts import outgoing_connections
 from prompts.addresses import REFUSED, is_refused_url
 from prompts.endpoints import secrets
@@ -58,12 +58,12 @@ async def _look(endpoint: Endpoint, key: str, model: str) -> EndpointReport:
 
 
 async def _ask(endpoint: Endpoint, key: str) -> tuple[int, bytes]:
-    url, wire = models_url(endpoint.dialect, endpoint.base_url), CLIENTS[endpoint.dialect]
+    wire = WIRES[endpoint.dialect]
     connector = aiohttp.TCPConnector(socket_factory=outgoing_connections.open_socket, force_close=True)
     headers = (wire.headers(key) if key else {}) | {"Accept": "application/json"}
     async with (
         aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as web,
-        web.get(url, headers=headers, allow_redirects=False) as response,
+        web.get(wire.models_url(endpoint.base_url), headers=headers, allow_redirects=False) as response,
     ):
         body = bytearray()
         while len(body) < _LARGEST and (some := await response.content.readany()):
@@ -78,7 +78,7 @@ async def _ask_model(endpoint: Endpoint, key: str, model: str) -> EndpointReport
     )
     request = ModelRequest((ChatMessage("user", "Say ok."),), max_tokens=16)
     try:
-        async with aclosing(CLIENTS[endpoint.dialect](target, request)) as events:
+        async with aclosing(WIRES[endpoint.dialect](target, request)) as events:
             async for _ in events:
                 break
     except ProviderError as error:
@@ -86,16 +86,6 @@ async def _ask_model(endpoint: Endpoint, key: str, model: str) -> EndpointReport
     finally:
         await http.close()
     return True, f"It lists no models, but {model} answers.", ()
-
-
-def models_url(dialect: str, base_url: str) -> str:
-    """Return the address at which a provider of this dialect lists its models."""
-    base = base_url.rstrip("/")
-    if dialect == ProviderDialect.ANTHROPIC:
-        return f"{base.removesuffix('/v1')}/v1/models"
-    if dialect == ProviderDialect.GEMINI:
-        return f"{base.removesuffix('/v1beta')}/v1beta/models"
-    return f"{base}/models"
 
 
 def _judged(status: int, body: bytes) -> EndpointReport:

@@ -29,9 +29,9 @@ from agents.providers.base import (
     RawChunk,
     ToolSpec,
 )
-from agents.providers.clients import CLIENTS
 from agents.providers.exchange import Wire
 from agents.providers.generation_parameters import UNSUPPORTED, model_request, with_source
+from agents.providers.registry import WIRES
 from agents.requests import Generation, ToolUse
 from agents.runners.base import Approval, RunFailure, ToolOutcome
 from agents.spending.metering import Meter, ModelCall
@@ -333,7 +333,7 @@ def _permit_without_approval(tool: Tool) -> Permit:
 
 
 def _client(candidate: Candidate) -> Wire:
-    client = CLIENTS.get(candidate.dialect)
+    client = WIRES.get(candidate.dialect)
     if client is None:
         raise ProviderError(UNSUPPORTED, "This endpoint's dialect is not supported yet.")
     return client

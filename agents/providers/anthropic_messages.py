@@ -6,37 +6,29 @@ answer is a list of blocks: text, thoughts (signed, to be sent back unchanged), 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
 from agents.providers.anthropic_body import WIRE, forms
-from agents.providers.base import (
-    Finished,
-    FinishReason,
-    ModelEvent,
-    ReasoningBlock,
-    ReasoningText,
-    Target,
-    TextDelta,
-)
+from agents.providers.base import Finished, ModelEvent, ReasoningBlock, ReasoningText, TextDelta
 from agents.providers.decoding import make_decoder
 from agents.providers.exchange import Wire
+from agents.providers.reader import Reader
 from agents.providers.refusals import interrupted_error, stream_error
-from agents.providers.reported_facts import finish, sum_counts
-from agents.providers.tool_calls import CallAssembler
+from agents.providers.reported_facts import Reasons, finish, sum_counts
 from agents.providers.tool_names import ToolNames
 from conversations.events import Usage
 
-_MEANINGS: Final[dict[str, FinishReason]] = {
+_MEANINGS: Final[Reasons] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
     "tool_use": "tool_calls",
 }
-_NOTHING: Final[list[ModelEvent]] = []
 
 
 class _Delta(Struct, gc=False):
@@ -103,39 +95,36 @@ class _Thought(Struct, gc=False):
 _decode: Final = make_decoder(_Event)
 
 
-class MessagesReader:
+class MessagesReader(Reader):
     """The reader of one message's events; it is whole only with a stop reason or `message_stop`."""
 
     def __init__(self, names: ToolNames) -> None:
-        self.done = False
-        self.kind: str | None = None
-        self.calls = CallAssembler(names)
+        super().__init__(names)
         self._answer_tool = names.answer
         self._answers: set[int] = set()
-        self._reason = ""
         self._counts = _Usage()
         self._thoughts: dict[int, _Thought] = {}
 
-    def read(self, data: bytes) -> list[ModelEvent]:
+    def read(self, data: bytes) -> Sequence[ModelEvent]:
         event = _decode(data)
         self.kind = event.type
         match event.type:
             case "content_block_delta":
-                return self._more(event.index, event.delta) if event.delta else _NOTHING
+                return self._more(event.index, event.delta) if event.delta else ()
             case "content_block_start":
                 return self._begin(event.index, event.content_block or _Block())
             case "message_start" if event.message:
                 self._count(event.message.usage)
             case "message_delta":
-                self._reason = (event.delta and event.delta.stop_reason) or self._reason
+                self.reason = (event.delta and event.delta.stop_reason) or self.reason
                 self._count(event.usage)
             case "message_stop":
                 self.done = True
             case "error":
                 raise stream_error(event.error)
-        return _NOTHING  # pings, and future additions to the wire
+        return ()  # pings, and future additions to the wire
 
-    def _more(self, place: int, delta: _Delta) -> list[ModelEvent]:
+    def _more(self, place: int, delta: _Delta) -> Sequence[ModelEvent]:
         if delta.text:
             return [TextDelta(delta.text)]
         if delta.partial_json:
@@ -144,9 +133,9 @@ class MessagesReader:
             self.calls.add(place, delta.partial_json)
         elif delta.thinking or delta.signature:
             return self._think(place, delta.thinking or "", delta.signature or "")
-        return _NOTHING
+        return ()
 
-    def _begin(self, place: int, block: _Block) -> list[ModelEvent]:
+    def _begin(self, place: int, block: _Block) -> Sequence[ModelEvent]:
         match block.type:
             case "text" if block.text:
                 return [TextDelta(block.text)]
@@ -160,13 +149,13 @@ class MessagesReader:
                 self.calls.begin(place, id=block.id, name=block.name)
                 if isinstance(block.input, dict) and block.input:  # whole, as other servers send it
                     self.calls.add(place, msgspec.json.encode(block.input).decode())
-        return _NOTHING
+        return ()
 
-    def _think(self, place: int, words: str, signature: str) -> list[ModelEvent]:
+    def _think(self, place: int, words: str, signature: str) -> Sequence[ModelEvent]:
         thought = self._thoughts.setdefault(place, _Thought([], []))
         thought.words.append(words)
         thought.signed.append(signature)
-        return [ReasoningText(words)] if words else _NOTHING
+        return [ReasoningText(words)] if words else ()
 
     def _count(self, counts: _Usage | None) -> None:
         """Update the counts, which are totals so far; counts that an event leaves out stay."""
@@ -176,38 +165,31 @@ class MessagesReader:
 
     @property
     def usage(self) -> Usage:
-        return _usage(self._counts)
+        """Our counts; this wire counts input that it read from and wrote to its cache separately."""
+        counts = self._counts
+        read, written = counts.cache_read_input_tokens, counts.cache_creation_input_tokens
+        details = counts.output_tokens_details or _Details()
+        return Usage(
+            input_tokens=sum_counts(counts.input_tokens, read, written),
+            output_tokens=sum_counts(counts.output_tokens),
+            cached_tokens=sum_counts(read),
+            reasoning_tokens=sum_counts(details.thinking_tokens),
+            cache_write_tokens=sum_counts(written),
+        )
 
     def end(self) -> Finished:
-        if not (self.done or self._reason):
+        if not (self.done or self.reason):
             raise interrupted_error()
         blocks = (thought.block for _, thought in sorted(self._thoughts.items()))
         reasoning = tuple(ReasoningBlock(WIRE, block) for block in blocks if block)
         calls = self.calls.assembled()
-        gave_answer = self._answers and not calls and self._reason == "tool_use"
-        reason = "end_turn" if gave_answer else self._reason
+        gave_answer = self._answers and not calls and self.reason == "tool_use"
+        reason = "end_turn" if gave_answer else self.reason
         return finish(reason, _MEANINGS, self.usage, calls, reasoning)
-
-
-def _usage(counts: _Usage) -> Usage:
-    """Return our counts; this wire counts input that it read from and wrote to its cache separately."""
-    read, written = counts.cache_read_input_tokens, counts.cache_creation_input_tokens
-    details = counts.output_tokens_details or _Details()
-    return Usage(
-        input_tokens=sum_counts(counts.input_tokens, read, written),
-        output_tokens=sum_counts(counts.output_tokens),
-        cached_tokens=sum_counts(read),
-        reasoning_tokens=sum_counts(details.thinking_tokens),
-        cache_write_tokens=sum_counts(written),
-    )
-
-
-def _url(target: Target) -> str:
-    return f"{target.base_url.rstrip('/').removesuffix('/v1')}/v1/messages"
 
 
 def _headers(key: str) -> dict[str, str]:
     return {"anthropic-version": "2023-06-01"} | ({"x-api-key": key} if key else {})
 
 
-stream: Final = Wire(WIRE, _url, _headers, forms, MessagesReader)
+stream: Final = Wire(WIRE, lambda model: "/messages", _headers, forms, MessagesReader, version="/v1")

@@ -1,15 +1,16 @@
 """Exchange with a provider over one wire: send the request, read the stream, yield its events.
 
-A wire is a value: the address, the way to write the request, and a reader of the stream's events.
+A wire is a value: the address, the way to write the request, and a reader of the stream's events. The
+wires are in `registry`.
 This module has what is the same for all of them.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, suppress
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import aiohttp
 import msgspec
@@ -17,7 +18,6 @@ from msgspec import Struct
 
 from agents.providers import http
 from agents.providers.base import (
-    Finished,
     ModelEvent,
     ModelRequest,
     Opened,
@@ -25,11 +25,11 @@ from agents.providers.base import (
     RawChunk,
     Target,
 )
+from agents.providers.reader import Reader
 from agents.providers.redaction import Redactor
 from agents.providers.refusals import invalid_response_error
 from agents.providers.sse import EventSplitter, EventTooLarge
 from agents.providers.tool_names import ToolNames
-from conversations.events import Usage
 
 DONE: Final = b"[DONE]"
 _MOMENT_S: Final = 0.1
@@ -39,37 +39,29 @@ _MOST_UNSAID: Final = 16 * 1024 * 1024  # bytes of calls, seals and comments bet
 Body = dict[str, Any]
 
 
-class Reader(Protocol):
-    """The reader of one answer, an SSE event at a time."""
-
-    done: bool
-    """Whether the stream has no more to read."""
-    kind: str | None
-    """The wire's name of the event that was read last."""
-
-    @property
-    def usage(self) -> Usage:
-        """The provider's counts so far."""
-
-    def read(self, data: bytes) -> Iterable[ModelEvent]:
-        """Return the contents of an event. Raise ProviderError if it is an error, or unreadable."""
-
-    def end(self) -> Finished:
-        """Return the answer's end; raise ProviderError `provider_stream_interrupted` if cut off."""
-
-
 class Wire(Struct, frozen=True):
     """One provider wire, ready for requests.
 
-    `forms` are the possible bodies of a request, the richest first: models of one wire accept different
-    parameters and do not declare which, so if one refuses a form as malformed, the next form is sent.
+    `path` is the place of a model below the base URL; `headers` hold the key. `forms` are the possible
+    bodies of a request, the richest first: models of one wire accept different parameters and do not
+    declare which, so if one refuses a form as malformed, the next form is sent. A `version` comes before
+    each path; base URLs may already end with it.
     """
 
     name: str
-    url: Callable[[Target], str]
+    path: Callable[[str], str]
     headers: Callable[[str], dict[str, str]]
     forms: Callable[[str, ModelRequest, ToolNames], Sequence[Body]]
     reader: Callable[[ToolNames], Reader]
+    version: str = ""
+
+    def url(self, base_url: str, path: str) -> str:
+        """Return the address of a path below an endpoint's base URL."""
+        return f"{base_url.rstrip('/').removesuffix(self.version)}{self.version}{path}"
+
+    def models_url(self, base_url: str) -> str:
+        """Return the address at which a provider lists its models."""
+        return self.url(base_url, "/models")
 
     def __call__(self, target: Target, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Stream one answer. Raise ProviderError if the provider refuses, hangs, breaks off or rambles.
@@ -160,7 +152,7 @@ async def _opened(
     wire: Wire, target: Target, forms: Sequence[Body], manner: int
 ) -> aiohttp.ClientResponse:
     """Return the answer to the first form that the model accepts, and remember which one it was."""
-    url, headers = wire.url(target), wire.headers(target.key)
+    url, headers = wire.url(target.base_url, wire.path(target.model)), wire.headers(target.key)
     about = (wire.name, target.base_url, target.model, len(forms), manner)
     for place in range(_forms_taken.get(about, 0), len(forms)):
         try:

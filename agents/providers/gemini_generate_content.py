@@ -12,25 +12,17 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from agents.providers.base import (
-    Finished,
-    FinishReason,
-    ModelEvent,
-    ReasoningBlock,
-    ReasoningText,
-    Target,
-    TextDelta,
-)
+from agents.providers.base import Finished, ModelEvent, ReasoningBlock, ReasoningText, TextDelta
 from agents.providers.decoding import make_decoder
 from agents.providers.exchange import Wire
 from agents.providers.gemini_body import WIRE, forms
+from agents.providers.reader import Reader
 from agents.providers.refusals import interrupted_error, stream_error
-from agents.providers.reported_facts import finish, sum_counts
-from agents.providers.tool_calls import CallAssembler
+from agents.providers.reported_facts import Reasons, finish, sum_counts
 from agents.providers.tool_names import ToolNames
 from conversations.events import Usage
 
-_MEANINGS: Final[dict[str, FinishReason]] = {
+_MEANINGS: Final[Reasons] = {
     "STOP": "stop",
     "MAX_TOKENS": "length",
     "SAFETY": "content_filter",
@@ -91,15 +83,12 @@ class _Chunk(Struct, gc=False, rename="camel"):
 _decode: Final = make_decoder(_Chunk)
 
 
-class GeminiReader:
+class GeminiReader(Reader):
     """The reader of one answer's chunks; it is whole only with a finish or a block reason."""
 
     def __init__(self, names: ToolNames) -> None:
-        self.done = False
-        self.kind: str | None = None
-        self.calls = CallAssembler(names)
+        super().__init__(names)
         self._called = 0
-        self._reason = ""
         self._blocked = ""
         self._counts = _Usage()
         self._signatures: list[dict[str, Any]] = []
@@ -116,7 +105,7 @@ class GeminiReader:
         if chunk.candidates:
             candidate = chunk.candidates[0]
             if candidate.finish_reason:
-                self._reason = candidate.finish_reason
+                self.reason = candidate.finish_reason
             if candidate.content is not None:
                 for part in candidate.content.parts or ():
                     self._take(part, produced)
@@ -142,43 +131,39 @@ class GeminiReader:
 
     @property
     def usage(self) -> Usage:
-        return _usage(self._counts)
+        """Our counts; this wire counts thoughts and the results of its own tools separately."""
+        counts = self._counts
+        return Usage(
+            input_tokens=sum_counts(counts.prompt_token_count, counts.tool_use_prompt_token_count),
+            output_tokens=sum_counts(counts.candidates_token_count, counts.thoughts_token_count),
+            cached_tokens=sum_counts(counts.cached_content_token_count),
+            reasoning_tokens=sum_counts(counts.thoughts_token_count),
+        )
 
     def end(self) -> Finished:
         calls = self.calls.assembled()
-        meanings: dict[str, FinishReason] = _MEANINGS
-        if self._blocked and not self._reason:
+        meanings = _MEANINGS
+        if self._blocked and not self.reason:
             meanings = {self._blocked: "content_filter"}
-        elif not self._reason:
+        elif not self.reason:
             raise interrupted_error()
         elif calls:
-            meanings = _MEANINGS | {"STOP": "tool_calls"}
+            meanings = {**_MEANINGS, "STOP": "tool_calls"}
         blocks = tuple(ReasoningBlock(WIRE, self._signed(block)) for block in self._signatures)
-        return finish(self._reason or self._blocked, meanings, self.usage, calls, blocks)
+        return finish(self.reason or self._blocked, meanings, self.usage, calls, blocks)
 
     def _signed(self, block: dict[str, Any]) -> dict[str, Any]:
         return block | {"call": self.calls.id_at(block["call"])} if "call" in block else block
 
 
-def _usage(counts: _Usage) -> Usage:
-    """Return our counts; this wire counts thoughts and the results of its own tools separately."""
-    return Usage(
-        input_tokens=sum_counts(counts.prompt_token_count, counts.tool_use_prompt_token_count),
-        output_tokens=sum_counts(counts.candidates_token_count, counts.thoughts_token_count),
-        cached_tokens=sum_counts(counts.cached_content_token_count),
-        reasoning_tokens=sum_counts(counts.thoughts_token_count),
-    )
-
-
-def _url(target: Target) -> str:
-    root = target.base_url.rstrip("/").removesuffix("/v1beta")
-    model = quote(target.model, safe="/:@")
-    place = model if model.startswith(("models/", "tunedModels/")) else f"models/{model}"
-    return f"{root}/v1beta/{place}:streamGenerateContent?alt=sse"
+def _path(model: str) -> str:
+    name = quote(model, safe="/:@")
+    place = name if name.startswith(("models/", "tunedModels/")) else f"models/{name}"
+    return f"/{place}:streamGenerateContent?alt=sse"
 
 
 def _headers(key: str) -> dict[str, str]:
     return {"x-goog-api-key": key} if key else {}
 
 
-stream: Final = Wire(WIRE, _url, _headers, forms, GeminiReader)
+stream: Final = Wire(WIRE, _path, _headers, forms, GeminiReader, version="/v1beta")

@@ -11,25 +11,17 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from agents.providers.base import (
-    Finished,
-    FinishReason,
-    ModelEvent,
-    ReasoningBlock,
-    ReasoningText,
-    Target,
-    TextDelta,
-)
+from agents.providers.base import Finished, ModelEvent, ReasoningBlock, ReasoningText, TextDelta
 from agents.providers.decoding import make_decoder
 from agents.providers.exchange import DONE, Wire
 from agents.providers.openai_chat_body import WIRE, forms
+from agents.providers.reader import Reader
 from agents.providers.refusals import interrupted_error, stream_error
-from agents.providers.reported_facts import finish, sum_counts
-from agents.providers.tool_calls import CallAssembler
+from agents.providers.reported_facts import Reasons, finish, sum_counts
 from agents.providers.tool_names import ToolNames
 from conversations.events import Usage
 
-_MEANINGS: Final[dict[str, FinishReason]] = {
+_MEANINGS: Final[Reasons] = {
     "function_call": "tool_calls",
     "max_tokens": "length",
     "end_turn": "stop",
@@ -104,16 +96,12 @@ _decode_details: Final = msgspec.json.Decoder(list[_Detail] | None).decode
 _decode_usage: Final = msgspec.json.Decoder(_Usage, strict=False).decode
 
 
-class ChatReader:
+class ChatReader(Reader):
     """The reader of one completion's chunks; it is whole only with a finish reason or `[DONE]`."""
 
     def __init__(self, names: ToolNames) -> None:
-        self.done = False
-        self.kind: str | None = None
-        self.calls = CallAssembler(names)
-        self._reason = ""
-        self._refused = False
-        self.usage = Usage()
+        super().__init__(names)
+        self._counts = _Usage()
         self._thoughts: list[str] = []
 
     def read(self, data: bytes) -> list[ModelEvent]:
@@ -125,11 +113,11 @@ class ChatReader:
             raise stream_error(chunk.error)
         usage = chunk.usage or (chunk.x_groq and chunk.x_groq.usage)
         if usage and (counts := _counts(usage)):
-            self.usage = _usage(counts)
+            self._counts = counts
         produced: list[ModelEvent] = []
         for choice in chunk.choices or ():
             if choice.finish_reason:
-                self._reason = choice.finish_reason
+                self.reason = choice.finish_reason
             if choice.delta is not None:
                 self._take(choice.delta, produced)
         return produced
@@ -147,7 +135,7 @@ class ChatReader:
         elif delta.content:
             produced.append(TextDelta(delta.content))
         if delta.refusal:
-            self._refused = True
+            self.refused = True
             produced.append(TextDelta(delta.refusal))
         if delta.tool_calls:
             self._call(delta.tool_calls)
@@ -159,14 +147,31 @@ class ChatReader:
             if function.arguments:
                 self.calls.add(place, function.arguments)
 
+    @property
+    def usage(self) -> Usage:
+        """Our counts; DeepSeek has its own name for cached input, xAI counts reasoning apart."""
+        counts = self._counts
+        prompt = counts.prompt_tokens_details or _Details()
+        completion = counts.completion_tokens_details or _Details()
+        read, written = sum_counts(counts.prompt_tokens), sum_counts(counts.completion_tokens)
+        thought = sum_counts(completion.reasoning_tokens)
+        apart = thought if sum_counts(counts.total_tokens) == read + written + thought else 0
+        return Usage(
+            input_tokens=read,
+            output_tokens=sum_counts(written, apart),
+            cached_tokens=sum_counts(prompt.cached_tokens) or sum_counts(counts.prompt_cache_hit_tokens),
+            reasoning_tokens=thought,
+            cache_write_tokens=sum_counts(prompt.cache_write_tokens),
+        )
+
     def end(self) -> Finished:
-        if not (self.done or self._reason):
+        if not (self.done or self.reason):
             raise interrupted_error()
         calls = self.calls.assembled()
-        reason = self._reason or "stop"
+        reason = self.reason or "stop"
         meanings = _MEANINGS
         if reason == "stop":  # some servers send it with calls too, and refusals end like any answer
-            meanings = {"stop": "tool_calls" if calls else "refusal" if self._refused else "stop"}
+            meanings = {"stop": self.regular_end(calls)}
         return finish(reason, meanings, self.usage, calls, self._blocks() if calls else ())
 
     def _blocks(self) -> tuple[ReasoningBlock, ...]:
@@ -199,28 +204,8 @@ def _counts(raw: Raw) -> _Usage | None:
         return None
 
 
-def _usage(usage: _Usage) -> Usage:
-    """Return our counts; DeepSeek has its own name for cached input, xAI counts reasoning apart."""
-    prompt = usage.prompt_tokens_details or _Details()
-    completion = usage.completion_tokens_details or _Details()
-    input_tokens, output_tokens = sum_counts(usage.prompt_tokens), sum_counts(usage.completion_tokens)
-    thought = sum_counts(completion.reasoning_tokens)
-    apart = thought if sum_counts(usage.total_tokens) == input_tokens + output_tokens + thought else 0
-    return Usage(
-        input_tokens=input_tokens,
-        output_tokens=sum_counts(output_tokens, apart),
-        cached_tokens=sum_counts(prompt.cached_tokens) or sum_counts(usage.prompt_cache_hit_tokens),
-        reasoning_tokens=thought,
-        cache_write_tokens=sum_counts(prompt.cache_write_tokens),
-    )
-
-
-def _url(target: Target) -> str:
-    return f"{target.base_url.rstrip('/')}/chat/completions"
-
-
 def bearer_headers(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"} if key else {}
 
 
-stream: Final = Wire(WIRE, _url, bearer_headers, forms, ChatReader)
+stream: Final = Wire(WIRE, lambda model: "/chat/completions", bearer_headers, forms, ChatReader)

@@ -6,33 +6,25 @@ The model's thoughts come encrypted and are sent back with the next request.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
-from agents.providers.base import (
-    Finished,
-    FinishReason,
-    ModelEvent,
-    ReasoningBlock,
-    ReasoningText,
-    Target,
-    TextDelta,
-)
+from agents.providers.base import Finished, ModelEvent, ReasoningBlock, ReasoningText, TextDelta
 from agents.providers.decoding import make_decoder
 from agents.providers.exchange import DONE, Wire
 from agents.providers.openai_chat import bearer_headers
 from agents.providers.openai_responses_body import WIRE, forms
+from agents.providers.reader import Reader
 from agents.providers.refusals import interrupted_error, stream_error
-from agents.providers.reported_facts import finish, sum_counts
-from agents.providers.tool_calls import CallAssembler
+from agents.providers.reported_facts import Reasons, finish, sum_counts
 from agents.providers.tool_names import ToolNames
 from conversations.events import Usage
 
-_MEANINGS: Final[dict[str, FinishReason]] = {"max_output_tokens": "length", "max_tokens": "length"}
+_MEANINGS: Final[Reasons] = {"max_output_tokens": "length", "max_tokens": "length"}
 _KEPT: Final = ("type", "id", "summary", "content", "encrypted_content")
-_NOTHING: Final[list[ModelEvent]] = []
 
 
 class _Item(Struct, gc=False):
@@ -84,43 +76,39 @@ _decode_item: Final = make_decoder(_Item)
 _decode_block: Final = make_decoder(dict[str, Any])
 
 
-class ResponsesReader:
+class ResponsesReader(Reader):
     """The reader of one response's events; it is whole only with an event of its ending."""
 
     def __init__(self, names: ToolNames) -> None:
-        self.done = False
-        self.kind: str | None = None
-        self.calls = CallAssembler(names)
-        self._ended = ""
-        self._refused = False
-        self.usage = Usage()
+        super().__init__(names)
+        self._counts = _Usage()
         self._thoughts: list[dict[str, Any]] = []
 
-    def read(self, data: bytes) -> list[ModelEvent]:
+    def read(self, data: bytes) -> Sequence[ModelEvent]:
         if data == DONE:  # OpenAI does not send it here, but others do
-            return _NOTHING
+            return ()
         event = _decode(data)
         self.kind = kind = event.type
         if kind == "response.output_text.delta":
-            return [TextDelta(event.delta)] if _is_text(event.delta) else _NOTHING
+            return [TextDelta(event.delta)] if _is_text(event.delta) else ()
         if kind == "response.function_call_arguments.delta":
             if _is_text(event.delta):
                 self.calls.add(event.output_index, event.delta)
-            return _NOTHING
+            return ()
         return self._produce(event)
 
-    def _produce(self, event: _Event) -> list[ModelEvent]:
+    def _produce(self, event: _Event) -> Sequence[ModelEvent]:
         match event.type:
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
-                return [ReasoningText(event.delta)] if _is_text(event.delta) else _NOTHING
+                return [ReasoningText(event.delta)] if _is_text(event.delta) else ()
             case "response.reasoning_summary_part.added" if event.summary_index:
                 return [ReasoningText("\n\n")]
             case "response.refusal.delta" if _is_text(event.delta):
-                self._refused = True
+                self.refused = True
                 return [TextDelta(event.delta)]
             case _:
                 self._note(event)
-                return _NOTHING
+                return ()
 
     def _note(self, event: _Event) -> None:
         match event.type:
@@ -161,40 +149,37 @@ class ResponsesReader:
     def _end(self, response: _Response, how: str) -> None:
         self.done = True
         reason = response.incomplete_details and response.incomplete_details.reason
-        self._ended = (reason or "") if how == "incomplete" else "completed"
+        self.reason = (reason or "") if how == "incomplete" else "completed"
         self._count(response)
 
     def _count(self, response: _Response | None) -> None:
         if response is not None and response.usage is not None:
-            self.usage = _usage(response.usage)
+            self._counts = response.usage
+
+    @property
+    def usage(self) -> Usage:
+        counts = self._counts
+        read = counts.input_tokens_details or _Details()
+        made = counts.output_tokens_details or _Details()
+        return Usage(
+            input_tokens=sum_counts(counts.input_tokens),
+            output_tokens=sum_counts(counts.output_tokens),
+            cached_tokens=sum_counts(read.cached_tokens),
+            reasoning_tokens=sum_counts(made.reasoning_tokens),
+            cache_write_tokens=sum_counts(read.cache_write_tokens),
+        )
 
     def end(self) -> Finished:
         if not self.done:
             raise interrupted_error()
         calls = self.calls.assembled()
-        completed: FinishReason = "tool_calls" if calls else "refusal" if self._refused else "stop"
         blocks = tuple(ReasoningBlock(WIRE, thought) for thought in self._thoughts)
-        meanings = _MEANINGS | {"completed": completed}
-        return finish(self._ended or "incomplete", meanings, self.usage, calls, blocks)
+        meanings = {**_MEANINGS, "completed": self.regular_end(calls)}
+        return finish(self.reason or "incomplete", meanings, self.usage, calls, blocks)
 
 
 def _is_text(delta: object) -> bool:
     return isinstance(delta, str) and delta != ""
 
 
-def _usage(usage: _Usage) -> Usage:
-    read, made = usage.input_tokens_details or _Details(), usage.output_tokens_details or _Details()
-    return Usage(
-        input_tokens=sum_counts(usage.input_tokens),
-        output_tokens=sum_counts(usage.output_tokens),
-        cached_tokens=sum_counts(read.cached_tokens),
-        reasoning_tokens=sum_counts(made.reasoning_tokens),
-        cache_write_tokens=sum_counts(read.cache_write_tokens),
-    )
-
-
-def _url(target: Target) -> str:
-    return f"{target.base_url.rstrip('/')}/responses"
-
-
-stream: Final = Wire(WIRE, _url, bearer_headers, forms, ResponsesReader)
+stream: Final = Wire(WIRE, lambda model: "/responses", bearer_headers, forms, ResponsesReader)

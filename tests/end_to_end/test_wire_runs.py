@@ -38,9 +38,9 @@ def ask(client: Client, server: Server, wire: str, fake: FakeModel, model: str, 
 
 
 def test_every_dialect_of_an_endpoint_has_a_client() -> None:
-    from agents.providers.clients import CLIENTS
+    from agents.providers.registry import WIRES
 
-    assert {*CLIENTS, "demo"} == set(ProviderDialect.values)
+    assert {*WIRES, "demo"} == set(ProviderDialect.values)
 
 
 def test_a_run_streams_and_stores_what_the_model_says(

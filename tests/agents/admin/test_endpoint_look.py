@@ -16,7 +16,8 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 
 from agents.admin import endpoint_check
-from agents.admin.endpoint_check import check_endpoint, models_url
+from agents.admin.endpoint_check import check_endpoint
+from agents.providers.registry import WIRES
 from prompts.models import Endpoint, ModelMapping
 from prompts.wordings import staff_actions
 
@@ -110,7 +111,7 @@ def test_each_wire_is_asked_in_its_own_way(
     path, headers = Provider.asked[-1]
     assert path == expected
     assert KEY in headers[header]
-    assert models_url(dialect, f"{address}{base_url}") == f"{address}{expected}"
+    assert WIRES[dialect].models_url(f"{address}{base_url}") == f"{address}{expected}"
 
 
 @pytest.mark.parametrize(

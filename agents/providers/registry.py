@@ -1,4 +1,8 @@
-"""Our clients of the providers' wires, by the name of the wire (`Endpoint.dialect`)."""
+"""The registry of providers: the wires that an endpoint can speak, by name (`Endpoint.dialect`).
+
+To add a provider, write its wire in two modules, as `openai_chat` and `openai_chat_body` do, list it
+here, and add its name to `prompts.models.ProviderDialect`.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from agents.providers import (
 )
 from agents.providers.exchange import Wire
 
-CLIENTS: Final[dict[str, Wire]] = {
+WIRES: Final[dict[str, Wire]] = {
     wire.name: wire
     for wire in (
         openai_chat.stream,
