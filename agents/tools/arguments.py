@@ -1,15 +1,31 @@
-"""Check a call's arguments against its tool's JSON Schema; the errors help a model to correct them."""
+"""The arguments of tools: their check against a JSON Schema, and their reading into a type of ours.
+
+The errors help a model to correct its call.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from agents import json_schemas
 from agents.tools.base import Tool, ToolFailure
 
+T = TypeVar("T")
+SEARCH_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "query": {"type": "string", "minLength": 1, "description": "What to look for, in any words."},
+        "top_k": {"type": "integer", "minimum": 1, "maximum": 10, "default": 5},
+    },
+    "required": ["query"],
+    "additionalProperties": False,
+}
+"""The arguments of our searches."""
+TopK = Annotated[int, Meta(ge=1, le=10)]
 _PATIENCE_S: Final = 7.0  # less than the idle limit of the transaction that checks edited ones
 
 
@@ -28,6 +44,14 @@ async def check_arguments(tool: Tool, arguments: dict[str, Any]) -> None:
         raise _invalid(f"The arguments could not be checked against the tool's schema: {why}.") from None
     if faults:
         raise _invalid(f"The arguments do not fit the tool's schema: {'; '.join(faults)}.")
+
+
+def read_arguments(arguments: dict[str, Any], kind: type[T]) -> T:
+    """Return the arguments as a value of this type; raise ToolFailure `invalid_arguments`."""
+    try:
+        return msgspec.convert(arguments, kind)
+    except msgspec.ValidationError as problem:
+        raise _invalid(f"The arguments are not valid: {problem}.") from None
 
 
 def _invalid(message: str) -> ToolFailure:

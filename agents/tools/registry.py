@@ -14,24 +14,7 @@ from agents.tools.installed import add_installed
 
 GROUP = "parley.tools"
 RESERVED = ("parley.", "demo.")  # prefixes of names that only Parley's own tools may have
-_OURS = (
-    Tool(
-        name=search_tool.NAME,
-        description=search_tool.DESCRIPTION,
-        parameters=search_tool.SCHEMA,
-        call=search_tool.search_exercises,
-        idempotent=True,
-        timeout_s=5.0,
-    ),
-    Tool(
-        name=web_search.NAME,
-        description=web_search.DESCRIPTION,
-        parameters=web_search.SCHEMA,
-        call=web_search.search_web,
-        idempotent=True,
-        timeout_s=web_search.TIMEOUT_S + 2,
-    ),
-)
+_OURS = (search_tool.TOOL, web_search.TOOL)
 
 
 def find(name: str) -> Tool | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import aiohttp
 import msgspec
@@ -17,11 +17,12 @@ import psycopg
 import structlog
 from django.conf import settings
 from django.core.cache import cache
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from agents.providers import http
 from agents.providers.redaction import without_key
-from agents.tools.base import ToolFailure
+from agents.tools.arguments import SEARCH_SCHEMA, TopK, read_arguments
+from agents.tools.base import Tool, ToolFailure
 from agents.tools.exa_results import NoResults, parse_results
 from prompts.endpoints.secrets import SecretUnreadable
 from prompts.endpoints.web_search_key import open_key
@@ -29,18 +30,6 @@ from prompts.endpoints.web_search_key import open_key
 log = structlog.get_logger(__name__)
 
 NAME: Final = "web_search.exa"
-DESCRIPTION: Final = (
-    "Searches the web. Returns titles, addresses, dates and short excerpts of the pages that fit best."
-)
-SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {
-        "query": {"type": "string", "minLength": 1, "description": "What to look for, in any words."},
-        "top_k": {"type": "integer", "minimum": 1, "maximum": 10, "default": 5},
-    },
-    "required": ["query"],
-    "additionalProperties": False,
-}
 TIMEOUT_S: Final = 10.0
 CACHE_S: Final = 300
 LONGEST_QUERY: Final = 2_000
@@ -67,7 +56,7 @@ _REFUSALS: Final = {
 
 class _Arguments(Struct, frozen=True, forbid_unknown_fields=True):
     query: str = ""
-    top_k: Annotated[int, Meta(ge=1, le=10)] = 5
+    top_k: TopK = 5
 
 
 class _Request(Struct, frozen=True):
@@ -102,10 +91,7 @@ async def _search_with_cache(request: _Request) -> dict[str, Any]:
 
 
 def _parse(arguments: dict[str, Any], *, kept: bool) -> _Request:
-    try:
-        parsed = msgspec.convert(arguments, _Arguments)
-    except msgspec.ValidationError as problem:
-        raise ToolFailure("invalid_arguments", f"The arguments are not valid: {problem}.") from None
+    parsed = read_arguments(arguments, _Arguments)
     query = " ".join(parsed.query[:LONGEST_QUERY].split())
     if not query:
         raise _failure("query_required")
@@ -204,3 +190,14 @@ async def _write_cache(cache_key: str, found: dict[str, Any]) -> None:
             await cache.aset(cache_key, found, CACHE_S)
     except Exception as error:
         log.warning("web search goes on without the cache", error=type(error).__name__)
+
+
+TOOL: Final = Tool(
+    name=NAME,
+    description="Searches the web. Returns titles, addresses, dates and short excerpts of the pages "
+    "that fit best.",
+    parameters=SEARCH_SCHEMA,
+    call=search_web,
+    idempotent=True,
+    timeout_s=TIMEOUT_S + 2,
+)

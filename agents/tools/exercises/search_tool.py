@@ -16,36 +16,11 @@ import psycopg
 from msgspec import Meta, Struct
 from psycopg.rows import dict_row
 
-from agents.tools.base import ToolFailure
+from agents.tools.arguments import SEARCH_SCHEMA, TopK, read_arguments
+from agents.tools.base import Tool, ToolFailure
 from agents.tools.exercises.index import Exercise, Library, to_dto
 from config import database
 
-__all__ = [
-    "DESCRIPTION",
-    "NAME",
-    "SCHEMA",
-    "Exercise",
-    "Library",
-    "LibraryCache",
-    "current_library",
-    "search_exercises",
-    "to_dto",
-]
-
-NAME: Final = "gymbro.exercise.search"
-DESCRIPTION: Final = (
-    "Searches the exercise library by words in Chinese or English: an exercise, a muscle, equipment, "
-    "a difficulty or a training split. Returns the best matches with steps and tips."
-)
-SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {
-        "query": {"type": "string", "minLength": 1, "description": "What to look for, in any words."},
-        "top_k": {"type": "integer", "minimum": 1, "maximum": 10, "default": 5},
-    },
-    "required": ["query"],
-    "additionalProperties": False,
-}
 RECHECK_S: Final = 2.0
 
 # xmin, the transaction that wrote a row, changes with every write: also with one that left updated_at
@@ -66,7 +41,7 @@ _ROWS = """
 
 class _Arguments(Struct, frozen=True, forbid_unknown_fields=True):
     query: Annotated[str, Meta(min_length=1)]
-    top_k: Annotated[int, Meta(ge=1, le=10)] = 5
+    top_k: TopK = 5
 
 
 class LibraryCache:
@@ -98,22 +73,14 @@ class LibraryCache:
 _cache = LibraryCache()
 
 
-async def current_library() -> Library:
-    """Return this process's library, at most two seconds behind the table."""
-    return await _cache.current()
-
-
 async def search_exercises(arguments: dict[str, Any]) -> dict[str, Any]:
     """Return `{total, results}` for `{query, top_k}`: ExerciseDtos, and their number (seed 002).
 
     Raise ToolFailure with `invalid_arguments` or `exercise_search_failed`.
     """
+    parsed = read_arguments(arguments, _Arguments)
     try:
-        parsed = msgspec.convert(arguments, _Arguments)
-    except msgspec.ValidationError as problem:
-        raise ToolFailure("invalid_arguments", f"The arguments are not valid: {problem}.") from None
-    try:
-        library = await current_library()
+        library = await _cache.current()
     except (psycopg.Error, OSError) as problem:
         raise ToolFailure(
             "exercise_search_failed", "The exercise library cannot be read now."
@@ -131,3 +98,14 @@ async def _exercises(connection: psycopg.AsyncConnection[Any]) -> tuple[Exercise
     async with connection.cursor(row_factory=dict_row) as cursor:
         rows = await (await cursor.execute(_ROWS)).fetchall()
     return tuple(msgspec.convert(row, Exercise) for row in rows)
+
+
+TOOL: Final = Tool(
+    name="gymbro.exercise.search",
+    description="Searches the exercise library by words in Chinese or English: an exercise, a muscle, "
+    "equipment, a difficulty or a training split. Returns the best matches with steps and tips.",
+    parameters=SEARCH_SCHEMA,
+    call=search_exercises,
+    idempotent=True,
+    timeout_s=5.0,
+)

@@ -151,7 +151,7 @@ def test_a_database_that_is_away_is_a_tool_failure_in_our_words(monkeypatch: pyt
     ],
 )
 def test_bad_arguments_are_refused_as_the_schema_says(arguments: dict[str, Any]) -> None:
-    assert not jsonschema.Draft202012Validator(exercises.SCHEMA).is_valid(arguments)
+    assert not jsonschema.Draft202012Validator(exercises.TOOL.parameters).is_valid(arguments)
     with pytest.raises(ToolFailure) as failure:
         search(arguments)
     assert failure.value.code == "invalid_arguments"
@@ -161,7 +161,7 @@ def test_the_registry_lists_the_search_first_and_may_repeat_it() -> None:
     tool = registry.find("gymbro.exercise.search")
     assert tool is registry.all_tools()[0]
     assert tool.idempotent
-    assert tool.parameters == exercises.SCHEMA
+    assert tool is exercises.TOOL
     assert tool.call is exercises.search_exercises
     assert registry.find("no.such.tool") is None
     jsonschema.Draft202012Validator.check_schema(tool.parameters)
