@@ -18,8 +18,8 @@ from msgspec import Struct
 from agents.host import message_contents
 from agents.host.session import Scene
 from agents.providers.base import ToolCall
+from agents.providers.decoding import parse_object
 from agents.runners.base import RunFailure
-from agents.runners.tool_loop import parse_call_arguments
 from conversations import events
 from conversations.events import Fact, MessageContent, Usage
 from conversations.log.growing_text import GrowingText
@@ -282,7 +282,7 @@ class BuilderEvents:
         return events.ToolCallStarted(
             data.call_id,
             name,
-            parse_call_arguments(call),
+            parse_object(call.arguments),
             "frontend" if is_clients else _CALLS[kind],
             data.server_label or "",
         )

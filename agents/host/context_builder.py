@@ -30,9 +30,9 @@ from agents.host_protocol.messages import FunctionCall, Message, ToolCall
 from agents.host_protocol.run_context import AgentRunContext
 from agents.providers.base import ChatMessage
 from agents.providers.base import ToolCall as ProviderCall
+from agents.providers.decoding import parse_object
 from agents.requests import Happened, InputMessage
 from agents.runners.base import RunContext
-from agents.runners.tool_loop import parse_call_arguments
 from config.auth import accounts
 
 MESSAGE: Final = "message.received"
@@ -160,7 +160,7 @@ def _outcome(answer: ChatMessage, call: ProviderCall | None) -> dict[str, Any]:
     outcome = {"tool_call_id": answer.tool_call_id, "content": answer.content[:_LONGEST_OUTCOME]}
     if call is None:
         return outcome
-    return outcome | {"tool_name": call.name, "parameters": parse_call_arguments(call)}
+    return outcome | {"tool_name": call.name, "parameters": parse_object(call.arguments)}
 
 
 def _conversation(scene: Scene) -> run_context.ConversationContext | None:

@@ -39,7 +39,7 @@ def _mended(data: bytes, decode: Callable[[bytes], T]) -> T:
 
 
 def parse_object(text: str) -> dict[str, Any]:
-    """Return a call's arguments as an object, for a wire that needs one; others become `arguments`."""
+    """Return a call's arguments as an object; any other value becomes text under `arguments`."""
     try:
         found = msgspec.json.decode(text or "{}")
     except (msgspec.DecodeError, RecursionError):

@@ -9,9 +9,10 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any
 
 from agents.providers.base import ChatMessage, ToolCall, ToolSpec
+from agents.providers.decoding import parse_object
 from agents.requests import ToolUse
 from agents.runners.base import ToolOutcome
-from agents.runners.tool_loop import completion_fact, outcome_text, parse_call_arguments
+from agents.runners.tool_loop import completion_fact, outcome_text
 from conversations import events
 from conversations.cards.model_hints import SHOW, describe_card, find_fault
 from conversations.events import Fact, MessageBody, Problem
@@ -65,7 +66,7 @@ class Cards:
         self._waiting.clear()
 
     def _outcome(self, call: ToolCall) -> ToolOutcome:
-        use = ToolUse(SHOW, parse_call_arguments(call))
+        use = ToolUse(SHOW, parse_object(call.arguments))
         if fault := find_fault(use.arguments):
             return ToolOutcome(use, 0, None, Problem("invalid_arguments", fault))
         self._waiting.append(use.arguments)

@@ -20,12 +20,13 @@ from agents.providers.base import (
     TextDelta,
     ToolCall,
 )
+from agents.providers.decoding import parse_object
 from agents.requests import ToolUse
 from agents.runners.base import CHINESE, Approval, Host, RunContext, RunFailure
 from agents.runners.cards import Cards
 from agents.runners.injection import injected_context
 from agents.runners.tool_choice import OfferedTools
-from agents.runners.tool_loop import StepCalls, parse_call_arguments
+from agents.runners.tool_loop import StepCalls
 from conversations import events
 from conversations.events import Fact, Usage
 from conversations.log.growing_text import GrowingText
@@ -169,7 +170,7 @@ def _messages(context: RunContext) -> tuple[ChatMessage, ...]:
 
 def _client_call(call: ToolCall) -> Fact:
     """Return a call of the client's own tool: the client runs it, and answers with the next run."""
-    return events.ToolCallStarted(call.id, call.name, parse_call_arguments(call), "frontend")
+    return events.ToolCallStarted(call.id, call.name, parse_object(call.arguments), "frontend")
 
 
 def _stopped(
@@ -184,7 +185,7 @@ def _stopped(
 
 async def _approvals(calls: Sequence[ToolCall], host: Host) -> list[Approval]:
     """Return the approvals that these calls need."""
-    uses = [(call.id, ToolUse(call.name, parse_call_arguments(call))) for call in calls]
+    uses = [(call.id, ToolUse(call.name, parse_object(call.arguments))) for call in calls]
     needed = [await host.approval_for(use, call_id=call_id) for call_id, use in uses]
     return [approval for approval in needed if approval is not None]
 

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from agents import json_schemas
 from agents.providers.base import ChatMessage, Finished, ToolCall, ToolSpec
+from agents.providers.decoding import parse_object
 from agents.requests import OWN_LABEL, ClientTool
 from agents.runners.base import Host, RunContext, RunFailure
-from agents.runners.tool_loop import parse_call_arguments
 
 _NOT_MADE: Final = "This call was not made, for another of the same step cannot be: make it again."
 
@@ -93,7 +93,7 @@ class OfferedTools:
         tool = self._by_name[call.name]
         if not tool.strict:
             return ""
-        arguments = msgspec.json.encode(parse_call_arguments(call))
+        arguments = msgspec.json.encode(parse_object(call.arguments))
         try:
             faults = await json_schemas.find_faults(arguments, tool.parameters)
         except (json_schemas.Undecided, json_schemas.UnusableSchema):  # a schema that cannot be checked

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from agents.providers.base import ChatMessage, ToolCall
+from agents.providers.decoding import parse_object
 from agents.requests import ToolUse
 from agents.runners.base import Host, ToolOutcome
 from conversations import events
@@ -33,7 +34,7 @@ class StepCalls:
         """Yield all starts first, then each outcome as it comes."""
         for call in self._calls:
             kind, server = self._host.tool_kind(call.name), self._host.tool_server(call.name)
-            yield events.ToolCallStarted(call.id, call.name, parse_call_arguments(call), kind, server)
+            yield events.ToolCallStarted(call.id, call.name, parse_object(call.arguments), kind, server)
         tasks = [asyncio.ensure_future(self._run(call)) for call in self._calls]
         try:
             for done in asyncio.as_completed(tasks):
@@ -44,7 +45,7 @@ class StepCalls:
                 task.cancel()
 
     async def _run(self, call: ToolCall) -> Sequence[Fact]:
-        use = ToolUse(call.name, parse_call_arguments(call))
+        use = ToolUse(call.name, parse_object(call.arguments))
         outcome = await self._host.call_granted(use, call_id=call.id)
         self._answers[call.id] = outcome_text(outcome)
         return outcome_facts(call.id, outcome)
@@ -79,12 +80,3 @@ def outcome_text(outcome: ToolOutcome) -> str:
         error = {"error": {"code": outcome.problem.code, "message": outcome.problem.message}}
         return _encode(error).decode()
     return _encode(outcome.result or {}).decode()
-
-
-def parse_call_arguments(call: ToolCall) -> dict[str, Any]:
-    """Return the arguments as an object; any other value becomes text under `arguments`."""
-    try:
-        found = msgspec.json.decode(call.arguments or "{}")
-    except (msgspec.DecodeError, RecursionError):
-        found = None
-    return found if isinstance(found, dict) else {"arguments": call.arguments}
