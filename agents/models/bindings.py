@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from django.conf import settings
-from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
-from django.db.models import Q
 from django.db.models.functions import Now
 
 from agents.host_protocol.runner_id import home_of
+from agents.models.fields import known_choice, text_list
 
 
 class Delivery(models.TextChoices):
@@ -28,12 +27,6 @@ def is_runner_id(value: str) -> None:
         home_of(value)
     except ValueError as problem:
         raise ValidationError(str(problem)) from None
-
-
-def _names(help_text: str, *, longest: int = 200) -> ArrayField[list[str], list[str]]:
-    return ArrayField(
-        models.CharField(max_length=longest), default=list, blank=True, help_text=help_text
-    )
 
 
 class RunnerBinding(models.Model):
@@ -90,15 +83,17 @@ class RunnerBinding(models.Model):
     own_model = models.BooleanField(
         "may ask the run's model", default=True, help_text="The model that the client asked for."
     )
-    further_models = _names("Further models that it may ask, by public name, one a line.")
-    tools = _names("Tools that it may call, one a line; * are all that the run's user is granted.")
-    knowledge_bases = _names("Knowledge bases that it may search, by name, one a line.")
-    storage = _names("Of plugin, workspace, binding: where it may keep bytes, one a line.", longest=16)
-    platform_actions = _names(
+    further_models = text_list("Further models that it may ask, by public name, one a line.")
+    tools = text_list("Tools that it may call, one a line; * are all that the run's user is granted.")
+    knowledge_bases = text_list("Knowledge bases that it may search, by name, one a line.")
+    storage = text_list(
+        "Of plugin, workspace, binding: where it may keep bytes, one a line.", longest=16
+    )
+    platform_actions = text_list(
         "Platform actions that it may request, one a line; each still needs its tool policy's approval."
     )
     state_enabled = models.BooleanField("may keep state", default=True)
-    state_scopes = _names(
+    state_scopes = text_list(
         "Of conversation, actor, subject, runner: whose state. Empty: all four.", longest=16
     )
     calls_per_minute = models.PositiveIntegerField(
@@ -115,11 +110,7 @@ class RunnerBinding(models.Model):
 
     class Meta:
         ordering: ClassVar = ["position", "id"]
-        constraints: ClassVar = [
-            models.CheckConstraint(
-                condition=Q(delivery__in=Delivery.values), name="binding_delivery_known"
-            )
-        ]
+        constraints: ClassVar = [known_choice("delivery", Delivery, name="binding_delivery_known")]
 
     def __str__(self) -> str:
         return self.name

@@ -13,9 +13,10 @@ from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
-from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
+
+from agents.models.fields import known_choice, text_list
 
 _SETS = [MinValueValidator(1), MaxValueValidator(10)]
 _REPS = [MinValueValidator(1), MaxValueValidator(100)]
@@ -121,12 +122,7 @@ class Exercise(models.Model):
     id = models.CharField(max_length=64, primary_key=True, editable=False)
     name = models.CharField(max_length=200, unique=True)
     name_en = models.CharField("English name", max_length=200, blank=True, default="")
-    aliases = ArrayField(
-        models.CharField(max_length=200),
-        default=list,
-        blank=True,
-        help_text="Other names people use, in any language; the search knows them.",
-    )
+    aliases = text_list("Other names people use, in any language; the search knows them.")
     description = models.TextField(blank=True, default="")
     description_en = models.TextField("English description", blank=True, default="")
     muscle_group = models.CharField(max_length=64, choices=MuscleGroup)
@@ -145,7 +141,7 @@ class Exercise(models.Model):
     )
     steps = ArrayField(models.TextField(), default=list, blank=True)
     tips = ArrayField(models.TextField(), default=list, blank=True)
-    tags = ArrayField(models.CharField(max_length=64), default=list, blank=True)
+    tags = text_list(longest=64)
     media = models.JSONField(default=dict, blank=True)
     source = models.CharField(max_length=64, choices=Source, default=Source.OFFICIAL)
     is_custom = models.BooleanField(default=False)
@@ -157,16 +153,10 @@ class Exercise(models.Model):
     class Meta:
         ordering: ClassVar = ["name"]
         constraints: ClassVar = [
-            models.CheckConstraint(
-                condition=Q(muscle_group__in=MuscleGroup.values), name="exercise_muscle_group_known"
-            ),
-            models.CheckConstraint(
-                condition=Q(category__in=Category.values), name="exercise_category_known"
-            ),
-            models.CheckConstraint(
-                condition=Q(difficulty__in=Difficulty.values), name="exercise_difficulty_known"
-            ),
-            models.CheckConstraint(condition=Q(source__in=Source.values), name="exercise_source_known"),
+            known_choice("muscle_group", MuscleGroup, name="exercise_muscle_group_known"),
+            known_choice("category", Category, name="exercise_category_known"),
+            known_choice("difficulty", Difficulty, name="exercise_difficulty_known"),
+            known_choice("source", Source, name="exercise_source_known"),
         ]
 
     def __str__(self) -> str:

@@ -13,6 +13,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from agents.models.fields import known_choice
+
 
 def _with_it(to: str) -> models.ForeignKey[Any, Any]:
     """Return a foreign key; the database deletes the row together with the one that it refers to."""
@@ -53,9 +55,7 @@ class HostState(models.Model):
         verbose_name = "runner state"
         verbose_name_plural = "runner states"
         constraints: ClassVar = [
-            models.CheckConstraint(
-                condition=Q(scope__in=StateScope.values), name="hoststate_scope_known"
-            ),
+            known_choice("scope", StateScope, name="hoststate_scope_known"),
             models.UniqueConstraint(
                 fields=["runner_id", "binding_id", "scope", "scope_key", "key"],
                 name="one_value_per_state_key",
@@ -88,7 +88,7 @@ class HostBlob(models.Model):
         verbose_name = "runner storage"
         verbose_name_plural = "runner storage"
         constraints: ClassVar = [
-            models.CheckConstraint(condition=Q(area__in=StorageArea.values), name="hostblob_area_known"),
+            known_choice("area", StorageArea, name="hostblob_area_known"),
             models.UniqueConstraint(fields=["area", "holder", "key"], name="one_blob_per_key"),
         ]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from django.contrib.postgres.fields import ArrayField
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from agents.models.fields import known_choice, sealed_secret, text_list
 from prompts.addresses import http_address
 
 
@@ -49,34 +49,13 @@ class McpServer(models.Model):
     command = models.CharField(
         blank=True, default="", max_length=500, help_text="For stdio; MCP_STDIO_COMMANDS must allow it."
     )
-    args = ArrayField(
-        models.CharField(max_length=1000), verbose_name="arguments", default=list, blank=True
-    )
-    headers = models.ForeignKey(
-        "prompts.Secret",
-        on_delete=models.SET_NULL,
-        null=True,
-        blank=True,
-        editable=False,
-        related_name="+",
-    )
-    env = models.ForeignKey(
-        "prompts.Secret",
-        on_delete=models.SET_NULL,
-        null=True,
-        blank=True,
-        editable=False,
-        related_name="+",
-    )
+    args = text_list(longest=1000, verbose_name="arguments")
+    headers = sealed_secret()
+    env = sealed_secret()
     all_tools = models.BooleanField(
         default=False, help_text="Offer every tool of the server, also those it gets later."
     )
-    allowed_tools = ArrayField(
-        models.CharField(max_length=200),
-        default=list,
-        blank=True,
-        help_text="The server's own names. None here: none is offered.",
-    )
+    allowed_tools = text_list("The server's own names. None here: none is offered.")
     requires_approval = models.BooleanField(
         default=False,
         help_text="Each call must be approved, unless a tool's policy says otherwise.",
@@ -95,9 +74,7 @@ class McpServer(models.Model):
         verbose_name = "MCP server"
         ordering: ClassVar = ["label"]
         constraints: ClassVar = [
-            models.CheckConstraint(
-                condition=Q(transport__in=McpTransport.values), name="mcpserver_transport_known"
-            ),
+            known_choice("transport", McpTransport, name="mcpserver_transport_known"),
             models.CheckConstraint(
                 condition=(Q(transport="stdio") & ~Q(command="")) | (~Q(transport="stdio") & ~Q(url="")),
                 name="mcpserver_has_address",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 from uuid import uuid4
 
-from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from agents.models.fields import known_choice, sealed_secret, text_list
 from prompts.addresses import REFUSED, is_refused_url
 
 
@@ -76,23 +76,14 @@ class PluginRuntime(models.Model):
     command = models.CharField(
         blank=True, default="", max_length=500, help_text="For stdio; RUNNER_COMMANDS must allow it."
     )
-    args = ArrayField(
-        models.CharField(max_length=1000), verbose_name="arguments", default=list, blank=True
-    )
+    args = text_list(longest=1000, verbose_name="arguments")
     directory = models.CharField(
         blank=True,
         default="",
         max_length=500,
         help_text="For stdio: where it works; its plugins are in data/plugins there.",
     )
-    token = models.ForeignKey(
-        "prompts.Secret",
-        on_delete=models.SET_NULL,
-        null=True,
-        blank=True,
-        editable=False,
-        related_name="+",
-    )
+    token = sealed_secret()
     profile = models.CharField(max_length=16, choices=PluginProfile, default=PluginProfile.AUTO)
     is_active = models.BooleanField(default=True)
     status = models.CharField(
@@ -114,15 +105,9 @@ class PluginRuntime(models.Model):
         verbose_name = "plugin runtime"
         ordering: ClassVar = ["name"]
         constraints: ClassVar = [
-            models.CheckConstraint(
-                condition=Q(transport__in=PluginTransport.values), name="pluginruntime_transport_known"
-            ),
-            models.CheckConstraint(
-                condition=Q(profile__in=PluginProfile.values), name="pluginruntime_profile_known"
-            ),
-            models.CheckConstraint(
-                condition=Q(status__in=PluginStatus.values), name="pluginruntime_status_known"
-            ),
+            known_choice("transport", PluginTransport, name="pluginruntime_transport_known"),
+            known_choice("profile", PluginProfile, name="pluginruntime_profile_known"),
+            known_choice("status", PluginStatus, name="pluginruntime_status_known"),
             models.CheckConstraint(
                 condition=(Q(transport="stdio") & ~Q(command=""))
                 | (Q(transport="websocket") & ~Q(url="")),

@@ -8,6 +8,8 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 
+from agents.models.fields import known_choice
+
 
 class Audience(models.TextChoices):
     """The accounts whose runs are offered a tool."""
@@ -43,9 +45,7 @@ class ToolPolicy(models.Model):
         verbose_name_plural = "tool policies"
         ordering: ClassVar = ["tool"]
         constraints: ClassVar = [
-            models.CheckConstraint(
-                condition=Q(allowed_to__in=Audience.values), name="toolpolicy_audience_known"
-            ),
+            known_choice("allowed_to", Audience, name="toolpolicy_audience_known"),
             models.CheckConstraint(
                 condition=Q(tier__isnull=False) | ~Q(allowed_to="tier"),
                 name="toolpolicy_tier_named",

@@ -1,0 +1,34 @@
+"""Fields and constraints that several tables have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+
+
+def text_list(
+    help_text: str = "", *, longest: int = 200, **options: Any
+) -> ArrayField[list[str], list[str]]:
+    """Return a list of texts, empty by default."""
+    text = models.CharField(max_length=longest)
+    return ArrayField(text, default=list, blank=True, help_text=help_text, **options)
+
+
+def sealed_secret() -> models.ForeignKey[Any, Any]:
+    """Return a reference to a sealed secret, which staff enter and never see again."""
+    return models.ForeignKey(
+        "prompts.Secret",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="+",
+    )
+
+
+def known_choice(field: str, choices: type[models.TextChoices], *, name: str) -> models.CheckConstraint:
+    """Return the constraint that a column holds one of its choices."""
+    return models.CheckConstraint(condition=Q(**{f"{field}__in": choices.values}), name=name)
