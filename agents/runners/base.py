@@ -100,15 +100,18 @@ class RunContext(Struct, frozen=True):
     @property
     def question(self) -> str:
         """The text of the newest user message."""
-        texts = (m.content for m in reversed(self.conversation) if m.role == "user")
-        return next(texts, "")
+        return self._newest.content
 
     @property
     def images(self) -> tuple[ImagePart, ...]:
         """The images of the newest user message."""
-        questions = (m for m in reversed(self.conversation) if m.role == "user")
-        newest = next(questions, None)
-        return newest.images if newest else ()
+        return self._newest.images
+
+    @property
+    def _newest(self) -> ChatMessage:
+        """The newest user message; an empty one if there is none."""
+        questions = (one for one in reversed(self.conversation) if one.role == "user")
+        return next(questions, ChatMessage("user", ""))
 
     @property
     def message_id(self) -> str:

@@ -49,14 +49,8 @@ def build_tools_prompt(tools: Sequence[ClientTool]) -> str:
     """Return the client's tools in seed 000's form (specs/run-agent-input.md §2); "" without tools."""
     if not tools:
         return ""
-    return "\n".join(
-        [
-            "<!-- TOOLS_START -->",
-            *(line for tool in tools for line in _tool(tool)),
-            "Note: tool arguments must strictly match args_schema.",
-            "<!-- TOOLS_END -->",
-        ]
-    )
+    lines = [line for tool in tools for line in _tool(tool)]
+    return _block("TOOLS", *lines, "Note: tool arguments must strictly match args_schema.")
 
 
 def build_context_prompt(context: Sequence[ContextItem]) -> str:
@@ -64,7 +58,7 @@ def build_context_prompt(context: Sequence[ContextItem]) -> str:
     if not context:
         return ""
     items = (f"- {_line(item.description)}: {_inert(item.value)}" for item in context)
-    return "\n".join(["<!-- CONTEXT_START -->", *items, "<!-- CONTEXT_END -->"])
+    return _block("CONTEXT", *items)
 
 
 def build_state_prompt(state: Any) -> str:
@@ -74,7 +68,11 @@ def build_state_prompt(state: Any) -> str:
     shown = _inert_json(state)
     if len(shown) > LONGEST_STATE:
         shown = f"(too large to be shown here: {len(shown):,} characters)"
-    return "\n".join(["<!-- STATE_START -->", shown, "<!-- STATE_END -->"])
+    return _block("STATE", shown)
+
+
+def _block(name: str, *lines: str) -> str:
+    return "\n".join([f"<!-- {name}_START -->", *lines, f"<!-- {name}_END -->"])
 
 
 def _tool(tool: ClientTool) -> tuple[str, str]:

@@ -113,10 +113,8 @@ class Answer(TextPart):
         self.output.write("</final>")
 
 
-class _Queries:
+class _Queries(Part):
     """The part inside `<serp_queries>`, at most `LONGEST_QUERIES` characters."""
-
-    drops_broken_tag = True
 
     def __init__(self, answer: Answer, opened_by: str) -> None:
         self._answer = answer

@@ -23,7 +23,7 @@ WRAP_TAIL: Final = f"\n{queries.EMPTY}\n</final>"
 _FENCE: Final = re.compile(r"(?<!`)`{3,}[A-Za-z]*\s*\Z")
 
 
-class Opening:
+class Opening(Part):
     """The part before `<thinking>`."""
 
     drops_broken_tag = False
@@ -119,7 +119,7 @@ class _Block(TextPart):
         self._opening.end()
 
 
-class _Wrapped:
+class _Wrapped(Part):
     """The rest of a reply without structure."""
 
     drops_broken_tag = False

@@ -3,42 +3,37 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Protocol
 
 from agents.runners.thinkingml.output import Output, as_text
 from agents.runners.thinkingml.tags import Tag
 
 
-class Part(Protocol):
+class Part(ABC):
     """The place in the text at which the repair is."""
 
-    @property
-    def drops_broken_tag(self) -> bool:
-        """Whether a tag that the text breaks off in is left out at the end."""
-        ...
+    drops_broken_tag = True
+    """Whether a tag that the text breaks off in is left out at the end."""
 
+    @abstractmethod
     def text(self, text: str) -> Part:
         """Take plain text."""
-        ...
 
+    @abstractmethod
     def tag(self, tag: Tag) -> Part:
         """Take a tag (or a stub)."""
-        ...
 
+    @abstractmethod
     def end(self) -> None:
         """Write what makes the text complete."""
-        ...
 
 
-class TextPart(ABC):
+class TextPart(Part):
     """A part whose text is delivered as it comes, after `enter` has prepared its place."""
-
-    drops_broken_tag = True
 
     def __init__(self, output: Output) -> None:
         self.output = output
 
-    def enter(self) -> None:  # noqa: B027 (most parts need nothing)
+    def enter(self) -> None:
         """Write what must come before words."""
 
     def gap(self, blank: str) -> None:
@@ -72,9 +67,3 @@ class TextPart(ABC):
         else:
             self.output.put(as_text(tag))
         return self
-
-    @abstractmethod
-    def tag(self, tag: Tag) -> Part: ...
-
-    @abstractmethod
-    def end(self) -> None: ...

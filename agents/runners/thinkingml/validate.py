@@ -32,6 +32,8 @@ _QUERIES: Final = re.compile(
     r"(?P<gap>\s*)\Z"
 )
 
+Check = Callable[["_Reply"], str | None]
+
 
 def validate_thinkingml(text: str) -> str | None:
     """Return None if the text is ThinkingML, else the reason (specs/text-run.md §5)."""
@@ -116,141 +118,105 @@ class _Reply:
         return "".join(parts) + self.text[place : self.place("</thinking>")]
 
 
-def _empty(reply: _Reply) -> str | None:
-    return None if reply.text.strip() else "empty_reply"
+def _require(reason: str, holds: Callable[[_Reply], object]) -> Check:
+    """Return a check with one reason; `holds` is true of a text without the fault."""
+    return lambda reply: None if holds(reply) else reason
 
 
-def _marker(reply: _Reply) -> str | None:
-    return "parsing_error_marker" if PARSING_ERROR in reply.text else None
+def _require_count(name: str, *allowed: int) -> Check:
+    """Require as many closing as opening tags of a block, and an allowed number of them."""
 
-
-def _count(name: str, *allowed: int) -> Callable[[_Reply], str | None]:
-    def check(reply: _Reply) -> str | None:
+    def is_allowed(reply: _Reply) -> bool:
         opened, closed = reply.counts[name, False], reply.counts[name, True]
-        return None if opened == closed and opened in allowed else f"invalid_{name}_block_count"
+        return opened == closed and opened in allowed
 
-    return check
+    return _require(f"invalid_{name}_block_count", is_allowed)
 
 
-def _required(reply: _Reply) -> str | None:
+def _has_required(reply: _Reply) -> bool:
     """Require the exact tags; that each exists, in some spelling, is checked before."""
-    tags = ("<thinking>", "</thinking>", "<final>", "</final>")
-    return None if all(tag in reply.text for tag in tags) else "missing_required_blocks"
+    return all(tag in reply.text for tag in ("<thinking>", "</thinking>", "<final>", "</final>"))
 
 
-def _thinking_order(reply: _Reply) -> str | None:
+def _thinking_in_order(reply: _Reply) -> bool:
     begin = reply.place("<thinking>")
     prelude = reply.text[: min(begin, reply.place("<final>"))]
     late_serp = "<serp>" in reply.text and "<serp>" not in prelude
     whole = _PRELUDE.fullmatch(prelude) and "<think>" not in reply.text[begin:]
-    if reply.place("</thinking>") > begin and (late_serp or whole):
-        return None
-    return "invalid_thinking_order"
+    return bool(reply.place("</thinking>") > begin and (late_serp or whole))
 
 
-def _final_order(reply: _Reply) -> str | None:
+def _final_in_order(reply: _Reply) -> bool:
     end = reply.place("</final>")
     after = reply.text[end + len("</final>") :]
     early = reply.place("<final>") < reply.place("</thinking>")  # which has a reason of its own
     last = early or (not after.strip() and len(after) <= LONGEST_GAP)
-    return None if reply.place("<final>") < end and last else "invalid_final_order"
+    return reply.place("<final>") < end and last
 
 
-def _serp_first(reply: _Reply) -> str | None:
-    late = reply.place("</serp>") > reply.place("<thinking>")
-    return "invalid_sequence_serp_thinking" if late else None
-
-
-def _thinking_first(reply: _Reply) -> str | None:
-    late = reply.place("</thinking>") > reply.place("<final>")
-    return "invalid_sequence_thinking_final" if late else None
-
-
-def _adjacent(reply: _Reply) -> str | None:
-    gap = reply.between("</thinking>", "<final>")
-    return "final_not_immediately_after_thinking" if gap.strip() else None
-
-
-def _expected(reply: _Reply) -> str | None:
+def _find_unexpected(reply: _Reply) -> str | None:
     """Find an unexpected tag; phases are checked later, because their tags have attributes."""
     found = (tag.name for tag in reply.tags if tag.name != "phase" and not tag.canonical)
     return next((f"unexpected_tag:{name}" for name in found), None)
 
 
-def _thought(reply: _Reply) -> str | None:
-    return None if reply.thinking.strip() else "missing_thinking_content"
-
-
-def _has_phase(reply: _Reply) -> str | None:
-    return None if reply.phase_ids else "missing_phase"
-
-
-def _from_one(reply: _Reply) -> str | None:
-    return None if reply.phase_ids[0] == 1 else "phase_id_not_start_from_1"
-
-
-def _one_by_one(reply: _Reply) -> str | None:
-    expected = list(range(1, len(reply.phase_ids) + 1))
-    return None if reply.phase_ids == expected else "phase_id_not_strict_increment"
-
-
-def _blocks_match(reply: _Reply) -> str | None:
+def _blocks_match(reply: _Reply) -> bool:
     tags = reply.phase_tags
     in_turn = [tag.closes for tag in tags] == [False, True] * len(reply.phase_ids)
     exact = all(PHASE.fullmatch(tag.text) or tag.text == "</phase>" for tag in tags)
     inside = reply.place("<thinking>") < tags[0].start < tags[-1].start < reply.place("</thinking>")
-    whole = in_turn and exact and inside and not reply.outside_phases.strip()
-    return None if whole else "phase_block_mismatch"
+    return in_turn and exact and inside and not reply.outside_phases.strip()
 
 
-def _titles(reply: _Reply) -> str | None:
+def _has_titles(reply: _Reply) -> bool:
     each = all(
         phase.lstrip().startswith("<title>")
         and (phase.count("<title>"), phase.count("</title>")) == (1, 1)
         for phase in reply.phases
     )
     count = len(reply.phases)
-    only = (reply.counts["title", False], reply.counts["title", True]) == (count, count)
-    return None if each and only else "invalid_title_count_in_phase"
+    return each and (reply.counts["title", False], reply.counts["title", True]) == (count, count)
 
 
-def _answered(reply: _Reply) -> str | None:
-    return None if reply.final.strip() else "missing_final_content"
-
-
-def _has_queries(reply: _Reply) -> str | None:
+def _has_queries(reply: _Reply) -> bool:
     counts = reply.final.count("<serp_queries>"), reply.final.count("</serp_queries>")
     found = _QUERIES.search(reply.final) if counts == (1, 1) else None
-    if found and len(found["body"]) <= LONGEST_QUERIES and len(found["gap"]) <= LONGEST_GAP:
-        return None
-    return "missing_or_invalid_serp_queries_block"
+    return bool(found and len(found["body"]) <= LONGEST_QUERIES and len(found["gap"]) <= LONGEST_GAP)
 
 
-def _queries_valid(reply: _Reply) -> str | None:
-    return queries.fault_of(reply.queries)
-
-
-_CHECKS: Final[tuple[Callable[[_Reply], str | None], ...]] = (
-    _empty,
-    _marker,
-    _count("thinking", 1),
-    _count("final", 1),
-    _count("serp", 0, 1),
-    _count("think", 0, 1),
-    _required,
-    _thinking_order,
-    _final_order,
-    _serp_first,
-    _thinking_first,
-    _adjacent,
-    _expected,
-    _thought,
-    _has_phase,
-    _from_one,
-    _one_by_one,
-    _blocks_match,
-    _titles,
-    _answered,
-    _has_queries,
-    _queries_valid,
+_CHECKS: Final[tuple[Check, ...]] = (
+    _require("empty_reply", lambda reply: reply.text.strip()),
+    _require("parsing_error_marker", lambda reply: PARSING_ERROR not in reply.text),
+    _require_count("thinking", 1),
+    _require_count("final", 1),
+    _require_count("serp", 0, 1),
+    _require_count("think", 0, 1),
+    _require("missing_required_blocks", _has_required),
+    _require("invalid_thinking_order", _thinking_in_order),
+    _require("invalid_final_order", _final_in_order),
+    _require(
+        "invalid_sequence_serp_thinking",
+        lambda reply: reply.place("</serp>") <= reply.place("<thinking>"),
+    ),
+    _require(
+        "invalid_sequence_thinking_final",
+        lambda reply: reply.place("</thinking>") <= reply.place("<final>"),
+    ),
+    _require(
+        "final_not_immediately_after_thinking",
+        lambda reply: not reply.between("</thinking>", "<final>").strip(),
+    ),
+    _find_unexpected,
+    _require("missing_thinking_content", lambda reply: reply.thinking.strip()),
+    _require("missing_phase", lambda reply: reply.phase_ids),
+    _require("phase_id_not_start_from_1", lambda reply: reply.phase_ids[0] == 1),
+    _require(
+        "phase_id_not_strict_increment",
+        lambda reply: reply.phase_ids == list(range(1, len(reply.phase_ids) + 1)),
+    ),
+    _require("phase_block_mismatch", _blocks_match),
+    _require("invalid_title_count_in_phase", _has_titles),
+    _require("missing_final_content", lambda reply: reply.final.strip()),
+    _require("missing_or_invalid_serp_queries_block", _has_queries),
+    lambda reply: queries.fault_of(reply.queries),
 )
