@@ -10,8 +10,8 @@ from uuid import UUID
 from django import forms
 from django.contrib import admin, messages
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils import timezone
 from unfold.contrib.filters.admin import DropdownFilter
@@ -24,9 +24,9 @@ from config.database import run_sync
 from config.errors import ParleyError
 from config.staff.lists import LargeList, ModelAdmin, newest, newest_filter
 from config.staff.staff_pages import ReadOnly
+from conversations.admin.content_pages import record_access
 from conversations.admin.filters import DayFilter
-from conversations.admin.threads import record_access
-from conversations.identifiers import lowest_uuid7
+from conversations.identifiers import lowest_uuid7, uuid_of
 from conversations.models import Interrupt, InterruptStatus
 
 
@@ -81,7 +81,6 @@ class InterruptAdmin(ReadOnly, LargeList, ModelAdmin):
     """Tool calls that wait, or waited, for approval, newest first."""
 
     list_display = ("created_at", "tool_name", "status_label", "owner", "expires_at", "decided_by")
-    list_select_related: ClassVar = ["owner", "decided_by"]
     list_filter: ClassVar = [
         StatusFilter,
         newest_filter("tool_name", "tool"),
@@ -129,9 +128,7 @@ class InterruptAdmin(ReadOnly, LargeList, ModelAdmin):
     @action(description="Approve or refuse…", url_path="decide", permissions=["decide"])  # type: ignore[untyped-decorator]
     def decide(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show the call (GET), then decide (POST)."""
-        interrupt = _found(object_id)
-        if interrupt is None:
-            raise Http404
+        interrupt = get_object_or_404(Interrupt, pk=uuid_of(object_id))
         form = DecisionForm(request.POST or None, initial={"arguments": interrupt.arguments})
         if request.method == "POST" and form.is_valid():
             approve = "approve" in request.POST
@@ -149,25 +146,15 @@ class InterruptAdmin(ReadOnly, LargeList, ModelAdmin):
                 return HttpResponseRedirect(
                     reverse("admin:conversations_interrupt_change", args=[object_id])
                 )
-        shown = {"interrupt": interrupt, "form": form, "title": "Approve or refuse a tool call"}
-        site = self.admin_site.each_context(request)
-        return TemplateResponse(request, "admin/conversations/interrupt/decide.html", site | shown)
+        template, title = "admin/conversations/interrupt/decide.html", "Approve or refuse a tool call"
+        return self.render_page(request, template, title=title, interrupt=interrupt, form=form)
 
     def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
         """Return the actions: only a pending call can be decided."""
-        interrupt = _found(object_id)
-        if interrupt is None or interrupt.status != InterruptStatus.PENDING:
-            return []
         found: list[Any] = super().get_actions_detail(request, object_id)
-        return found
+        row_id = uuid_of(object_id)
+        pending = Interrupt.objects.filter(status=InterruptStatus.PENDING)
+        return found if row_id and pending.filter(pk=row_id).exists() else []
 
     def has_decide_permission(self, request: HttpRequest, object_id: str | None = None) -> bool:
         return request.user.is_active and request.user.has_perm("conversations.change_interrupt")
-
-
-def _found(object_id: str) -> Interrupt | None:
-    try:
-        found: Interrupt | None = Interrupt.objects.filter(pk=UUID(object_id)).first()
-    except ValueError:
-        return None
-    return found

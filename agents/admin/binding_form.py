@@ -27,15 +27,6 @@ class BindingForm(forms.ModelForm):  # type: ignore[type-arg]
     manifest: ClassVar[RunnerManifest | None] = None
     new_keys: dict[str, str] = {}  # noqa: RUF012 - replaced, never changed
 
-    class Meta:
-        model = RunnerBinding
-        fields: ClassVar = [
-            "name", "is_active", "runner_id", "position", "model", "dialect", "prompt", "user", "tier",
-            "thread_id", "own_model", "further_models", "tools", "knowledge_bases", "storage",
-            "platform_actions", "state_enabled", "state_scopes", "calls_per_minute", "deadline_s",
-            "delivery",
-        ]  # fmt: skip
-
     def clean_dialect(self) -> str:
         dialect = str(self.cleaned_data["dialect"])
         if dialect and dialect not in DIALECTS:

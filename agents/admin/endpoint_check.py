@@ -28,6 +28,13 @@ TIMEOUT_S: Final = 10.0
 MAX_NAMES: Final = 50
 _LARGEST: Final = 1024 * 1024
 _NO_LIST: Final = (404, 405, 501)
+_REDIRECT: Final = ", a redirect, which is not followed: enter where it leads."
+_ADVICE: Final = {
+    401: ": it refuses the key.",
+    403: ": it refuses the key.",
+    404: ": check the base URL (often it ends with /v1).",
+    429: ": the key works, but its rate or credit is used up.",
+}
 
 
 def check_endpoint(endpoint: Endpoint) -> EndpointReport:
@@ -89,20 +96,14 @@ async def _ask_model(endpoint: Endpoint, key: str, model: str) -> EndpointReport
 
 
 def _judged(status: int, body: bytes) -> EndpointReport:
-    if status in (401, 403):
-        return False, f"It answers {status}: it refuses the key.", ()
-    if status == 404:
-        return False, "It answers 404: check the base URL (often it ends with /v1).", ()
     if 300 <= status < 400:
         return (
             False,
             f"It answers {status}, a redirect, which is not followed: enter where it leads.",
             (),
         )
-    if status == 429:
-        return False, "It answers 429: the key works, but its rate or credit is used up.", ()
     if status != 200:
-        return False, f"It answers {status}.", ()
+        return False, f"It answers {status}{_ADVICE.get(status, '.')}", ()
     names = _names(body)
     if names is None:
         return False, "It answers, but with no list of models: check the base URL and the dialect.", ()

@@ -5,14 +5,13 @@ Apps keep a copy of the last published version; the button above the list publis
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin
 from django.contrib.postgres.fields import ArrayField
 from django.db.models import Field, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from unfold.decorators import action
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
@@ -20,20 +19,16 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 from agents.models import Exercise, LibraryVersion
 from agents.tools.exercises.file_items import BadExercises, read_media
 from agents.tools.exercises.library_versions import publish
-from config.auth.models import User
 from config.staff.list_field import LINES
 from config.staff.lists import ModelAdmin
 from config.staff.staff_pages import ReadOnly
+from prompts.admin.forms import get_staff
 
 _CHANGES = ("added", "updated", "deleted")
 
 
 class ExerciseForm(forms.ModelForm):  # type: ignore[type-arg]
     """The form of an exercise."""
-
-    class Meta:
-        model = Exercise
-        fields = tuple(field.name for field in Exercise._meta.fields if field.editable)
 
     def clean_media(self) -> dict[str, Any]:
         """Return the pictures in a form that clients can show."""
@@ -77,10 +72,10 @@ class ExerciseAdmin(ModelAdmin):
         """Ask for confirmation (GET), then publish the library as it stands (POST)."""
         newest = LibraryVersion.objects.defer("content").first()
         if request.method != "POST":
-            shown = {"newest": newest, "title": "Publish the exercise library"}
-            site = self.admin_site.each_context(request)
-            return TemplateResponse(request, "admin/agents/exercise/confirm_publish.html", site | shown)
-        made = publish(by=cast("User", request.user))
+            template = "admin/agents/exercise/confirm_publish.html"
+            title = "Publish the exercise library"
+            return self.render_page(request, template, title=title, newest=newest)
+        made = publish(by=get_staff(request))
         if newest is not None and newest.number == made.number:
             self.message_user(request, f"Version {made.number} says the same: nothing to publish.")
         else:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any, ClassVar, Final, cast
+from collections.abc import Sequence
+from typing import Any, Final
 
 from django import forms
 from django.contrib import admin
-from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldBooleanWidget
 
-from agents.models.mcp import McpServer, McpTransport
+from agents.admin.connection_form import ConnectionForm
+from agents.models.mcp import McpServer
 from agents.tools.mcp.secret_pairs import (
     delete_server,
     mask_pairs,
@@ -23,11 +24,9 @@ from agents.tools.mcp.secret_pairs import (
 from agents.tools.mcp.servers import Kind, StdioRefused, check_stdio
 from agents.tools.mcp.sessions import FailureTrail, check_connection
 from agents.tools.mcp.tool_definitions import model_name, usable_schema
-from config.auth.models import User
-from config.errors import InvalidRequest
 from config.staff.list_field import LINES
 from config.staff.staff_pages import ConnectionAdmin
-from prompts.addresses import same_origin
+from prompts.admin.forms import get_staff, show_errors
 
 _KINDS: Final[tuple[Kind, Kind]] = ("headers", "env")
 
@@ -51,7 +50,7 @@ def _secret(label: str, form: str) -> forms.CharField:
     )
 
 
-class McpServerForm(forms.ModelForm):  # type: ignore[type-arg]
+class McpServerForm(ConnectionForm):
     """The form of a server; its secrets are entered and never shown."""
 
     new_headers = _secret("headers", "Name: value")
@@ -63,12 +62,9 @@ class McpServerForm(forms.ModelForm):  # type: ignore[type-arg]
         label="Remove the variables", required=False, widget=UnfoldBooleanWidget()
     )
 
-    class Meta:
-        model = McpServer
-        fields: ClassVar = [
-            "label", "transport", "url", "command", "args", "all_tools", "allowed_tools",
-            "requires_approval", "timeout_s", "is_active",
-        ]  # fmt: skip
+    peer = "server"
+    secrets = _KINDS
+    not_both = "Enter new ones or remove the present ones, not both."
 
     def clean_new_headers(self) -> dict[str, str]:
         return self._pairs("headers")
@@ -76,40 +72,16 @@ class McpServerForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean_new_env(self) -> dict[str, str]:
         return self._pairs("env")
 
-    def clean(self) -> None:
-        super().clean()
-        facts = self.cleaned_data
-        if facts.get("transport") == McpTransport.STDIO:
-            self._check_stdio()
-        elif "url" in facts and not facts["url"]:
-            self.add_error("url", "Enter the server's address.")
-        self._check_kept_headers()
-        for kind in _KINDS:
-            if facts.get(f"new_{kind}") and facts.get(f"remove_{kind}"):
-                self.add_error(f"remove_{kind}", "Enter new ones or remove the present ones, not both.")
-
-    def _check_kept_headers(self) -> None:
-        """Refuse another address for stored headers: its editor must not receive them."""
-        facts = self.cleaned_data
-        kept = self.instance.headers_id and not (facts.get("new_headers") or facts.get("remove_headers"))
-        if kept and facts.get("url") and not same_origin(self.initial.get("url") or "", facts["url"]):
-            self.add_error("url", "Another address needs its headers entered again, or removed.")
-
     def _pairs(self, kind: Kind) -> dict[str, str]:
-        try:
+        with show_errors():
             return read_pairs(kind, self.cleaned_data[f"new_{kind}"])
-        except InvalidRequest as refused:
-            raise ValidationError(refused.detail) from None
 
-    def _check_stdio(self) -> None:
-        facts = self.cleaned_data
-        if not facts.get("command"):
-            self.add_error("command", "Enter the program to start.")
-            return
+    def explain_refusal(self, command: str, args: Sequence[str]) -> str:
         try:
-            check_stdio(facts["command"], tuple(facts.get("args") or ()), facts.get("new_env") or {})
+            check_stdio(command, tuple(args), self.cleaned_data.get("new_env") or {})
         except StdioRefused as refused:
-            self.add_error("command", str(refused))
+            return str(refused)
+        return ""
 
 
 @admin.register(McpServer)
@@ -122,7 +94,7 @@ class McpServerAdmin(ConnectionAdmin):
     list_filter = ("is_active", "transport")
     search_fields = ("label", "url", "command")
     readonly_fields = ("shown_headers", "shown_env")
-    secrets = ("headers", "env")
+    secrets = _KINDS
     test_template = "admin/agents/mcpserver/test.html"
 
     def get_fieldsets(self, request: HttpRequest, obj: McpServer | None = None) -> list[Any]:
@@ -149,10 +121,10 @@ class McpServerAdmin(ConnectionAdmin):
         for kind in _KINDS:
             pairs = form.cleaned_data.get(f"new_{kind}")
             if pairs or form.cleaned_data.get(f"remove_{kind}"):
-                store_pairs(obj, kind, pairs or {}, by=_staff(request))
+                store_pairs(obj, kind, pairs or {}, by=get_staff(request))
 
     def delete_model(self, request: HttpRequest, obj: McpServer) -> None:
-        delete_server(obj, by=_staff(request))
+        delete_server(obj, by=get_staff(request))
 
     def test(self, row: McpServer) -> dict[str, Any]:
         """Connect and return the tools, or the reason for the failure."""
@@ -178,7 +150,3 @@ def _tested(row: McpServer) -> dict[str, Any]:
         for tool in found
     ]
     return {"tools": tools, "connected": True}
-
-
-def _staff(request: HttpRequest) -> User:
-    return cast("User", request.user)

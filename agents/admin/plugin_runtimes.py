@@ -3,36 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, ClassVar, cast
+from collections.abc import Sequence
+from typing import Any
 
 import structlog
 from django import forms
 from django.conf import settings
 from django.contrib import admin
-from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpRequest
 from django.utils.html import format_html_join
 from unfold.decorators import display
-from unfold.widgets import (
-    UnfoldAdminPasswordWidget,
-    UnfoldBooleanWidget,
-)
+from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldBooleanWidget
 
-from agents.models.plugins import PluginRuntime, PluginStatus, PluginTransport
+from agents.admin.connection_form import ConnectionForm
+from agents.models.plugins import PluginRuntime, PluginStatus
 from agents.runtimes.plugins.connection_check import CheckResult, check_connection, is_live
-from config.auth.models import User
-from config.errors import InvalidRequest
 from config.process.subprocesses import is_allowed
 from config.staff.list_field import LINES
 from config.staff.staff_pages import ConnectionAdmin
-from prompts.addresses import same_origin
+from prompts.admin.forms import get_staff, show_errors
 from prompts.endpoints import secrets
 
 log = structlog.get_logger(__name__)
 
 
-class PluginRuntimeForm(forms.ModelForm):  # type: ignore[type-arg]
+class PluginRuntimeForm(ConnectionForm):
     """The form of a runtime; its token is entered and never shown."""
 
     new_token = forms.CharField(
@@ -46,48 +42,21 @@ class PluginRuntimeForm(forms.ModelForm):  # type: ignore[type-arg]
         label="Remove the token", required=False, widget=UnfoldBooleanWidget()
     )
 
-    class Meta:
-        model = PluginRuntime
-        fields: ClassVar = [
-            "name", "transport", "url", "command", "args", "directory", "profile", "is_active",
-        ]  # fmt: skip
+    peer = "runtime"
+    secrets = ("token",)
+    not_both = "Enter a new token or remove the present one, not both."
 
     def clean_new_token(self) -> str:
         token: str = self.cleaned_data["new_token"]
         if token:
-            try:
+            with show_errors():
                 secrets.check_key(token)
-            except InvalidRequest as refused:
-                raise ValidationError(refused.detail) from None
         return token
 
-    def clean(self) -> None:
-        super().clean()
-        facts = self.cleaned_data
-        if facts.get("transport") == PluginTransport.STDIO:
-            self._check_program()
-        elif "url" in facts and not facts["url"]:
-            self.add_error("url", "Enter the runtime's address.")
-        if facts.get("new_token") and facts.get("remove_token"):
-            self.add_error("remove_token", "Enter a new token or remove the present one, not both.")
-        self._check_kept_token()
-
-    def _check_kept_token(self) -> None:
-        """Refuse another address for a stored token: its editor must not receive it."""
-        facts = self.cleaned_data
-        kept = self.instance.token_id and not facts.get("new_token") and not facts.get("remove_token")
-        if kept and facts.get("url") and not same_origin(self.initial.get("url") or "", facts["url"]):
-            self.add_error("url", "Another address needs its token entered again, or removed.")
-
-    def _check_program(self) -> None:
-        facts = self.cleaned_data
-        if not facts.get("command"):
-            self.add_error("command", "Enter the program to start.")
-        elif not is_allowed([facts["command"], *(facts.get("args") or ())], settings.RUNNER_COMMANDS):
-            self.add_error(
-                "command",
-                "This command line is not allowed here: whoever runs Parley adds it to RUNNER_COMMANDS.",
-            )
+    def explain_refusal(self, command: str, args: Sequence[str]) -> str:
+        if is_allowed([command, *args], settings.RUNNER_COMMANDS):
+            return ""
+        return "This command line is not allowed here: whoever runs Parley adds it to RUNNER_COMMANDS."
 
 
 @admin.register(PluginRuntime)
@@ -171,20 +140,16 @@ class PluginRuntimeAdmin(ConnectionAdmin):
             obj.save(update_fields=["token", "updated_at"])
         elif form.cleaned_data.get("remove_token") and obj.token is not None:
             obj.token.delete()
-        log.info("plugin runtime changed", runtime=obj.name, by=_staff(request))
+        log.info("plugin runtime changed", runtime=obj.name, by=get_staff(request).get_username())
 
     @transaction.atomic
     def delete_model(self, request: HttpRequest, obj: PluginRuntime) -> None:
         if obj.token is not None:
             obj.token.delete()
-        log.info("plugin runtime deleted", runtime=obj.name, by=_staff(request))
+        log.info("plugin runtime deleted", runtime=obj.name, by=get_staff(request).get_username())
         obj.delete()
 
     def test(self, row: PluginRuntime) -> dict[str, Any]:
         """Connect and return the runners, or the reason for the failure."""
         found = asyncio.run(check_connection(row))
         return {"look": found} if isinstance(found, CheckResult) else {"problem": found}
-
-
-def _staff(request: HttpRequest) -> str:
-    return cast("User", request.user).get_username()

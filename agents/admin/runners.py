@@ -11,7 +11,6 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.db.models import Count, Max, Q
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from unfold.decorators import display
@@ -126,9 +125,7 @@ class RunnerBindingAdmin(ModelAdmin):
         """Return the page Runners: every runner with its home, declaration and calls of the last day."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        shown = {"title": "Runners", "runners": _rows()}
-        site = self.admin_site.each_context(request)
-        return TemplateResponse(request, "admin/agents/runners.html", site | shown)
+        return self.render_page(request, "admin/agents/runners.html", title="Runners", runners=_rows())
 
 
 def _runner_of(request: HttpRequest, obj: Any) -> RunnerManifest | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
@@ -10,8 +9,8 @@ import msgspec
 from django import forms
 from django.contrib import admin, messages
 from django.db.models import Q, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
@@ -26,11 +25,9 @@ from agents.runners.system_message import system_message
 from agents.runners.thinkingml import form_instructions
 from config.database import run_sync
 from config.errors import ParleyError
-from config.staff.lists import ModelAdmin
-from config.staff.staff_pages import ReadOnly
 from conversations import events
-from conversations.admin.filters import OF_RUNS, PAGINATOR, DialectFilter, limit_to_window
-from conversations.admin.threads import UuidSearch, defer_large_columns, record_access
+from conversations.admin.content_pages import ContentAdmin, record_access
+from conversations.admin.filters import OF_RUNS, DialectFilter, limit_to_window
 from conversations.identifiers import uuid_of
 from conversations.models import LIVE, Run, RunStatus
 from conversations.runs.event_rows import fetch_events, fetch_state_read, make_rows
@@ -68,7 +65,7 @@ class RerunForm(forms.Form):
 
 
 @admin.register(Run)
-class RunAdmin(UuidSearch, ReadOnly, ModelAdmin):
+class RunAdmin(ContentAdmin):
     """Runs, newest first."""
 
     list_display = (
@@ -83,18 +80,13 @@ class RunAdmin(UuidSearch, ReadOnly, ModelAdmin):
         "output_tokens",
         "cost",
     )
-    list_select_related: ClassVar = ["owner"]
     list_filter: ClassVar = [*OF_RUNS, DialectFilter]
-    list_filter_submit = True
-    search_fields: ClassVar = ["=id"]
     search_help_text = "An id of run, conversation, request or user, or a value of a run's metadata"
-    list_after_template = "admin/conversations/window.html"
     ordering = ("-created_at",)
-    paginator = PAGINATOR
-    show_full_result_count = False
     sortable_by = ("begun",)
     change_form_after_template = "admin/conversations/run/timeline.html"
     actions_detail: ClassVar = ["rerun", "cancel"]
+    large_columns = ("request", "model_usage", "error_message", "prompt_versions", "prompt_values")
     readonly_fields = (
         "queue_ms",
         "first_token_ms",
@@ -166,9 +158,6 @@ class RunAdmin(UuidSearch, ReadOnly, ModelAdmin):
             },
         ),
     ]
-
-    class Media:
-        css: ClassVar = {"all": ["conversations/admin.css"]}
 
     @admin.display(description="Created", ordering="created_at")
     def begun(self, run: Run) -> str:
@@ -265,31 +254,19 @@ class RunAdmin(UuidSearch, ReadOnly, ModelAdmin):
         note = format_html("<p>{}</p>", _UNFILLED) if unfilled else ""
         return format_html('{}<pre class="whitespace-pre-wrap">{}</pre>', note, message or "–")
 
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        shown = _shown(run_id) if (run_id := uuid_of(object_id)) else {}
-        response: HttpResponse = super().changeform_view(
-            request, object_id, form_url, (extra_context or {}) | shown
-        )
-        if run_id and response.status_code == HTTPStatus.OK:
-            record_access("read", Run(pk=run_id))
-        return response
+    def content(self, request: HttpRequest, row_id: UUID) -> dict[str, Any]:
+        """Return a drawing of the run's time, and its events."""
+        some = fetch_events(row_id)
+        drawn = render_svg(measure_run(some, now_ms=events.now_ms()))
+        return {"timeline": list(make_rows(some)), "drawn": drawn}
 
     @action(description="Cancel run", url_path="cancel", permissions=["cancel"])  # type: ignore[untyped-decorator]
     def cancel(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Ask for confirmation (GET), then cancel (POST): a link must not end a run."""
-        run_id = uuid_of(object_id)
-        run = Run.objects.select_related("owner").filter(pk=run_id).first() if run_id else None
-        if run is None:
-            raise Http404
+        run = _find_run(object_id)
         if run.status in LIVE and request.method != "POST":
-            shown = self.admin_site.each_context(request) | {"run": run, "title": "Cancel run"}
-            return TemplateResponse(request, "admin/conversations/run/confirm_cancel.html", shown)
+            template = "admin/conversations/run/confirm_cancel.html"
+            return self.render_page(request, template, title="Cancel run", run=run)
         if run.status not in LIVE:
             messages.info(request, "The run has ended already.")
         else:
@@ -301,18 +278,11 @@ class RunAdmin(UuidSearch, ReadOnly, ModelAdmin):
     @action(description="Run again…", url_path="rerun", permissions=["rerun"])  # type: ignore[untyped-decorator]
     def rerun(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show the choice of a prompt version (GET), then start a run of the caller's own (POST)."""
-        run_id = uuid_of(object_id)
-        run = Run.objects.select_related("owner").filter(pk=run_id).first() if run_id else None
-        if run is None:
-            raise Http404
+        run = _find_run(object_id)
         form = RerunForm(request.POST if request.method == "POST" else None)
         if not form.is_valid():
-            shown = self.admin_site.each_context(request) | {
-                "run": run,
-                "form": form,
-                "title": "Run again",
-            }
-            return TemplateResponse(request, "admin/conversations/run/rerun.html", shown)
+            template = "admin/conversations/run/rerun.html"
+            return self.render_page(request, template, title="Run again", run=run, form=form)
         version = form.cleaned_data["version"]
         try:
             started = run_sync(
@@ -329,10 +299,6 @@ class RunAdmin(UuidSearch, ReadOnly, ModelAdmin):
         """Return whether the user may read the run and try prompts: the new run is their own."""
         user = request.user
         return user.is_active and user.has_perms(("conversations.view_run", PERMISSION))
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        bulk = ("request", "model_usage", "error_message", "prompt_versions", "prompt_values")
-        return defer_large_columns(request, super().get_queryset(request), *bulk)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -362,13 +328,8 @@ class RunAdmin(UuidSearch, ReadOnly, ModelAdmin):
         return request.user.is_active and request.user.has_perm("conversations.change_run")
 
 
-def _shown(run_id: UUID) -> dict[str, Any]:
-    """Return the content below the run's fields: a drawing of its time, and its events."""
-    some = fetch_events(run_id)
-    return {
-        "timeline": list(make_rows(some)),
-        "drawn": render_svg(measure_run(some, now_ms=events.now_ms())),
-    }
+def _find_run(object_id: str) -> Run:
+    return get_object_or_404(Run.objects.select_related("owner"), pk=uuid_of(object_id))
 
 
 def _link(address: str, key: UUID, *, shown: object) -> str:

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 from unfold.decorators import action
@@ -44,8 +43,8 @@ class ReportAdmin(ReadOnly, ModelAdmin):
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        context = self.admin_site.each_context(request) | {"title": self.title, "opts": self.opts}
-        return TemplateResponse(request, self.template, context | self.figures(request))
+        shown = {"title": self.title} | self.figures(request)
+        return self.render_page(request, self.template, **shown)
 
 
 class ConnectionAdmin(ModelAdmin):
@@ -82,7 +81,5 @@ class ConnectionAdmin(ModelAdmin):
             raise Http404
         if not self.has_change_permission(request, row):
             raise PermissionDenied
-        context = self.admin_site.each_context(request) | {"title": f"Test {row}", "row": row}
-        if request.method == "POST":
-            context |= self.test(row)
-        return TemplateResponse(request, self.test_template, context)
+        result = self.test(row) if request.method == "POST" else {}
+        return self.render_page(request, self.test_template, title=f"Test {row}", row=row, **result)
