@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from typing import Any, Final
+from collections.abc import Coroutine
+from typing import Any, Final, TypeVar
 
 import aiohttp
 import msgspec
@@ -28,6 +29,7 @@ from prompts.endpoints.secrets import SecretUnreadable
 from prompts.endpoints.web_search_key import open_key
 
 log = structlog.get_logger(__name__)
+T = TypeVar("T")
 
 NAME: Final = "web_search.exa"
 TIMEOUT_S: Final = 10.0
@@ -83,10 +85,10 @@ async def search_stored_pages(arguments: dict[str, Any]) -> dict[str, Any]:
 async def _search_with_cache(request: _Request) -> dict[str, Any]:
     key = await _key()
     cache_key = _cache_key(request)
-    found = await _read_cache(cache_key)
-    if found is None:
+    found = await _ask_cache(cache.aget(cache_key))
+    if not isinstance(found, dict):
         found = {"provider": "exa"} | await _search(request, key)
-        await _write_cache(cache_key, found)
+        await _ask_cache(cache.aset(cache_key, found, CACHE_S))
     return found
 
 
@@ -173,23 +175,14 @@ def _cache_key(request: _Request) -> str:
     return f"{NAME}:{'kept:' if request.kept else ''}{request.top_k}:{digest}"
 
 
-async def _read_cache(cache_key: str) -> dict[str, Any] | None:
-    """Return the cached value; None also if the cache is not available or slow."""
+async def _ask_cache(step: Coroutine[Any, Any, T]) -> T | None:
+    """Return the cache's answer; None also if the cache is not available or slow."""
     try:
         async with asyncio.timeout(_PATIENCE_WITH_CACHE_S):
-            found = await cache.aget(cache_key)
+            return await step
     except Exception as error:  # each cache backend has its own errors
         log.warning("web search goes on without the cache", error=type(error).__name__)
         return None
-    return found if isinstance(found, dict) else None
-
-
-async def _write_cache(cache_key: str, found: dict[str, Any]) -> None:
-    try:
-        async with asyncio.timeout(_PATIENCE_WITH_CACHE_S):
-            await cache.aset(cache_key, found, CACHE_S)
-    except Exception as error:
-        log.warning("web search goes on without the cache", error=type(error).__name__)
 
 
 TOOL: Final = Tool(
