@@ -160,7 +160,7 @@ async def measure(port: int, *, deltas: int, repeats: int) -> list[Row]:
 
     async def whole(wire: str, root: str) -> int:
         target = Candidate(1, "bench", wire, root, "m", "", None, None)
-        events = WIRES[wire](target, ModelRequest(()))
+        events = WIRES[wire](target, ModelRequest(messages=()))
         return sum([isinstance(event, TextDelta) and event.text != "" async for event in events])
 
     rows = []

@@ -83,7 +83,7 @@ async def _ask_model(endpoint: Endpoint, key: str, model: str) -> EndpointReport
     target = Candidate(
         endpoint.pk, endpoint.provider, endpoint.dialect, endpoint.base_url, model, key, None, None
     )
-    request = ModelRequest((ChatMessage("user", "Say ok."),), max_tokens=16)
+    request = ModelRequest(messages=(ChatMessage("user", "Say ok."),), max_tokens=16)
     try:
         async with aclosing(WIRES[endpoint.dialect](target, request)) as events:
             async for _ in events:

@@ -10,7 +10,7 @@ from agents.providers.base import ChatMessage, Effort, ImagePart, ModelRequest, 
 from agents.providers.decoding import parse_object
 from agents.providers.schemas import close_objects, is_open
 from agents.providers.tool_names import ToolNames
-from agents.providers.turns import merge_turns
+from agents.providers.turns import make_turns
 
 WIRE: Final = "anthropic.messages"
 _MAX_TOKENS: Final = 8192  # the wire requires a limit; every model since 3.5 accepts this one
@@ -76,8 +76,12 @@ def _calling(body: Body, schema: dict[str, Any], names: ToolNames) -> Body:
 
 
 def _body(model: str, request: ModelRequest, names: ToolNames) -> Body:
-    sides = [(_side(each), _blocks(each, names)) for each in request.messages if each.role != "system"]
-    turns = merge_turns(sides, opening={"type": "text", "text": "…"})
+    turns = make_turns(
+        request.messages,
+        lambda message: _blocks(message, names),
+        model="assistant",
+        opening=_text("…"),
+    )
     if turns[-1][1][-1]["type"] == "tool_result":  # in a tool loop: the next step comes soon
         turns[-1][1][-1] |= _CACHED
     body: Body = {
@@ -124,10 +128,6 @@ def _system(messages: Iterable[ChatMessage]) -> list[Body]:
     texts = [message.content for message in messages if message.role == "system"]
     blocks = [_text(text) for text in texts if text.strip()]
     return [*blocks[:-1], blocks[-1] | _CACHED] if blocks else []
-
-
-def _side(message: ChatMessage) -> str:
-    return "assistant" if message.role == "assistant" else "user"
 
 
 def _blocks(message: ChatMessage, names: ToolNames) -> list[Body]:

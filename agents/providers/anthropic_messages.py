@@ -16,9 +16,8 @@ from agents.providers.anthropic_body import WIRE, forms
 from agents.providers.base import Finished, ModelEvent, ReasoningBlock, ReasoningText, TextDelta
 from agents.providers.decoding import make_decoder
 from agents.providers.exchange import Wire
-from agents.providers.reader import Reader
+from agents.providers.reader import Reader, Reasons, sum_counts
 from agents.providers.refusals import interrupted_error, stream_error
-from agents.providers.reported_facts import Reasons, finish, sum_counts
 from agents.providers.tool_names import ToolNames
 from conversations.events import Usage
 
@@ -185,7 +184,7 @@ class MessagesReader(Reader):
         calls = self.calls.assembled()
         gave_answer = self._answers and not calls and self.reason == "tool_use"
         reason = "end_turn" if gave_answer else self.reason
-        return finish(reason, _MEANINGS, self.usage, calls, reasoning)
+        return self.finish(reason, _MEANINGS, calls, reasoning)
 
 
 def _headers(key: str) -> dict[str, str]:

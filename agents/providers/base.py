@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Literal, Protocol, Self
+from typing import Any, Final, Literal, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -135,7 +135,7 @@ class ToolSpec(Struct, frozen=True):
     strict: bool = False
 
 
-class ModelRequest(Struct, frozen=True):
+class ModelRequest(Generation, frozen=True, kw_only=True):
     """A request to a model; None leaves a parameter to the provider.
 
     Parameters that a wire does not have are left out (the README has a table of them), except those that
@@ -146,19 +146,7 @@ class ModelRequest(Struct, frozen=True):
 
     messages: tuple[ChatMessage, ...]
     tools: tuple[ToolSpec, ...] = ()
-    temperature: float | None = None
-    top_p: float | None = None
-    frequency_penalty: float | None = None
-    presence_penalty: float | None = None
-    max_tokens: int | None = None
-    stop: tuple[str, ...] = ()
-    seed: int | None = None
-    json_schema: dict[str, Any] | None = None
     raw: bool = False
-    reasoning: Effort | None = None
-    reasoning_budget: int | None = None
-    verbosity: str | None = None
-    reasoning_summary: str | None = None
     must_call: str | None = None
     one_by_one: bool = False
     on_usage: Callable[[Usage], None] | None = None
@@ -188,23 +176,6 @@ def first_unsupported(wire: str, generation: Generation) -> str | None:
         ),
         None,
     )
-
-
-class Target(Protocol):
-    """The address and key of a model, as `prompts.endpoints.routing.Candidate` has them."""
-
-    @property
-    def endpoint_id(self) -> int: ...
-    @property
-    def provider(self) -> str: ...
-    @property
-    def dialect(self) -> str: ...
-    @property
-    def base_url(self) -> str: ...
-    @property
-    def model(self) -> str: ...
-    @property
-    def key(self) -> str: ...
 
 
 class ProviderError(Exception):

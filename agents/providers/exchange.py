@@ -23,13 +23,13 @@ from agents.providers.base import (
     Opened,
     ProviderError,
     RawChunk,
-    Target,
 )
 from agents.providers.reader import Reader
 from agents.providers.redaction import Redactor
 from agents.providers.refusals import invalid_response_error
 from agents.providers.sse import EventSplitter, EventTooLarge
 from agents.providers.tool_names import ToolNames
+from prompts.endpoints.routing import Candidate
 
 DONE: Final = b"[DONE]"
 _MOMENT_S: Final = 0.1
@@ -63,7 +63,7 @@ class Wire(Struct, frozen=True):
         """Return the address at which a provider lists its models."""
         return self.url(base_url, "/models")
 
-    def __call__(self, target: Target, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+    def __call__(self, target: Candidate, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Stream one answer. Raise ProviderError if the provider refuses, hangs, breaks off or rambles.
 
         With `request.raw` each SSE event is also yielded unchanged, after the events read from it.
@@ -71,7 +71,7 @@ class Wire(Struct, frozen=True):
         return _stream(self, target, request)
 
 
-async def _stream(wire: Wire, target: Target, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+async def _stream(wire: Wire, target: Candidate, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
     """Stream one answer, in one generator and not two: every delta would pay for the hop."""
     names = ToolNames.of(request)
     reader, cutter, heard, unsaid = wire.reader(names), EventSplitter(), False, 0
@@ -149,7 +149,7 @@ def _manner(request: ModelRequest) -> int:
 
 
 async def _opened(
-    wire: Wire, target: Target, forms: Sequence[Body], manner: int
+    wire: Wire, target: Candidate, forms: Sequence[Body], manner: int
 ) -> aiohttp.ClientResponse:
     """Return the answer to the first form that the model accepts, and remember which one it was."""
     url, headers = wire.url(target.base_url, wire.path(target.model)), wire.headers(target.key)

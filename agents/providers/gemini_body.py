@@ -12,7 +12,7 @@ from agents.providers.gemini_schema import gemini_schema
 from agents.providers.schemas import describe_schema, is_open
 from agents.providers.tool_calls import MADE
 from agents.providers.tool_names import ToolNames
-from agents.providers.turns import merge_turns
+from agents.providers.turns import make_turns
 
 WIRE: Final = "gemini.generate_content"
 _BUDGETS: Final[dict[Effort, int]] = {"minimal": 512, "low": 1024, "medium": 8192, "high": 24576}
@@ -65,10 +65,12 @@ def _levels(request: ModelRequest) -> list[Body]:
 
 def _body(request: ModelRequest, names: ToolNames) -> Body:
     called = {call.id: call.name for message in request.messages for call in message.tool_calls}
-    sides = [
-        (_side(each), _parts(each, names, called)) for each in request.messages if each.role != "system"
-    ]
-    turns = merge_turns(sides, opening={"text": "…"})
+    turns = make_turns(
+        request.messages,
+        lambda message: _parts(message, names, called),
+        model="model",
+        opening={"text": "…"},
+    )
     body: Body = {"contents": [_content(*turn) for turn in turns]}
     system = [each.content for each in request.messages if each.role == "system" and each.content]
     if system:
@@ -98,10 +100,6 @@ def _config(request: ModelRequest) -> Body:
 def _content(side: str, parts: list[Body]) -> Body:
     """Return a turn with the answers to calls first, whatever else it shows."""
     return {"role": side, "parts": sorted(parts, key=lambda part: "functionResponse" not in part)}
-
-
-def _side(message: ChatMessage) -> str:
-    return "model" if message.role == "assistant" else "user"
 
 
 def _parts(message: ChatMessage, names: ToolNames, called: dict[str, str]) -> list[Body]:

@@ -16,9 +16,8 @@ from agents.providers.base import Finished, ModelEvent, ReasoningBlock, Reasonin
 from agents.providers.decoding import make_decoder
 from agents.providers.exchange import Wire
 from agents.providers.gemini_body import WIRE, forms
-from agents.providers.reader import Reader
+from agents.providers.reader import Reader, Reasons, sum_counts
 from agents.providers.refusals import interrupted_error, stream_error
-from agents.providers.reported_facts import Reasons, finish, sum_counts
 from agents.providers.tool_names import ToolNames
 from conversations.events import Usage
 
@@ -150,7 +149,7 @@ class GeminiReader(Reader):
         elif calls:
             meanings = {**_MEANINGS, "STOP": "tool_calls"}
         blocks = tuple(ReasoningBlock(WIRE, self._signed(block)) for block in self._signatures)
-        return finish(self.reason or self._blocked, meanings, self.usage, calls, blocks)
+        return self.finish(self.reason or self._blocked, meanings, calls, blocks)
 
     def _signed(self, block: dict[str, Any]) -> dict[str, Any]:
         return block | {"call": self.calls.id_at(block["call"])} if "call" in block else block

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, cast
+from typing import Final
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from agents.providers.base import (
     ChatMessage,
@@ -14,7 +14,7 @@ from agents.providers.base import (
     ToolSpec,
     first_unsupported,
 )
-from agents.requests import Effort, Generation
+from agents.requests import Generation
 from prompts.endpoints.routing import Candidate
 
 UNSUPPORTED: Final = "provider_unsupported"
@@ -45,26 +45,20 @@ def model_request(
         raise ProviderError(UNSUPPORTED, f"This endpoint cannot be asked for {name}.")
     limits = [limit for limit in (generation.max_tokens, candidate.max_tokens) if limit is not None]
     chosen = {
-        name: getattr(candidate, name) if (value := getattr(generation, name)) is None else value
-        for name in _OVERRIDABLE
+        name: getattr(candidate, name) for name in _OVERRIDABLE if getattr(generation, name) is None
     }
-    effort, budget = generation.reasoning, generation.reasoning_budget
-    if effort is None and budget is None:  # either of the two alone is a complete choice too
-        effort, budget = cast("Effort | None", candidate.reasoning or None), candidate.reasoning_budget
+    if generation.reasoning is None and generation.reasoning_budget is None:
+        chosen["reasoning"] = candidate.reasoning or None  # either of the two alone is a whole choice
+        chosen["reasoning_budget"] = candidate.reasoning_budget
+    parameters = asdict(generation) | chosen
+    parameters |= {"max_tokens": min(limits, default=None), "stop": generation.stop or candidate.stop}
     return ModelRequest(
-        _readable(messages, reasoning_source(candidate)),
-        tools,
-        **chosen,
-        max_tokens=min(limits, default=None),
-        stop=generation.stop or candidate.stop,
-        json_schema=generation.json_schema,
+        messages=_readable(messages, reasoning_source(candidate)),
+        tools=tools,
         raw=raw,
-        reasoning=effort,
-        reasoning_budget=budget,
-        verbosity=generation.verbosity,
-        reasoning_summary=generation.reasoning_summary,
         must_call=must_call,
         one_by_one=one_by_one,
+        **parameters,
     )
 
 

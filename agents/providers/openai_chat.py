@@ -15,9 +15,8 @@ from agents.providers.base import Finished, ModelEvent, ReasoningBlock, Reasonin
 from agents.providers.decoding import make_decoder
 from agents.providers.exchange import DONE, Wire
 from agents.providers.openai_chat_body import WIRE, forms
-from agents.providers.reader import Reader
+from agents.providers.reader import Reader, Reasons, sum_counts
 from agents.providers.refusals import interrupted_error, stream_error
-from agents.providers.reported_facts import Reasons, finish, sum_counts
 from agents.providers.tool_names import ToolNames
 from conversations.events import Usage
 
@@ -172,7 +171,7 @@ class ChatReader(Reader):
         meanings = _MEANINGS
         if reason == "stop":  # some servers send it with calls too, and refusals end like any answer
             meanings = {"stop": self.regular_end(calls)}
-        return finish(reason, meanings, self.usage, calls, self._blocks() if calls else ())
+        return self.finish(reason, meanings, calls, self._blocks() if calls else ())
 
     def _blocks(self) -> tuple[ReasoningBlock, ...]:
         """Return the thoughts, which some providers want back with the calls that followed from them."""

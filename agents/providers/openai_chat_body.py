@@ -31,11 +31,15 @@ def forms(model: str, request: ModelRequest, names: ToolNames) -> list[Body]:
 
 def _sampled(body: Body, request: ModelRequest) -> list[Body]:
     most = request.max_tokens
-    sampling = {name: value for name in _SAMPLING if (value := getattr(request, name)) is not None}
-    plain = body | sampling | ({"max_tokens": most} if most else {})
+    plain = body | _given(request, *_SAMPLING) | ({"max_tokens": most} if most else {})
     effort = {"reasoning_effort": request.reasoning} if request.reasoning else {}
     thinking = body | effort | ({"max_completion_tokens": most} if most else {})
     return [thinking, plain] if effort else [plain, thinking]
+
+
+def _given(request: ModelRequest, *names: str) -> Body:
+    """Return those of the parameters that the request sets."""
+    return {name: value for name in names if (value := getattr(request, name)) is not None}
 
 
 def _worded(body: Body, schema: dict[str, Any]) -> Body:
@@ -53,10 +57,7 @@ def _body(model: str, request: ModelRequest, names: ToolNames) -> Body:
     if request.tools:
         body["tools"] = [_tool(tool, names) for tool in request.tools]
         body |= call_options(request, lambda name: {"function": {"name": names.to_provider(name)}})
-    if request.verbosity is not None:
-        body["verbosity"] = request.verbosity
-    if request.seed is not None:
-        body["seed"] = request.seed
+    body |= _given(request, "verbosity", "seed")
     if request.stop:
         body["stop"] = list(request.stop)
     return body

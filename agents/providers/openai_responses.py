@@ -17,9 +17,8 @@ from agents.providers.decoding import make_decoder
 from agents.providers.exchange import DONE, Wire
 from agents.providers.openai_chat import bearer_headers
 from agents.providers.openai_responses_body import WIRE, forms
-from agents.providers.reader import Reader
+from agents.providers.reader import Reader, Reasons, sum_counts
 from agents.providers.refusals import interrupted_error, stream_error
-from agents.providers.reported_facts import Reasons, finish, sum_counts
 from agents.providers.tool_names import ToolNames
 from conversations.events import Usage
 
@@ -175,7 +174,7 @@ class ResponsesReader(Reader):
         calls = self.calls.assembled()
         blocks = tuple(ReasoningBlock(WIRE, thought) for thought in self._thoughts)
         meanings = {**_MEANINGS, "completed": self.regular_end(calls)}
-        return finish(self.reason or "incomplete", meanings, self.usage, calls, blocks)
+        return self.finish(self.reason or "incomplete", meanings, calls, blocks)
 
 
 def _is_text(delta: object) -> bool:

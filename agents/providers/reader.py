@@ -1,14 +1,19 @@
-"""The base of the readers of answers: what every wire's reader keeps while it reads."""
+"""The base of the readers of answers; what they report is limited to what a run's row can hold."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
-from agents.providers.base import Finished, FinishReason, ModelEvent, ToolCall
+from agents.providers.base import Finished, FinishReason, ModelEvent, ReasoningBlock, ToolCall
 from agents.providers.tool_calls import CallAssembler
 from agents.providers.tool_names import ToolNames
 from conversations.events import Usage
+
+Reasons = Mapping[str, FinishReason]
+_LONGEST_REASON: Final = 64
+_LARGEST_COUNT: Final = 2**31 - 1
 
 
 class Reader(ABC):
@@ -26,10 +31,6 @@ class Reader(ABC):
         self.refused = False
         self.calls = CallAssembler(names)
 
-    def regular_end(self, calls: tuple[ToolCall, ...]) -> FinishReason:
-        """Return the meaning of an end for which the wire has one word: calls, a refusal, an answer."""
-        return "tool_calls" if calls else "refusal" if self.refused else "stop"
-
     @property
     @abstractmethod
     def usage(self) -> Usage:
@@ -42,3 +43,24 @@ class Reader(ABC):
     @abstractmethod
     def end(self) -> Finished:
         """Return the answer's end; raise ProviderError `provider_stream_interrupted` if cut off."""
+
+    def regular_end(self, calls: tuple[ToolCall, ...]) -> FinishReason:
+        """Return the meaning of an end for which the wire has one word: calls, a refusal, an answer."""
+        return "tool_calls" if calls else "refusal" if self.refused else "stop"
+
+    def finish(
+        self,
+        reason_sent: str,
+        meanings: Reasons,
+        calls: tuple[ToolCall, ...],
+        reasoning: tuple[ReasoningBlock, ...],
+    ) -> Finished:
+        """Return the end of the stream, with the wire's reason translated by `meanings`."""
+        word = reason_sent.replace("\x00", "")[:_LONGEST_REASON]
+        reason = meanings.get(word, word or "stop")
+        return Finished(reason, self.usage, calls, reasoning, "" if word == reason else word)
+
+
+def sum_counts(*counts: int | None) -> int:
+    """Return the sum of a provider's counts; missing ones are 0."""
+    return min(sum(max(some or 0, 0) for some in counts), _LARGEST_COUNT)

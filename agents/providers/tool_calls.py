@@ -9,11 +9,11 @@ from msgspec import Struct
 
 from agents.providers.base import ToolCall
 from agents.providers.refusals import invalid_response_error
-from agents.providers.reported_facts import LONGEST_NAME
 from agents.providers.tool_names import ToolNames
 
 MADE: Final = "call_made_"  # the beginning of our own ids, for providers that send none
 _MOST_CALLS: Final = 256
+_LONGEST_NAME: Final = 128
 _MOST_CHARACTERS: Final = 8 * 1024 * 1024
 
 
@@ -44,7 +44,7 @@ class CallAssembler:
             call = self._open[place] = _Call(id or f"{MADE}{self.mark}_{len(self._all)}", "", [])
             self._all.append(call)
         if name:
-            call.name = self._names.from_provider(name[:LONGEST_NAME])
+            call.name = self._names.from_provider(name[:_LONGEST_NAME])
 
     def add(self, place: int, arguments: str) -> None:
         """Add a piece to the arguments of the call open at this place."""

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
+
+from agents.providers.base import ChatMessage
 
 Part = dict[str, Any]
 Turn = tuple[str, list[Part]]
 
 
-def merge_turns(turns: Iterable[Turn], *, opening: Part) -> list[Turn]:
-    """Return turns of (side, parts), with those of the same side joined and empty ones left out.
+def make_turns(
+    messages: Iterable[ChatMessage],
+    parts_of: Callable[[ChatMessage], list[Part]],
+    *,
+    model: str,
+    opening: Part,
+) -> list[Turn]:
+    """Return turns of (side, parts), the model's side named `model`; empty messages are left out.
 
-    The first turn is the user's: if the conversation was cut before it, `opening` is that turn.
+    System messages are no turns. The first turn is the user's: if the conversation was cut before it,
+    `opening` is that turn.
     """
-    merged: list[Turn] = []
-    for side, parts in turns:
-        if not parts:
+    turns: list[Turn] = []
+    for message in messages:
+        if message.role == "system" or not (parts := parts_of(message)):
             continue
-        if merged and merged[-1][0] == side:
-            merged[-1][1].extend(parts)
+        side = model if message.role == "assistant" else "user"
+        if turns and turns[-1][0] == side:
+            turns[-1][1].extend(parts)
         else:
-            merged.append((side, list(parts)))
-    return merged if merged and merged[0][0] == "user" else [("user", [opening]), *merged]
+            turns.append((side, list(parts)))
+    return turns if turns and turns[0][0] == "user" else [("user", [opening]), *turns]

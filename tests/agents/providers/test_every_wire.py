@@ -198,7 +198,7 @@ def test_thoughts_go_back_as_their_provider_gave_them(
     }
     assert finished.reasoning == tuple(ReasoningBlock(name, block) for block in blocks[name])
     next_step = ModelRequest(
-        (
+        messages=(
             ChatMessage("user", "Think."),
             ChatMessage("assistant", HELLO, reasoning=finished.reasoning),
             ChatMessage("user", "Again."),
@@ -220,7 +220,7 @@ def _secrets(block: object) -> list[str]:
 def test_the_thoughts_of_another_wire_stay_behind(spoken: Spoken, fake: FakeModel) -> None:
     foreign = ReasoningBlock("telepathy.v1", {"type": "thinking", "secret": "of another"})
     request = ModelRequest(
-        (
+        messages=(
             ChatMessage("user", "Think."),
             ChatMessage("assistant", "Hm.", reasoning=(foreign,)),
             ChatMessage("user", "Again."),
@@ -238,7 +238,7 @@ CALLED = (
     ToolCall("toolu.2", "weather", "not an object"),
 )
 LONG = ModelRequest(
-    (
+    messages=(
         ChatMessage("system", "Be brief."),
         ChatMessage("assistant", "Hello!"),
         ChatMessage("user", "What is this?", images=(IMAGE,)),

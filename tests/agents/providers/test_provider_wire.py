@@ -84,7 +84,7 @@ def stream(target: Candidate, request: ModelRequest | None = None) -> Got:
 
     async def read() -> None:
         try:
-            async for event in openai_chat.stream(target, request or ModelRequest(MESSAGES)):
+            async for event in openai_chat.stream(target, request or ModelRequest(messages=MESSAGES)):
                 got.events.append(event)
         except ProviderError as error:
             got.error = error
@@ -153,7 +153,10 @@ def test_a_request_looks_like_this_on_the_wire(provider: FakeModel) -> None:
 
 def test_limits_of_the_candidate_are_sent_where_there_are_any(provider: FakeModel) -> None:
     model = script(provider, text("ok"))
-    stream(candidate(provider.base_url, model), ModelRequest(MESSAGES, temperature=0.0, max_tokens=64))
+    stream(
+        candidate(provider.base_url, model),
+        ModelRequest(messages=MESSAGES, temperature=0.0, max_tokens=64),
+    )
     (sent,) = provider.requests_for(model)
     assert {key: sent.body[key] for key in ("temperature", "max_tokens")} == {
         "temperature": 0.0,
@@ -201,7 +204,7 @@ def test_the_chunks_come_as_they_are_too_where_they_are_asked_for(provider: Fake
     ]
     model = script(provider, Answer((*(b"data: " + some + b"\n\n" for some in wire), DONE)))
     target = candidate(provider.base_url, model)
-    got = stream(target, ModelRequest(MESSAGES, raw=True))
+    got = stream(target, ModelRequest(messages=MESSAGES, raw=True))
     chunks = [RawChunk("openai.chat_completions", some.decode()) for some in wire]
     assert got.events[1:-1] == [TextDelta("Hel"), chunks[0], TextDelta("吼"), chunks[1]]
     assert [e for e in stream(target).events if isinstance(e, RawChunk)] == []
@@ -610,7 +613,7 @@ class CountingModel(FakeModel):
 
 def test_a_connection_serves_one_stream_after_another() -> None:
     async def read_twice(target: Candidate) -> list[ModelEvent]:
-        request = ModelRequest(MESSAGES)
+        request = ModelRequest(messages=MESSAGES)
         read = [event for _ in range(2) async for event in openai_chat.stream(target, request)]
         await http.close()
         return read
@@ -623,7 +626,7 @@ def test_a_connection_serves_one_stream_after_another() -> None:
 
 def test_a_reader_that_leaves_leaves_the_provider_too() -> None:
     async def read_a_little(target: Candidate) -> None:
-        events = openai_chat.stream(target, ModelRequest(MESSAGES))
+        events = openai_chat.stream(target, ModelRequest(messages=MESSAGES))
         async for event in events:
             if isinstance(event, TextDelta):
                 break

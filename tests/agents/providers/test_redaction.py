@@ -31,7 +31,7 @@ def answered(fake: FakeModel, answer: Answer, *, raw: bool = False) -> Got:
     """What the answer comes to, with nothing of the key in any event."""
     fake.script(answer, name=str(id(answer)))
     wire = WIRES["openai.chat_completions"].wire
-    got = stream(wire, fake.base_url, f"script:{id(answer)}", ModelRequest(QUESTION, raw=raw))
+    got = stream(wire, fake.base_url, f"script:{id(answer)}", ModelRequest(messages=QUESTION, raw=raw))
     assert got.failure is None
     assert not [event for event in got.events if KEY.encode() in msgspec.json.encode(event)]
     return got

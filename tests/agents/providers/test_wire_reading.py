@@ -33,7 +33,7 @@ MESSAGES, GEMINI = "anthropic.messages", "gemini.generate_content"
 
 def read(wire: str, *steps: Any) -> list[ModelEvent]:
     """The events of an answer of these steps. ProviderError as the reader raises it."""
-    reader: Any = WIRES[wire].wire.reader(ToolNames.of(ModelRequest((), (SEARCH,))))
+    reader: Any = WIRES[wire].wire.reader(ToolNames.of(ModelRequest(messages=(), tools=(SEARCH,))))
     body = on_the_wire(Answer(tuple(steps)))
     said = [event for data in EventSplitter().feed(body) for event in reader.read(data)]
     return [*said, reader.end()]

@@ -38,7 +38,7 @@ THOUGHTS = (
     ReasoningBlock("gemini.generate_content", {"thoughtSignature": "eQ=="}),
 )
 CONVERSATION = ModelRequest(
-    (
+    messages=(
         ChatMessage("system", "Be brief."),
         ChatMessage("user", "Look.", images=(PIXEL, LINKED)),
         ChatMessage("assistant", "I look.", tool_calls=(SEARCHED, TIMED), reasoning=THOUGHTS),
@@ -306,7 +306,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("wire", PARAMETERS)
 def test_what_was_asked_is_sent_as_far_as_the_wire_has_words_for_it(wire: str) -> None:
-    plain = ModelRequest((ChatMessage("user", "Hi."),))
+    plain = ModelRequest(messages=(ChatMessage("user", "Hi."),))
     given = replace_request(
         plain,
         temperature=1.5,
@@ -345,7 +345,7 @@ def test_what_was_asked_is_sent_as_far_as_the_wire_has_words_for_it(wire: str) -
     ],
 )
 def test_effort_is_asked_for_in_the_words_of_the_wire(wire: str, effort: dict[str, Any]) -> None:
-    plain = ModelRequest((ChatMessage("user", "Hi."),))
+    plain = ModelRequest(messages=(ChatMessage("user", "Hi."),))
     before, after = first_form(wire, plain), first_form(wire, replace_request(plain, reasoning="low"))
     assert {word: value for word, value in after.items() if before.get(word) != value} == effort
 
@@ -486,7 +486,9 @@ def test_whatever_the_schema_gemini_takes_what_is_left_of_it(schema: dict[str, A
 
 
 def test_a_tool_without_parameters_has_none_on_the_wire() -> None:
-    request = ModelRequest((ChatMessage("user", "Hi."),), (ToolSpec("now", "Says it.", {}),))
+    request = ModelRequest(
+        messages=(ChatMessage("user", "Hi."),), tools=(ToolSpec("now", "Says it.", {}),)
+    )
     (told,) = first_form("gemini.generate_content", request)["tools"]
     assert told == {"functionDeclarations": [{"name": "now", "description": "Says it."}]}
 

@@ -268,7 +268,9 @@ def test_an_older_anthropic_model_gives_its_answer_by_a_forced_tool() -> None:
         begun, pieces = fake_anthropic.tool(0, "toolu_1", "parley_answer", RIGHT)
         called = fake_anthropic.answer(begun, *pieces, reason="tool_use")
         provider.script(refused, refused, called, name=name)
-        request = ModelRequest((ChatMessage("user", "A plan."),), json_schema=SCHEMA, temperature=0.5)
+        request = ModelRequest(
+            messages=(ChatMessage("user", "A plan."),), json_schema=SCHEMA, temperature=0.5
+        )
         got = stream(WIRES["anthropic.messages"].wire, provider.base_url, f"script:{name}", request)
         sent = [received.body for received in provider.requests_for(f"script:{name}")]
     assert json.loads(got.text) == json.loads(RIGHT)
@@ -285,7 +287,7 @@ def test_a_server_that_knows_no_schemas_is_asked_for_json_and_told_the_schema() 
     name = f"plain-{uuid4().hex}"
     with FakeModel() as provider:
         provider.script(status(400), text(RIGHT), name=name)
-        request = ModelRequest((ChatMessage("user", "A plan."),), json_schema=SCHEMA)
+        request = ModelRequest(messages=(ChatMessage("user", "A plan."),), json_schema=SCHEMA)
         got = stream(WIRES["openai.chat_completions"].wire, provider.base_url, f"script:{name}", request)
         sent = [received.body for received in provider.requests_for(f"script:{name}")]
     assert got.text == RIGHT

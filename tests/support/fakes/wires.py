@@ -96,7 +96,7 @@ class Got:
 
 def asked(*tools: ToolSpec, **more: Any) -> ModelRequest:
     """The question, with these tools and parameters."""
-    return replace_request(ModelRequest(QUESTION, tools), **more)
+    return replace_request(ModelRequest(messages=QUESTION, tools=tools), **more)
 
 
 def replace_request(request: ModelRequest, **more: Any) -> ModelRequest:
@@ -110,7 +110,7 @@ def stream(wire: Wire, base_url: str, model: str, request: ModelRequest | None =
 
     async def read() -> None:
         try:
-            async for event in wire(target, request or ModelRequest(QUESTION)):
+            async for event in wire(target, request or ModelRequest(messages=QUESTION)):
                 got.events.append(event)
         except ProviderError as error:
             got.error = error
