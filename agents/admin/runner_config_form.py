@@ -6,7 +6,7 @@ The entered values become the binding's `config`, under the names of the items.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final
 
 from django import forms
@@ -28,6 +28,7 @@ from agents.tools import mcp, registry
 from prompts.models import ModelMapping
 
 PREFIX: Final = "config__"
+Options = list[tuple[str, str]]
 _NONE: Final[tuple[Any, ...]] = ("", None, [], ())
 
 
@@ -89,26 +90,6 @@ def _stored(item: FormItem, value: Any) -> Any:
     return value
 
 
-def _text(item: FormItem) -> forms.Field:
-    return forms.CharField(max_length=20_000, widget=UnfoldAdminTextInputWidget())
-
-
-def _long(item: FormItem) -> forms.Field:
-    return forms.CharField(max_length=200_000, widget=UnfoldAdminTextareaWidget(attrs={"rows": 5}))
-
-
-def _whole(item: FormItem) -> forms.Field:
-    return forms.IntegerField(widget=UnfoldAdminIntegerFieldWidget())
-
-
-def _number(item: FormItem) -> forms.Field:
-    return forms.FloatField(widget=UnfoldAdminTextInputWidget())
-
-
-def _switch(item: FormItem) -> forms.Field:
-    return forms.BooleanField(widget=UnfoldBooleanWidget())
-
-
 def _json(item: FormItem) -> forms.Field:
     widget = UnfoldAdminTextareaWidget(attrs={"rows": 4})
     return forms.JSONField(widget=widget, validators=[_no_reference])
@@ -134,65 +115,42 @@ def _option(option: dict[str, Any]) -> str:
     return text_of(label) or str(name) if isinstance(label, dict) else str(label or name)
 
 
-def _model(item: FormItem) -> forms.Field:
-    return _one_of(_pairs(_models()))
-
-
-def _models_chosen(item: FormItem) -> forms.Field:
-    return _some_of(_pairs(_models()))
-
-
-def _base(item: FormItem) -> forms.Field:
-    return _one_of(_pairs(_bases()))
-
-
-def _bases_chosen(item: FormItem) -> forms.Field:
-    return _some_of(_pairs(_bases()))
-
-
-def _tools_chosen(item: FormItem) -> forms.Field:
-    return _some_of(_pairs(tool.name for tool in (*registry.all_tools(), *mcp.connected_tools())))
-
-
-def _models() -> list[str]:
+def _models() -> Options:
     keys = ModelMapping.objects.filter(is_active=True).order_by("key").values_list("key", flat=True)
-    return [f"global:{key}" for key in keys]
+    return [(f"global:{key}", f"global:{key}") for key in keys]
 
 
-def _bases() -> list[str]:
-    return list(KnowledgeBase.objects.filter(is_active=True).values_list("name", flat=True))
-
-
-def _pairs(names: Iterable[str]) -> list[tuple[str, str]]:
+def _bases() -> Options:
+    names = KnowledgeBase.objects.filter(is_active=True).values_list("name", flat=True)
     return [(name, name) for name in names]
 
 
-def _one_of(options: list[tuple[str, str]]) -> forms.Field:
+def _tools() -> Options:
+    return [(tool.name, tool.name) for tool in (*registry.all_tools(), *mcp.connected_tools())]
+
+
+def _one_of(options: Options) -> forms.Field:
     return forms.ChoiceField(choices=[("", "–"), *options], widget=UnfoldAdminSelectWidget())
 
 
-def _some_of(options: list[tuple[str, str]]) -> forms.Field:
+def _some_of(options: Options) -> forms.Field:
     return forms.MultipleChoiceField(choices=options, widget=UnfoldAdminSelectMultipleWidget())
 
 
-_FIELDS: Final[dict[str, Callable[[FormItem], forms.Field]]] = {
-    "string": _text,
-    "text": _long,
-    "prompt-editor": _json,
-    "integer": _whole,
-    "int": _whole,
-    "float": _number,
-    "number": _number,
-    "boolean": _switch,
-    "bool": _switch,
-    "select": _choice,
-    "array[string]": _long,
-    "model": _model,
-    "llm-model-selector": _model,
-    "rerank-model-selector": _model,
-    "model-fallback-selector": _models_chosen,
-    "knowledge-base-selector": _base,
-    "knowledge-base-multi-selector": _bases_chosen,
-    "tool-selector": _tools_chosen,
-    "tools-selector": _tools_chosen,
+_Maker = Callable[[FormItem], forms.Field]
+_MAKERS: Final[dict[tuple[str, ...], _Maker]] = {
+    ("string",): lambda item: forms.CharField(max_length=20_000, widget=UnfoldAdminTextInputWidget()),
+    ("text", "array[string]"): lambda item: forms.CharField(
+        max_length=200_000, widget=UnfoldAdminTextareaWidget(attrs={"rows": 5})
+    ),
+    ("integer", "int"): lambda item: forms.IntegerField(widget=UnfoldAdminIntegerFieldWidget()),
+    ("float", "number"): lambda item: forms.FloatField(widget=UnfoldAdminTextInputWidget()),
+    ("boolean", "bool"): lambda item: forms.BooleanField(widget=UnfoldBooleanWidget()),
+    ("select",): _choice,
+    ("model", "llm-model-selector", "rerank-model-selector"): lambda item: _one_of(_models()),
+    ("model-fallback-selector",): lambda item: _some_of(_models()),
+    ("knowledge-base-selector",): lambda item: _one_of(_bases()),
+    ("knowledge-base-multi-selector",): lambda item: _some_of(_bases()),
+    ("tool-selector", "tools-selector"): lambda item: _some_of(_tools()),
 }
+_FIELDS: Final = {kind: make for kinds, make in _MAKERS.items() for kind in kinds}

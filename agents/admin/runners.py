@@ -220,19 +220,24 @@ class HostCallAdmin(ReadOnly, LargeList, ModelAdmin):
         return call.result, call.result
 
 
+class KeptAdmin(LargeList, ModelAdmin):
+    """Rows that runners keep here; staff may view and delete them."""
+
+    sortable_by = ()
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+
 @admin.register(HostState)
-class HostStateAdmin(LargeList, ModelAdmin):
-    """The state that runners keep from run to run; staff may view and delete it."""
+class HostStateAdmin(KeptAdmin):
+    """The state that runners keep from run to run."""
 
     list_display = ("runner_id", "binding_id", "scope", "scope_key", "key", "updated_at")
     list_filter = ("scope",)
     looked_through = ("runner_id", "key", "scope_key")
-    sortable_by = ()
     fields = ("runner_id", "binding_id", "scope", "scope_key", "key", "value", "updated_at")
     readonly_fields = fields
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
 
 
 class BlobForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -274,8 +279,8 @@ class HostBlobAdmin(LargeList, ModelAdmin):
 
 
 @admin.register(HostArtifact)
-class HostArtifactAdmin(LargeList, ModelAdmin):
-    """The files that runners made; staff may view and delete them."""
+class HostArtifactAdmin(KeptAdmin):
+    """The files that runners made."""
 
     list_display = (
         "created_at",
@@ -288,7 +293,6 @@ class HostArtifactAdmin(LargeList, ModelAdmin):
     )
     found_by = ("id", "run_id")
     looked_through = ("name", "runner_id")
-    sortable_by = ()
     fields = (
         "id", "name", "artifact_type", "mime_type", "size", "sha256", "runner_id", "run_id", "metadata",
         "created_at", "expires_at",
@@ -298,6 +302,3 @@ class HostArtifactAdmin(LargeList, ModelAdmin):
 
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).defer("content")
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False

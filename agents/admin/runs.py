@@ -64,6 +64,10 @@ class RerunForm(forms.Form):
         self.fields["version"].queryset = of_newest  # type: ignore[attr-defined]
 
 
+def _tab(title: str, *fields: str | tuple[str, ...]) -> tuple[str, dict[str, Any]]:
+    return title, {"fields": fields, "classes": ("tab",)}
+
+
 @admin.register(Run)
 class RunAdmin(ContentAdmin):
     """Runs, newest first."""
@@ -110,52 +114,31 @@ class RunAdmin(ContentAdmin):
                 )
             },
         ),
-        (
-            "Who and where",
-            {
-                "fields": ("model", "owner", "thread_link", "rerun_of", "given_feedback"),
-                "classes": ("tab",),
-            },
-        ),
-        (
+        _tab("Who and where", "model", "owner", "thread_link", "rerun_of", "given_feedback"),
+        _tab(
             "Answer",
-            {
-                "fields": (
-                    ("provider", "finish_reason"),
-                    "resolved_model",
-                    "endpoint_id",
-                    ("cached_tokens", "cache_write_tokens", "reasoning_tokens"),
-                    "by_model",
-                    "prompt_versions",
-                ),
-                "classes": ("tab",),
-            },
+            ("provider", "finish_reason"),
+            "resolved_model",
+            "endpoint_id",
+            ("cached_tokens", "cache_write_tokens", "reasoning_tokens"),
+            "by_model",
+            "prompt_versions",
         ),
-        (
+        _tab(
             "Execution",
-            {
-                "fields": (
-                    ("created_at", "started_at"),
-                    ("first_token_at", "finished_at"),
-                    ("deadline_at", "cancel_requested_at"),
-                    ("lease_until", "fence"),
-                    "worker",
-                    "error_message",
-                ),
-                "classes": ("tab",),
-            },
+            ("created_at", "started_at"),
+            ("first_token_at", "finished_at"),
+            ("deadline_at", "cancel_requested_at"),
+            ("lease_until", "fence"),
+            "worker",
+            "error_message",
         ),
-        (
+        _tab(
             "Request",
-            {
-                "fields": (
-                    ("id", "client_run_id"),
-                    ("dialect", "request_id"),
-                    "effective_system",
-                    "request",
-                ),
-                "classes": ("tab",),
-            },
+            ("id", "client_run_id"),
+            ("dialect", "request_id"),
+            "effective_system",
+            "request",
         ),
     ]
 
