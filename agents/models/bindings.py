@@ -11,7 +11,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from agents.host_protocol.runner_id import home_of
-from agents.models.fields import known_choice, text_list
+from agents.models.fields import known_choice, optional_text, text_list
 
 
 class Delivery(models.TextChoices):
@@ -49,15 +49,14 @@ class RunnerBinding(models.Model):
     )
 
     # conditions
-    model = models.CharField(
-        max_length=200, blank=True, default="",
-        help_text="Only runs that ask for this model, for example global:xai. Empty: any.",
-    )  # fmt: skip
-    dialect = models.CharField(
-        max_length=32, blank=True, default="",
-        help_text="Only runs asked for in this protocol: text, run-agent-input, ag-ui, agent-api, "
+    model = optional_text(
+        "Only runs that ask for this model, for example global:xai. Empty: any.", longest=200
+    )
+    dialect = optional_text(
+        "Only runs asked for in this protocol: text, run-agent-input, ag-ui, agent-api, "
         "responses or runner. Empty: any.",
-    )  # fmt: skip
+        longest=32,
+    )
     prompt = models.ForeignKey(
         "prompts.Prompt", on_delete=models.CASCADE, null=True, blank=True, related_name="+",
         help_text="Only runs that are told this prompt.",

@@ -16,7 +16,7 @@ from django.db import models
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from agents.models.fields import known_choice, text_list
+from agents.models.fields import known_choice, optional_text, text_list
 
 _SETS = [MinValueValidator(1), MaxValueValidator(10)]
 _REPS = [MinValueValidator(1), MaxValueValidator(100)]
@@ -121,7 +121,7 @@ class Exercise(models.Model):
 
     id = models.CharField(max_length=64, primary_key=True, editable=False)
     name = models.CharField(max_length=200, unique=True)
-    name_en = models.CharField("English name", max_length=200, blank=True, default="")
+    name_en = optional_text(longest=200, verbose_name="English name")
     aliases = text_list("Other names people use, in any language; the search knows them.")
     description = models.TextField(blank=True, default="")
     description_en = models.TextField("English description", blank=True, default="")
@@ -192,7 +192,7 @@ class LibraryVersion(models.Model):
     published_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
-    note = models.CharField(max_length=500, blank=True, default="")
+    note = optional_text(longest=500)
     total = models.PositiveIntegerField(editable=False)
     checksum = models.CharField(max_length=71, editable=False)
     content = models.BinaryField(editable=False)

@@ -9,6 +9,11 @@ from django.db import models
 from django.db.models import Q
 
 
+def optional_text(help_text: str = "", *, longest: int, **options: Any) -> models.CharField[str, str]:
+    """Return a text that may be empty, and is by default."""
+    return models.CharField(max_length=longest, blank=True, default="", help_text=help_text, **options)
+
+
 def text_list(
     help_text: str = "", *, longest: int = 200, **options: Any
 ) -> ArrayField[list[str], list[str]]:

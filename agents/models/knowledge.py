@@ -14,6 +14,8 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
+from agents.models.fields import optional_text
+
 
 class KnowledgeBase(models.Model):
     """A collection of documents, which bindings grant to runners by its name."""
@@ -22,12 +24,10 @@ class KnowledgeBase(models.Model):
     name = models.CharField(max_length=100, unique=True)
     description = models.TextField(blank=True, default="")
     is_active = models.BooleanField(default=True)
-    embedding_model = models.CharField(
-        max_length=200,
-        blank=True,
-        default="",
-        help_text="A model mapping whose first endpoint speaks OpenAI's /embeddings, for example "
+    embedding_model = optional_text(
+        "A model mapping whose first endpoint speaks OpenAI's /embeddings, for example "
         "global:embeddings: chunks are then also found by meaning. Empty: by words alone.",
+        longest=200,
     )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
@@ -73,7 +73,7 @@ class KnowledgeChunk(models.Model):
     document = models.ForeignKey(KnowledgeDocument, on_delete=models.CASCADE, related_name="chunks")
     base = models.ForeignKey(KnowledgeBase, on_delete=models.CASCADE, related_name="+")
     place = models.IntegerField()
-    heading = models.CharField(max_length=200, blank=True, default="")
+    heading = optional_text(longest=200)
     text = models.TextField()
     embedding = ArrayField(models.FloatField(), null=True, blank=True)
 

@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from agents.models.fields import known_choice, sealed_secret, text_list
+from agents.models.fields import known_choice, optional_text, sealed_secret, text_list
 from prompts.addresses import http_address
 
 
@@ -38,17 +38,13 @@ class McpServer(models.Model):
     transport = models.CharField(
         max_length=32, choices=McpTransport, default=McpTransport.STREAMABLE_HTTP
     )
-    url = models.CharField(
-        "URL",
-        blank=True,
-        default="",
-        max_length=500,
+    url = optional_text(
+        "For example https://mcp.example.com/mcp",
+        longest=500,
+        verbose_name="URL",
         validators=[http_address],
-        help_text="For example https://mcp.example.com/mcp",
     )
-    command = models.CharField(
-        blank=True, default="", max_length=500, help_text="For stdio; MCP_STDIO_COMMANDS must allow it."
-    )
+    command = optional_text("For stdio; MCP_STDIO_COMMANDS must allow it.", longest=500)
     args = text_list(longest=1000, verbose_name="arguments")
     headers = sealed_secret()
     env = sealed_secret()

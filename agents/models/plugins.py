@@ -11,7 +11,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from agents.models.fields import known_choice, sealed_secret, text_list
+from agents.models.fields import known_choice, optional_text, sealed_secret, text_list
 from prompts.addresses import REFUSED, is_refused_url
 
 
@@ -65,23 +65,16 @@ class PluginRuntime(models.Model):
     transport = models.CharField(
         max_length=16, choices=PluginTransport, default=PluginTransport.WEBSOCKET
     )
-    url = models.CharField(
-        "URL",
-        blank=True,
-        default="",
-        max_length=500,
+    url = optional_text(
+        "For example ws://127.0.0.1:5400/control/ws",
+        longest=500,
+        verbose_name="URL",
         validators=[websocket_address],
-        help_text="For example ws://127.0.0.1:5400/control/ws",
     )
-    command = models.CharField(
-        blank=True, default="", max_length=500, help_text="For stdio; RUNNER_COMMANDS must allow it."
-    )
+    command = optional_text("For stdio; RUNNER_COMMANDS must allow it.", longest=500)
     args = text_list(longest=1000, verbose_name="arguments")
-    directory = models.CharField(
-        blank=True,
-        default="",
-        max_length=500,
-        help_text="For stdio: where it works; its plugins are in data/plugins there.",
+    directory = optional_text(
+        "For stdio: where it works; its plugins are in data/plugins there.", longest=500
     )
     token = sealed_secret()
     profile = models.CharField(max_length=16, choices=PluginProfile, default=PluginProfile.AUTO)
@@ -89,14 +82,14 @@ class PluginRuntime(models.Model):
     status = models.CharField(
         max_length=16, choices=PluginStatus, default=PluginStatus.WAITING, editable=False
     )
-    problem = models.CharField(max_length=500, blank=True, default="", editable=False)
-    spoken = models.CharField(max_length=16, blank=True, default="", editable=False)
+    problem = optional_text(longest=500, editable=False)
+    spoken = optional_text(longest=16, editable=False)
     runners = models.JSONField(default=list, editable=False)
     passed_over = models.JSONField(
         default=list, db_default=models.Value([], models.JSONField()), editable=False
     )
     seen_at = models.DateTimeField(null=True, editable=False)
-    held_by = models.CharField(max_length=200, blank=True, default="", editable=False)
+    held_by = optional_text(longest=200, editable=False)
     held_until = models.DateTimeField(null=True, editable=False)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     updated_at = models.DateTimeField(auto_now=True)
