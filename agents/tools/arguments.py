@@ -15,18 +15,28 @@ from agents import json_schemas
 from agents.tools.base import Tool, ToolFailure
 
 T = TypeVar("T")
-SEARCH_SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {
+TopK = Annotated[int, Meta(ge=1, le=10)]
+_PATIENCE_S: Final = 7.0  # less than the idle limit of the transaction that checks edited ones
+
+
+def closed_schema(properties: dict[str, Any], *required: str) -> dict[str, Any]:
+    """Return the JSON Schema of arguments with these members and no others."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+SEARCH_SCHEMA: Final = closed_schema(
+    {
         "query": {"type": "string", "minLength": 1, "description": "What to look for, in any words."},
         "top_k": {"type": "integer", "minimum": 1, "maximum": 10, "default": 5},
     },
-    "required": ["query"],
-    "additionalProperties": False,
-}
+    "query",
+)
 """The arguments of our searches."""
-TopK = Annotated[int, Meta(ge=1, le=10)]
-_PATIENCE_S: Final = 7.0  # less than the idle limit of the transaction that checks edited ones
 
 
 async def check_arguments(tool: Tool, arguments: dict[str, Any]) -> None:

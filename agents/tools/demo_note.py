@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from agents.tools.arguments import closed_schema
 from agents.tools.base import Tool
 
 
@@ -18,12 +19,7 @@ async def note(arguments: dict[str, Any]) -> dict[str, Any]:
 TOOL: Final = Tool(
     name="demo.note",
     description="Takes a note and forgets it. Each call must be approved.",
-    parameters={
-        "type": "object",
-        "properties": {"text": {"type": "string", "maxLength": 2000}},
-        "required": ["text"],
-        "additionalProperties": False,
-    },
+    parameters=closed_schema({"text": {"type": "string", "maxLength": 2000}}, "text"),
     call=note,
     idempotent=False,
     timeout_s=2,

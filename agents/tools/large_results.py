@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 import structlog
 
+from agents.tools.arguments import closed_schema
 from agents.tools.base import Tool, ToolContext, ToolFailure, tool_context
 from config.errors import ParleyError
 from conversations import attachments
@@ -94,16 +95,14 @@ async def read_artifact(arguments: dict[str, Any]) -> dict[str, Any]:
 TOOL: Final = Tool(
     name=READ,
     description="Reads on in a tool's result that was too large: its artifact, from an offset on.",
-    parameters={
-        "type": "object",
-        "properties": {
+    parameters=closed_schema(
+        {
             "artifact_id": {"type": "string", "maxLength": 64},
             "offset": {"type": "integer", "minimum": 0, "maximum": LARGEST},
             "length": {"type": "integer", "minimum": 1, "maximum": 30_000},
         },
-        "required": ["artifact_id"],
-        "additionalProperties": False,
-    },
+        "artifact_id",
+    ),
     call=read_artifact,
     idempotent=True,
     timeout_s=10,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Final
 
+from agents.tools.arguments import closed_schema
 from agents.tools.base import Tool, ToolFailure, tool_context
 from agents.tools.installed import add_installed
 from config.errors import NotFound
@@ -41,12 +42,7 @@ def _action(name: str, description: str, properties: dict[str, Any], call: Any, 
     return Tool(
         name=PREFIX + name,
         description=description,
-        parameters={
-            "type": "object",
-            "properties": properties,
-            "required": list(needed),
-            "additionalProperties": False,
-        },
+        parameters=closed_schema(properties, *needed),
         call=call,
         idempotent=True,
         timeout_s=5,

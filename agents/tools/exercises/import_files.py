@@ -54,11 +54,12 @@ class _LibraryItem(Struct, frozen=True, rename="camel"):
     is_official: bool = True
 
 
-_LIBRARY_FIELDS: Final = {
+LIBRARY_FIELDS: Final = {
     field.encode_name: field.name
     for field in msgspec.structs.fields(_LibraryItem)
     if field.name not in {"id", "name"}
 }
+"""The model's fields by their names in a file."""
 
 
 def read_items(content: bytes) -> tuple[Item, ...]:
@@ -112,7 +113,7 @@ def _library_item(raw: Any) -> Item:
         {key: value for key, value in raw.items() if value is not None} if isinstance(raw, dict) else raw
     )
     read = msgspec.convert(present, _LibraryItem)
-    fields = {name: getattr(read, name) for key, name in _LIBRARY_FIELDS.items() if key in present}
+    fields = {name: getattr(read, name) for key, name in LIBRARY_FIELDS.items() if key in present}
     name = read.name.strip()
     return Item(id=read.id or official_id(name), name=name, fields=to_plain(fields))
 

@@ -36,6 +36,7 @@ DESCRIPTION_WEIGHT: Final = 3
 
 STAPLE: Final = "首选"  # the tag of the exercises that coaches name first for a muscle group
 
+_vocabulary_words: Final = cache(words)
 _MUSCLE_WORDS: Final = frozenset(word for names in MUSCLES.values() for word in words(names))
 _CIRCUMSTANCES: Final = frozenset(words("居家 在家 家里 home")).union(*map(words, DIFFICULTIES.values()))
 _DAY_TAGS: Final[Mapping[str, Day]] = {
@@ -221,11 +222,6 @@ def _names(exercise: Exercise) -> tuple[str, ...]:
 def _stretch_names(exercise: Exercise) -> tuple[str, ...]:
     """Return the names of a stretch again, so that the stretch that is named after the muscle leads."""
     return (exercise.name, exercise.name_en) if exercise.category == "FLEXIBILITY" else ()
-
-
-@cache
-def _vocabulary_words(phrase: str) -> tuple[str, ...]:
-    return words(phrase)
 
 
 def _trained_words(exercise: Exercise) -> Iterator[str]:

@@ -19,7 +19,7 @@ from django.utils import timezone
 from agents.models import Exercise as Row
 from agents.models import LibraryVersion
 from agents.tools.exercises.file_items import BadExercises, Item
-from agents.tools.exercises.import_files import read_library_items
+from agents.tools.exercises.import_files import LIBRARY_FIELDS, read_library_items
 from agents.tools.exercises.index import Exercise, to_dto
 from agents.tools.exercises.library_bodies import PatchBody, SeedBody
 from agents.tools.exercises.store import import_items, lock_library
@@ -47,7 +47,8 @@ def publish(
     checksum = f"sha256:{hashlib.sha256(content).hexdigest()}"
     if newest is not None and newest.checksum == checksum:
         return newest
-    changes = changes_between(read_exercises(newest) if newest else [], exercises)
+    before = decode_exercises(bytes(newest.content)) if newest else []
+    changes = changes_between(before, exercises)
     made = LibraryVersion.objects.create(
         number=newest.number + 1 if newest else 1,
         published_at=at or timezone.now(),
@@ -60,7 +61,8 @@ def publish(
         updated=[exercise["id"] for exercise in changes.updated],
         deleted=list(changes.deleted),
     )
-    log.info("library published", number=made.number, total=made.total, by=_name(by))
+    author = by.get_username() if by else "parley"
+    log.info("library published", number=made.number, total=made.total, by=author)
     return made
 
 
@@ -111,11 +113,6 @@ def changes_between(before: list[dict[str, Any]], after: list[dict[str, Any]]) -
     )
 
 
-def read_exercises(version: LibraryVersion) -> list[dict[str, Any]]:
-    """Return the exercises of a version."""
-    return decode_exercises(bytes(version.content))
-
-
 def decode_exercises(content: bytes) -> list[dict[str, Any]]:
     """Return the exercises of a version's `content`."""
     found: list[dict[str, Any]] = msgspec.json.decode(gzip.decompress(content))
@@ -159,7 +156,8 @@ def _update(changes: tuple[dict[str, Any], ...]) -> None:
 def _change(row: Row, change: dict[str, Any]) -> None:
     """Overwrite the changed fields; a description from outside replaces both languages."""
     (item,) = _read_items([to_dto(_exercise_of(row)) | change])
-    fields = _items_fields(item, change)
+    changed = {LIBRARY_FIELDS[name] for name in change if name in LIBRARY_FIELDS}
+    fields = {field: value for field, value in item.fields.items() if field in changed}
     if "description" in fields and "description_en" not in fields:
         fields["description_en"] = ""
     if item.name != row.name and Row.objects.filter(name=item.name).exists():
@@ -167,16 +165,6 @@ def _change(row: Row, change: dict[str, Any]) -> None:
     for field, value in (fields | {"name": item.name}).items():
         setattr(row, field, value)
     row.save()
-
-
-def _items_fields(item: Item, change: dict[str, Any]) -> dict[str, Any]:
-    """Return only the fields of the change itself."""
-    return {field: value for field, value in item.fields.items() if _wire_name(field) in change}
-
-
-def _wire_name(field: str) -> str:
-    first, *rest = field.split("_")
-    return first + "".join(part.capitalize() for part in rest)
 
 
 def _add(raw: tuple[dict[str, Any], ...]) -> None:
@@ -209,7 +197,3 @@ def _exercise_of(row: Row) -> Exercise:
 
 def _moment(at_ms: int | None) -> datetime | None:
     return None if at_ms is None else datetime.fromtimestamp(at_ms / 1000, UTC)
-
-
-def _name(user: User | None) -> str:
-    return user.get_username() if user else "parley"
