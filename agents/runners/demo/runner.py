@@ -16,7 +16,7 @@ from django.conf import settings
 from agents.requests import ToolUse
 from agents.runners import thinkingml
 from agents.runners.base import CHINESE, Host, RunContext, ToolOutcome
-from agents.runners.demo import found_card, image_facts, shows, tool_use
+from agents.runners.demo import image_facts, shows, tool_use
 from agents.runners.demo import thinkingml as demo_thinkingml
 from agents.runners.demo.form_answers import fill_schema
 from conversations import events
@@ -84,8 +84,7 @@ async def _card(
     context: RunContext, host: Host, exercises: list[dict[str, Any]]
 ) -> dict[str, Any] | None:
     """Return the card that the question wants, unless no card may be shown."""
-    hints = shows.hints(context.question, exercises)
-    hints = hints or found_card.card_hints(context.question, exercises)
+    hints = shows.card_hints(context.question, exercises)
     return hints if hints and await host.may_show() else None
 
 

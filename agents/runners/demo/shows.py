@@ -1,4 +1,4 @@
-"""Special words in the question: `demo.think` shows reasoning, `demo.card` a card."""
+"""Special words in the question: `demo.think` shows reasoning, `demo.card` and "show me" a card."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ _UP_TO_CHINESE: Final = re.compile(r".*[\u3000-\u9fff]", re.DOTALL)
 _ENGLISH_NAME: Final = re.compile(r"(?<![\w-])(?P<name>[A-Z0-9][^:]*)(?P<told>: )?")
 # Spaces before a word are searched once, from their first, however many they are.
 _WORDS: Final = re.compile(r"(?:(?<!\s)\s+)?\bdemo\.(?:think|card)\b[:：]?\s*", re.ASCII)
+_SHOW_ME: Final = re.compile(r"\bshow me\b|给我看|展示", re.IGNORECASE)
 _LONGEST: Final = 200
+_LONGEST_DESCRIPTION: Final = 300
 
 
 def strip_control_words(question: str) -> str:
@@ -34,31 +36,38 @@ def thoughts(question: str) -> str:
     )
 
 
-def hints(question: str, exercises: list[dict[str, Any]]) -> dict[str, Any] | None:
+def card_hints(question: str, exercises: list[dict[str, Any]]) -> dict[str, Any] | None:
     """Return a card of the exercises, as `ui_hints`; None if there are none or none is wanted."""
-    if CARD not in question or not exercises:
+    chinese, shown = bool(CHINESE.search(question)), exercises[:5]
+    if shown and CARD in question:
+        return _card_with_actions(shown, chinese=chinese)
+    if not shown or not _SHOW_ME.search(question):
         return None
-    chinese = bool(CHINESE.search(question))
-    shown = exercises[:5]
+    title = "动作库里的动作" if chinese else "From the exercise library"
+    return _card(title, [_plain_item(one) for one in shown], chinese=chinese)
+
+
+def _card_with_actions(shown: list[dict[str, Any]], *, chinese: bool) -> dict[str, Any]:
     again = "换几个别的动作" if chinese else "Which exercises train my back?"
-    return {
-        "status": "success",
-        "title": "推荐动作" if chinese else "Suggested exercises",
-        "locale": "zh-CN" if chinese else "en",
-        "ordered": True,
-        "items": [_item(item, chinese=chinese) for item in shown],
-        "actions": [
-            {
-                "label": "换一批" if chinese else "Ask about my back",
-                "style": "primary",
-                "action": {"type": "send_message", "text": again},
-            },
-            {
-                "label": "复制" if chinese else "Copy the names",
-                "action": {"type": "copy", "text": ", ".join(_name(one, chinese) for one in shown)},
-            },
-        ],
-    }
+    title = "推荐动作" if chinese else "Suggested exercises"
+    card = _card(title, [_item(one, chinese=chinese) for one in shown], chinese=chinese)
+    actions = [
+        {
+            "label": "换一批" if chinese else "Ask about my back",
+            "style": "primary",
+            "action": {"type": "send_message", "text": again},
+        },
+        {
+            "label": "复制" if chinese else "Copy the names",
+            "action": {"type": "copy", "text": ", ".join(_name(one, chinese) for one in shown)},
+        },
+    ]
+    return {"status": "success"} | card | {"actions": actions}
+
+
+def _card(title: str, items: list[dict[str, Any]], *, chinese: bool) -> dict[str, Any]:
+    locale = "zh-CN" if chinese else "en"
+    return {"title": title, "locale": locale, "ordered": True, "items": items}
 
 
 def split_languages(item: dict[str, Any]) -> tuple[str, str, str]:
@@ -89,3 +98,12 @@ def _item(exercise: dict[str, Any], *, chinese: bool) -> dict[str, Any]:
     badge = {"badge": {"label": f"{sets} × {reps}"}} if sets and reps else {}
     described = split_languages(exercise)[0 if chinese else 2][:_LONGEST]
     return {"title": _name(exercise, chinese), "description": described} | badge
+
+
+def _plain_item(exercise: dict[str, Any]) -> dict[str, Any]:
+    item: dict[str, Any] = {"title": str(exercise["name"])[:_LONGEST]}
+    if description := str(exercise.get("description") or "")[:_LONGEST_DESCRIPTION]:
+        item["description"] = description
+    if group := exercise.get("muscleGroup"):
+        item["badge"] = {"label": str(group)}
+    return item
