@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from agents.providers import http
 from agents.providers.base import ProviderError
+from agents.providers.openai_chat import bearer_headers
 from agents.providers.refusals import invalid_response_error
 from config import sql
 from config.cache import CachedValue
@@ -53,10 +54,9 @@ async def compute_vectors(model: str, texts: Sequence[str]) -> list[list[float]]
 
 
 async def _request(target: Any, texts: Sequence[str]) -> list[list[float]]:
-    headers = {"Authorization": f"Bearer {target.key}"} if target.key else {}
     body = msgspec.json.encode({"model": target.model, "input": list(texts)})
     url = f"{target.base_url.rstrip('/')}/embeddings"
-    response = await http.post(url, headers=headers, body=body)
+    response = await http.post(url, headers=bearer_headers(target.key), body=body)
     body_read = bytearray()
     try:
         async with aclosing(http.read(response)) as pieces:

@@ -79,8 +79,6 @@ def with_source(finished: Finished, candidate: Candidate) -> Finished:
 
 def _readable(messages: tuple[ChatMessage, ...], source: str) -> tuple[ChatMessage, ...]:
     """Return the messages without the reasoning of other sources, which a provider refuses."""
-    if not any(message.reasoning for message in messages):
-        return messages
     return tuple(
         replace(message, reasoning=tuple(kept for kept in message.reasoning if kept.source == source))
         if message.reasoning

@@ -64,7 +64,7 @@ class _Choice(Struct, gc=False):
     finish_reason: str | None = None
 
 
-class _Details(Struct, gc=False):
+class TokenDetails(Struct, gc=False):
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
@@ -75,8 +75,8 @@ class _Usage(Struct, gc=False):
     completion_tokens: int | None = None
     total_tokens: int | None = None
     prompt_cache_hit_tokens: int | None = None
-    prompt_tokens_details: _Details | None = None
-    completion_tokens_details: _Details | None = None
+    prompt_tokens_details: TokenDetails | None = None
+    completion_tokens_details: TokenDetails | None = None
 
 
 class _Groq(Struct, gc=False):
@@ -150,8 +150,8 @@ class ChatReader(Reader):
     def usage(self) -> Usage:
         """Our counts; DeepSeek has its own name for cached input, xAI counts reasoning apart."""
         counts = self._counts
-        prompt = counts.prompt_tokens_details or _Details()
-        completion = counts.completion_tokens_details or _Details()
+        prompt = counts.prompt_tokens_details or TokenDetails()
+        completion = counts.completion_tokens_details or TokenDetails()
         read, written = sum_counts(counts.prompt_tokens), sum_counts(counts.completion_tokens)
         thought = sum_counts(completion.reasoning_tokens)
         apart = thought if sum_counts(counts.total_tokens) == read + written + thought else 0

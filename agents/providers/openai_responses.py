@@ -15,7 +15,7 @@ from msgspec import Struct
 from agents.providers.base import Finished, ModelEvent, ReasoningBlock, ReasoningText, TextDelta
 from agents.providers.decoding import make_decoder
 from agents.providers.exchange import DONE, Wire
-from agents.providers.openai_chat import bearer_headers
+from agents.providers.openai_chat import TokenDetails, bearer_headers
 from agents.providers.openai_responses_body import WIRE, forms
 from agents.providers.reader import Reader, Reasons, sum_counts
 from agents.providers.refusals import interrupted_error, stream_error
@@ -34,17 +34,11 @@ class _Item(Struct, gc=False):
     encrypted_content: str | None = None
 
 
-class _Details(Struct, gc=False):
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
-    reasoning_tokens: int | None = None
-
-
 class _Usage(Struct, gc=False):
     input_tokens: int | None = None
     output_tokens: int | None = None
-    input_tokens_details: _Details | None = None
-    output_tokens_details: _Details | None = None
+    input_tokens_details: TokenDetails | None = None
+    output_tokens_details: TokenDetails | None = None
 
 
 class _Incomplete(Struct, gc=False):
@@ -158,8 +152,8 @@ class ResponsesReader(Reader):
     @property
     def usage(self) -> Usage:
         counts = self._counts
-        read = counts.input_tokens_details or _Details()
-        made = counts.output_tokens_details or _Details()
+        read = counts.input_tokens_details or TokenDetails()
+        made = counts.output_tokens_details or TokenDetails()
         return Usage(
             input_tokens=sum_counts(counts.input_tokens),
             output_tokens=sum_counts(counts.output_tokens),

@@ -19,6 +19,7 @@ from agents.runners.base import CHINESE, Host, RunContext, ToolOutcome
 from agents.runners.demo import image_facts, shows, tool_use
 from agents.runners.demo import thinkingml as demo_thinkingml
 from agents.runners.demo.form_answers import fill_schema
+from agents.runners.tool_loop import completion_fact
 from conversations import events
 from conversations.events import Fact
 
@@ -91,9 +92,9 @@ async def _card(
 async def _seen(context: RunContext, host: Host) -> str:
     """Return format, pixels and bytes of the images of the newest question."""
     loaded = [await host.load_image(image) for image in context.images]
-    lines = [await asyncio.to_thread(image_facts.describe, data) for data in loaded]
     chinese = bool(CHINESE.search(context.question))
-    return "\n".join(line.in_chinese if chinese else line.in_english for line in lines)
+    lines = [await asyncio.to_thread(image_facts.describe, data, chinese=chinese) for data in loaded]
+    return "\n".join(lines)
 
 
 def _known(context: RunContext) -> str:
@@ -122,12 +123,9 @@ def _search(context: RunContext) -> ToolUse:
 
 def _call_facts(outcome: ToolOutcome) -> tuple[Fact, Fact]:
     """Return a call and its outcome, as facts."""
-    use, ok = outcome.use, outcome.problem is None
-    elapsed_ms, result = outcome.elapsed_ms, outcome.result
-    return (
-        events.ToolCallStarted("demo-1", use.name, use.arguments),
-        events.ToolCallCompleted("demo-1", use.name, ok, elapsed_ms, result, outcome.problem),
-    )
+    use = outcome.use
+    started = events.ToolCallStarted("demo-1", use.name, use.arguments)
+    return started, completion_fact("demo-1", outcome)
 
 
 def _usage(context: RunContext, count: int) -> events.Usage:
