@@ -14,7 +14,7 @@ from corsheaders.defaults import default_headers
 from django.core.exceptions import ImproperlyConfigured
 from psycopg.conninfo import conninfo_to_dict
 
-from config import env, file_storage, keys
+from config import env, keys, storage_settings
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = Path(env.text("VAR_DIR", str(BASE_DIR / "var")))
@@ -120,21 +120,21 @@ if OTEL_EXPORTER_OTLP_ENDPOINT and not env.is_installed("opentelemetry.exporter.
 STREAMS_PER_CONVERSATION = env.integer("STREAMS_PER_CONVERSATION", 10, minimum=0, maximum=1_000_000)
 
 # --- attachments --------------------------------------------------------------------------------
-ATTACHMENT_STORAGE = file_storage.KIND
-ATTACHMENT_BUCKET = file_storage.BUCKET
+ATTACHMENT_STORAGE = storage_settings.KIND
+ATTACHMENT_BUCKET = storage_settings.BUCKET
 ATTACHMENT_SERVE = env.choice("ATTACHMENT_SERVE", "stream", ("stream", "redirect"))
-ATTACHMENT_SCANNER = file_storage.scanner()
+ATTACHMENT_SCANNER = storage_settings.scanner()
 ATTACHMENT_MAX_MEGAPIXELS = env.integer("ATTACHMENT_MAX_MEGAPIXELS", 50, minimum=1, maximum=89)
 ATTACHMENT_ORPHAN_DAYS = env.integer("ATTACHMENT_ORPHAN_DAYS", 7, minimum=2, maximum=3650)
 DOCUMENT_LIMIT_KB = env.integer("DOCUMENT_LIMIT_KB", 512, minimum=1, maximum=10_240)
 FETCH_FILES = env.integer("FETCH_FILES", 16, minimum=0, maximum=1_000)
 FETCH_NETWORKS = env.networks("FETCH_NETWORKS")
 FETCH_S = env.seconds("FETCH_S", 10, minimum=0.1, maximum=120)
-CLAMAV_ADDRESS = file_storage.clamav_address()
+CLAMAV_ADDRESS = storage_settings.clamav_address()
 SIGNED_URL_TTL_S = env.integer("SIGNED_URL_TTL_S", 3600, minimum=1, maximum=86_400)
-SUPABASE_URL = file_storage.SUPABASE_URL
-SUPABASE_JWT_SECRET = file_storage.supabase_secret()
-STORAGES = file_storage.storages(VAR_DIR)
+SUPABASE_URL = storage_settings.SUPABASE_URL
+SUPABASE_JWT_SECRET = storage_settings.supabase_secret()
+STORAGES = storage_settings.storages(VAR_DIR)
 
 # --- runs ---------------------------------------------------------------------------------------
 WORKER_CAPACITY = env.integer("WORKER_CAPACITY", 5_000, minimum=1, maximum=10_000)

@@ -4,7 +4,7 @@ This is the public interface; the package's other modules are behind it.
 """
 
 from conversations.attachments.concurrency import ConcurrencyLimit
-from conversations.attachments.file_store import (
+from conversations.attachments.files import (
     OpenedFile,
     delete_orphans,
     delete_thread_files,

@@ -14,7 +14,7 @@ from uuid import UUID
 from django.conf import settings
 
 from config.errors import InvalidRequest, PayloadTooLarge
-from conversations.attachments import file_store, spool
+from conversations.attachments import files, spool
 from conversations.attachments.io_threads import run_decoding, run_file_io
 from conversations.attachments.object_names import DOCUMENT, StoredObject
 
@@ -108,7 +108,7 @@ async def store_text(
     data = (await run_decoding(decode_text, raw, charset)).encode()
     file = await run_file_io(spool.write_file, data)
     try:
-        stored = await file_store.store_file(file, DOCUMENT, owner_id=owner_id, thread=thread, run=run)
+        stored = await files.store_file(file, DOCUMENT, owner_id=owner_id, thread=thread, run=run)
     finally:
         file.unlink(missing_ok=True)
     return stored, len(data)

@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 from uuid import UUID
 
 from config.errors import InvalidRequest
-from conversations.attachments import documents, file_store
+from conversations.attachments import documents, files
 from conversations.attachments.object_names import (
     MAGIC_BYTES,
     NOT_GIVEN,
@@ -82,7 +82,7 @@ class IncomingFile:
         thread, run = _path_part(thread), _path_part(run)
         if self._image is not None:
             return StoredFile(
-                await file_store.store_upload(self._image, owner_id=owner_id, thread=thread, run=run)
+                await files.store_upload(self._image, owner_id=owner_id, thread=thread, run=run)
             )
         raw = bytes(self._begun)
         return StoredFile(

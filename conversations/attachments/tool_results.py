@@ -9,10 +9,10 @@ from contextlib import suppress
 from uuid import UUID
 
 from config.errors import ParleyError
-from conversations.attachments import spool, stored_files
-from conversations.attachments.configured_storage import get_storage
+from conversations.attachments import file_rows, spool
 from conversations.attachments.io_threads import run_file_io
 from conversations.attachments.object_names import ARTIFACT, StoredObject, new_object
+from conversations.attachments.storage import get_storage
 from conversations.identifiers import uuid_of
 
 
@@ -21,12 +21,12 @@ async def store_artifact(
 ) -> tuple[UUID, StoredObject]:
     """Store a tool's JSON of this run. Return its id and place. Raise StorageFull, Unavailable."""
     stored = new_object(owner_id, thread=str(thread_id), run=str(run_id), kind=ARTIFACT)
-    await stored_files.record_file(stored, owner_id=owner_id, thread=str(thread_id))
+    await file_rows.record_file(stored, owner_id=owner_id, thread=str(thread_id))
     try:
         await run_file_io(_save, stored.path, data)
     except ParleyError:
         with suppress(ParleyError):
-            await stored_files.delete_rows([stored.path])
+            await file_rows.delete_rows([stored.path])
         raise
     return UUID(stored.name.partition(".")[0]), stored
 
@@ -35,7 +35,7 @@ async def find_artifact(
     artifact_id: UUID, *, owner_id: UUID, thread_id: UUID | None = None
 ) -> StoredObject | None:
     """Return the owner's artifact (with `thread`, of that thread), or None."""
-    found = await stored_files.find_file(artifact_id, owner_id=owner_id)
+    found = await file_rows.find_file(artifact_id, owner_id=owner_id)
     if found is None or found[1].rpartition(".")[2] != ARTIFACT.extension:
         return None
     bucket, path, thread = found

@@ -14,7 +14,7 @@ from agents.tools import large_results, registry
 from agents.tools.base import Tool, ToolContext, ToolFailure, in_context
 from config.errors import StorageFull
 from conversations import attachments
-from conversations.attachments import stored_files
+from conversations.attachments import file_rows
 from conversations.models import Attachment, Run
 from tests.support.client import Client, ScriptedModel, read_sse
 from tests.support.fakes.fake_model import Answer, FakeModel, text, tool_calls
@@ -118,7 +118,7 @@ def test_an_artifact_goes_with_its_thread_and_stays_until_then(
     row = Attachment.objects.get(pk=UUID(artifact_of(seen)["artifact_id"]))
     assert row.thread == str(run.thread_id)
     Attachment.objects.filter(pk=row.pk).update(check_at="2020-01-01T00:00:00Z")
-    orphans, _ = _run(stored_files.find_orphans(10_000))
+    orphans, _ = _run(file_rows.find_orphans(10_000))
     assert row.path not in orphans
     client.http.delete(f"/api/v1/agent/threads/{run.thread_id}")
     assert not Attachment.objects.filter(pk=row.pk).exists()

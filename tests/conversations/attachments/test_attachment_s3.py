@@ -15,7 +15,7 @@ import jwt
 import pytest
 from moto.server import ThreadedMotoServer
 
-from config import database, file_storage
+from config import database, storage_settings
 from config.errors import InvalidRequest
 from conversations import attachments
 from conversations.upkeep.retention import erase_user
@@ -54,7 +54,7 @@ def _client(address: str) -> Any:
 def _use(settings: Any, address: str) -> None:
     options = {"access_key": "k", "secret_key": "s", "region": "us-east-1", "bucket": BUCKET}
     settings.STORAGES = settings.STORAGES | {
-        file_storage.ALIAS: file_storage.s3_options(endpoint_url=address, **options)
+        storage_settings.ALIAS: storage_settings.s3_options(endpoint_url=address, **options)
     }
 
 
@@ -131,9 +131,9 @@ def test_a_storage_that_is_away_is_503_and_leaves_nothing(
 
 
 def _rename_bucket(settings: Any) -> None:
-    alias = settings.STORAGES[file_storage.ALIAS]
+    alias = settings.STORAGES[storage_settings.ALIAS]
     renamed = alias | {"OPTIONS": alias["OPTIONS"] | {"bucket_name": "no-such-bucket"}}
-    settings.STORAGES = settings.STORAGES | {file_storage.ALIAS: renamed}
+    settings.STORAGES = settings.STORAGES | {storage_settings.ALIAS: renamed}
 
 
 # --- Supabase -----------------------------------------------------------------------------------

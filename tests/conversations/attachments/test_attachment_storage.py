@@ -18,10 +18,10 @@ from uuid import uuid4
 import pytest
 from django.utils import timezone
 
-from config import database, file_storage
+from config import database, storage_settings
 from conversations import attachments
-from conversations.attachments import StoredObject, spool, stored_files
-from conversations.attachments.local import LocalStorage
+from conversations.attachments import StoredObject, file_rows, spool
+from conversations.attachments.local_storage import LocalStorage
 from conversations.models import Attachment, Message
 from conversations.upkeep.retention import erase_user
 from tests.conversations.attachments.uploads import MIB, fetch, left_over, noted, say, send, upload
@@ -51,7 +51,7 @@ def tiny_disk(tmp_path: Path, settings: Any) -> Iterator[Path]:
         pytest.skip("only root can mount a small disk")
     settings.VAR_DIR = tmp_path
     settings.STORAGES = settings.STORAGES | {
-        file_storage.ALIAS: file_storage.local_options(tmp_path / "attachments" / "agent-files")
+        storage_settings.ALIAS: storage_settings.local_options(tmp_path / "attachments" / "agent-files")
     }
     yield tmp_path
     subprocess.run(["umount", "-l", str(tmp_path)], check=True)
@@ -260,7 +260,7 @@ def test_erasing_a_user_erases_the_files(make_client: Callable[..., Client], set
     assert noted(client) == set()
     assert in_storage(theirs)
     assert fetch(other, mine[0]["url"]).json()["error"] == "NoSuchKey"
-    root = Path(settings.STORAGES[file_storage.ALIAS]["OPTIONS"]["location"])
+    root = Path(settings.STORAGES[storage_settings.ALIAS]["OPTIONS"]["location"])
     assert not (root / "agent-inputs" / str(client.user.pk)).exists()
 
 
@@ -302,6 +302,6 @@ def test_looking_for_orphans_uses_the_index() -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         arguments: Any = (200, timedelta(days=7))
-        cursor.execute(f"EXPLAIN {stored_files._CHECK}", arguments)
+        cursor.execute(f"EXPLAIN {file_rows._CHECK}", arguments)
         plan = "\n".join(line for (line,) in cursor.fetchall())
     assert plan.count("Bitmap Index Scan on message_by_attachment") == 2, plan

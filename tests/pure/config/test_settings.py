@@ -59,8 +59,10 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Read:
         given = {"VAR_DIR": str(tmp_path), "DATABASE_URL": "postgresql://127.0.0.1:1/nowhere"}
         with monkeypatch.context() as patch:
             patch.setattr(os, "environ", given | changes)
-            patch.delitem(sys.modules, "config.file_storage")  # reads some of them when it is imported
-            patch.delattr(config, "file_storage")
+            patch.delitem(
+                sys.modules, "config.storage_settings"
+            )  # reads some of them when it is imported
+            patch.delattr(config, "storage_settings")
             try:
                 runpy.run_path(str(ROOT / "config" / "settings.py"))
             except ImproperlyConfigured as refused:

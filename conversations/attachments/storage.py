@@ -1,4 +1,8 @@
-"""The storage interface of attachments: a local folder or S3. All of it blocks; see `io_threads`."""
+"""The storage of attachments: its interface, and the choice of a local folder or S3 by the settings.
+
+`config.storage_settings` reads the settings; `local_storage` and `s3_storage` implement the interface.
+All of it blocks; see `io_threads`.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
+
+from django.core.files.storage import FileSystemStorage, storages
+
+from config.storage_settings import ALIAS
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +54,15 @@ class Storage(Protocol):
 
     def direct_url(self, path: str, mime_type: str) -> str | None:
         """Return a short-lived address of the storage's own, None where it has none."""
+
+
+def get_storage() -> Storage:
+    """Return the storage of STORAGES["attachments"]; boto3 is loaded only where it is S3."""
+    backend = storages[ALIAS]
+    if isinstance(backend, FileSystemStorage):
+        from conversations.attachments.local_storage import LocalStorage
+
+        return LocalStorage(backend)
+    from conversations.attachments.s3_storage import S3Storage
+
+    return S3Storage(backend)

@@ -10,9 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from config.errors import ParleyError
-from conversations.attachments import images, scanning, spool, stored_files
-from conversations.attachments.backends import Reader, Stat
-from conversations.attachments.configured_storage import get_storage
+from conversations.attachments import file_rows, images, scanning, spool
 from conversations.attachments.io_threads import run_decoding, run_file_io
 from conversations.attachments.object_names import (
     ImageKind,
@@ -24,6 +22,7 @@ from conversations.attachments.object_names import (
     owner_prefix,
 )
 from conversations.attachments.spool import Spool
+from conversations.attachments.storage import Reader, Stat, get_storage
 
 PIECE: Final = 128 * 1024
 _CHECKED_AT_ONCE: Final = 200
@@ -49,7 +48,7 @@ async def store_file(
     """Store a file whose kind has been checked, unless the scanner refuses it."""
     await scanning.scan(file, kind.mime_type)
     stored = new_object(owner_id, thread=thread, run=run, kind=kind)
-    await stored_files.record_file(stored, owner_id=owner_id, thread=thread)
+    await file_rows.record_file(stored, owner_id=owner_id, thread=thread)
     try:
         await run_file_io(get_storage().save, stored.path, file, kind.mime_type)
     except ParleyError:
@@ -61,7 +60,7 @@ async def store_file(
 async def _discard(stored: StoredObject) -> None:
     with suppress(ParleyError):  # a file that cannot be deleted now is an orphan, and upkeep finds it
         await run_file_io(get_storage().delete, [stored.path])
-        await stored_files.delete_rows([stored.path])
+        await file_rows.delete_rows([stored.path])
 
 
 # --- read ---------------------------------------------------------------------------------------
@@ -107,7 +106,7 @@ async def exists(bucket: str, path: str) -> bool:
 
 async def find_upload(file_id: UUID, *, owner_id: UUID) -> StoredObject | None:
     """Return the owner's file of this id that a client has sent, or None."""
-    found = await stored_files.find_file(file_id, owner_id=owner_id)
+    found = await file_rows.find_file(file_id, owner_id=owner_id)
     stored = StoredObject(found[0], found[1]) if found else None
     return stored if stored and is_upload(stored) else None
 
@@ -141,17 +140,17 @@ async def delete_thread_files(owner_id: UUID, thread_id: UUID) -> None:
 
     Those uploaded for the thread go, and those that its messages name and no other thread's do.
     """
-    async for paths in stored_files.list_files_of_thread_alone(owner_id, thread_id):
+    async for paths in file_rows.list_files_of_thread_alone(owner_id, thread_id):
         await run_file_io(get_storage().delete, paths)
-        await stored_files.delete_rows(paths)
+        await file_rows.delete_rows(paths)
     await run_file_io(get_storage().delete_below, f"{owner_prefix(owner_id)}{thread_id}/")
-    await stored_files.delete_thread_rows(owner_id, thread_id)
+    await file_rows.delete_thread_rows(owner_id, thread_id)
 
 
 async def delete_user_files(owner_id: UUID) -> int:
     """Delete every file that a user has stored. Return their number."""
     count = await run_file_io(get_storage().delete_below, owner_prefix(owner_id))
-    await stored_files.delete_user_rows(owner_id)
+    await file_rows.delete_user_rows(owner_id)
     return count
 
 
@@ -160,9 +159,9 @@ async def delete_orphans() -> tuple[int, bool]:
 
     Return their number, and whether more may be due.
     """
-    orphans, due = await stored_files.find_orphans(_CHECKED_AT_ONCE)
+    orphans, due = await file_rows.find_orphans(_CHECKED_AT_ONCE)
     if orphans:
         await run_file_io(get_storage().delete, orphans)
-        await stored_files.delete_rows(orphans)
+        await file_rows.delete_rows(orphans)
     await run_file_io(spool.delete_stale)
     return len(orphans), due == _CHECKED_AT_ONCE

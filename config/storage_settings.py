@@ -1,6 +1,6 @@
-"""The storage of attached files: a local folder, S3, or Supabase through its S3 endpoint.
+"""The settings of the storage of attached files: a local folder, S3, or Supabase by its S3 endpoint.
 
-This module builds Django's STORAGES from the environment; `conversations.attachments` uses it.
+This module builds Django's STORAGES from the environment; `conversations.attachments.storage` uses it.
 """
 
 from __future__ import annotations

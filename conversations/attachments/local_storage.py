@@ -12,7 +12,7 @@ from pathlib import Path
 from django.core.files import File
 from django.core.files.storage import FileSystemStorage
 
-from conversations.attachments.backends import Reader, Stat
+from conversations.attachments.storage import Reader, Stat
 
 
 class LocalStorage:
