@@ -14,8 +14,8 @@ from uuid import UUID
 from django.conf import settings
 
 from config.errors import InvalidRequest, PayloadTooLarge
-from conversations.attachments import files, spool
-from conversations.attachments.io_threads import run_decoding, run_file_io
+from conversations.attachments import files
+from conversations.attachments.io_threads import run_decoding
 from conversations.attachments.object_names import DOCUMENT, StoredObject
 
 _BINARIES: Final = (
@@ -106,9 +106,5 @@ async def store_text(
 ) -> tuple[StoredObject, int]:
     """Store a text. Return its place and size in UTF-8. Raise as an upload, and as `decode_text`."""
     data = (await run_decoding(decode_text, raw, charset)).encode()
-    file = await run_file_io(spool.write_file, data)
-    try:
-        stored = await files.store_file(file, DOCUMENT, owner_id=owner_id, thread=thread, run=run)
-    finally:
-        file.unlink(missing_ok=True)
+    stored = await files.store_bytes(data, DOCUMENT, owner_id=owner_id, thread=thread, run=run)
     return stored, len(data)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
@@ -20,8 +20,15 @@ VALUES (%s, %s, %s, %s, %s, now(), now() + %s)
 
 async def record_file(stored: StoredObject, *, owner_id: UUID, thread: str) -> None:
     """Record a file that is about to be stored."""
-    file_id = UUID(stored.name.partition(".")[0])
-    await sql.change(_ADD, (file_id, owner_id, thread, stored.bucket, stored.path, orphan_age()))
+    arguments = (stored.file_id, owner_id, thread, stored.bucket, stored.path, orphan_age())
+    await sql.change(_ADD, arguments)
+
+
+class FileRow(NamedTuple):
+    """A stored file, and the thread for which it was stored: `_` for none."""
+
+    stored: StoredObject
+    thread: str
 
 
 _FIND: Final = """
@@ -29,10 +36,10 @@ SELECT bucket, path, thread FROM conversations_attachment WHERE id = %s AND owne
 """
 
 
-async def find_file(file_id: UUID, *, owner_id: UUID) -> tuple[str, str, str] | None:
-    """Return bucket, path and thread of the owner's file, or None."""
-    rows = await sql.every(_FIND, (file_id, owner_id))
-    return (rows[0][0], rows[0][1], rows[0][2]) if rows else None
+async def find_file(file_id: UUID, *, owner_id: UUID) -> FileRow | None:
+    """Return the owner's file, or None."""
+    row = await sql.one(_FIND, (file_id, owner_id))
+    return FileRow(StoredObject(row[0], row[1]), row[2]) if row else None
 
 
 def orphan_age() -> timedelta:

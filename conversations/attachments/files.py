@@ -13,8 +13,10 @@ from config.errors import ParleyError
 from conversations.attachments import file_rows, images, scanning, spool
 from conversations.attachments.io_threads import run_decoding, run_file_io
 from conversations.attachments.object_names import (
-    ImageKind,
+    ARTIFACT,
+    FileKind,
     StoredObject,
+    is_artifact,
     is_upload,
     is_wellformed,
     mime_type_of,
@@ -23,6 +25,7 @@ from conversations.attachments.object_names import (
 )
 from conversations.attachments.spool import Spool
 from conversations.attachments.storage import Reader, Stat, get_storage
+from conversations.identifiers import uuid_of
 
 PIECE: Final = 128 * 1024
 _CHECKED_AT_ONCE: Final = 200
@@ -39,14 +42,36 @@ async def store_upload(upload: Spool, *, owner_id: UUID, thread: str, run: str) 
     """
     await upload.flush()
     kind = await run_decoding(images.clean, upload.path, upload.cleaned)
-    return await store_file(upload.cleaned, kind, owner_id=owner_id, thread=thread, run=run)
+    return await _store_file(upload.cleaned, kind, owner_id=owner_id, thread=thread, run=run)
 
 
-async def store_file(
-    file: Path, kind: ImageKind, *, owner_id: UUID, thread: str, run: str
+async def store_bytes(
+    data: bytes, kind: FileKind, *, owner_id: UUID, thread: str, run: str
 ) -> StoredObject:
-    """Store a file whose kind has been checked, unless the scanner refuses it."""
-    await scanning.scan(file, kind.mime_type)
+    """Store a file of a checked kind. Raise as `store_upload`."""
+    file = await run_file_io(spool.write_file, data)
+    try:
+        return await _store_file(file, kind, owner_id=owner_id, thread=thread, run=run)
+    finally:
+        file.unlink(missing_ok=True)
+
+
+async def store_artifact(
+    data: bytes, *, owner_id: UUID, thread_id: UUID, run_id: UUID
+) -> tuple[UUID, StoredObject]:
+    """Store a tool's JSON of this run, named by the id of its row. Return its id and place.
+
+    It lies below its thread, so it is erased with it. Raise StorageFull, Unavailable.
+    """
+    stored = await store_bytes(data, ARTIFACT, owner_id=owner_id, thread=str(thread_id), run=str(run_id))
+    return stored.file_id, stored
+
+
+async def _store_file(
+    file: Path, kind: FileKind, *, owner_id: UUID, thread: str, run: str
+) -> StoredObject:
+    if kind is not ARTIFACT:  # which is our own
+        await scanning.scan(file, kind.mime_type)
     stored = new_object(owner_id, thread=thread, run=run, kind=kind)
     await file_rows.record_file(stored, owner_id=owner_id, thread=thread)
     try:
@@ -107,8 +132,17 @@ async def exists(bucket: str, path: str) -> bool:
 async def find_upload(file_id: UUID, *, owner_id: UUID) -> StoredObject | None:
     """Return the owner's file of this id that a client has sent, or None."""
     found = await file_rows.find_file(file_id, owner_id=owner_id)
-    stored = StoredObject(found[0], found[1]) if found else None
-    return stored if stored and is_upload(stored) else None
+    return found.stored if found and is_upload(found.stored) else None
+
+
+async def find_artifact(
+    artifact_id: UUID, *, owner_id: UUID, thread_id: UUID | None = None
+) -> StoredObject | None:
+    """Return the owner's artifact (with `thread_id`, of that thread), or None."""
+    found = await file_rows.find_file(artifact_id, owner_id=owner_id)
+    if found is None or not is_artifact(found.stored):
+        return None
+    return found.stored if thread_id in (None, uuid_of(found.thread)) else None
 
 
 async def read_bytes(bucket: str, path: str, *, limit: int) -> bytes | None:

@@ -17,7 +17,7 @@ from PIL import Image
 from config.errors import UnsupportedMedia
 from conversations.attachments import gif, jpeg, png, webp
 from conversations.attachments.image_parts import Anatomy, Malformed, Source
-from conversations.attachments.object_names import MAGIC_BYTES, ImageKind, kind_of
+from conversations.attachments.object_names import MAGIC_BYTES, FileKind, kind_of
 
 _ANATOMIES: Final[dict[str, Callable[[Source], Anatomy]]] = {
     "JPEG": jpeg.read_anatomy,
@@ -43,7 +43,7 @@ _UNDECODABLE: Final = (  # errors of Pillow's decoders on hostile files
 )
 
 
-def check_head(head: bytes) -> ImageKind:
+def check_head(head: bytes) -> FileKind:
     """Return the kind that the first bytes show. Raise UnsupportedMedia for any other."""
     kind = kind_of(head[:MAGIC_BYTES])
     if kind is None:
@@ -51,7 +51,7 @@ def check_head(head: bytes) -> ImageKind:
     return kind
 
 
-def clean(original: Path, target: Path) -> ImageKind:
+def clean(original: Path, target: Path) -> FileKind:
     """Write the kept parts of an image to `target` and decode it once. Return its kind.
 
     Raise UnsupportedMedia for a file that is no image, is damaged or has too many pixels.
@@ -75,7 +75,7 @@ def max_pixels() -> int:
     return int(settings.ATTACHMENT_MAX_MEGAPIXELS) * 1_000_000
 
 
-def _decode(path: Path, kind: ImageKind) -> None:
+def _decode(path: Path, kind: FileKind) -> None:
     with path.open("rb") as file:
         try:
             _load(file, kind)
@@ -83,7 +83,7 @@ def _decode(path: Path, kind: ImageKind) -> None:
             raise _damaged() from None
 
 
-def _load(file: BinaryIO, kind: ImageKind) -> None:
+def _load(file: BinaryIO, kind: FileKind) -> None:
     with Image.open(file, formats=[kind.name]) as image:
         if image.width * image.height > max_pixels():
             raise _too_many_pixels()

@@ -10,6 +10,7 @@ import errno
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Final, ParamSpec, TypeVar
 
 from config.errors import StorageFull, Unavailable
@@ -23,12 +24,12 @@ _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 async def run_file_io(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run file or S3 work. Raise StorageFull or Unavailable when the disk refuses."""
-    return await _run_on(_FILES, _guarded(work, *args, **kwargs))
+    return await _run_on(_FILES, partial(work, *args, **kwargs))
 
 
 async def run_decoding(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run work that is heavy on CPU and memory, at most two at once."""
-    return await _run_on(_DECODERS, _guarded(work, *args, **kwargs))
+    return await _run_on(_DECODERS, partial(work, *args, **kwargs))
 
 
 @contextmanager
@@ -46,13 +47,6 @@ def storage_unavailable() -> Unavailable:
     return Unavailable("The file storage is away: try again.", code="storage_unavailable", retry_after=5)
 
 
-def _guarded(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Callable[[], T]:
-    def run() -> T:
-        with translate_disk_errors():
-            return work(*args, **kwargs)
-
-    return run
-
-
 async def _run_on(pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
-    return await asyncio.get_running_loop().run_in_executor(pool, work)
+    guarded = translate_disk_errors()(work)
+    return await asyncio.get_running_loop().run_in_executor(pool, guarded)

@@ -33,10 +33,15 @@ class StoredObject:
         """Return the last part of the path."""
         return self.path.rpartition("/")[2]
 
+    @property
+    def file_id(self) -> UUID:
+        """Return the id by which the file is recorded."""
+        return UUID(self.name.partition(".")[0])
+
 
 @dataclass(frozen=True, slots=True)
-class ImageKind:
-    """An accepted kind of image, and its first bytes; `DOCUMENT` and `ARTIFACT` are no images."""
+class FileKind:
+    """A kind of file, and its first bytes, by which images are known."""
 
     name: str
     extension: str
@@ -45,20 +50,20 @@ class ImageKind:
 
 
 KINDS: Final = (
-    ImageKind("JPEG", "jpg", "image/jpeg", re.compile(rb"\xff\xd8\xff")),
-    ImageKind("PNG", "png", "image/png", re.compile(rb"\x89PNG\r\n\x1a\n")),
-    ImageKind("WEBP", "webp", "image/webp", re.compile(rb"RIFF.{4}WEBP", re.DOTALL)),
-    ImageKind("GIF", "gif", "image/gif", re.compile(rb"GIF8[79]a")),
+    FileKind("JPEG", "jpg", "image/jpeg", re.compile(rb"\xff\xd8\xff")),
+    FileKind("PNG", "png", "image/png", re.compile(rb"\x89PNG\r\n\x1a\n")),
+    FileKind("WEBP", "webp", "image/webp", re.compile(rb"RIFF.{4}WEBP", re.DOTALL)),
+    FileKind("GIF", "gif", "image/gif", re.compile(rb"GIF8[79]a")),
 )
-ARTIFACT: Final = ImageKind("JSON", "json", "application/json", re.compile(rb"(?!)"))
-DOCUMENT: Final = ImageKind("TEXT", "txt", "text/plain", re.compile(rb"(?!)"))
+ARTIFACT: Final = FileKind("JSON", "json", "application/json", re.compile(rb"(?!)"))
+DOCUMENT: Final = FileKind("TEXT", "txt", "text/plain", re.compile(rb"(?!)"))
 MAGIC_BYTES: Final = 12
 _IMAGES: Final = {kind.extension: kind.mime_type for kind in KINDS} | {"jpeg": "image/jpeg"}
 _SENT: Final = _IMAGES | {DOCUMENT.extension: DOCUMENT.mime_type}
 _MIME_TYPES: Final = _SENT | {ARTIFACT.extension: ARTIFACT.mime_type}
 
 
-def kind_of(head: bytes) -> ImageKind | None:
+def kind_of(head: bytes) -> FileKind | None:
     """Return the kind of image that begins like this."""
     return next((kind for kind in KINDS if kind.magic.match(head)), None)
 
@@ -78,6 +83,11 @@ def is_upload(stored: StoredObject) -> bool:
     return stored.path.rpartition(".")[2] in _SENT
 
 
+def is_artifact(stored: StoredObject) -> bool:
+    """Return whether it is a tool's result."""
+    return mime_type_of(stored) == ARTIFACT.mime_type
+
+
 def normalize_path_part(text: str | None, *, field: str) -> str:
     """Return a thread or run as a part of the path; a UUID in its usual form, however it is written.
 
@@ -93,7 +103,7 @@ def normalize_path_part(text: str | None, *, field: str) -> str:
         return text
 
 
-def new_object(owner_id: UUID, *, thread: str, run: str, kind: ImageKind) -> StoredObject:
+def new_object(owner_id: UUID, *, thread: str, run: str, kind: FileKind) -> StoredObject:
     """Return an unused name; `thread` and `run` are normalized path parts."""
     path = f"{owner_prefix(owner_id)}{thread}/{run}/{uuid4()}.{kind.extension}"
     return StoredObject(settings.ATTACHMENT_BUCKET, path)

@@ -119,7 +119,6 @@ def verify(token: str, stored: StoredObject) -> int:
     return max(0, int(claims["exp"] - time.time()))
 
 
-_CHECKED: Final[Any] = {"require": ["exp", "iat"], "verify_aud": False}
 _CLAIMS: Final = {"url", "scope", "iat", "exp"}
 
 

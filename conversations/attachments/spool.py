@@ -68,10 +68,9 @@ def spool_folder() -> Path:
 
 def write_file(data: bytes) -> Path:
     """Return a private file there that holds these bytes; the caller deletes it."""
-    spool_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
     file = spool_folder() / f"{uuid4().hex}.made"
-    with os.fdopen(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as opened:
-        opened.write(data)
+    _create_file(file)
+    file.write_bytes(data)
     return file
 
 
