@@ -24,7 +24,8 @@ from conversations.attachments.object_names import (
     owner_prefix,
 )
 from conversations.attachments.spool import Spool
-from conversations.attachments.storage import Reader, Stat, get_storage
+from conversations.attachments.storage import get_storage
+from conversations.attachments.storage_interface import Reader, Stat
 from conversations.identifiers import uuid_of
 
 PIECE: Final = 128 * 1024

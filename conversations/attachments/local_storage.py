@@ -12,7 +12,7 @@ from pathlib import Path
 from django.core.files import File
 from django.core.files.storage import FileSystemStorage
 
-from conversations.attachments.storage import Reader, Stat
+from conversations.attachments.storage_interface import Reader, Stat
 
 
 class LocalStorage:

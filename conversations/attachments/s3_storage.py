@@ -16,7 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from django.core.files import File
 
 from conversations.attachments.io_threads import storage_unavailable
-from conversations.attachments.storage import Reader, Stat
+from conversations.attachments.storage_interface import Reader, Stat
 
 _MISSING: Final = {"404", "NoSuchKey", "NotFound"}
 _AT_ONCE: Final = 1_000  # what one DeleteObjects takes
