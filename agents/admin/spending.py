@@ -23,7 +23,7 @@ from agents.spending.budget_checks import Level, dollars
 from config import database
 from config.staff.staff_pages import ReportAdmin
 from config.staff.user_search import find_users
-from conversations.metrics import rollup_sources
+from conversations.metrics import query_sql
 from conversations.metrics.query import parse_query as parse_metrics_query
 from conversations.metrics.snapshot import open_snapshot
 from conversations.models import Spend
@@ -134,10 +134,10 @@ async def _models(question: SpendQuery, user_id: UUID | None) -> list[tuple[str,
     """Return the models by their cost, for the runs that began in these days."""
     days = {"from": question.first.isoformat(), "to": question.last.isoformat()}
     query = parse_metrics_query(days | ({"user": str(user_id)} if user_id else {}))
-    statement = _MODELS.format(cells=rollup_sources.run_cells(query, "model"))
+    statement = _MODELS.format(cells=query_sql.run_cells(query, "model"))
     async with open_snapshot() as connection:
         rows = await (
-            await connection.execute(statement, rollup_sources.arguments(query), prepare=False)
+            await connection.execute(statement, query_sql.arguments(query), prepare=False)
         ).fetchall()
     return [
         (model, _cells(SpendingSums(runs, tokens_in, tokens_out, unpriced, _known(unpriced, cost))))

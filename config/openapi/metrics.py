@@ -20,7 +20,8 @@ from config.openapi.builders import (
     record,
     response,
 )
-from conversations.metrics.query import GROUPS, MetricsQuery
+from conversations.metrics.dimensions import GROUPS
+from conversations.metrics.query import MetricsQuery
 from conversations.metrics.sheets import SHEETS, kind_of
 
 

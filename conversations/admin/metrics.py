@@ -21,7 +21,8 @@ from config.database import run_sync
 from config.errors import InvalidRequest
 from config.staff.staff_pages import ReportAdmin
 from conversations.metrics import charts, detail_rows, snapshot
-from conversations.metrics.query import BUCKETS, GROUPS, MetricsQuery, parse_query
+from conversations.metrics.dimensions import GROUPS
+from conversations.metrics.query import BUCKETS, MetricsQuery, parse_query
 from conversations.metrics.rollups import zone
 from conversations.metrics.snapshot import Row
 from conversations.models.rollups import Metrics

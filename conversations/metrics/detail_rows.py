@@ -18,7 +18,7 @@ from psycopg import AsyncConnection
 from config import database
 from config.errors import InvalidRequest
 from conversations.identifiers import lowest_uuid7
-from conversations.metrics import rollup_sources, rollup_sql
+from conversations.metrics import query_sql, rollup_sql
 from conversations.metrics.query import MetricsQuery
 from conversations.metrics.snapshot import Row, open_snapshot
 from conversations.threads.cursors import Place, microseconds, read_cursor, write_cursor
@@ -104,10 +104,10 @@ async def _rank_users(
 
     The database joins them: one value per user would take too much time of the serving loop.
     """
-    arguments = rollup_sources.arguments(query) | {"limit": limit}
+    arguments = query_sql.arguments(query) | {"limit": limit}
     if after is not None:
         arguments |= {"runs": after[0], "owner": after[1]}
-    statement = _RANKED.format(members=rollup_sources.members(query), after=_AFTER if after else "")
+    statement = _RANKED.format(members=query_sql.members(query), after=_AFTER if after else "")
     row: Any = await (
         await connection.execute(statement, arguments, prepare=False, binary=True)
     ).fetchone()
@@ -126,7 +126,7 @@ def _user_sums_sql(query: MetricsQuery) -> str:
         input_tokens, output_tokens, cached_tokens, cost_usd, last_at
     FROM (SELECT owner_id, count(*) AS conversations, max(at) AS last_at, {sums}
         FROM (SELECT owner_id, thread_id, max(at) AS at, {sums}
-            FROM ({rollup_sources.members(query)}) members WHERE owner_id = ANY(%(owners)s)
+            FROM ({query_sql.members(query)}) members WHERE owner_id = ANY(%(owners)s)
             GROUP BY owner_id, thread_id) threads
         GROUP BY owner_id) part
     LEFT JOIN accounts_user account ON account.id = part.owner_id
@@ -136,7 +136,7 @@ def _user_sums_sql(query: MetricsQuery) -> str:
 async def _fetch_users(
     connection: AsyncConnection[Any], query: MetricsQuery, owners: list[UUID]
 ) -> list[Row]:
-    arguments = rollup_sources.arguments(query) | {"owners": owners}
+    arguments = query_sql.arguments(query) | {"owners": owners}
     cursor = await connection.execute(_user_sums_sql(query), arguments, prepare=False)
     return [_to_row(row) for row in await cursor.fetchall()]
 
@@ -225,8 +225,8 @@ async def fetch_run_page(
     if cursor:
         place = read_cursor(cursor, RunCursor)
         at, run_id = place.at, place.run_id
-    filters = rollup_sources.run_filters(query)
-    arguments = rollup_sources.arguments(query) | {"at": at, "id": run_id, "limit": limit + 1}
+    filters = query_sql.run_filters(query)
+    arguments = query_sql.arguments(query) | {"at": at, "id": run_id, "limit": limit + 1}
     async with database.connection("analytics") as connection:
         statement = _RUNS.format(filters=filters)
         found = await connection.execute(statement, arguments, prepare=False, binary=True)

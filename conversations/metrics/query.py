@@ -13,15 +13,14 @@ from typing import Final, Literal, cast
 from uuid import UUID
 
 from config.errors import InvalidRequest
+from conversations.metrics.dimensions import GROUPS, Group
 from conversations.metrics.rollups import start_of_day, zone
 
 Bucket = Literal["hour", "day", "week", "month"]
 Format = Literal["json", "csv", "jsonl", "parquet"]
-Group = Literal["model", "prompt_version", "dialect", "runner"]
 
 BUCKETS: Final[tuple[Bucket, ...]] = ("hour", "day", "week", "month")
 FORMATS: Final[tuple[Format, ...]] = ("json", "csv", "jsonl", "parquet")
-GROUPS: Final[tuple[Group, ...]] = ("model", "prompt_version", "dialect", "runner")
 DEFAULT_DAYS: Final = 7
 LONGEST: Final = {"hour": timedelta(days=32), "day": timedelta(days=1_100)}
 _LONGEST: Final = timedelta(days=20 * 366)
@@ -101,9 +100,9 @@ def _bucket_of(at: datetime, bucket: Bucket) -> datetime:
     return start_of_day(day.replace(day=1) if bucket == "month" else day)
 
 
-def parse_query(parameters: Mapping[str, str], *, now: datetime | None = None) -> MetricsQuery:
+def parse_query(parameters: Mapping[str, str]) -> MetricsQuery:
     """Return the query of a request's parameters. Raise InvalidRequest, which says how to correct it."""
-    now = now or datetime.now(UTC)
+    now = datetime.now(UTC)
     begin, end = _range(parameters.get("from", ""), parameters.get("to", ""), now)
     bucket = _choice(parameters, "bucket", BUCKETS) or ("hour" if end - begin <= 2 * _DAY else "day")
     longest = LONGEST.get(bucket, _LONGEST)

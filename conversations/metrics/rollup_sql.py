@@ -6,12 +6,12 @@ are, so repeating a statement changes nothing. Every measure has its line in `RU
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
+from conversations.metrics.dimensions import CELL, DIMENSIONS
 from conversations.metrics.histograms import STRIDE, slot_sql
 from conversations.models.rollups import BLOCK
-
-CELL: Final = ("model", "prompt_versions", "dialect", "runner")
 
 # column → (what it is of `measured_runs`, in SQL)
 RUN_MEASURES: Final = {
@@ -146,15 +146,9 @@ def step_cells(bucket: str, *, where: str = "") -> str:
 
 # A day, and an hour of runs, is kept also with all but one dimension added up, or all: what most charts
 # ask for.
-CUTS: Final = {
-    "dt": (),
-    "dm": ("model",),
-    "dp": ("prompt_versions",),
-    "dd": ("dialect",),
-    "dr": ("runner",),
-}
-HOUR_CUTS: Final = {f"h{cut[1]}": kept for cut, kept in CUTS.items()}
-_BLANK: Final = {"prompt_versions": "'{}'::int[]"}
+_KEPT: Final = {"t": ()} | {one.grain: (one.column,) for one in DIMENSIONS}
+CUTS: Final = {f"d{letter}": kept for letter, kept in _KEPT.items()}
+HOUR_CUTS: Final = {f"h{letter}": kept for letter, kept in _KEPT.items()}
 
 
 def day_grain_for(names: set[str]) -> str:
@@ -168,21 +162,19 @@ def hour_grain_for(names: set[str]) -> str:
 
 
 def merged_cells(
-    table: str,
+    table: RollupTable,
     *,
     of: str,
-    into: str = "%(begin)s::timestamptz",
     kept: tuple[str, ...] = CELL,
-    step: tuple[str, ...] = (),
-    measures: tuple[str, ...],
-    errors: bool = False,
+    into: str = "%(begin)s::timestamptz",
 ) -> str:
-    """Return the cells of grain `of`, added up to buckets that begin `into`, by `step` and the
+    """Return the cells of grain `of`, added up to buckets that begin `into`, by steps and the
     dimensions `kept`: sums, and histograms slot by slot.
     """
-    key = (*step, *kept)
+    key = (*table.steps, *kept)
     by = ", ".join(("begins", *key))
-    sums = ", ".join(f"sum({name}) AS {name}" for name in measures)
+    sums = ", ".join(f"sum({name}) AS {name}" for name in table.measures)
+    errors = "errors" in table.values
     codes = f"""
     , codes AS (
         SELECT {by}, jsonb_object_agg(code, n) AS errors
@@ -192,7 +184,7 @@ def merged_cells(
         GROUP BY {by})"""
     return f"""
     WITH parts AS MATERIALIZED (
-        SELECT {into} AS begins, kept.* FROM {table} kept
+        SELECT {into} AS begins, kept.* FROM {table.name} kept
         WHERE grain = '{of}' AND bucket >= %(begin)s AND bucket < %(end)s),
     facts AS (SELECT {by}, {sums} FROM parts GROUP BY {by}),
     slots AS (
@@ -200,7 +192,7 @@ def merged_cells(
         FROM (SELECT {by}, slot, sum(n)::int AS n
             FROM parts CROSS JOIN LATERAL unnest(slots, counts) part(slot, n) GROUP BY {by}, slot) part
         GROUP BY {by}){codes if errors else ""}
-    SELECT begins AS bucket, {", ".join((*key, *_blanks(kept), *measures))},
+    SELECT begins AS bucket, {", ".join((*key, *_blanks(kept), *table.measures))},
         coalesce(slots, '{{}}') AS slots, coalesce(counts, '{{}}') AS counts
         {", coalesce(errors, '{}') AS errors" if errors else ""}
     FROM facts LEFT JOIN slots USING ({by}) {f"LEFT JOIN codes USING ({by})" if errors else ""}"""
@@ -208,7 +200,7 @@ def merged_cells(
 
 def _blanks(kept: tuple[str, ...]) -> list[str]:
     """Return the dimensions that are added up, as blank columns."""
-    return [f"""{_BLANK.get(name, "''")} AS {name}""" for name in CELL if name not in kept]
+    return [f"{one.blank} AS {one.column}" for one in DIMENSIONS if one.column not in kept]
 
 
 # --- who took part ------------------------------------------------------------------------------
@@ -295,6 +287,39 @@ def replace_rows(
     WHERE ({", ".join(f"kept.{name}" for name in values)})
         IS DISTINCT FROM ({", ".join(f"excluded.{name}" for name in values)})"""
 
+
+@dataclass(frozen=True)
+class RollupTable:
+    """A table of cells by grain: a row's `key` in its grain, and its values; `steps` are in the key."""
+
+    name: str
+    key: tuple[str, ...]
+    values: tuple[str, ...]
+    measures: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
+
+    def replace(self, fresh: str, grain: str) -> str:
+        """Return a statement that makes the rows of this grain in a range equal to those of `fresh`."""
+        where = f"kept.grain = '{grain}' AND kept.bucket >= %(begin)s AND kept.bucket < %(end)s"
+        return replace_rows(self.name, fresh, key=self.key, values=self.values, where=where, grain=grain)
+
+
+RUNS: Final = RollupTable(
+    "conversations_runrollup",
+    key=("bucket", *CELL),
+    values=(*RUN_MEASURES, "slots", "counts", "errors"),
+    measures=tuple(RUN_MEASURES),
+)
+STEPS: Final = RollupTable(
+    "conversations_steprollup",
+    key=("bucket", "kind", "name", *CELL),
+    values=(*STEP_MEASURES, "slots", "counts"),
+    measures=STEP_MEASURES,
+    steps=("kind", "name"),
+)
+MEMBER_SETS: Final = RollupTable(
+    "conversations_memberset", key=("bucket", "kind", *CELL, "block"), values=("bits",)
+)
 
 LEARN_NAMES: Final = """
 INSERT INTO conversations_versionname (version_id, kind, name, number)

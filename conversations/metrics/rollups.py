@@ -22,6 +22,8 @@ from psycopg import AsyncConnection
 
 from config import database
 from conversations.metrics import rollup_sql as sql
+from conversations.metrics.dimensions import CELL
+from conversations.metrics.rollup_sql import MEMBER_SETS, RUNS, STEPS
 
 _LOCK: Final = 0x524F_4C4C
 _HOUR: Final = timedelta(hours=1)
@@ -31,19 +33,14 @@ _IN_RANGE: Final = "run.created_at >= %(begin)s AND run.created_at < %(end)s"
 _HOUR_OF: Final = "date_trunc('hour', {}created_at, %(zone)s::text)"
 
 
-_RUNS: Final = (*sql.RUN_MEASURES, "slots", "counts", "errors")
-_STEPS: Final = (*sql.STEP_MEASURES, "slots", "counts")
-
-
 def _hour_statements() -> tuple[str, ...]:
     """Return the statements that compute the hours of a range."""
+    runs = sql.run_cells(sql.measured_runs(_IN_RANGE), _HOUR_OF.format("source."))
     return (
-        _replace_runs_sql(
-            sql.run_cells(sql.measured_runs(_IN_RANGE), _HOUR_OF.format("source.")), "hour"
-        ),
-        _replace_steps_sql(sql.step_cells(_HOUR_OF.format("run.")), "hour"),
+        RUNS.replace(runs, "hour"),
+        STEPS.replace(sql.step_cells(_HOUR_OF.format("run.")), "hour"),
         *(
-            _replace_runs_sql(_merge_runs_sql("hour", kept, into="bucket"), cut)
+            RUNS.replace(sql.merged_cells(RUNS, of="hour", kept=kept, into="bucket"), cut)
             for cut, kept in sql.HOUR_CUTS.items()
         ),
         sql.LEARN_NAMES,
@@ -53,82 +50,23 @@ def _hour_statements() -> tuple[str, ...]:
 def _day_statements() -> tuple[str, ...]:
     """Return the statements that compute a day from its hours: in order, each from an earlier one."""
     return (
-        _replace_runs_sql(_merge_runs_sql("hour", sql.CELL), "day"),
-        _replace_steps_sql(_merge_steps_sql("hour", sql.CELL), "day"),
-        *(_replace_runs_sql(_merge_runs_sql("day", kept), cut) for cut, kept in sql.CUTS.items()),
-        *(_replace_steps_sql(_merge_steps_sql("day", kept), cut) for cut, kept in sql.CUTS.items()),
+        *(table.replace(sql.merged_cells(table, of="hour"), "day") for table in (RUNS, STEPS)),
+        *(
+            table.replace(sql.merged_cells(table, of="day", kept=kept), cut)
+            for table in (RUNS, STEPS)
+            for cut, kept in sql.CUTS.items()
+        ),
         sql.replace_rows(
             "conversations_threadday",
             sql.thread_days(sql.measured_runs(_IN_RANGE)),
-            key=("day", "owner_id", "thread_id", *sql.CELL),
+            key=("day", "owner_id", "thread_id", *CELL),
             values=sql.THREAD_MEASURES,
             where="kept.day >= %(begin)s AND kept.day < %(end)s",
         ),
         *(sql.number_members(kind) for kind in sql.MEMBERS),
-        _replace_members_sql(sql.member_sets(), "day"),
-        *(_replace_members_sql(sql.merged_members(kept), cut) for cut, kept in sql.CUTS.items()),
+        MEMBER_SETS.replace(sql.member_sets(), "day"),
+        *(MEMBER_SETS.replace(sql.merged_members(kept), cut) for cut, kept in sql.CUTS.items()),
     )
-
-
-def _merge_runs_sql(grain: str, kept: tuple[str, ...], *, into: str = "%(begin)s::timestamptz") -> str:
-    return sql.merged_cells(
-        "conversations_runrollup",
-        of=grain,
-        into=into,
-        kept=kept,
-        measures=tuple(sql.RUN_MEASURES),
-        errors=True,
-    )
-
-
-def _merge_steps_sql(grain: str, kept: tuple[str, ...]) -> str:
-    return sql.merged_cells(
-        "conversations_steprollup",
-        of=grain,
-        kept=kept,
-        step=("kind", "name"),
-        measures=sql.STEP_MEASURES,
-    )
-
-
-def _replace_runs_sql(fresh: str, grain: str) -> str:
-    key = ("bucket", *sql.CELL)
-    return sql.replace_rows(
-        "conversations_runrollup",
-        fresh,
-        key=key,
-        values=_RUNS,
-        where=_grain_condition(grain),
-        grain=grain,
-    )
-
-
-def _replace_steps_sql(fresh: str, grain: str) -> str:
-    key = ("bucket", "kind", "name", *sql.CELL)
-    return sql.replace_rows(
-        "conversations_steprollup",
-        fresh,
-        key=key,
-        values=_STEPS,
-        where=_grain_condition(grain),
-        grain=grain,
-    )
-
-
-def _replace_members_sql(fresh: str, grain: str) -> str:
-    key = ("bucket", "kind", *sql.CELL, "block")
-    return sql.replace_rows(
-        "conversations_memberset",
-        fresh,
-        key=key,
-        values=("bits",),
-        where=_grain_condition(grain),
-        grain=grain,
-    )
-
-
-def _grain_condition(grain: str) -> str:
-    return f"kept.grain = '{grain}' AND kept.bucket >= %(begin)s AND kept.bucket < %(end)s"
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from conversations.metrics import detail_rows, snapshot
+from conversations.metrics.dimensions import Group
 from conversations.metrics.measures import NOTHING, RunGroup, group_to_row, spread_fields
-from conversations.metrics.query import Group, MetricsQuery
+from conversations.metrics.query import MetricsQuery
 from conversations.metrics.snapshot import ZEROS, Row
 
 MEASURES: Final = tuple(group_to_row(RunGroup(ZEROS)))

@@ -12,7 +12,8 @@ from typing import Any, Final
 from psycopg import AsyncConnection, IsolationLevel
 
 from config import database
-from conversations.metrics import rollup_sources, rollup_sql
+from conversations.metrics import query_sql, rollup_sql
+from conversations.metrics.dimensions import Group
 from conversations.metrics.histograms import Histogram, sent_sql
 from conversations.metrics.measures import (
     Members,
@@ -22,7 +23,7 @@ from conversations.metrics.measures import (
     group_to_row,
     spread_fields,
 )
-from conversations.metrics.query import Group, MetricsQuery, bucket_starts
+from conversations.metrics.query import MetricsQuery, bucket_starts
 from conversations.metrics.rollups import zone
 
 Row = dict[str, Any]
@@ -91,8 +92,8 @@ async def compare_versions(query: MetricsQuery, first: int, second: int) -> Row:
 
 async def fetch_steps(query: MetricsQuery, kind: str) -> list[Row]:
     """Return one row per stage or tool: calls, successes, latency."""
-    cells = f"({rollup_sources.step_cells(replace(query, bucket='day'), kind)}) cells"
-    arguments = rollup_sources.arguments(query)
+    cells = f"({query_sql.step_cells(replace(query, bucket='day'), kind)}) cells"
+    arguments = query_sql.arguments(query)
     async with open_snapshot() as connection:
         sums = await _fetch_rows(
             connection,
@@ -139,7 +140,7 @@ async def open_snapshot() -> AsyncIterator[AsyncConnection[Any]]:
 
 
 async def _fetch_rows(
-    connection: AsyncConnection[Any], statement: str, arguments: rollup_sources.Arguments
+    connection: AsyncConnection[Any], statement: str, arguments: query_sql.Arguments
 ) -> list[Key]:
     cursor = await connection.execute(statement, arguments, prepare=False, binary=True)
     return await cursor.fetchall()
@@ -156,8 +157,8 @@ async def _fetch_groups(
 ) -> dict[Key, RunGroup]:
     """Return the numbers of each group that has runs."""
     query = query if "bucket" in keys else replace(query, bucket="day")
-    arguments = rollup_sources.arguments(query)
-    cells = f"({rollup_sources.run_cells(query, _group(keys))}) cells"
+    arguments = query_sql.arguments(query)
+    cells = f"({query_sql.run_cells(query, _group(keys))}) cells"
     over = _Grouping(keys, "bucket", cells)
     sums = await _fetch_rows(
         connection, f"SELECT {over.named}, {_SUMS} {over.source} GROUP BY {over.keys}", arguments
@@ -226,19 +227,19 @@ async def _fetch_members(
         return {}
     by_run = query.bucket == "hour" or query.user is not None
     groups = _members_by_run(query, keys) if by_run else _members_of_sets(query, keys)
-    found = await _fetch_rows(connection, groups, rollup_sources.arguments(query))
+    found = await _fetch_rows(connection, groups, query_sql.arguments(query))
     return {tuple(key): Members(users, threads) for *key, users, threads in found}
 
 
 def _members_by_run(query: MetricsQuery, keys: Sequence[str]) -> str:
-    over = _Grouping(keys, "at", f"({rollup_sources.members_by_run(query)}) members")
+    over = _Grouping(keys, "at", f"({query_sql.members_by_run(query)}) members")
     return f"""
     SELECT {over.keys}, count(DISTINCT owner_id), count(DISTINCT thread_id)
     FROM (SELECT {over.named}, owner_id, thread_id {over.source}) base GROUP BY {over.keys}"""
 
 
 def _members_of_sets(query: MetricsQuery, keys: Sequence[str]) -> str:
-    over = _Grouping(keys, "at", f"({rollup_sources.member_sets(query, _group(keys))}) members")
+    over = _Grouping(keys, "at", f"({query_sql.member_sets(query, _group(keys))}) members")
     return f"""
     SELECT {over.keys}, coalesce(sum(bit_count(bits)) FILTER (WHERE kind = 'user'), 0)::bigint,
         coalesce(sum(bit_count(bits)) FILTER (WHERE kind = 'conversation'), 0)::bigint

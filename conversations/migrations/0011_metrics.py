@@ -7,7 +7,7 @@ import django.db.models.fields.json
 import django.db.models.functions.datetime
 from django.db import migrations, models
 
-from conversations.metrics import views_sql
+from conversations.metrics import analytics_views
 
 GRAINS = [
     ("hour", "Hour"),
@@ -296,5 +296,5 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.RunSQL(MARKS, NO_MARKS),
-        migrations.RunSQL(views_sql.create_sql(), views_sql.drop_sql()),
+        migrations.RunSQL(analytics_views.create_sql(), analytics_views.drop_sql()),
     ]

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import ProgrammingError, connection, transaction
 from psycopg import sql
 
-from conversations.metrics.views_sql import CONTENTS, views
+from conversations.metrics.analytics_views import CONTENTS, views
 from conversations.upkeep import analyst_roles
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")

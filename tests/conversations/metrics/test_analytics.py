@@ -15,7 +15,7 @@ from django.core.management import CommandError, call_command
 from django.db import ProgrammingError, connection, transaction
 
 from config.database import run_sync
-from conversations.metrics.views_sql import CONTENTS, views
+from conversations.metrics.analytics_views import CONTENTS, views
 from conversations.upkeep import analyst_roles
 from tests.support import metrics_seed
 from tests.support.metrics_seed import Seeded

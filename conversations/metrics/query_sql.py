@@ -11,6 +11,7 @@ from typing import Any, Final
 from django.conf import settings
 
 from conversations.metrics import rollup_sql
+from conversations.metrics.dimensions import CELL, DIMENSIONS, Dimension
 from conversations.metrics.query import MetricsQuery
 
 Arguments = dict[str, Any]
@@ -22,25 +23,14 @@ _HOURS: Final = "grain = '{}' AND bucket >= %(begin)s AND bucket < %(end)s"
 
 def arguments(query: MetricsQuery) -> Arguments:
     """Return the arguments of all statements of this module."""
-    return {
-        "begin": query.begin,
-        "end": query.end,
-        "first": query.first_day,
-        "last": max(query.last_day, query.first_day),
-        "zone": settings.TIME_ZONE,
-        "bucket": query.bucket,
-        "model": query.model,
-        "prompt_version": query.prompt_version,
-        "dialect": query.dialect,
-        "runner": query.runner,
-        "user": query.user,
-    }
+    first, last = query.first_day, max(query.last_day, query.first_day)
+    return vars(query) | {"first": first, "last": last, "zone": settings.TIME_ZONE}
 
 
 def run_cells(query: MetricsQuery, group: str | None = None) -> str:
     """Return the cells of `RunRollup`, with `group` and the filtered dimensions separate."""
     if query.user is None:
-        names = _separate_dimensions(query, group)
+        names = _separate_columns(query, group)
         days, hours = rollup_sql.day_grain_for(names), rollup_sql.hour_grain_for(names)
         return _cells("conversations_runrollup", query, days=days, hours=hours)
     where = f"""run.owner_id = %(user)s AND run.created_at >= %(begin)s AND run.created_at < %(end)s
@@ -54,7 +44,7 @@ def step_cells(query: MetricsQuery, kind: str) -> str:
     """Return the cells of `StepRollup`, for stages or for tools."""
     if query.user is None:
         more = f"AND kind = '{kind}'"
-        days = rollup_sql.day_grain_for(_separate_dimensions(query, None))
+        days = rollup_sql.day_grain_for(_separate_columns(query, None))
         return _cells("conversations_steprollup", query, more, days=days, hours="hour")
     made = rollup_sql.step_cells(
         "date_trunc('day', run.created_at, %(zone)s::text)",
@@ -82,7 +72,7 @@ def members_by_run(query: MetricsQuery) -> str:
 
 def member_sets(query: MetricsQuery, group: str | None) -> str:
     """Return (at, kind, cell, block, bits) of the members of whole days and of cut days."""
-    grain = rollup_sql.day_grain_for(_separate_dimensions(query, group))
+    grain = rollup_sql.day_grain_for(_separate_columns(query, group))
     whole = f"""
     SELECT bucket AS at, kind, {_CELL}, block, bits FROM conversations_memberset
     WHERE {_WHOLE.format(grain)} {_filters(query)}"""
@@ -100,7 +90,7 @@ def _runs_of(query: MetricsQuery, *, at: str, reach: str, more: str = "") -> str
     FROM conversations_run run WHERE {reach} {owner} {run_filters(query)}"""
 
 
-_CELL: Final = ", ".join(rollup_sql.CELL)
+_CELL: Final = ", ".join(CELL)
 _CUT_OFF: Final = """(run.created_at >= %(begin)s AND run.created_at < least(%(first)s, %(end)s)
         OR run.created_at >= %(last)s AND run.created_at < %(end)s)"""
 _DAY: Final = "date_trunc('day', run.created_at, %(zone)s::text)"
@@ -110,14 +100,14 @@ _OF_A_RUN: Final = """, 1 AS runs, (run.status = 'completed')::int AS completed,
         coalesce(run.cost_usd, 0) AS cost_usd"""
 
 
-_PARAMETERS: Final = {"prompt_versions": "prompt_version"}
-_COLUMNS: Final = {"prompt_version": "prompt_versions"}
+def _filtered(query: MetricsQuery) -> list[Dimension]:
+    return [one for one in DIMENSIONS if getattr(query, one.name) is not None]
 
 
-def _separate_dimensions(query: MetricsQuery, group: str | None) -> set[str]:
-    """Return the dimensions that must stay separate."""
-    names = {name for name in rollup_sql.CELL if getattr(query, _PARAMETERS.get(name, name)) is not None}
-    return names | ({_COLUMNS.get(group, group)} if group else set())
+def _separate_columns(query: MetricsQuery, group: str | None) -> set[str]:
+    """Return the columns of the dimensions that must stay separate."""
+    kept = [one for one in DIMENSIONS if one.name == group]
+    return {one.column for one in (*kept, *_filtered(query))}
 
 
 def _cells(table: str, query: MetricsQuery, more: str = "", *, days: str, hours: str) -> str:
@@ -135,20 +125,9 @@ def _user_condition(column: str, query: MetricsQuery) -> str:
 
 
 def _filters(query: MetricsQuery) -> str:
-    found = [
-        f"AND {name} = %({name})s" for name in ("model", "dialect", "runner") if getattr(query, name)
-    ]
-    if query.prompt_version is not None:
-        found.append("AND prompt_versions @> ARRAY[%(prompt_version)s::int]")
-    return " ".join(found)
+    return " ".join(f"AND {one.condition}" for one in _filtered(query))
 
 
 def run_filters(query: MetricsQuery) -> str:
-    names = ("model", "dialect", "runner")
-    found = [f"AND run.{name} = %({name})s" for name in names if getattr(query, name)]
-    if query.prompt_version is not None:
-        found.append(
-            "AND run.prompt_versions @> jsonb_build_array("
-            "jsonb_build_object('version_id', %(prompt_version)s::int))"
-        )
-    return " ".join(found)
+    """Return the conditions of the filters on `conversations_run run`."""
+    return " ".join(f"AND {one.run_condition}" for one in _filtered(query))
