@@ -6,6 +6,8 @@ from typing import ClassVar
 
 from django.db import models
 
+from conversations.models.keys import unchecked_key
+
 
 class ThreadCopy(models.Model):
     """A thread with text of another one, of which staff ran a run again (`agents.intake.rerun`).
@@ -14,13 +16,8 @@ class ThreadCopy(models.Model):
     for each of its sources.
     """
 
-    thread = models.ForeignKey(  # takes it along when it is deleted (ON DELETE CASCADE, migration 0018)
-        "conversations.Thread",
-        on_delete=models.DO_NOTHING,
-        related_name="+",
-        db_index=False,
-        db_constraint=False,
-    )
+    # takes it along when it is deleted (ON DELETE CASCADE, migration 0018)
+    thread = unchecked_key("conversations.Thread", "+")
     source_id = models.UUIDField(help_text="The conversation that it was copied from.")
     owner_id = models.UUIDField(help_text="Whose that one is.")
 

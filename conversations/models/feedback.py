@@ -11,6 +11,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from conversations.identifiers import uuid7
+from conversations.models.keys import unchecked_key
 
 SCORES = (-1, 0, 1)
 
@@ -22,13 +23,7 @@ class Feedback(models.Model):
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7)
-    run = models.ForeignKey(
-        "conversations.Run",
-        on_delete=models.DO_NOTHING,
-        related_name="feedback",
-        db_index=False,
-        db_constraint=False,
-    )
+    run = unchecked_key("conversations.Run", "feedback")
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="feedback", db_index=False
     )

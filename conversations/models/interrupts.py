@@ -10,6 +10,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from conversations.identifiers import uuid7
+from conversations.models.keys import unchecked_key
 
 
 class InterruptStatus(models.TextChoices):
@@ -31,27 +32,11 @@ class Interrupt(models.Model):
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7)
-    owner = models.ForeignKey(  # the thread's, whose own constraint keeps it
-        settings.AUTH_USER_MODEL,
-        on_delete=models.CASCADE,
-        related_name="interrupts",
-        db_index=False,
-        db_constraint=False,
+    owner = unchecked_key(  # the thread's, whose own constraint keeps it
+        settings.AUTH_USER_MODEL, "interrupts", on_delete=models.CASCADE
     )
-    thread = models.ForeignKey(
-        "conversations.Thread",
-        on_delete=models.DO_NOTHING,
-        related_name="interrupts",
-        db_index=False,
-        db_constraint=False,
-    )
-    run = models.ForeignKey(
-        "conversations.Run",
-        on_delete=models.DO_NOTHING,
-        related_name="interrupts",
-        db_index=False,
-        db_constraint=False,
-    )
+    thread = unchecked_key("conversations.Thread", "interrupts")
+    run = unchecked_key("conversations.Run", "interrupts")
     place = models.SmallIntegerField(help_text="Among those of its run, from 1.")
     tool_call_id = models.CharField(max_length=200)
     tool_name = models.CharField(max_length=200)

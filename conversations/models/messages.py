@@ -12,7 +12,7 @@ from django.db.models.fields.json import KT, KeyTransform
 from django.db.models.functions import Cast, Now
 
 from conversations.identifiers import uuid7
-from conversations.models.runs import Run
+from conversations.models.keys import unchecked_key
 from conversations.models.threads import Thread
 
 
@@ -31,6 +31,10 @@ class Role(models.TextChoices):
 SEARCHED = (Role.USER, Role.ASSISTANT)
 
 
+def _text_at(path: str) -> models.GeneratedField:
+    return models.GeneratedField(expression=KT(path), output_field=TextField(), db_persist=True)
+
+
 class Message(models.Model):
     """One finished entry of a thread, with an open `metadata` (specs/run-agent-input.md §3).
 
@@ -39,23 +43,12 @@ class Message(models.Model):
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7)
-    owner = models.ForeignKey(  # the thread's, whose own constraint keeps it
-        settings.AUTH_USER_MODEL,
-        on_delete=models.CASCADE,
-        related_name="messages",
-        db_index=False,
-        db_constraint=False,
+    owner = unchecked_key(  # the thread's, whose own constraint keeps it
+        settings.AUTH_USER_MODEL, "messages", on_delete=models.CASCADE
     )
     thread = models.ForeignKey(Thread, on_delete=models.CASCADE, related_name="messages", db_index=False)
-    run = models.ForeignKey(  # takes it along when it is deleted (ON DELETE CASCADE, migration 0017)
-        Run,
-        on_delete=models.CASCADE,
-        null=True,
-        blank=True,
-        related_name="messages",
-        db_index=False,
-        db_constraint=False,
-    )
+    # takes it along when it is deleted (ON DELETE CASCADE, migration 0017)
+    run = unchecked_key("conversations.Run", "messages", on_delete=models.CASCADE, null=True)
     seq = models.IntegerField(
         null=True, help_text="Counts from 1 within the thread; a stage's note has no place in it."
     )
@@ -65,18 +58,10 @@ class Message(models.Model):
     metadata = models.JSONField(default=dict, db_default={}, blank=True)
     created_at = models.DateTimeField(db_default=Now())
 
-    run_ref = models.GeneratedField(
-        expression=KT("metadata__run_id"), output_field=TextField(), db_persist=True
-    )
-    stage = models.GeneratedField(
-        expression=KT("metadata__stage"), output_field=TextField(), db_persist=True
-    )
-    tool_name = models.GeneratedField(
-        expression=KT("metadata__tool_name"), output_field=TextField(), db_persist=True
-    )
-    tool_ok = models.GeneratedField(
-        expression=KT("metadata__tool_agent_output__ok"), output_field=TextField(), db_persist=True
-    )
+    run_ref = _text_at("metadata__run_id")
+    stage = _text_at("metadata__stage")
+    tool_name = _text_at("metadata__tool_name")
+    tool_ok = _text_at("metadata__tool_agent_output__ok")
     latency_ms = models.GeneratedField(
         expression=Case(
             When(

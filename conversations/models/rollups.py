@@ -93,8 +93,7 @@ class RunRollup(Rollup):
     feedback_bad = _many()
     errors = models.JSONField(db_default={})
 
-    class Meta(Rollup.Meta):
-        abstract = False
+    class Meta:
         db_table = "conversations_runrollup"
 
 
@@ -110,8 +109,7 @@ class StepRollup(Rollup):
     succeeded = _many()
     total_ms = _many()
 
-    class Meta(Rollup.Meta):
-        abstract = False
+    class Meta:
         db_table = "conversations_steprollup"
 
 
@@ -137,8 +135,7 @@ class MemberSet(Cell):
     block = models.BigIntegerField(help_text="Which BLOCK ordinals.")
     bits = BitsField()
 
-    class Meta(Cell.Meta):
-        abstract = False
+    class Meta:
         db_table = "conversations_memberset"
 
 
@@ -158,16 +155,14 @@ class Ordinal(models.Model):
 class UserOrdinal(Ordinal):
     """The ordinal of a user; a trigger deletes it with the user's last run."""
 
-    class Meta(Ordinal.Meta):
-        abstract = False
+    class Meta:
         db_table = "conversations_userordinal"
 
 
 class ThreadOrdinal(Ordinal):
     """The ordinal of a thread; a trigger deletes it with the thread's last run."""
 
-    class Meta(Ordinal.Meta):
-        abstract = False
+    class Meta:
         db_table = "conversations_threadordinal"
 
 

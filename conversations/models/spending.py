@@ -8,6 +8,8 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from conversations.models.keys import unchecked_key
+
 
 class Spend(models.Model):
     """The usage and cost of an account's runs on one day; without an owner, of all accounts.
@@ -17,15 +19,7 @@ class Spend(models.Model):
     account's spending stays in the rows without an owner.
     """
 
-    owner = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.CASCADE,
-        null=True,
-        blank=True,
-        related_name="spending",
-        db_index=False,
-        db_constraint=False,
-    )
+    owner = unchecked_key(settings.AUTH_USER_MODEL, "spending", on_delete=models.CASCADE, null=True)
     day = models.DateField()
     shard = models.SmallIntegerField()
     runs = models.BigIntegerField(default=0, db_default=0)
