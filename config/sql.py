@@ -1,9 +1,11 @@
-"""Single statements on a pooled connection."""
+"""Single statements: of coroutines on a pooled connection, of synchronous code on Django's."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from django.db import connection as django_connection
 
 from config import database
 
@@ -26,3 +28,10 @@ async def change(statement: str, arguments: Arguments = None) -> int:
     """Return the number of affected rows."""
     async with database.connection() as connection:
         return (await connection.execute(statement, arguments)).rowcount
+
+
+def fetch(statement: str, arguments: Arguments = None) -> list[Any]:
+    """Return all rows, for synchronous code."""
+    with django_connection.cursor() as cursor:
+        cursor.execute(statement, arguments)
+        return list(cursor.fetchall())

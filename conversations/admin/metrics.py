@@ -13,10 +13,10 @@ from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
 
 from django.contrib import admin, messages
-from django.db import connection
 from django.http import HttpRequest
 from django.utils import timezone
 
+from config import sql
 from config.database import run_sync
 from config.errors import InvalidRequest
 from config.staff.staff_pages import ReportAdmin
@@ -34,6 +34,10 @@ _RANGES: Final = (("Today", 1), ("7 days", 7), ("30 days", 30), ("90 days", 90))
 _OPTIONS: Final = """
 SELECT DISTINCT {name} FROM conversations_runrollup
 WHERE grain = 'day' AND bucket >= now() - interval '90 days' ORDER BY 1 LIMIT 200
+"""
+_VERSIONS: Final = """
+SELECT version_id, name || ' v' || number FROM conversations_versionname
+ORDER BY name, number DESC LIMIT 200
 """
 
 
@@ -129,16 +133,9 @@ def _range(days: int) -> str:
 
 
 def _options(name: str, chosen: str) -> list[tuple[str, str]]:
-    with connection.cursor() as cursor:
-        cursor.execute(_OPTIONS.format(name=name))
-        found = {value for (value,) in cursor.fetchall() if value} | ({chosen} if chosen else set())
-        return [(value, value) for value in sorted(found)]
+    found = {value for (value,) in sql.fetch(_OPTIONS.format(name=name))} | {chosen}
+    return [(value, value) for value in sorted(found) if value]
 
 
 def _versions() -> list[tuple[int, str]]:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT version_id, name || ' v' || number FROM conversations_versionname "
-            "ORDER BY name, number DESC LIMIT 200"
-        )
-        return [(version_id, name) for version_id, name in cursor.fetchall()]
+    return sql.fetch(_VERSIONS)

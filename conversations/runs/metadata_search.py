@@ -10,7 +10,7 @@ import re
 from typing import Final
 from uuid import UUID
 
-from django.db import connection
+from config import sql
 
 METADATA_MOST: Final = 200
 _NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,12})?")
@@ -25,9 +25,7 @@ SELECT id FROM found ORDER BY created_at DESC LIMIT {METADATA_MOST}
 
 def find_runs_with_metadata(value: str) -> list[UUID]:
     """Return the newest runs whose metadata has this text, or its number, as a value."""
-    with connection.cursor() as cursor:
-        cursor.execute(_WITH, (_path(value),))
-        return [run_id for (run_id,) in cursor.fetchall()]
+    return [run_id for (run_id,) in sql.fetch(_WITH, (_path(value),))]
 
 
 def _path(value: str) -> str:

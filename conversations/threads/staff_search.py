@@ -7,11 +7,10 @@ messages: comparing one takes about 50 µs.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
-from django.db import connection
-
+from config import sql
 from conversations.threads.search_terms import Terms, make_terms
 
 LONGEST: Final = 200
@@ -40,21 +39,19 @@ SELECT DISTINCT thread_id FROM (
 def find_threads_holding(query: str) -> list[UUID]:
     """Return the ids of conversations with a message that holds every term; of many the newest."""
     text = query.replace("\x00", "").strip()[:LONGEST]
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT conversations_spaced(%s)", [text])
-        terms = make_terms((cursor.fetchone() or [""])[0])
-        if not terms.texts:
-            return []
-        found: dict[UUID, None] = {}
-        for past, window in _WINDOWS:
-            found |= _ids(cursor, _WALK, terms, past=past, window=window)
-            if len(found) >= _ENOUGH:
-                return list(found)
-        return list(found | _ids(cursor, _INDEXED, terms))
+    ((spaced,),) = sql.fetch("SELECT conversations_spaced(%s)", [text])
+    terms = make_terms(spaced)
+    if not terms.texts:
+        return []
+    found: dict[UUID, None] = {}
+    for past, window in _WINDOWS:
+        found |= _ids(_WALK, terms, past=past, window=window)
+        if len(found) >= _ENOUGH:
+            return list(found)
+    return list(found | _ids(_INDEXED, terms))
 
 
-def _ids(cursor: Any, statement: str, terms: Terms, **window: int) -> dict[UUID, None]:
+def _ids(statement: str, terms: Terms, **window: int) -> dict[UUID, None]:
     of_nobody = terms.tsquery("nobody").partition(" & ")[2]  # the first key is the owner
     arguments = {"rough": terms.rough, "exact": terms.exact, "tsquery": of_nobody}
-    cursor.execute(statement, arguments | window)
-    return {thread_id: None for (thread_id,) in cursor.fetchall()}
+    return {thread_id: None for (thread_id,) in sql.fetch(statement, arguments | window)}

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Final
 
 from django.db import ProgrammingError, connection, transaction
-from psycopg import sql
+from psycopg.sql import SQL, Composed, Identifier
 
-from config import database
+from config import sql
 
 CONNECTIONS: Final = 5
 LONGEST_S: Final = 300
@@ -68,57 +68,43 @@ async def end_long_sessions(*, longest_s: float = LONGEST_S) -> int:
 
     Return their number. Sessions that DATABASE_URL's role may not end go on.
     """
-    async with database.connection() as connection:
-        return (await connection.execute(_END, {"longest_s": longest_s})).rowcount
+    return await sql.change(_END, {"longest_s": longest_s})
 
 
 def narrow_public() -> None:
     """Reserve for the roles that write runs the privileges that analysts must lack, where we may."""
     publics, writers = [privilege for _, privilege in privileges_of("public")], _writers()
-    ours = [privilege for kind, privilege in privileges_of(_own_role()) if kind in _WRITERS_NEED]
+    ((own_role,),) = sql.fetch("SELECT current_user")
+    ours = [privilege for kind, privilege in privileges_of(own_role) if kind in _WRITERS_NEED]
     for privilege in {*publics, *ours}:
         for writer in writers:
-            _try(sql.SQL(f"GRANT {privilege} TO {{}}").format(writer))
+            _try(SQL(f"GRANT {privilege} TO {{}}").format(writer))
     for privilege in publics:
-        _try(sql.SQL(f"REVOKE {privilege} FROM PUBLIC").format())
+        _try(SQL(f"REVOKE {privilege} FROM PUBLIC").format())
 
 
 def grant_ending(role: str) -> None:
     """Let the roles that write runs see and end the sessions of an analyst's role."""
     for writer in _writers():
-        _try(sql.SQL("GRANT {} TO {}").format(sql.Identifier(role), writer))
+        _try(SQL("GRANT {} TO {}").format(Identifier(role), writer))
 
 
 def may_end(role: str) -> bool:
     """Return whether our own role may end the sessions of an analyst's role."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_has_role(%s::name, 'USAGE') OR pg_has_role('pg_signal_backend', 'USAGE')", [role]
-        )
-        return bool(cursor.fetchone() == (True,))
+    may = "SELECT pg_has_role(%s::name, 'USAGE') OR pg_has_role('pg_signal_backend', 'USAGE')"
+    return sql.fetch(may, [role]) == [(True,)]
 
 
 def privileges_of(role: str) -> list[tuple[str, str]]:
     """Return the privileges that an analyst should lack: each one's effect, and its SQL after GRANT."""
-    with connection.cursor() as cursor:
-        cursor.execute(_RIGHTS, {"role": role})
-        return list(cursor.fetchall())
+    return sql.fetch(_RIGHTS, {"role": role})
 
 
-def _writers() -> list[sql.Identifier]:
-    with connection.cursor() as cursor:
-        cursor.execute(_WRITERS)
-        return [sql.Identifier(name) for (name,) in cursor.fetchall()]
+def _writers() -> list[Identifier]:
+    return [Identifier(name) for (name,) in sql.fetch(_WRITERS)]
 
 
-def _own_role() -> str:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT current_user")
-        ((name,),) = cursor.fetchall()
-        return str(name)
-
-
-def _try(statement: sql.Composed) -> None:
+def _try(statement: Composed) -> None:
     """Execute a statement that only an owner may; without the right, `privileges_of` shows the rest."""
     try:
         with transaction.atomic(), connection.cursor() as cursor:

@@ -13,9 +13,10 @@ from uuid import UUID
 
 from django.apps import apps
 from django.contrib.auth import get_user_model
-from django.db import connection, models
+from django.db import models
 from django.db.models import CASCADE, DO_NOTHING
 
+from config import sql
 from config.audit.retention import COUNT_ABOUT
 
 
@@ -76,12 +77,7 @@ _KEPT: Final = (
 
 def count_rows(user_id: UUID) -> dict[Kind, int]:
     """Return the number of rows of each kind."""
-    with connection.cursor() as cursor:
-        found = {}
-        for kind in _kinds():
-            cursor.execute(kind.count, {"user": user_id})
-            found[kind] = int(cursor.fetchone()[0])
-    return found
+    return {kind: sql.fetch(kind.count, {"user": user_id})[0][0] for kind in _kinds()}
 
 
 def _kinds() -> Iterator[Kind]:

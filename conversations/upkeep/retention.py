@@ -19,9 +19,8 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import IntegrityError, connection, transaction
-from django.db.backends.utils import CursorWrapper
 
-from config import database
+from config import database, sql
 from conversations import attachments
 from conversations.identifiers import lowest_uuid7
 from conversations.log import partitions
@@ -93,8 +92,12 @@ class ErasedCounts:
 Progress = Callable[[ErasedCounts], None]
 
 
+def _ignore(_: ErasedCounts) -> None:
+    """Report the progress to nobody."""
+
+
 def erase_user(
-    user_id: UUID, progress: Progress = lambda _: None, *, keep_account: bool = False
+    user_id: UUID, progress: Progress = _ignore, *, keep_account: bool = False
 ) -> ErasedCounts:
     """Erase a user's threads, messages, runs, events and files, then tokens and account. Return counts.
 
@@ -104,15 +107,15 @@ def erase_user(
     """
     if not keep_account:
         _disable_account(user_id)
-    erased = _erase_copies(_COPIES_OF_USER, user_id, progress, ErasedCounts())
-    erased = _erase(_OF_USER, user_id, _cancel_runs(_OF_USER, user_id), progress, erased)
+    erased = _erase_copies(_COPIES_OF_USER, user_id, progress=progress)
+    erased = _erase(_OF_USER, user_id, _cancel_runs(_OF_USER, user_id), erased, progress)
     files = database.run_sync(attachments.delete_user_files(user_id))
     erased = replace(erased, files=files)
     if files:
         progress(erased)
     for content in CONTENT:
         _delete(f"DELETE FROM {content.table} WHERE {content.column} = %s", user_id)
-    erased = _erase_copies(_COPIES_OF_USER, user_id, progress, erased)  # created while the rest went
+    erased = _erase_copies(_COPIES_OF_USER, user_id, erased, progress)  # created while the rest went
     if not keep_account:
         get_user_model().objects.filter(pk=user_id).delete()
     return erased
@@ -124,17 +127,11 @@ def erase_thread(thread_id: UUID, *, owner_id: UUID) -> ErasedCounts:
     Its live runs are cancelled first, so that their followers see an end, and no worker can write
     afterwards. May be called again after an interruption. Blocks, as `erase_user` does.
     """
-    erased = _erase_copies(
-        _COPIES_OF_THREAD, thread_id, _ignore_progress, ErasedCounts()
-    )  # they name its files too
+    erased = _erase_copies(_COPIES_OF_THREAD, thread_id)  # they name its files too
     live = _cancel_runs(_OF_THREAD, thread_id)
     database.run_sync(attachments.delete_thread_files(owner_id, thread_id))  # while messages name them
-    erased = _erase(_OF_THREAD, thread_id, live, _ignore_progress, erased)
-    return _erase_copies(_COPIES_OF_THREAD, thread_id, _ignore_progress, erased)
-
-
-def _ignore_progress(_: ErasedCounts) -> None:
-    """Ignore the progress."""
+    erased = _erase(_OF_THREAD, thread_id, live, erased)
+    return _erase_copies(_COPIES_OF_THREAD, thread_id, erased)
 
 
 @dataclass(frozen=True)
@@ -176,19 +173,21 @@ _COPIES_OF_THREAD: Final = _copies("source_id = %s")
 _COPIED: Final = "SELECT owner_id, id FROM conversations_thread WHERE {threads}"
 
 
-def _erase_copies(scope: _Scope, of_id: UUID, progress: Progress, erased: ErasedCounts) -> ErasedCounts:
+def _erase_copies(
+    scope: _Scope, of_id: UUID, erased: ErasedCounts = ErasedCounts(), progress: Progress = _ignore
+) -> ErasedCounts:
     """Erase the copies, until no new one has been made meanwhile."""
-    while copied := _fetch_rows(_COPIED.format(threads=scope.threads), of_id):
+    while copied := sql.fetch(_COPIED.format(threads=scope.threads), (of_id,)):
         live = _cancel_runs(scope, of_id)
         for owner_id, thread_id in copied:
             database.run_sync(attachments.delete_thread_files(owner_id, thread_id))
-        erased = _erase(scope, of_id, live, progress, erased)
+        erased = _erase(scope, of_id, live, erased, progress)
         erased = replace(erased, copies=erased.copies + len(copied))
     return erased
 
 
 def _erase(
-    scope: _Scope, of_id: UUID, live: list[UUID], progress: Progress, erased: ErasedCounts
+    scope: _Scope, of_id: UUID, live: list[UUID], erased: ErasedCounts, progress: Progress = _ignore
 ) -> ErasedCounts:
     for left in reversed(range(_PASSES)):
         try:
@@ -224,14 +223,9 @@ def _cancel_runs(scope: _Scope, of_id: UUID) -> list[UUID]:
     under which anything could be written.
     """
     until = time.monotonic() + _SETTLED_S
-    with connection.cursor() as cursor:
-        cursor.execute(_CANCEL.format(runs=scope.runs), (of_id,))
-        live = [run_id for (run_id,) in cursor.fetchall()]
-        while live and time.monotonic() < until:
-            cursor.execute(_LIVE.format(runs=scope.runs), (of_id,))
-            if not cursor.fetchall():
-                break
-            time.sleep(0.05)
+    live = [run_id for (run_id,) in sql.fetch(_CANCEL.format(runs=scope.runs), (of_id,))]
+    while live and sql.fetch(_LIVE.format(runs=scope.runs), (of_id,)) and time.monotonic() < until:
+        time.sleep(0.05)
     return live
 
 
@@ -261,22 +255,16 @@ def _erase_rows(scope: _Scope, of_id: UUID, erased: ErasedCounts) -> Iterator[Er
 
 
 _MESSAGES_GONE: Final = "SELECT pg_stat_get_xact_tuples_deleted('conversations_message'::regclass)"
-_DELETE_RUNS: Final = "DELETE FROM conversations_run WHERE id = ANY(%s)"
 
 
 def _erase_runs(ids: list[UUID], erased: ErasedCounts) -> ErasedCounts:
     """Erase these runs with their messages, which PostgreSQL counts: a query for them costs more."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        before = _fetch_number(cursor, _MESSAGES_GONE)
-        cursor.execute(_DELETE_RUNS, (ids,))
-        runs = int(cursor.rowcount)
-        messages = _fetch_number(cursor, _MESSAGES_GONE) - before
-    return replace(erased, runs=erased.runs + runs, messages=erased.messages + messages)
-
-
-def _fetch_number(cursor: CursorWrapper, query: str) -> int:
-    cursor.execute(query)
-    return int(cursor.fetchone()[0])
+    with transaction.atomic():
+        ((before,),) = sql.fetch(_MESSAGES_GONE)
+        runs = _delete("DELETE FROM conversations_run WHERE id = ANY(%s)", ids)
+        ((after,),) = sql.fetch(_MESSAGES_GONE)
+    messages = erased.messages + after - before
+    return replace(erased, runs=erased.runs + runs, messages=messages)
 
 
 def _id_lists(query: str, of_id: UUID, count: int) -> Iterator[list[UUID]]:
@@ -303,12 +291,6 @@ def _delete_events(run_ids: list[UUID]) -> int:
         if gone < _ROWS:
             break
     return total
-
-
-def _fetch_rows(query: str, of_id: UUID) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(query, (of_id,))
-        return list(cursor.fetchall())
 
 
 def _delete(statement: str, *arguments: Any) -> int:
