@@ -137,31 +137,8 @@ async def end_run(connection: AsyncConnection[Any], ending: Ending, ids: Sequenc
 
 
 def _end_arguments(ending: Ending, ids: Sequence[UUID]) -> dict[str, Any]:
-    return {
-        "run_id": ending.run_id,
-        "fence": ending.fence,
-        "status": ending.status,
-        "first_seq": ending.batch.first_seq,
-        "last_seq": ending.batch.last_seq,
-        "events": ending.batch.text,
-        "error_code": ending.error_code,
-        "error_message": ending.error_message,
-        "finish_reason": ending.finish_reason,
-        "runner": ending.runner,
-        "provider": ending.provider,
-        "resolved_model": ending.resolved_model,
-        "endpoint_id": ending.endpoint_id,
-        "first_token_at_ms": ending.first_token_at_ms,
-        "input_tokens": ending.usage.input_tokens,
-        "output_tokens": ending.usage.output_tokens,
-        "cached_tokens": ending.usage.cached_tokens,
-        "reasoning_tokens": ending.usage.reasoning_tokens,
-        "cache_write_tokens": ending.usage.cache_write_tokens,
-        "cost_usd": ending.usage.cost_usd,
-        "unpriced_tokens": ending.usage.unpriced_tokens,
-        "model_usage": ending.model_usage,
-        **counter_values(ending.run_id, ending.usage),
-        "count": sum(message.placed for message in ending.messages),
+    """Return the fields of the ending and of its usage by their names, and columns of rows."""
+    columns = {
         "ids": list(ids),
         "roles": [message.role for message in ending.messages],
         "contents": [message.content for message in ending.messages],
@@ -173,5 +150,17 @@ def _end_arguments(ending: Ending, ids: Sequence[UUID]) -> dict[str, Any]:
         "arguments": [interrupt.arguments for interrupt in ending.interrupts],
         "asking": [interrupt.message for interrupt in ending.interrupts],
         "expiries": [interrupt.expires_at for interrupt in ending.interrupts],
-        "state": None if ending.state is None else msgspec.json.encode(ending.state).decode(),
     }
+    return (
+        vars(ending)
+        | msgspec.structs.asdict(ending.usage)
+        | counter_values(ending.run_id, ending.usage)
+        | columns
+        | {
+            "first_seq": ending.batch.first_seq,
+            "last_seq": ending.batch.last_seq,
+            "events": ending.batch.text,
+            "count": sum(message.placed for message in ending.messages),
+            "state": None if ending.state is None else msgspec.json.encode(ending.state).decode(),
+        }
+    )
