@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django import template
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
@@ -11,26 +9,7 @@ from django.utils.safestring import SafeString, mark_safe
 from conversations.metrics.charts import Chart, format_value
 
 register = template.Library()
-
-
-@register.filter
-def number(value: Any) -> str:
-    return format_value(value)
-
-
-@register.filter
-def percent(value: Any) -> str:
-    return format_value(value, "%")
-
-
-@register.filter
-def ms(value: Any) -> str:
-    return format_value(value, "ms")
-
-
-@register.filter
-def dollars(value: Any) -> str:
-    return format_value(value, "$")
+register.filter("number", format_value)  # its argument is the unit
 
 
 @register.filter
