@@ -30,6 +30,7 @@ from conversations.admin.content_pages import ContentAdmin, record_access
 from conversations.admin.filters import OF_RUNS, DialectFilter, limit_to_window
 from conversations.identifiers import uuid_of
 from conversations.models import LIVE, Run, RunStatus
+from conversations.runs.client_queries import milliseconds_between
 from conversations.runs.event_rows import fetch_events, fetch_state_read, make_rows
 from conversations.runs.metadata_search import METADATA_MOST, find_runs_with_metadata
 from conversations.runs.timeline import measure_run, render_svg
@@ -169,15 +170,15 @@ class RunAdmin(ContentAdmin):
 
     @admin.display(description="Queue, ms")
     def queue_ms(self, run: Run) -> int | None:
-        return _between(run.created_at, run.started_at)
+        return milliseconds_between(run.created_at, run.started_at)
 
     @admin.display(description="First token, ms")
     def first_token_ms(self, run: Run) -> int | None:
-        return _between(run.created_at, run.first_token_at)
+        return milliseconds_between(run.created_at, run.first_token_at)
 
     @admin.display(description="Total, ms")
     def total_ms(self, run: Run) -> int | None:
-        return _between(run.created_at, run.finished_at)
+        return milliseconds_between(run.created_at, run.finished_at)
 
     @admin.display(description="Cost (USD)", ordering="cost_usd")
     def cost(self, run: Run) -> str:
@@ -319,7 +320,3 @@ def _link(address: str, key: UUID, *, shown: object) -> str:
     url = reverse(address, args=[key])
     styled = '<a class="text-primary-600 dark:text-primary-500 underline" href="{}">{}</a>'
     return format_html(styled, url, shown)
-
-
-def _between(begin: Any, end: Any) -> int | None:
-    return max(0, round((end - begin).total_seconds() * 1000)) if begin and end else None

@@ -15,11 +15,12 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection
 from django.utils.safestring import SafeString
 
+from config import sql
 from conversations.cards.html import card_html
 from conversations.models import Feedback, Message, Run
+from conversations.runs.client_queries import milliseconds_between
 from conversations.threads import history_message
 from conversations.threads.branches import IN_BRANCH, OF_BRANCH, TIPS, Tip
 from conversations.threads.history_message import Stored
@@ -61,15 +62,6 @@ class _Row(NamedTuple):
 
 
 @dataclass(frozen=True)
-class File:
-    """An attachment under a fresh URL."""
-
-    url: str
-    mime_type: str
-    name: str = ""
-
-
-@dataclass(frozen=True)
 class MessageEntry:
     """A message as it is shown; of a tool's the call and its answer."""
 
@@ -77,7 +69,7 @@ class MessageEntry:
     role: str
     content: str
     at: datetime
-    files: tuple[File, ...] = ()
+    files: tuple[dict[str, Any], ...] = ()
     card: SafeString | None = None
     tool_name: str = ""
     latency_ms: int | None = None
@@ -101,7 +93,8 @@ class RunEntry:
         run = self.run
         if run is None:
             return []
-        total, first = _ms(run.created_at, run.finished_at), _ms(run.created_at, run.first_token_at)
+        total = milliseconds_between(run.created_at, run.finished_at)
+        first = milliseconds_between(run.created_at, run.first_token_at)
         cost = usd(run.cost_usd)
         known = {
             "first token": None if first is None else f"{first} ms",
@@ -114,25 +107,15 @@ class RunEntry:
 
 
 @dataclass(frozen=True)
-class BranchEntry:
-    """A branch that can be opened: its last run, the time of its request, and its question."""
-
-    run_id: UUID
-    at: datetime
-    question: str
-    shown: bool
-
-
-@dataclass(frozen=True)
 class ConversationPage:
     """The newest runs before a place, oldest first; `older` is the place to go on from.
 
-    `branches` are the thread's if it has more than one, and `branch` the last run of the one shown.
+    `branches` are the thread's if it has more than one, and `branch` is the last run of the one shown.
     """
 
     runs: list[RunEntry]
     older: int | None
-    branches: tuple[BranchEntry, ...] = ()
+    branches: Sequence[Tip] = ()
     branch: UUID | None = None
 
 
@@ -146,9 +129,10 @@ def fetch_page(
     arguments = {"thread_id": thread_id, "before": before or 2**31 - 1}
     rows = _fetch_rows(_OF_THREAD, arguments)
     shown = rows[0].branch if rows else None
-    branches: tuple[BranchEntry, ...] = ()
+    branches: Sequence[Tip] = ()
     if shown:
-        shown, branches = _fetch_branches(thread_id, branch, last=shown)
+        branches = [Tip(*row) for row in sql.fetch(TIPS, {"thread_id": thread_id})]
+        shown = branch if any(tip.run_id == branch for tip in branches) else shown
         rows = _fetch_rows(_OF_BRANCH, arguments | {"branch": shown})
     page = rows[:PAGE]
     older = page[-1].stored.seq if len(rows) > PAGE else None
@@ -159,23 +143,7 @@ def fetch_page(
 
 
 def _fetch_rows(statement: str, arguments: dict[str, Any]) -> list[_Row]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, arguments)
-        return [_Row(Stored(*row[:7]), *row[7:]) for row in cursor.fetchall()]
-
-
-def _fetch_branches(
-    thread_id: UUID, requested: UUID | None, *, last: UUID
-) -> tuple[UUID, tuple[BranchEntry, ...]]:
-    """Return the branch to show, and all that exist: the requested one, if it is among them."""
-    with connection.cursor() as cursor:
-        cursor.execute(TIPS, {"thread_id": thread_id})
-        found = [Tip(*row) for row in cursor.fetchall()]
-    shown = next((tip.run_id for tip in found if tip.run_id == requested), last)
-    entries = (
-        BranchEntry(tip.run_id, tip.created_at, tip.question, tip.run_id == shown) for tip in found
-    )
-    return shown, tuple(entries)
+    return [_Row(Stored(*row[:7]), *row[7:]) for row in sql.fetch(statement, arguments)]
 
 
 def _sort_key(run: Run | None, row: _Row) -> tuple[int, str, int]:
@@ -227,9 +195,7 @@ def _make_entry(row: _Row) -> MessageEntry:
         content=stored.content,
         at=stored.created_at,
         files=tuple(
-            File(_local_path(block["url"]), block.get("mimeType") or "", block.get("filename", ""))
-            for block in blocks
-            if block["type"] == "binary"
+            block | {"url": _local_path(block["url"])} for block in blocks if block["type"] == "binary"
         ),
         card=card_html(shown.get("uiSchema")),
         tool_name=row.tool_name or ("asks for a tool" if row.calls else ""),
@@ -245,7 +211,3 @@ def _local_path(url: str) -> str:
     parts = urlsplit(url)
     ours = url.startswith(f"{settings.PUBLIC_URL}/")
     return f"{parts.path}?{parts.query}" if ours else url
-
-
-def _ms(begin: datetime | None, end: datetime | None) -> int | None:
-    return max(0, round((end - begin).total_seconds() * 1000)) if begin and end else None

@@ -184,11 +184,12 @@ def _timings(row: dict[str, Any]) -> dict[str, Any]:
         "started_at": started.isoformat() if started else None,
         "first_token_at": first.isoformat() if first else None,
         "finished_at": finished.isoformat() if finished else None,
-        "queue_ms": _between(created, started),
-        "first_token_ms": _between(created, first),
-        "total_ms": _between(created, finished),
+        "queue_ms": milliseconds_between(created, started),
+        "first_token_ms": milliseconds_between(created, first),
+        "total_ms": milliseconds_between(created, finished),
     }
 
 
-def _between(begin: Any, end: Any) -> int | None:
+def milliseconds_between(begin: datetime | None, end: datetime | None) -> int | None:
+    """Return whole milliseconds, not below 0; None where a time is unknown."""
     return max(0, round((end - begin).total_seconds() * 1000)) if begin and end else None
