@@ -6,10 +6,10 @@ its last word or call. Everything comes from the run's events; nothing is guesse
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
-from django.utils.html import format_html, format_html_join
+from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 from msgspec import Struct
 
@@ -150,72 +150,36 @@ def render_svg(time: RunTime | None) -> SafeString | None:
     if time is None:
         return None
     lanes = time.spans[:_MOST]
-    height = _TOP + _LANE * len(lanes) + 8
-    parts = [*_axis(time, height), *(_bar(span, place, time) for place, span in enumerate(lanes))]
-    if time.first_token is not None:
-        parts.append(_first(time, height))
-    return format_html(
-        '<svg class="run-timeline" viewBox="0 0 {} {}" role="img" aria-label="Timeline">{}</svg>',
-        _WIDTH,
-        height,
-        _join_parts(parts),
-    )
-
-
-def _join_parts(parts: Iterable[SafeString]) -> SafeString:
-    return format_html_join("", "{}", ((part,) for part in parts))
+    quarters = [time.total * quarter // 4 for quarter in range(5)]
+    first = time.first_token
+    context = {
+        "width": _WIDTH,
+        "height": _TOP + _LANE * len(lanes) + 8,
+        "top": _TOP - 6,
+        "axis": [(_x(at, time), format_duration(at)) for at in quarters],
+        "bars": [_bar(span, _TOP + _LANE * place, time) for place, span in enumerate(lanes)],
+        "first": None if first is None else (_x(first, time), format_duration(first)),
+    }
+    return render_to_string("admin/conversations/run/timeline.svg", context)
 
 
 def _x(at: int, time: RunTime) -> float:
     return round(_LABELS + (_WIDTH - _LABELS - _RIGHT) * at / time.total, 1)
 
 
-def _axis(time: RunTime, height: int) -> Iterator[SafeString]:
-    for quarter in range(5):
-        at = time.total * quarter // 4
-        x = _x(at, time)
-        yield format_html('<line class="axis" x1="{}" x2="{}" y1="{}" y2="{}"/>', x, x, _TOP - 6, height)
-        yield format_html(
-            '<text class="ms" x="{}" y="{}" text-anchor="middle">{}</text>',
-            x,
-            _TOP - 12,
-            format_duration(at),
-        )
-
-
-def _bar(span: Span, place: int, time: RunTime) -> SafeString:
-    y, begin, end = _TOP + _LANE * place, _x(span.begin, time), _x(span.end, time)
-    label = span.label if len(span.label) <= _LONGEST else span.label[: _LONGEST - 1] + "…"
-    return format_html(
-        '<g><title>{}: {} from {}</title><text x="0" y="{}">{}</text>'
-        '<rect class="bar {}" x="{}" y="{}" width="{}" height="14"/>'
-        '<text class="ms" x="{}" y="{}">{}</text></g>',
-        span.label,
-        format_duration(span.duration_ms),
-        format_duration(span.begin),
-        y + 12,
-        label,
-        span.kind,
-        begin,
-        y + 1,
-        max(2, round(end - begin, 1)),
-        round(max(end, begin + 2) + 5, 1),
-        y + 12,
-        format_duration(span.duration_ms),
-    )
-
-
-def _first(time: RunTime, height: int) -> SafeString:
-    x = _x(time.first_token or 0, time)
-    return format_html(
-        '<g><line class="first" x1="{}" x2="{}" y1="{}" y2="{}"/>'
-        "<title>first token after {}</title></g>",
-        x,
-        x,
-        _TOP - 6,
-        height,
-        format_duration(time.first_token or 0),
-    )
+def _bar(span: Span, y: int, time: RunTime) -> dict[str, Any]:
+    begin, end = _x(span.begin, time), _x(span.end, time)
+    return {
+        "span": span,
+        "label": span.label if len(span.label) <= _LONGEST else span.label[: _LONGEST - 1] + "…",
+        "from": format_duration(span.begin),
+        "duration": format_duration(span.duration_ms),
+        "x": begin,
+        "y": y + 1,
+        "width": max(2, round(end - begin, 1)),
+        "text_x": round(max(end, begin + 2) + 5, 1),
+        "text_y": y + 12,
+    }
 
 
 def format_duration(ms: int) -> str:
