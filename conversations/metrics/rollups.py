@@ -7,11 +7,9 @@ the rest stale. Repeating a round gives the same result.
 
 from __future__ import annotations
 
-import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any, Final
@@ -20,8 +18,8 @@ from zoneinfo import ZoneInfo
 from django.conf import settings
 from psycopg import AsyncConnection
 
-from config import database
-from conversations.metrics import rollup_sql as sql
+from config import database, sql
+from conversations.metrics import rollup_sql
 from conversations.metrics.dimensions import CELL
 from conversations.metrics.rollup_sql import MEMBER_SETS, RUNS, STEPS
 
@@ -35,37 +33,40 @@ _HOUR_OF: Final = "date_trunc('hour', {}created_at, %(zone)s::text)"
 
 def _hour_statements() -> tuple[str, ...]:
     """Return the statements that compute the hours of a range."""
-    runs = sql.run_cells(sql.measured_runs(_IN_RANGE), _HOUR_OF.format("source."))
+    runs = rollup_sql.run_cells(rollup_sql.measured_runs(_IN_RANGE), _HOUR_OF.format("source."))
     return (
         RUNS.replace(runs, "hour"),
-        STEPS.replace(sql.step_cells(_HOUR_OF.format("run.")), "hour"),
+        STEPS.replace(rollup_sql.step_cells(_HOUR_OF.format("run.")), "hour"),
         *(
-            RUNS.replace(sql.merged_cells(RUNS, of="hour", kept=kept, into="bucket"), cut)
-            for cut, kept in sql.HOUR_CUTS.items()
+            RUNS.replace(rollup_sql.merged_cells(RUNS, of="hour", kept=kept, into="bucket"), cut)
+            for cut, kept in rollup_sql.HOUR_CUTS.items()
         ),
-        sql.LEARN_NAMES,
+        rollup_sql.LEARN_NAMES,
     )
 
 
 def _day_statements() -> tuple[str, ...]:
     """Return the statements that compute a day from its hours: in order, each from an earlier one."""
     return (
-        *(table.replace(sql.merged_cells(table, of="hour"), "day") for table in (RUNS, STEPS)),
+        *(table.replace(rollup_sql.merged_cells(table, of="hour"), "day") for table in (RUNS, STEPS)),
         *(
-            table.replace(sql.merged_cells(table, of="day", kept=kept), cut)
+            table.replace(rollup_sql.merged_cells(table, of="day", kept=kept), cut)
             for table in (RUNS, STEPS)
-            for cut, kept in sql.CUTS.items()
+            for cut, kept in rollup_sql.CUTS.items()
         ),
-        sql.replace_rows(
+        rollup_sql.replace_rows(
             "conversations_threadday",
-            sql.thread_days(sql.measured_runs(_IN_RANGE)),
+            rollup_sql.thread_days(rollup_sql.measured_runs(_IN_RANGE)),
             key=("day", "owner_id", "thread_id", *CELL),
-            values=sql.THREAD_MEASURES,
+            values=rollup_sql.THREAD_MEASURES,
             where="kept.day >= %(begin)s AND kept.day < %(end)s",
         ),
-        *(sql.number_members(kind) for kind in sql.MEMBERS),
-        MEMBER_SETS.replace(sql.member_sets(), "day"),
-        *(MEMBER_SETS.replace(sql.merged_members(kept), cut) for cut, kept in sql.CUTS.items()),
+        *(rollup_sql.number_members(kind) for kind in rollup_sql.MEMBERS),
+        MEMBER_SETS.replace(rollup_sql.member_sets(), "day"),
+        *(
+            MEMBER_SETS.replace(rollup_sql.merged_members(kept), cut)
+            for cut, kept in rollup_sql.CUTS.items()
+        ),
     )
 
 
@@ -92,12 +93,12 @@ async def roll_up(*, budget_s: float = 2.0) -> RollUpResult | None:
 
     Every round includes a day other than the newest, however long the newest takes or stays stale.
     """
-    async with _acquire_lock() as acquired:
+    async with sql.advisory_lock(_LOCK) as acquired:
         if not acquired:
             return None
         async with database.connection() as connection:
             await _mark_young(connection)
-            stale = await _fetch_stale(connection)
+            stale = dict(await (await connection.execute(_STALE, (_STALE_AT_ONCE,))).fetchall())
             until, days = time.monotonic() + budget_s, _group_by_day(stale)
             done: set[date] = set()
             for day in _order_days(list(days)):
@@ -120,26 +121,20 @@ async def roll_up_range(
     for number in range(days):
         day = first + timedelta(days=number)
         begin, end = start_of_day(day), start_of_day(day + timedelta(days=1))
-        async with _acquire_lock(wait=True), database.connection() as connection:
-            stale = await _fetch_stale_within(connection, begin, end)
+        async with sql.advisory_lock(_LOCK, wait=True), database.connection() as connection:
+            stale = dict(await (await connection.execute(_STALE_WITHIN, (begin, end))).fetchall())
             await roll_up_day(connection, day, begin=begin, end=end)
             await _unmark_stale(connection, stale)
         on_day_done(day)
     if days > 1:
-        async with database.connection() as connection:
-            await connection.execute(
-                f"ANALYZE {', '.join(_TABLES)}"
-            )  # autovacuum would come a minute later
+        await sql.change(f"ANALYZE {', '.join(_TABLES)}")  # autovacuum would come a minute later
     return days
 
 
 async def fetch_first_day() -> date | None:
     """Return the day of the oldest run; None without runs."""
-    async with database.connection() as connection:
-        row = await (
-            await connection.execute("SELECT min(created_at) FROM conversations_run")
-        ).fetchone()
-    return row[0].astimezone(zone()).date() if row and row[0] else None
+    ((first,),) = await sql.every("SELECT min(created_at) FROM conversations_run")
+    return first.astimezone(zone()).date() if first else None
 
 
 async def roll_up_day(
@@ -223,6 +218,10 @@ async def mark_as_rolled_up() -> None:
 
 
 _STALE: Final = "SELECT at, marks FROM conversations_stalehour ORDER BY at DESC LIMIT %s"
+_STALE_WITHIN: Final = """
+SELECT at, marks FROM conversations_stalehour
+WHERE at >= %s AND at <= %s::timestamptz - interval '1 hour'
+"""  # the hours that lie entirely in a range
 
 # An hour that still had live runs when it was added up stays stale; so does one marked meanwhile.
 _FORGET: Final = """
@@ -231,23 +230,6 @@ WHERE stale.at = done.at AND stale.marks = done.marks AND NOT EXISTS (
     SELECT FROM conversations_runrollup WHERE grain = 'hour' AND queued + running > 0
     AND bucket > stale.at - interval '1 hour' AND bucket < stale.at + interval '1 hour')
 """
-
-
-async def _fetch_stale(connection: AsyncConnection[Any]) -> dict[datetime, int]:
-    return dict(await (await connection.execute(_STALE, (_STALE_AT_ONCE,))).fetchall())
-
-
-_STALE_WITHIN: Final = """
-SELECT at, marks FROM conversations_stalehour
-WHERE at >= %s AND at <= %s::timestamptz - interval '1 hour'
-"""
-
-
-async def _fetch_stale_within(
-    connection: AsyncConnection[Any], begin: datetime, end: datetime
-) -> dict[datetime, int]:
-    """Return the stale hours that lie entirely in a range."""
-    return dict(await (await connection.execute(_STALE_WITHIN, (begin, end))).fetchall())
 
 
 async def _unmark_stale(connection: AsyncConnection[Any], done: dict[datetime, int]) -> None:
@@ -280,21 +262,3 @@ def _span_of(hours: list[datetime]) -> tuple[datetime, datetime]:
     begin = min(hours).astimezone(zone()).replace(minute=0)
     end = (max(hours) + _HOUR).astimezone(zone())
     return begin, end if end.minute == 0 else end.replace(minute=0) + _HOUR
-
-
-@asynccontextmanager
-async def _acquire_lock(*, wait: bool = False) -> AsyncIterator[bool]:
-    """Yield whether this process has the lock of rollups; with `wait`, wait for the lock."""
-    async with database.connection() as connection:
-        while not (acquired := await _try_lock(connection)) and wait:  # noqa: ASYNC110 - another process tells nobody
-            await asyncio.sleep(0.2)
-        try:
-            yield acquired
-        finally:
-            if acquired:
-                await connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
-
-
-async def _try_lock(connection: AsyncConnection[Any]) -> bool:
-    cursor = await connection.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,))
-    return bool(await cursor.fetchone() == (True,))

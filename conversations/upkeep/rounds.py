@@ -11,15 +11,13 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 import structlog
 
-from config import database, sql
+from config import sql
 from config.audit import retention as audit_retention
 from conversations import attachments
 from conversations.log import fold, partitions
@@ -49,7 +47,7 @@ class UpkeepResult:
 
 async def run_upkeep_round(*, budget_s: float = _BUDGET_S) -> UpkeepResult | None:
     """Run one round of about `budget_s` seconds. Return None if another process is running one."""
-    async with _acquire_lock() as acquired:
+    async with sql.advisory_lock(_LOCK) as acquired:
         if not acquired:
             return None
         now = await _now()
@@ -96,16 +94,3 @@ async def _fold(budget_s: float) -> tuple[int, bool]:
         if folded_now < fold.AT_ONCE:
             return folded, False
     return folded, True
-
-
-@asynccontextmanager
-async def _acquire_lock() -> AsyncIterator[bool]:
-    """Yield whether this process is the only one; if it dies the lock goes with the connection."""
-    async with database.connection() as connection:
-        cursor = await connection.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,))
-        acquired = await cursor.fetchone() == (True,)
-        try:
-            yield acquired
-        finally:
-            if acquired:
-                await connection.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
