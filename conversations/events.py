@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from msgspec import Struct, field
 from msgspec.json import Decoder, Encoder
@@ -290,7 +290,7 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-class _MessageDeltas(Struct, frozen=True, tag="message.deltas"):
+class _Deltas(Struct, frozen=True):
     """Consecutive deltas of one message as they are stored; `later` are milliseconds after the first."""
 
     message_id: str
@@ -298,10 +298,12 @@ class _MessageDeltas(Struct, frozen=True, tag="message.deltas"):
     later: list[int]
 
 
-class _ReasoningDeltas(Struct, frozen=True, tag="reasoning.deltas"):
-    message_id: str
-    texts: list[str]
-    later: list[int]
+class _MessageDeltas(_Deltas, frozen=True, tag="message.deltas"):
+    delta: ClassVar = MessageDelta
+
+
+class _ReasoningDeltas(_Deltas, frozen=True, tag="reasoning.deltas"):
+    delta: ClassVar = ReasoningDelta
 
 
 _Stored = Fact | _MessageDeltas | _ReasoningDeltas
@@ -321,10 +323,9 @@ def decode(first_seq: int, batch: bytes | str) -> list[RunEvent]:
     """Return the events of a batch whose first one has `first_seq`."""
     seq, events = first_seq, []
     for at, stored in _decoder.decode(batch):
-        if isinstance(stored, _MessageDeltas | _ReasoningDeltas):
-            kind = MessageDelta if isinstance(stored, _MessageDeltas) else ReasoningDelta
+        if isinstance(stored, _Deltas):
             for text, later in zip(stored.texts, stored.later, strict=True):
-                events.append(RunEvent(seq, at + later, kind(stored.message_id, text)))
+                events.append(RunEvent(seq, at + later, stored.delta(stored.message_id, text)))
                 seq += 1
         else:
             events.append(RunEvent(seq, at, stored))
@@ -339,10 +340,9 @@ def decode_joined(first_seq: int, batch: bytes | str) -> list[RunEvent]:
     """
     seq, events = first_seq - 1, []
     for at, stored in _decoder.decode(batch):
-        if isinstance(stored, _MessageDeltas | _ReasoningDeltas):
-            kind = MessageDelta if isinstance(stored, _MessageDeltas) else ReasoningDelta
+        if isinstance(stored, _Deltas):
             seq += len(stored.texts)
-            events.append(RunEvent(seq, at, kind(stored.message_id, "".join(stored.texts))))
+            events.append(RunEvent(seq, at, stored.delta(stored.message_id, "".join(stored.texts))))
         else:
             seq += 1
             events.append(RunEvent(seq, at, stored))
@@ -377,10 +377,7 @@ def _continues(fact: Fact, first: MessageDelta | ReasoningDelta) -> bool:
 
 
 def _deltas(events: Sequence[RunEvent]) -> _MessageDeltas | _ReasoningDeltas:
-    first, facts = events[0].fact, [event.fact for event in events]
-    texts = [fact.text for fact in facts if isinstance(fact, DELTAS)]
+    facts = [event.fact for event in events if isinstance(event.fact, DELTAS)]
+    kind = _MessageDeltas if isinstance(facts[0], MessageDelta) else _ReasoningDeltas
     later = [event.at - events[0].at for event in events]
-    if isinstance(first, MessageDelta):
-        return _MessageDeltas(first.message_id, texts, later)
-    assert isinstance(first, ReasoningDelta)
-    return _ReasoningDeltas(first.message_id, texts, later)
+    return kind(facts[0].message_id, [fact.text for fact in facts], later)

@@ -57,10 +57,8 @@ def make_rows(run_events: list[RunEvent]) -> Iterable[TimelineRow]:
     begun = run_events[0].at if run_events else 0
     joined: list[RunEvent] = []
     for event in run_events:
-        if joined and type(event.fact) is not type(joined[0].fact):
-            yield _row(joined, begun)
-            joined = []
-        if not isinstance(event.fact, events.MessageDelta | events.ReasoningDelta) and joined:
+        continues = isinstance(event.fact, events.DELTAS) and joined and event.type == joined[0].type
+        if joined and not continues:
             yield _row(joined, begun)
             joined = []
         joined.append(event)
