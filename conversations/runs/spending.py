@@ -85,7 +85,7 @@ async def fetch_spending(connection: AsyncConnection[Any], owner_id: UUID | None
     arguments = {"zone": settings.TIME_ZONE, "owner": owner_id}
     cursor = await connection.execute(_OF_ALL if owner_id is None else _OF_OWNER, arguments)
     row: Any = await cursor.fetchone()
-    return Spending(row[0], _to_sums(row[1:6]), _to_sums(row[6:11]))
+    return Spending(row[0], make_sums(row[1:6]), make_sums(row[6:11]))
 
 
 _OF_OWNERS: Final = f"""
@@ -103,9 +103,10 @@ async def fetch_spending_of(
     """Return the spending of each of these accounts today and this month."""
     arguments = {"zone": settings.TIME_ZONE, "owners": list(owner_ids)}
     rows = await (await connection.execute(_OF_OWNERS, arguments)).fetchall()
-    return {row[0]: Spending(row[1], _to_sums(row[2:7]), _to_sums(row[7:12])) for row in rows}
+    return {row[0]: Spending(row[1], make_sums(row[2:7]), make_sums(row[7:12])) for row in rows}
 
 
-def _to_sums(sums: tuple[Any, ...]) -> SpendingSums:
-    runs, input_tokens, output_tokens, unpriced = (int(number or 0) for number in sums[:4])
-    return SpendingSums(runs, input_tokens, output_tokens, unpriced, sums[4])
+def make_sums(row: Sequence[Any]) -> SpendingSums:
+    """Return five sums as PostgreSQL gives them; those of no rows are null."""
+    runs, input_tokens, output_tokens, unpriced = (int(number or 0) for number in row[:4])
+    return SpendingSums(runs, input_tokens, output_tokens, unpriced, row[4])

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from psycopg import AsyncConnection
 
-from conversations.runs.spending import SpendingSums
+from conversations.runs.spending import SpendingSums, make_sums
 
 _SUMS: Final = """sum(runs)::bigint, sum(input_tokens)::bigint, sum(output_tokens)::bigint,
     sum(unpriced_tokens)::bigint, sum(cost_usd)"""
@@ -50,7 +50,7 @@ async def fetch_spending_by_day(
     whose = "owner_id IS NULL" if owner_id is None else "owner_id = %(owner)s"
     arguments = {"first": first, "last": last, "owner": owner_id}
     rows = await (await connection.execute(_DAYS.format(whose=whose), arguments)).fetchall()
-    return [(day, _to_sums(*sums)) for day, *sums in rows]
+    return [(day, make_sums(sums)) for day, *sums in rows]
 
 
 async def fetch_spending_by_account(
@@ -65,7 +65,7 @@ async def fetch_spending_by_account(
     """Return the top spenders in these days, of all accounts or of these; skip `past` of them."""
     arguments = {"first": first, "last": last, "owners": owners, "limit": limit, "past": past}
     rows = await (await connection.execute(_ACCOUNTS, arguments)).fetchall()
-    return [AccountSpending(user_id, name, _to_sums(*sums)) for user_id, *sums, name in rows]
+    return [AccountSpending(user_id, name, make_sums(sums)) for user_id, *sums, name in rows]
 
 
 def sum_spending(sums: list[SpendingSums]) -> SpendingSums:
@@ -78,7 +78,3 @@ def sum_spending(sums: list[SpendingSums]) -> SpendingSums:
         sum(one.unpriced_tokens for one in sums),
         sum(costs[1:], costs[0]) if costs else None,
     )
-
-
-def _to_sums(runs: int, input_tokens: int, output_tokens: int, unpriced: int, cost: Any) -> SpendingSums:
-    return SpendingSums(runs or 0, input_tokens or 0, output_tokens or 0, unpriced or 0, cost)
