@@ -15,7 +15,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
 from itertools import accumulate
-from math import floor, log2
 from typing import Final
 
 PER_DOUBLING: Final = 8
@@ -33,11 +32,6 @@ def slot_sql(value: str) -> str:
     return f"CASE WHEN {value} < 1 THEN 0 ELSE 1 + floor({exact} + 1e-9)::int END"
 
 
-def slot_of(value: float) -> int:
-    """Return the slot of a number."""
-    return 0 if value < 1 else 1 + floor(PER_DOUBLING * log2(value) + 1e-9)
-
-
 def middle_sql(slot: str) -> str:
     """Return the SQL of the middle of a slot, without its thousands."""
     place = f"mod({slot}, {STRIDE})"
@@ -51,36 +45,32 @@ def middle(slot: int) -> float:
     return 0.0 if place == 0 else float(2 ** ((place - 0.5) / PER_DOUBLING))
 
 
-class Histogram:
-    """Counts by slot, merged from any number of rollups; a single one (usual) is used as it is."""
+Columns = tuple[bytes, bytes]
+"""The slots and the counts of a rollup as `sent_sql` returns them, in the order of the slots."""
 
-    def __init__(self) -> None:
-        self._parts: list[tuple[bytes, bytes]] = []
 
-    def add(self, slots: bytes, counts: bytes) -> None:
-        """Add two columns as `sent_sql` returns them, in the order of the slots."""
-        self._parts.append((slots, counts))
+def spreads_of(rollups: Sequence[Columns]) -> dict[int, tuple[int, float, float, float]]:
+    """Return per measure (the thousands of its slots): the count, p50, p95, p99 of all together."""
+    slots, counts = _merge(rollups)
+    found, begin = {}, 0
+    while begin < len(slots):
+        what = slots[begin] // STRIDE
+        end = bisect_left(slots, (what + 1) * STRIDE, begin)
+        found[what] = _spread(slots[begin:end], counts[begin:end])
+        begin = end
+    return found
 
-    def spreads(self) -> dict[int, tuple[int, float, float, float]]:
-        """Return per measure (the thousands of its slots): the count, p50, p95, p99."""
-        slots, counts = self._merged()
-        found, begin = {}, 0
-        while begin < len(slots):
-            what = slots[begin] // STRIDE
-            end = bisect_left(slots, (what + 1) * STRIDE, begin)
-            found[what] = _spread(slots[begin:end], counts[begin:end])
-            begin = end
-        return found
 
-    def _merged(self) -> tuple[Sequence[int], Sequence[int]]:
-        if len(self._parts) == 1:
-            slots, counts = self._parts[0]
-            return _numbers(slots), _numbers(counts)
-        merged: defaultdict[int, int] = defaultdict(int)
-        for slots, counts in self._parts:
-            for slot, count in zip(_numbers(slots), _numbers(counts), strict=True):
-                merged[slot] += count
-        return sorted(merged), [merged[slot] for slot in sorted(merged)]
+def _merge(rollups: Sequence[Columns]) -> tuple[Sequence[int], Sequence[int]]:
+    """Return the counts by slot; those of a single rollup (usual) as they are."""
+    columns = [(_numbers(slots), _numbers(counts)) for slots, counts in rollups]
+    if len(columns) == 1:
+        return columns[0]
+    merged: defaultdict[int, int] = defaultdict(int)
+    for slots, counts in columns:
+        for slot, count in zip(slots, counts, strict=True):
+            merged[slot] += count
+    return sorted(merged), [merged[slot] for slot in sorted(merged)]
 
 
 def sent_sql(column: str) -> str:

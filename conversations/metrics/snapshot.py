@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -14,7 +15,7 @@ from psycopg import AsyncConnection, IsolationLevel
 from config import database
 from conversations.metrics import query_sql, rollup_sql
 from conversations.metrics.dimensions import Group
-from conversations.metrics.histograms import Histogram, sent_sql
+from conversations.metrics.histograms import Columns, sent_sql, spreads_of
 from conversations.metrics.measures import (
     Members,
     RunGroup,
@@ -174,15 +175,17 @@ async def _fetch_groups(
     )
     members = await _fetch_members(connection, query, keys)
     spreads = await asyncio.to_thread(_spreads, latencies)
-    codes_of = _by_key(codes, over.width)
+    errors: defaultdict[Key, dict[str, int]] = defaultdict(dict)
+    for *key, code, times in codes:
+        errors[tuple(key)][code] = times
     return {
         key if keys else (): RunGroup(
             sums=dict(zip(rollup_sql.RUN_MEASURES, numbers, strict=True)),
             spreads=spreads.get(key, {}),
             members=members.get(key, Members()),
-            errors=dict(codes_of.get(key, ())),
+            errors=errors[key],
         )
-        for key, numbers in _keyed(sums, over.width)
+        for key, numbers in ((row[: over.width], row[over.width :]) for row in sums)
     }
 
 
@@ -191,12 +194,12 @@ _LATENCIES: Final = f"{sent_sql('slots')}, {sent_sql('counts')}"
 
 def _spreads(rows: Sequence[Key]) -> dict[Key, dict[int, Spread]]:
     """Return the latencies per group, from rows of (keys, slots, counts); call it off the event loop."""
-    merged: dict[Key, Histogram] = {}
+    columns: defaultdict[Key, list[Columns]] = defaultdict(list)
     for *key, slots, counts in rows:
-        merged.setdefault(tuple(key), Histogram()).add(slots, counts)
+        columns[tuple(key)].append((slots, counts))
     return {
-        key: {what: Spread(*spread) for what, spread in one.spreads().items()}
-        for key, one in merged.items()
+        key: {what: Spread(*spread) for what, spread in spreads_of(some).items()}
+        for key, some in columns.items()
     }
 
 
@@ -246,17 +249,6 @@ def _members_of_sets(query: MetricsQuery, keys: Sequence[str]) -> str:
     FROM (SELECT {over.named}, kind, block, bit_or(bits) AS bits {over.source}
         GROUP BY {over.keys}, kind, block) joined
     GROUP BY {over.keys}"""
-
-
-def _keyed(rows: Sequence[Key], width: int) -> list[tuple[Key, Key]]:
-    return [(found[:width], found[width:]) for found in rows]
-
-
-def _by_key(rows: Sequence[Key], width: int) -> dict[Key, list[Any]]:
-    found: dict[Key, list[Any]] = {}
-    for key, rest in _keyed(rows, width):
-        found.setdefault(key, []).append(rest)
-    return found
 
 
 _NAMES: Final = "SELECT version_id, kind, name, number FROM conversations_versionname"

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from itertools import chain, product
-from math import ceil
+from math import ceil, floor, log2
 from random import Random
 from typing import Any
 
@@ -25,7 +25,6 @@ from django.utils import timezone
 from config import database
 from config.auth.bearer import create_api_token
 from conversations.metrics import histograms, intervals, reconnects, refresh, rollups, snapshot
-from conversations.metrics.histograms import Histogram
 from conversations.metrics.query import parse_query
 from conversations.models import Feedback, Run
 from conversations.models.rollups import BLOCK, Metrics, StaleHour, ThreadOrdinal, UserOrdinal
@@ -505,15 +504,19 @@ def sent(numbers: list[int]) -> bytes:
     )
 
 
+def _slot_of(value: float) -> int:
+    """As `slot_sql` gives it."""
+    return 0 if value < 1 else 1 + floor(histograms.PER_DOUBLING * log2(value) + 1e-9)
+
+
 def test_a_percentile_is_never_further_off_than_is_said() -> None:
     chance = Random(8)
     values = sorted(10 ** chance.uniform(0, 7) for _ in range(5_000))
-    merged = Histogram()
-    for some in (values[::2], values[1::2]):  # two hours
-        slots = sorted({histograms.slot_of(value) for value in some})
-        counts = Counter(histograms.slot_of(value) for value in some)
-        merged.add(sent(slots), sent([counts[slot] for slot in slots]))
-    n, *found = merged.spreads()[0]
+    hours = []
+    for some in (values[::2], values[1::2]):
+        counts = Counter(_slot_of(value) for value in some)
+        hours.append((sent(sorted(counts)), sent([counts[slot] for slot in sorted(counts)])))
+    n, *found = histograms.spreads_of(hours)[0]
     assert n == 5_000
     for share, percentile in zip((0.5, 0.95, 0.99), found, strict=True):
         exact = values[ceil(share * n) - 1]
@@ -521,12 +524,13 @@ def test_a_percentile_is_never_further_off_than_is_said() -> None:
 
 
 def test_the_nearest_rank_is_found_whatever_floats_say() -> None:
-    merged = Histogram()
-    merged.add(sent([5, 6]), sent([7, 93]))  # 7 of 100
-    merged.add(sent([1_003, 1_009]), sent([19, 1]))  # something else, 95 % of 20 are 19
-    merged.add(sent([]), sent([]))
+    merged = [
+        (sent([5, 6]), sent([7, 93])),  # 7 of 100
+        (sent([1_003, 1_009]), sent([19, 1])),  # something else, 95 % of 20 are 19
+        (sent([]), sent([])),
+    ]
     middle = histograms.middle
-    assert merged.spreads() == {
+    assert histograms.spreads_of(merged) == {
         0: (100, middle(6), middle(6), middle(6)),
         1: (20, middle(3), middle(3), middle(9)),
     }
