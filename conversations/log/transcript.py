@@ -18,11 +18,33 @@ import msgspec
 from conversations import events, usage
 from conversations.events import Fact, RunEvent, Terminal
 from conversations.log.growing_text import GrowingText
-from conversations.log.stored import StoredInterrupt, StoredMessage
 from conversations.thread_state import set_value
 
 _LONGEST_ID: Final = 200  # of the column; the whole id stands in the metadata
 _STATUS_OF_CODE = {"cancelled": "cancelled"}
+
+
+@dataclass(frozen=True)
+class StoredMessage:
+    """A finished message on its way to the thread; a stage's note has no place in the conversation."""
+
+    role: str
+    content: str
+    metadata: str
+    client_id: str | None = None
+    placed: bool = True
+
+
+@dataclass(frozen=True)
+class StoredInterrupt:
+    """A tool call that waits for approval, on its way to the thread; the arguments are JSON text."""
+
+    id: UUID
+    tool_call_id: str
+    tool_name: str
+    arguments: str
+    message: str
+    expires_at: str
 
 
 @dataclass

@@ -5,7 +5,6 @@ the tables, their constraints and the reads of admin and history. Nobody saves r
 """
 
 from conversations.models.attachments import Attachment as Attachment
-from conversations.models.copies import ThreadCopy as ThreadCopy
 from conversations.models.event_batches import EventBatch as EventBatch
 from conversations.models.feedback import Feedback as Feedback
 from conversations.models.interrupts import Interrupt as Interrupt
@@ -19,3 +18,4 @@ from conversations.models.runs import Run as Run
 from conversations.models.runs import RunStatus as RunStatus
 from conversations.models.spending import Spend as Spend
 from conversations.models.threads import Thread as Thread
+from conversations.models.threads import ThreadCopy as ThreadCopy

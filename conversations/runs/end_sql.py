@@ -12,7 +12,7 @@ from psycopg import AsyncConnection
 
 from conversations import events
 from conversations.log.event_log import Batch
-from conversations.log.stored import StoredInterrupt, StoredMessage
+from conversations.log.transcript import StoredInterrupt, StoredMessage
 from conversations.runs.spending import COUNTER_SQL, TODAY, counter_values
 
 

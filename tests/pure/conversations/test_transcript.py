@@ -14,8 +14,7 @@ from msgspec.structs import replace
 
 from conversations import events
 from conversations.events import Fact, RunEvent
-from conversations.log.stored import StoredMessage
-from conversations.log.transcript import Transcript, fold
+from conversations.log.transcript import StoredMessage, Transcript, fold
 from conversations.runs.endings import FAILURES, compose_ending
 from conversations.usage import sum_usage
 from tests.support.properties.strategies import (
