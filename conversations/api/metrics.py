@@ -22,6 +22,7 @@ from conversations.metrics.exports import CONTENT_TYPES, export_rows, make_write
 from conversations.metrics.histograms import ERROR_BOUND
 from conversations.metrics.query import MetricsQuery, parse_query
 from conversations.metrics.sheets import SHEETS, Sheet, query_to_json
+from conversations.threads.cursors import read_limit
 
 METRICS: Final = Access(Scope.ADMIN, "conversations.view_metrics", staff=False)
 EXPORTS_AT_ONCE: Final = 2
@@ -42,7 +43,7 @@ async def metrics(request: HttpRequest, caller: Caller, sheet: str) -> HttpRespo
         _exports.take(caller.user_id)
         return await _file(sheet, found, query)
     if found.fetch_page is not None:
-        limit = _limit(request.GET.get("limit"))
+        limit = read_limit(request.GET.get("limit"), default=_DEFAULT, most=_MOST)
         rows, more = await found.fetch_page(query, limit=limit, cursor=request.GET.get("cursor"))
         return json_response(query_to_json(query) | {"rows": rows, "next_cursor": more})
     assert found.fetch_all is not None
@@ -99,14 +100,6 @@ class _Exports:
 
 
 _exports: Final = _Exports()
-
-
-def _limit(text: str | None) -> int:
-    if not text:
-        return _DEFAULT
-    if text.isascii() and text.isdigit() and len(text) <= 9 and 1 <= int(text) <= _MOST:
-        return int(text)
-    raise InvalidRequest(f"limit must be 1 to {_MOST}.", code="invalid_limit")
 
 
 def _versions(text: str) -> tuple[int, int]:

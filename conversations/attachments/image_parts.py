@@ -31,6 +31,9 @@ class Span:
     start: int
     end: int
 
+    def __len__(self) -> int:
+        return self.end - self.start
+
 
 Piece = Span | bytes
 
@@ -74,7 +77,7 @@ class Source:
                 target.write(piece)
                 continue
             self._file.seek(piece.start)
-            left = piece.end - piece.start
+            left = len(piece)
             while left:
                 some = self._file.read(min(left, _COPY))
                 target.write(some)
@@ -91,10 +94,6 @@ def join_spans(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
         else:
             whole.append(piece)
     return tuple(whole)
-
-
-def length(piece: Piece) -> int:
-    return len(piece) if isinstance(piece, bytes) else piece.end - piece.start
 
 
 def upright_exif(exif: bytes) -> bytes:

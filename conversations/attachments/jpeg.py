@@ -13,7 +13,6 @@ from conversations.attachments.image_parts import (
     Source,
     Span,
     join_spans,
-    length,
     upright_exif,
 )
 
@@ -91,7 +90,7 @@ def _end_of_scan(source: Source, place: int) -> int:
 def _is_kept(source: Source, marker: int, data: Span) -> bool:
     if marker in _KEPT_APPS:
         wanted = _KEPT_APPS[marker]
-        return length(data) >= len(wanted) and source.read_at(data.start, len(wanted)) == wanted
+        return len(data) >= len(wanted) and source.read_at(data.start, len(wanted)) == wanted
     return marker < _APP0 or 0xF0 <= marker < _COMMENT
 
 

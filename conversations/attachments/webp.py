@@ -12,7 +12,6 @@ from conversations.attachments.image_parts import (
     Source,
     Span,
     join_spans,
-    length,
     upright_exif,
 )
 
@@ -58,7 +57,7 @@ def _file(extended: bytes, kept: list[Piece], exif: bytes) -> tuple[Piece, ...]:
         pieces.insert(0, extended[:8] + bytes([flags]) + extended[9:])
     if exif:
         pieces.append(struct.pack("<4sI", b"EXIF", len(exif)) + exif + b"\0" * (len(exif) % 2))
-    header = struct.pack("<4sI4s", b"RIFF", 4 + sum(map(length, pieces)), b"WEBP")
+    header = struct.pack("<4sI4s", b"RIFF", 4 + sum(map(len, pieces)), b"WEBP")
     return join_spans([header, *pieces])
 
 

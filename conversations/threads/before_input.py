@@ -145,9 +145,5 @@ async def _fetch_rows(
 
 
 def _bounds(first: RowPlace, last: RowPlace) -> dict[str, int]:
-    names = ("run", "", "part")
-    return {
-        "_".join(filter(None, (end, name))): number
-        for end, place in (("first", first), ("last", last))
-        for name, number in zip(names, place, strict=True)
-    }
+    names = ("first_run", "first", "first_part", "last_run", "last", "last_part")
+    return dict(zip(names, (*first, *last), strict=True))

@@ -62,10 +62,10 @@ def invalid_cursor() -> InvalidRequest:
     return InvalidRequest("cursor must be a nextCursor of this list.", code="invalid_cursor")
 
 
-def read_limit(text: str | None, *, default: int) -> int:
-    """Return the page size: 1 to 100."""
+def read_limit(text: str | None, *, default: int, most: int = MOST) -> int:
+    """Return the page size: 1 to `most`. Raise InvalidRequest for any other text."""
     if not text:
         return default
-    if text.isascii() and text.isdigit() and len(text) <= 9 and 1 <= int(text) <= MOST:
+    if text.isascii() and text.isdigit() and len(text) <= 9 and 1 <= int(text) <= most:
         return int(text)
-    raise InvalidRequest(f"limit must be 1 to {MOST}.", code="invalid_limit")
+    raise InvalidRequest(f"limit must be 1 to {most}.", code="invalid_limit")

@@ -12,9 +12,9 @@ from uuid import UUID
 from msgspec import Struct
 
 from config import database, sql
-from config.errors import NotFound
 from conversations.threads import branches
 from conversations.threads.branches import IN_BRANCH, OF_BRANCH, leading_place, split_leading
+from conversations.threads.ownership import thread_not_found
 
 MOST: Final = 500
 
@@ -105,7 +105,7 @@ async def fetch_thread_head(
         arguments = {"thread_id": thread_id, "owner_id": owner_id}
         row = await (await connection.execute(_THREAD, arguments)).fetchone()
         if row is None:
-            raise NotFound("There is no such thread.", code="thread_not_found")
+            raise thread_not_found()
         head = ThreadHead(*row)
         shown = branch or (head.run_id if head.branch else None)
         if shown is None:
