@@ -8,7 +8,7 @@ the end of the chosen days. Conversations are found by their runs: by the newest
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import date, datetime, time, timedelta
 from typing import Any, ClassVar, Final
 from uuid import UUID
@@ -134,40 +134,42 @@ def limit_to_window(request: Any, queryset: QuerySet[Any]) -> QuerySet[Any]:
     return queryset.filter(created_at__gte=begin) if begin else queryset
 
 
-class ModelFilter(_RunCondition, TextFilter):  # type: ignore[misc]
-    """Filter by the model that was requested, or that answered."""
+def _by_text(parameter: str, shown: str, fits: Callable[[str], Q]) -> type[TextFilter]:
+    """Return a filter of runs by a typed value."""
 
-    title = "model"
-    parameter_name = "model"
+    class Typed(_RunCondition, TextFilter):  # type: ignore[misc]
+        title = shown
+        parameter_name = parameter
 
-    def condition(self, value: str) -> Q:
-        return Q(model__in=[value, f"global:{value}"]) | Q(resolved_model=value)
+        def condition(self, value: str) -> Q:
+            return fits(value)
 
-
-class DialectFilter(_RunCondition, TextFilter):  # type: ignore[misc]
-    """Filter by the client's protocol."""
-
-    title = "dialect"
-    parameter_name = "dialect"
-
-    def condition(self, value: str) -> Q:
-        return Q(dialect=value)
+    return Typed
 
 
-class PromptVersionFilter(_RunCondition, TextFilter):  # type: ignore[misc]
-    """Filter by the id of a prompt version, or as `name v3`."""
+def _of_version(value: str) -> Q:
+    """Return the runs with a prompt version, by its id, as `name v3`, or by the name alone."""
+    if value.isascii() and value.isdigit() and len(value) <= 9:
+        return Q(prompt_versions__contains=[{"version_id": int(value)}])
+    named = _NAMED_VERSION.fullmatch(value)
+    if named is None:
+        return Q(prompt_versions__contains=[{"name": value}])
+    version = {"name": named["name"], "number": int(named["number"])}
+    return Q(prompt_versions__contains=[version])
 
-    title = "prompt version (id, or name v3)"
-    parameter_name = "prompt_version"
 
-    def condition(self, value: str) -> Q:
-        if value.isascii() and value.isdigit() and len(value) <= 9:
-            return Q(prompt_versions__contains=[{"version_id": int(value)}])
-        named = _NAMED_VERSION.fullmatch(value)
-        if named is None:
-            return Q(prompt_versions__contains=[{"name": value}])
-        version = {"name": named["name"], "number": int(named["number"])}
-        return Q(prompt_versions__contains=[version])
+ModelFilter: Final = _by_text(  # the model that was requested, or that answered
+    "model",
+    "model",
+    lambda value: Q(model__in=[value, f"global:{value}"]) | Q(resolved_model=value),
+)
+DialectFilter: Final = _by_text("dialect", "dialect", lambda value: Q(dialect=value))
+PromptVersionFilter: Final = _by_text("prompt_version", "prompt version (id, or name v3)", _of_version)
+ErrorFilter: Final = _by_text(
+    "error_code",
+    "error code, or any",
+    lambda value: ~Q(error_code="") if value == "any" else Q(error_code=value),
+)
 
 
 class StatusFilter(_RunCondition, DropdownFilter):  # type: ignore[misc]
@@ -181,16 +183,6 @@ class StatusFilter(_RunCondition, DropdownFilter):  # type: ignore[misc]
 
     def condition(self, value: str) -> Q:
         return Q(status=value)
-
-
-class ErrorFilter(_RunCondition, TextFilter):  # type: ignore[misc]
-    """Filter by error code; `any` is every failure."""
-
-    title = "error code, or any"
-    parameter_name = "error_code"
-
-    def condition(self, value: str) -> Q:
-        return ~Q(error_code="") if value == "any" else Q(error_code=value)
 
 
 class DayFilter(RangeDateFilter):  # type: ignore[misc]
