@@ -9,7 +9,7 @@ process holds one page. Users are first ordered, as ids alone, and then added up
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -42,45 +42,47 @@ USER_COLUMNS: Final = (
     "cost_usd",
     "last_active_at",
 )
-RUN_COLUMNS: Final = (
-    "created_at",
-    "run_id",
-    "conversation_id",
-    "user_id",
-    "model",
-    "resolved_model",
-    "provider",
-    "dialect",
-    "runner",
-    "prompt_versions",
-    "status",
-    "error_code",
-    "finish_reason",
-    "queue_wait_ms",
-    "first_token_ms",
-    "duration_ms",
-    "input_tokens",
-    "output_tokens",
-    "cached_tokens",
-    "reasoning_tokens",
-    "cost_usd",
-    "feedback_score",
-    "metadata",
-)
-MESSAGE_COLUMNS: Final = (
-    "message_id",
-    "created_at",
-    "run_id",
-    "conversation_id",
-    "user_id",
-    "seq",
-    "role",
-    "stage",
-    "tool",
-    "ok",
-    "latency_ms",
-    "characters",
-)
+# of runs and of messages: each column and its SQL
+RUN_COLUMNS: Final = {
+    "created_at": "run.created_at",
+    "run_id": "replace(run.id::text, '-', '')",
+    "conversation_id": "run.thread_id::text",
+    "user_id": "run.owner_id::text",
+    "model": "run.model",
+    "resolved_model": "run.resolved_model",
+    "provider": "run.provider",
+    "dialect": "run.dialect",
+    "runner": "run.runner",
+    "prompt_versions": f"array_to_string({rollup_sql.VERSIONS}, '+')",
+    "status": "run.status",
+    "error_code": "run.error_code",
+    "finish_reason": "run.finish_reason",
+    "queue_wait_ms": rollup_sql.MS.format("run.started_at"),
+    "first_token_ms": rollup_sql.MS.format("run.first_token_at"),
+    "duration_ms": rollup_sql.MS.format("run.finished_at"),
+    "input_tokens": "run.input_tokens",
+    "output_tokens": "run.output_tokens",
+    "cached_tokens": "run.cached_tokens",
+    "reasoning_tokens": "run.reasoning_tokens",
+    "cost_usd": "run.cost_usd::float8",
+    "feedback_score": "judged.score",
+    "metadata": """coalesce(CASE WHEN run.stored THEN run.request->'metadata' END,
+        jsonb_build_object())::text""",
+}
+MESSAGE_COLUMNS: Final = {
+    "message_id": "replace(id::text, '-', '')",
+    "created_at": "created_at",
+    "run_id": "replace(run_id::text, '-', '')",
+    "conversation_id": "thread_id::text",
+    "user_id": "owner_id::text",
+    "seq": "seq",
+    "role": "role",
+    "stage": "stage",
+    "tool": "tool_name",
+    "ok": "tool_ok = 'true'",
+    "latency_ms": "latency_ms",
+    "characters": "char_length(content)",
+}
 
 
 # --- users --------------------------------------------------------------------------------------
@@ -202,13 +204,7 @@ class RunCursor(Place, frozen=True, array_like=True):
 
 
 _RUNS: Final = f"""
-SELECT run.created_at, replace(run.id::text, '-', ''), run.thread_id::text, run.owner_id::text,
-    run.model, run.resolved_model, run.provider, run.dialect, run.runner,
-    array_to_string({rollup_sql.VERSIONS}, '+'), run.status, run.error_code, run.finish_reason,
-    {rollup_sql.MS.format("run.started_at")}, {rollup_sql.MS.format("run.first_token_at")},
-    {rollup_sql.MS.format("run.finished_at")}, run.input_tokens, run.output_tokens, run.cached_tokens,
-    run.reasoning_tokens, run.cost_usd::float8, judged.score,
-    coalesce(CASE WHEN run.stored THEN run.request->'metadata' END, jsonb_build_object())::text
+SELECT {", ".join(RUN_COLUMNS.values())}
 FROM conversations_run run
 LEFT JOIN conversations_feedback judged ON judged.run_id = run.id AND judged.user_id = run.owner_id
 WHERE run.created_at >= %(begin)s AND run.created_at <= %(at)s
@@ -225,23 +221,30 @@ async def fetch_run_page(
     if cursor:
         place = read_cursor(cursor, RunCursor)
         at, run_id = place.at, place.run_id
-    filters = query_sql.run_filters(query)
-    arguments = query_sql.arguments(query) | {"at": at, "id": run_id, "limit": limit + 1}
+    statement = _RUNS.format(filters=query_sql.run_filters(query))
+    arguments = query_sql.arguments(query) | {"at": at, "id": run_id}
+    rows, last = await _fetch_page(statement, arguments, RUN_COLUMNS, limit)
+    if last is None:
+        return rows, None
+    return rows, write_cursor(RunCursor(microseconds(last["created_at"]), UUID(last["run_id"])))
+
+
+async def _fetch_page(
+    statement: str, arguments: query_sql.Arguments, columns: Iterable[str], limit: int
+) -> tuple[list[Row], Row | None]:
+    """Return the rows of a page, and the last of them if there are more."""
     async with database.connection("analytics") as connection:
-        statement = _RUNS.format(filters=filters)
-        found = await connection.execute(statement, arguments, prepare=False, binary=True)
-        rows = await found.fetchall()
-    more = None
-    if len(rows) > limit:
-        more = write_cursor(RunCursor(microseconds(rows[limit - 1][0]), UUID(rows[limit - 1][1])))
-    return [dict(zip(RUN_COLUMNS, row, strict=True)) for row in rows[:limit]], more
+        cursor = await connection.execute(
+            statement, arguments | {"limit": limit + 1}, prepare=False, binary=True
+        )
+        rows = [dict(zip(columns, row, strict=True)) for row in await cursor.fetchall()]
+    return rows[:limit], rows[limit - 1] if len(rows) > limit else None
 
 
-_MESSAGES: Final = """
-SELECT replace(id::text, '-', ''), created_at, replace(run_id::text, '-', ''), thread_id::text,
-    owner_id::text, seq, role, stage, tool_name, tool_ok = 'true', latency_ms, char_length(content)
+_MESSAGES: Final = f"""
+SELECT {", ".join(MESSAGE_COLUMNS.values())}
 FROM conversations_message
-WHERE id > %(id)s AND id < %(until)s {user} ORDER BY id LIMIT %(limit)s
+WHERE id > %(id)s AND id < %(until)s {{user}} ORDER BY id LIMIT %(limit)s
 """
 
 
@@ -256,15 +259,11 @@ async def fetch_message_page(
         raise InvalidRequest(
             "Messages can be filtered by from, to and user only.", code="invalid_filter"
         )
-    arguments = {"id": _after(query, cursor), "until": lowest_uuid7(query.end), "limit": limit + 1}
-    user = "AND owner_id = %(user)s" if query.user else ""
-    async with database.connection("analytics") as connection:
-        statement = _MESSAGES.format(user=user)
-        arguments |= {"user": query.user}
-        found = await connection.execute(statement, arguments, prepare=False, binary=True)
-        rows = await found.fetchall()
-    more = rows[limit - 1][0] if len(rows) > limit else None
-    return [dict(zip(MESSAGE_COLUMNS, row, strict=True)) for row in rows[:limit]], more
+    statement = _MESSAGES.format(user="AND owner_id = %(user)s" if query.user else "")
+    until = lowest_uuid7(query.end)
+    arguments = {"id": _after(query, cursor), "until": until, "user": query.user}
+    rows, last = await _fetch_page(statement, arguments, MESSAGE_COLUMNS, limit)
+    return rows, last["message_id"] if last else None
 
 
 def _after(query: MetricsQuery, cursor: str | None) -> UUID:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from conversations.metrics import detail_rows, snapshot
@@ -53,78 +54,52 @@ def _group_columns(group: Group | None) -> tuple[str, ...]:
     return (group,)
 
 
-async def _models(query: MetricsQuery) -> list[Row]:
-    return await snapshot.fetch_by_group(query, query.group or "model")
-
-
-async def _prompts(query: MetricsQuery) -> list[Row]:
-    return await snapshot.fetch_by_group(query, "prompt_version")
-
-
-async def _stages(query: MetricsQuery) -> list[Row]:
-    return await snapshot.fetch_steps(query, "stage")
-
-
-async def _tools(query: MetricsQuery) -> list[Row]:
-    return await snapshot.fetch_steps(query, "tool")
-
-
 SHEETS: Final[dict[str, Sheet]] = {
     "overview": Sheet(lambda _: ("period", "from", "to", *MEASURES), fetch_all=snapshot.fetch_overview),
     "timeseries": Sheet(
         lambda query: ("bucket", *_group_columns(query.group), *MEASURES),
         fetch_all=snapshot.fetch_timeseries,
     ),
-    "stages": Sheet(lambda _: ("stage", *_STEP), fetch_all=_stages),
-    "tools": Sheet(lambda _: ("tool", *_TOOL), fetch_all=_tools),
+    "stages": Sheet(lambda _: ("stage", *_STEP), fetch_all=partial(snapshot.fetch_steps, kind="stage")),
+    "tools": Sheet(lambda _: ("tool", *_TOOL), fetch_all=partial(snapshot.fetch_steps, kind="tool")),
     "models": Sheet(
-        lambda query: (*_group_columns(query.group or "model"), *MEASURES), fetch_all=_models
+        lambda query: (*_group_columns(query.group or "model"), *MEASURES),
+        fetch_all=lambda query: snapshot.fetch_by_group(query, query.group or "model"),
     ),
-    "prompts": Sheet(lambda _: (*_VERSION, *MEASURES), fetch_all=_prompts),
+    "prompts": Sheet(
+        lambda _: (*_VERSION, *MEASURES),
+        fetch_all=partial(snapshot.fetch_by_group, group="prompt_version"),
+    ),
     "users": Sheet(
         lambda _: detail_rows.USER_COLUMNS,
         fetch_page=detail_rows.fetch_user_page,
         stream_all=detail_rows.stream_users,
     ),
-    "runs": Sheet(lambda _: detail_rows.RUN_COLUMNS, fetch_page=detail_rows.fetch_run_page),
-    "messages": Sheet(lambda _: detail_rows.MESSAGE_COLUMNS, fetch_page=detail_rows.fetch_message_page),
+    "runs": Sheet(lambda _: tuple(detail_rows.RUN_COLUMNS), fetch_page=detail_rows.fetch_run_page),
+    "messages": Sheet(
+        lambda _: tuple(detail_rows.MESSAGE_COLUMNS), fetch_page=detail_rows.fetch_message_page
+    ),
 }
 
-_TIMES: Final = frozenset(("bucket", "from", "to", "created_at", "last_active_at"))
-_TEXTS: Final = frozenset(
-    (
-        *(
-            "period",
-            "model",
-            "resolved_model",
-            "provider",
-            "prompt",
-            "kind",
-            "dialect",
-            "runner",
-            "role",
-        ),
-        *("stage", "tool", "user_id", "username", "run_id", "message_id", "conversation_id", "errors"),
-        *("status", "error_code", "finish_reason", "prompt_versions", "metadata"),
-    )
-)
-_NUMBERS: Final = frozenset(
-    (*("success_rate", "cost_usd", "conversations_per_user", "turns_per_conversation", "feedback_rate"),)
-)
-_FLOATS: Final = ("_mean", "_p50", "_p95", "_p99", "_low", "_high", "_share", "_ms")
+_KINDS: Final = {
+    name: kind
+    for kind, names in {
+        "time": "bucket from to created_at last_active_at",
+        "text": "period model resolved_model provider prompt kind dialect runner role stage tool "
+        "user_id username run_id message_id conversation_id errors status error_code finish_reason "
+        "prompt_versions metadata",
+        "flag": "ok",
+        "number": "success_rate cost_usd conversations_per_user turns_per_conversation feedback_rate "
+        "feedback_score",
+    }.items()
+    for name in names.split()
+}
+_NUMBERS: Final = ("_mean", "_p50", "_p95", "_p99", "_low", "_high", "_share", "_ms")
 
 
 def kind_of(column: str) -> str:
     """Return the type of a column: `time`, `text`, `flag`, `number` or `count`."""
-    if column in _TIMES:
-        return "time"
-    if column in _TEXTS:
-        return "text"
-    if column == "ok":
-        return "flag"
-    if column in _NUMBERS or column.endswith(_FLOATS) or column == "feedback_score":
-        return "number"
-    return "count"
+    return _KINDS.get(column) or ("number" if column.endswith(_NUMBERS) else "count")
 
 
 def query_to_json(query: MetricsQuery) -> dict[str, Any]:
