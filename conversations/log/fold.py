@@ -48,10 +48,10 @@ FOR NO KEY UPDATE SKIP LOCKED
 _FOLDED: Final = "UPDATE conversations_run SET folded = true WHERE id = ANY(%s)"
 
 
-async def fold_due(limit: int = AT_ONCE) -> int:
-    """Fold up to `limit` runs that ended over FOLD_AFTER_S ago. Return their number."""
+async def fold_due() -> int:
+    """Fold up to AT_ONCE runs that ended over FOLD_AFTER_S ago. Return their number."""
     async with database.connection() as connection, connection.transaction():
-        cursor = await connection.execute(_DUE, (settings.FOLD_AFTER_S, limit))
+        cursor = await connection.execute(_DUE, (settings.FOLD_AFTER_S, AT_ONCE))
         return await _fold(connection, [run_id for (run_id,) in await cursor.fetchall()])
 
 

@@ -45,11 +45,11 @@ class Partition:
     upper: UUID
 
 
-def weekly_partitions(now: datetime, *, ahead: int = AHEAD) -> list[Partition]:
-    """Return the partitions of this week (from Monday, UTC) and of the next `ahead` ones."""
+def weekly_partitions(now: datetime) -> list[Partition]:
+    """Return the partitions of this week (from Monday, UTC) and of the next AHEAD ones."""
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     monday = today - timedelta(days=today.weekday())
-    starts = [monday + timedelta(weeks=n) for n in range(ahead + 2)]
+    starts = [monday + timedelta(weeks=n) for n in range(AHEAD + 2)]
     return [
         Partition(f"{TABLE}_{start:%Y%m%d}", lowest_uuid7(start), lowest_uuid7(end))
         for start, end in itertools.pairwise(starts)

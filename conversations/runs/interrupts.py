@@ -128,6 +128,7 @@ async def decide(
     await connection.execute(_DECIDE, decision)
 
 
+_EXPIRED_AT_ONCE: Final = 1_000
 _EXPIRE: Final = """
 UPDATE conversations_interrupt SET status = 'expired', decided_at = clock_timestamp()
 WHERE id IN (SELECT id FROM conversations_interrupt
@@ -136,9 +137,9 @@ WHERE id IN (SELECT id FROM conversations_interrupt
 """
 
 
-async def expire_due(*, limit: int = 1_000) -> int:
+async def expire_due() -> int:
     """Mark the pending interrupts that are past their time. Return their number."""
-    return await sql.change(_EXPIRE, (limit,))
+    return await sql.change(_EXPIRE, (_EXPIRED_AT_ONCE,))
 
 
 # --- going on -----------------------------------------------------------------------------------

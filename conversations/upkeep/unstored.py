@@ -53,10 +53,10 @@ _FORGET: Final = (
 )
 
 
-async def erase_due(*, after_s: float = AFTER_S, limit: int = AT_ONCE) -> int:
-    """Erase up to `limit` runs that ended longer ago. Return their number."""
+async def erase_due() -> int:
+    """Erase up to AT_ONCE runs that ended more than AFTER_S ago. Return their number."""
     async with database.connection() as connection, connection.transaction():
-        rows = await (await connection.execute(_DUE, (after_s, limit))).fetchall()
+        rows = await (await connection.execute(_DUE, (AFTER_S, AT_ONCE))).fetchall()
         ids = [run_id for (run_id,) in rows]
         for statement in _FORGET if ids else ():
             await connection.execute(statement, (ids,))
