@@ -20,7 +20,7 @@ from config import errors
 from config.auth import bearer
 from config.auth.bearer import Caller
 from config.auth.requirements import Access, effective_method
-from config.http import json_depth, json_size
+from config.http import json_limits
 from config.http.database_errors import REFUSALS, refusal_of
 from config.http.parsing import parsed
 from config.redis import rate_limits
@@ -161,15 +161,15 @@ def json_object(raw: bytes) -> dict[str, Any]:
 
     It takes its time with a large one: see `config.http.parsing`.
     """
-    json_size.check(raw)
+    json_limits.check_value_count(raw)
     try:
         body = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise errors.InvalidRequest("The body is not valid JSON.", code="invalid_json") from None
     if not isinstance(body, dict):
         raise errors.InvalidRequest("The body must be a JSON object.", code="invalid_json")
-    if raw.count(b"[") + raw.count(b"{") > json_depth.DEEPEST:
-        json_depth.check(body)
+    if raw.count(b"[") + raw.count(b"{") > json_limits.MAX_DEPTH:
+        json_limits.check_depth(body)
     if b"\\u0000" in raw and _holds_nul(body):
         raise errors.InvalidRequest("The body holds a NUL character.", code="invalid_characters")
     return body

@@ -20,7 +20,7 @@ from rest_framework.throttling import BaseThrottle
 from config import errors
 from config.auth import bearer
 from config.auth.models import User
-from config.http import json_depth, json_size
+from config.http import json_limits
 from config.http.database_errors import refusal_of
 from config.redis import rate_limits
 
@@ -72,12 +72,12 @@ class SafeJSONParser(JSONParser):
 
     def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
         raw = stream.read()
-        json_size.check(raw)
+        json_limits.check_value_count(raw)
         try:
             body = super().parse(BytesIO(raw), media_type, parser_context)
         except RecursionError:
             raise exceptions.ParseError from None
-        json_depth.check(body)
+        json_limits.check_depth(body)
         return body
 
 

@@ -6,7 +6,7 @@ import json
 from typing import Any, Final
 
 from config.errors import InvalidRequest
-from config.http import json_depth
+from config.http import json_limits
 from prompts.admin import hooks
 from prompts.models import PromptKind
 from prompts.wordings import template
@@ -63,5 +63,5 @@ def _json(text: str, name: str) -> Any:
         found = json.loads(text)
     except (ValueError, RecursionError):
         raise InvalidRequest(f"{name} is not valid JSON.", field=name) from None
-    json_depth.check(found)
+    json_limits.check_depth(found)
     return found

@@ -19,7 +19,7 @@ from msgspec import Meta, Struct
 from config.audit.recording import record
 from config.auth.models import User
 from config.errors import InvalidRequest
-from config.http import json_depth
+from config.http import json_limits
 from prompts.models import Prompt, PromptKind, PromptVersion
 from prompts.wordings import releases, staff_actions
 
@@ -197,7 +197,7 @@ def _check(prompt: ExportedPrompt) -> None:
     if len(prompt.labels) > releases.MOST_LABELS:
         raise _invalid_file(f"{prompt.name} has more than {releases.MOST_LABELS} labels.")
     for version in prompt.versions:
-        json_depth.check(version.tools)
+        json_limits.check_depth(version.tools)
         staff_actions.check_wording(version.content)
         staff_actions.check_tools(version.tools)
         staff_actions.check_text("note", version.note, longest=staff_actions.LONGEST_NOTE)

@@ -13,11 +13,11 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from config.http import json_size
+from config.http import json_limits
 
 LARGEST: Final = 16 * 1024 * 1024
 _OFF_THE_LOOP: Final = 128 * 1024
-_MOST_VALUES: Final = 200_000  # they are decoded in one call into C, which nothing interrupts
+_MAX_VALUES: Final = 200_000  # they are decoded in one call into C, which nothing interrupts
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
 
@@ -84,7 +84,7 @@ async def read_without_blocking(document: str | bytes) -> Request | Reply | None
 
 def _read_large(document: str | bytes) -> Request | Reply | None:
     encoded = document.encode(errors="replace") if isinstance(document, str) else document
-    if json_size.count(encoded) > _MOST_VALUES:
+    if json_limits.count_values(encoded) > _MAX_VALUES:
         raise TooManyValues
     return read(document)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Iterator
 from io import StringIO
 from typing import Any, Final
@@ -16,10 +15,11 @@ from typing import Any, Final
 import msgspec
 
 from agents.runtimes.plugins.envelopes import LARGEST, parse_json
+from config.http import json_limits
 
 PIECE: Final = 64 * 1024
 LINE: Final = 16 * 1024
-_MOST_LINES: Final = 4096
+_MAX_LINES: Final = 4096
 _BEYOND_ASCII: Final = re.compile("[^\x00-\x7f]+")
 
 
@@ -47,7 +47,7 @@ def lines(document: str) -> Iterator[bytes]:
         yield encoded + b"\n"
         return
     document = escape_non_ascii(document)
-    size = max(LINE, -(-len(document) // (_MOST_LINES - 1)))
+    size = max(LINE, -(-len(document) // (_MAX_LINES - 1)))
     yield _line({"type": "chunk_start", "total_size": len(document)})
     for start in range(0, len(document), size):
         yield _line({"type": "chunk_data", "data": document[start : start + size], "offset": start})
@@ -57,7 +57,7 @@ def lines(document: str) -> Iterator[bytes]:
 class PieceJoiner:
     """A reader that joins the pieces of WebSocket messages.
 
-    Only the whole of the begun text is read as a document: a plugin that makes a piece look like a
+    Only the whole of the received text is read as a document: a plugin that makes a piece look like a
     document cannot pretend to be the runtime. The end is found by the brackets, which are counted once
     per piece; an attempt to parse would be repeated for every piece.
     """
@@ -66,74 +66,51 @@ class PieceJoiner:
         self._begin()
 
     def _begin(self) -> None:
-        self._begun = StringIO()
-        self._brackets = _Brackets()
+        self._received = StringIO()
+        self._scanner = json_limits.JsonScanner()
 
     def feed(self, message: str) -> str | None:
         """Return the document that this message completes, or None; raise FramingError beyond 16 MiB."""
-        if not self._begun.tell() and not message.lstrip().startswith("{"):
+        if not self._received.tell() and not message.lstrip().startswith("{"):
             return None
-        self._begun.write(message)
-        if self._begun.tell() > LARGEST:
+        self._received.write(message)
+        if self._received.tell() > LARGEST:
             self._begin()
             raise FramingError("a document is larger than 16 MiB")
-        for start in range(0, len(message), PIECE):
-            if start:  # let other threads run: an event loop would wait 5 ms per system call
-                time.sleep(0)
-            self._brackets.add(message[start : start + PIECE])
-        if self._brackets.are_open:
+        self._scanner.add(message.encode(errors="replace"))
+        if self._scanner.in_string or self._scanner.depth > 0:
             return None
-        whole = self._begun.getvalue()
+        whole = self._received.getvalue()
         self._begin()
         return whole
-
-
-class _Brackets:
-    """The brackets of a JSON text in pieces; those in its strings are not counted."""
-
-    def __init__(self) -> None:
-        self.are_open = True
-        self._depth = 0
-        self._in_string = False
-        self._escape = ""
-
-    def add(self, piece: str) -> None:
-        """Count the brackets of a piece, in time proportional to its length."""
-        text = (self._escape + piece).replace("\\\\", "").replace('\\"', "")
-        self._escape = "\\" if text.endswith("\\") else ""
-        parts = text.removesuffix("\\").split('"')
-        outside = "".join(parts[self._in_string :: 2])
-        self._in_string ^= len(parts) % 2 == 0
-        self._depth += sum(map(outside.count, "{[")) - sum(map(outside.count, "}]"))
-        self.are_open = self._in_string or self._depth > 0
 
 
 class LineJoiner:
     """A reader that joins the lines of stdio, and ignores what a plugin prints between them."""
 
     def __init__(self) -> None:
-        self._begun: list[str] | None = None
+        self._data: list[str] | None = None
         self._size = 0
 
     def feed(self, line: bytes) -> bytes | None:
         """Return the document that this line completes, or None; raise FramingError beyond 16 MiB."""
         if not line.startswith(b"{"):
             return None
-        if b'"chunk_' not in line[:64] and self._begun is None:
+        if b'"chunk_' not in line[:64] and self._data is None:
             return line
         return self._chunk(line)
 
     def _chunk(self, line: bytes) -> bytes | None:
         match parse_json(line):
             case {"type": "chunk_start"}:
-                self._begun, self._size = [], 0
-            case {"type": "chunk_data", "data": str(part)} if self._begun is not None:
-                self._begun.append(part)
+                self._data, self._size = [], 0
+            case {"type": "chunk_data", "data": str(part)} if self._data is not None:
+                self._data.append(part)
                 self._size += len(part)
                 if self._size > LARGEST:
                     raise FramingError("a document is larger than 16 MiB")
-            case {"type": "chunk_end"} if self._begun is not None:
-                whole, self._begun = "".join(self._begun), None
+            case {"type": "chunk_end"} if self._data is not None:
+                whole, self._data = "".join(self._data), None
                 return whole.encode(errors="replace")
             case {"seq_id": int()}:
                 return line

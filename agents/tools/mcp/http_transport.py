@@ -15,7 +15,7 @@ import httpcore2
 import httpx2
 from django.conf import settings
 
-from config.http import json_size
+from config.http import json_limits
 from prompts import outgoing_connections
 
 _CONNECT_S = 5.0
@@ -105,13 +105,13 @@ class _Counted(httpx2.AsyncByteStream):
     def __init__(self, stream: httpx2.AsyncByteStream, largest: int) -> None:
         self._stream = stream
         self._left = largest
-        self._values = json_size.Counter()
+        self._values = json_limits.JsonScanner()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for chunk in self._stream:
             self._left -= len(chunk)
             self._values.add(chunk)
-            if self._left < 0 or self._values.found > settings.VALUES_PER_BODY:
+            if self._left < 0 or self._values.value_count > settings.VALUES_PER_BODY:
                 raise httpx2.StreamError("the answer is too large")
             yield chunk
 

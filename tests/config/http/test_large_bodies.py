@@ -16,7 +16,7 @@ from pytest_django import Settings
 
 from agents.intake import submit
 from config.errors import InvalidRequest, Unavailable, current_request_id
-from config.http import json_size, parsing
+from config.http import json_limits, parsing
 from conversations.models import Run
 from tests.config.http.histories import AG_UI, RUNS, history
 from tests.support.client import Client
@@ -89,13 +89,13 @@ def test_a_large_body_is_read_in_a_thread_that_knows_the_request(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[tuple[str, str]] = []
-    check = json_size.check
+    check = json_limits.check_value_count
 
     def noted(raw: bytes) -> None:
         seen.append((threading.current_thread().name.partition("_")[0], current_request_id()))
         check(raw)
 
-    monkeypatch.setattr(json_size, "check", noted)
+    monkeypatch.setattr(json_limits, "check_value_count", noted)
     small, large = history(1), history(parsing.INLINE // 1_000)
     for name, body in (("small", small), ("large", large)):
         headers = JSON | {"X-Request-Id": f"id-{name}"}

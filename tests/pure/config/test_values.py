@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from config.errors import InvalidRequest
-from config.http import json_size
+from config.http import json_limits
 
 _TEXT = st.text(alphabet=st.sampled_from('a"\\,[{é\n'), max_size=20)
 _JSON = st.recursive(
@@ -45,8 +45,8 @@ def test_every_value_is_counted_once_wherever_the_pieces_end(
 ) -> None:
     raw = json.dumps(value, ensure_ascii=ascii_only).encode()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(json_size, "_PIECE", piece)
-        assert json_size.count(raw) + 1 == _values(value) + _empty(value)
+        patched.setattr(json_limits, "_PIECE", piece)
+        assert json_limits.count_values(raw) + 1 == _values(value) + _empty(value)
 
 
 @pytest.mark.parametrize(
@@ -62,11 +62,11 @@ def test_every_value_is_counted_once_wherever_the_pieces_end(
 def test_too_many_values_are_refused(bomb: bytes, settings: Settings) -> None:
     settings.VALUES_PER_BODY = 10_000
     with pytest.raises(InvalidRequest) as refused:
-        json_size.check(bomb)
+        json_limits.check_value_count(bomb)
     assert (refused.value.error_code, "10,000" in refused.value.detail) == ("too_many_values", True)
 
 
 @pytest.mark.parametrize("text", [b"[,{" * 100_000, b"\\\\" * 100_000 + b",[" * 100_000])
 def test_what_stands_in_a_text_is_no_value(text: bytes, settings: Settings) -> None:
     settings.VALUES_PER_BODY = 1_000
-    json_size.check(b'{"text": "' + text + b'"}')
+    json_limits.check_value_count(b'{"text": "' + text + b'"}')
