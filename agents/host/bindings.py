@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 from uuid import UUID
 
+import msgspec
+
 from agents.host.grants import Binding
 from agents.requests import RunRequest
 from config import sql
@@ -13,11 +15,7 @@ from prompts import app_settings
 from prompts.allowances import tiers
 from prompts.wordings.active import get_active_prompts
 
-_COLUMNS: Final = (
-    "id", "name", "runner_id", "model", "dialect", "prompt_id", "user_id", "tier_id", "thread_id",
-    "config", "own_model", "further_models", "tools", "knowledge_bases", "storage", "platform_actions",
-    "state_enabled", "state_scopes", "calls_per_minute", "deadline_s", "delivery",
-)  # fmt: skip
+_COLUMNS: Final = ["tier_id" if name == "tier" else name for name in Binding.__struct_fields__]
 _READ: Final = f"""
 SELECT {", ".join(_COLUMNS)} FROM agents_runnerbinding WHERE is_active ORDER BY position, id LIMIT 1000
 """
@@ -68,12 +66,11 @@ async def _fetch_bindings() -> list[Binding]:
 
 
 def _binding(row: Any) -> Binding:
-    values = dict(zip(_COLUMNS, row, strict=True))
-    values["tier"] = values.pop("tier_id") or ""
+    values = dict(zip(Binding.__struct_fields__, row, strict=True))
+    values["tier"] = values["tier"] or ""
     if values["model"] and not values["model"].startswith("global:"):
         values["model"] = f"global:{values['model']}"
-    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-    return Binding(**(values | lists))
+    return msgspec.convert(values, Binding)
 
 
 _bindings: Final = CachedValue(_fetch_bindings, seconds=0.5)

@@ -16,10 +16,10 @@ import structlog
 from msgspec import Struct
 
 from agents.host import message_contents
+from agents.host.runner_failures import convert, protocol_error, reported_failure
 from agents.host.session import Scene
 from agents.providers.base import ToolCall
 from agents.providers.decoding import parse_object
-from agents.runners.base import RunFailure
 from conversations import events
 from conversations.events import Fact, MessageContent, Usage
 from conversations.log.growing_text import GrowingText
@@ -42,8 +42,6 @@ _SILENT: Final = _CALLS.keys() | _OUTPUTS | _APPROVALS | {"error", "heartbeat", 
 _WORDS: Final = frozenset({"text", "refusal"})
 _UNFINISHED: Final = frozenset({None, "created", "queued", "in_progress", "unknown"})
 _LARGEST_COUNT: Final = 2**31 - 1
-_LONGEST_CODE: Final = 64
-_LONGEST_WORDS: Final = 2_000
 
 
 class _Error(Struct, frozen=True):
@@ -161,7 +159,7 @@ class BuilderEvents:
         self._refused = self._waits = False
         self._usage = Usage()
 
-    async def take(self, event: Any) -> list[Fact]:
+    async def convert(self, event: Any) -> list[Fact]:
         """Return the facts of the next event."""
         dumped = _dump(event)
         match dumped.get("object"):
@@ -238,11 +236,12 @@ class BuilderEvents:
             case kind if kind in _OUTPUTS:
                 return [_output(part) for part in parts if part.type == "data"]
             case kind if kind in _APPROVALS:
-                raise _protocol_error("A runner asks for approval with api.platform.request_action.")
+                raise protocol_error("A runner asks for approval with api.platform.request_action.")
             case "mcp_list_tools":
                 return [_tool_list(part) for part in parts if part.type == "data"]
             case "error":
-                raise _failure(_error_of(message, parts))
+                error = _error_of(message, parts)
+                raise reported_failure(error.code, error.message)
             case "reasoning":
                 return [
                     fact
@@ -255,21 +254,17 @@ class BuilderEvents:
 
     async def _complete_message(self, draft: _Draft, parts: Sequence[_Content]) -> list[Fact]:
         """Return the facts of the whole message; its text replaces a different text of its deltas."""
-        streamed, facts, contents = str(draft.text), list[Fact](), list[MessageContent]()
+        streamed = str(draft.text)
         words = [part.words for part in parts if part.type in _WORDS and part.words]
         text = "\n".join(words) or streamed
         self._refused = any(part.type == "refusal" for part in parts)
-        for part in parts:
-            if part.type not in _WORDS:
-                content, made = await message_contents.store_inline_content(
-                    self._scene, _message_content(part)
-                )
-                contents.append(content)
-                facts += [made] if made else []
+        contents, made = await message_contents.store_inline_contents(
+            self._scene, [_message_content(part) for part in parts if part.type not in _WORDS]
+        )
         if not text and not contents:
-            return facts
+            return []
         body = events.MessageBody(draft.id, "assistant", text, contents=contents)
-        return [*facts, events.MessageCompleted(body, replaces=not text.startswith(streamed))]
+        return [*made, events.MessageCompleted(body, replaces=not text.startswith(streamed))]
 
     # calls
 
@@ -297,7 +292,8 @@ class BuilderEvents:
         if response.status in ("completed", "incomplete"):
             return await self.end(response.status, response.output or ())
         ended = _Error(f"runner.{response.status}", "The runner's response has not been completed.")
-        raise _failure(response.error or ended)
+        error = response.error or ended
+        raise reported_failure(error.code, error.message)
 
 
 def _dump(event: Any) -> dict[str, Any]:
@@ -306,15 +302,12 @@ def _dump(event: Any) -> dict[str, Any]:
     except (TypeError, ValueError):
         dumped = None
     if not isinstance(dumped, dict):
-        raise _protocol_error("An event of the Agent API cannot be read.")
+        raise protocol_error("An event of the Agent API cannot be read.")
     return dumped
 
 
 def _convert(value: Any, kind: type[T]) -> T:
-    try:
-        return msgspec.convert(value, kind)
-    except msgspec.ValidationError as problem:
-        raise _protocol_error(f"An event of the Agent API is wrong: {problem}") from None
+    return convert(value, kind, "An event of the Agent API is wrong")
 
 
 def _output(part: _Content) -> Fact:
@@ -349,7 +342,7 @@ def _message_content(part: _Content) -> MessageContent:
             return MessageContent("file", "" if data else part.file_url or "", data, name=name)
         case "data" if isinstance(part.data, dict):
             return MessageContent("data", value=part.data)
-    raise _protocol_error("A content of a message has an unknown type, or no value.")
+    raise protocol_error("A content of a message has an unknown type, or no value.")
 
 
 def _as_text(value: Any) -> str:
@@ -363,15 +356,6 @@ def _error_of(message: _Message, parts: Sequence[_Content]) -> _Error:
         return message.error
     words = message.message or "\n".join(part.words for part in parts if part.type in _WORDS)
     return _Error(message.code or "", words)
-
-
-def _failure(error: _Error) -> RunFailure:
-    words = error.message or "The runner failed."
-    return RunFailure(error.code[:_LONGEST_CODE] or "runner.error", words[:_LONGEST_WORDS])
-
-
-def _protocol_error(message: str) -> RunFailure:
-    return RunFailure("runner.protocol_error", message)
 
 
 def _usage(usage: Any) -> Usage:

@@ -25,7 +25,7 @@ from conversations.log.storable_text import clean_text
 
 log = structlog.get_logger(__name__)
 
-_MOST_WAITING: Final = 50_000
+_MAX_WAITING: Final = 50_000
 _RETRY_S: Final = 0.5
 _FORGET_EVERY_S: Final = 3_600.0
 
@@ -65,7 +65,7 @@ class _NoteQueue:
         self._forgot_at = float("-inf")
 
     def add(self, note: CallNote) -> None:
-        if len(self._waiting) >= _MOST_WAITING:
+        if len(self._waiting) >= _MAX_WAITING:
             self._dropped += 1
             return
         self._waiting.append(note)
@@ -122,11 +122,7 @@ _queues: WeakKeyDictionary[asyncio.AbstractEventLoop, _NoteQueue] = WeakKeyDicti
 
 
 def _queue() -> _NoteQueue:
-    loop = asyncio.get_running_loop()
-    found = _queues.get(loop)
-    if found is None:
-        found = _queues[loop] = _NoteQueue()
-    return found
+    return _queues.setdefault(asyncio.get_running_loop(), _NoteQueue())
 
 
 def add_note(note: CallNote) -> None:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any, Final
 
@@ -19,14 +19,14 @@ from django.conf import settings
 
 from agents.context.summary import wrap_summary
 from agents.host import request_messages, sealed_config
-from agents.host.calls import history, state, transcript_items
+from agents.host.calls import history, models, state
 from agents.host.calls.files import LANGBOT_VERSION
 from agents.host.grants import Binding
-from agents.host.run_input import agent_input
+from agents.host.run_input import agent_input, upload_ref
 from agents.host.session import Scene
 from agents.host_protocol import run_context
 from agents.host_protocol.manifest import ContextPolicy, RunnerManifest
-from agents.host_protocol.messages import FunctionCall, Message, ToolCall
+from agents.host_protocol.messages import Message
 from agents.host_protocol.run_context import AgentRunContext
 from agents.providers.base import ChatMessage
 from agents.providers.base import ToolCall as ProviderCall
@@ -43,7 +43,7 @@ _SECRET: Final = re.compile(
 _encode: Final = msgspec.json.Encoder().encode
 _LARGEST_PARAMS: Final = 64 * 1024
 _LONGEST_OUTCOME: Final = 64 * 1024
-_MOST_COUNTED: Final = 10_000
+_MAX_COUNTED: Final = 10_000
 _USUAL_MESSAGES: Final = 50
 _USUAL_BYTES: Final = 64 * 1024
 
@@ -128,22 +128,6 @@ def _static_refs(scene: Scene) -> dict[str, Any]:
     return {name: {"sha256": hashlib.sha256(content).hexdigest()} for name, content in contents.items()}
 
 
-def _files(sent: Iterable[tuple[str, str]]) -> tuple[run_context.ArtifactRef, ...]:
-    """Return references to images (path, type) that the user sent."""
-    return tuple(
-        run_context.ArtifactRef(
-            artifact_id=artifact_id,
-            artifact_type="image",
-            mime_type=mime_type,
-            name=path.rpartition("/")[2],
-            source="upload",
-            id=artifact_id,
-        )
-        for path, mime_type in sent
-        if (artifact_id := transcript_items.file_id(path))
-    )
-
-
 def _outcomes(context: RunContext) -> list[dict[str, Any]]:
     """Return the outcomes of calls that waited for approval: the answers that end the conversation."""
     latest = list(takewhile(lambda message: message.role != "user", reversed(context.conversation)))
@@ -164,9 +148,9 @@ def _outcome(answer: ChatMessage, call: ProviderCall | None) -> dict[str, Any]:
 
 
 def _conversation(scene: Scene) -> run_context.ConversationContext | None:
-    if scene.thread_id is None:
+    thread = scene.conversation_id
+    if thread is None:
         return None
-    thread = scene.thread_id.hex
     return run_context.ConversationContext(
         conversation_id=thread,
         thread_id=thread,
@@ -180,20 +164,19 @@ def _conversation(scene: Scene) -> run_context.ConversationContext | None:
 async def _access(
     context: RunContext, scene: Scene, known: int, tail: tuple[Message, ...] | None
 ) -> run_context.ContextAccess:
-    apis, thread = _apis(scene), scene.thread_id
     is_first = scene.thread_seq <= 1 and len(context.request.messages) <= 1
-    counted = 0 if is_first else await history.count_before(scene, 1 if tail is None else _MOST_COUNTED)
+    counted = 0 if is_first else await history.count_before(scene, 1 if tail is None else _MAX_COUNTED)
     total = max(counted, known)
     left_out = total - len(tail or ())
     return run_context.ContextAccess(
-        conversation_id=thread.hex if thread else None,
-        thread_id=thread.hex if thread else None,
+        conversation_id=scene.conversation_id,
+        thread_id=scene.conversation_id,
         latest_cursor=history.latest_cursor(scene),
         event_seq=1,
         transcript_seq=scene.thread_seq,
         has_history_before=left_out > 0,
         inline_policy=_inline_policy(context, scene.manifest.context, tail, total=total),
-        available_apis=apis,
+        available_apis=_apis(scene),
     )
 
 
@@ -234,7 +217,7 @@ def _inline_policy(
     return run_context.InlinePolicy(
         mode="summary_tail" if policy.bootstrap == "summary_tail" and context.summary else "recent_tail",
         delivered_count=len(tail),
-        source_total_count=total if total < _MOST_COUNTED else None,
+        source_total_count=total if total < _MAX_COUNTED else None,
         messages_complete=complete,
         reason=reason,
     )
@@ -264,8 +247,9 @@ def _bootstrap(
 ) -> run_context.Bootstrap:
     """Return the tail, the summary of earlier messages if the Host has one, and the tail's files."""
     inlined = before[len(before) - len(tail) :]
-    shown = [(image.stored, image.mime_type) for message in inlined for image in message.images]
-    return run_context.Bootstrap(messages=tail, summary=context.summary or None, artifacts=_files(shown))
+    images = [image for message in inlined for image in message.images]
+    refs = tuple(ref for image in images if (ref := upload_ref(image.stored, image.mime_type)))
+    return run_context.Bootstrap(messages=tail, summary=context.summary or None, artifacts=refs)
 
 
 def _messages_before(context: RunContext) -> tuple[ChatMessage, ...]:
@@ -298,14 +282,10 @@ def _adapter(context: RunContext) -> dict[str, Any] | None:
 
 
 def _message(message: ChatMessage) -> Message:
-    calls = [
-        ToolCall(id=call.id, function=FunctionCall(call.name, call.arguments))
-        for call in message.tool_calls
-    ]
     return Message(
         role=message.role,
         content=message.content,
-        tool_calls=calls or None,
+        tool_calls=models.reply_calls(message.tool_calls),
         tool_call_id=message.tool_call_id or None,
     )
 

@@ -38,7 +38,7 @@ from prompts.endpoints.routing import ModelRoute
 
 log = structlog.get_logger(__name__)
 
-_MOST_PENDING: Final = 1_000
+_MAX_PENDING: Final = 1_000
 
 
 def find_bound_runner(binding: Binding | None, route: ModelRoute, *, thread_seq: int) -> Runner | None:
@@ -85,24 +85,24 @@ class HostedRun:
                 snapshots=getattr(self._runner, "snapshots", False),
                 client_tools={tool.name for tool in context.request.tools},
             )
-            session.take = stream.take
+            session.convert_result = stream.convert
             session.late_s = getattr(self._runner, "late_s", 0.0)
             inlines = getattr(self._runner, "inlines", False)
             run_context = await build_context(context, session.scene, inlines=inlines)
             generator = self._runner.run(run_context, HostApi(session))
             choice = ToolChoiceCheck(context.request)
-            async with aclosing(
-                _catch_errors(generator, session, self._deadline(session.scene))
-            ) as results:
+            # the execution keeps the run's own deadline
+            deadline_at = session.scene.deadline_at if self._binding.deadline_s else None
+            async with aclosing(_catch_errors(generator, session, deadline_at)) as results:
                 async for result in results:
                     before = _new_facts(session)
-                    for fact in (*before, *await stream.take(result), *_new_facts(session)):
-                        await choice.take(fact)
+                    for fact in (*before, *await stream.convert(result), *_new_facts(session)):
+                        await choice.count_call(fact)
                         yield fact
                     if stream.ended:
                         break
             for fact in (*_new_facts(session), *await stream.finish_builders()):
-                await choice.take(fact)
+                await choice.count_call(fact)
                 yield fact
             if not session.approvals:
                 choice.check(session.called_tools)
@@ -111,14 +111,10 @@ class HostedRun:
         finally:
             gateway.unregister(session)
 
-    def _deadline(self, scene: Scene) -> float | None:
-        """Return the binding's own deadline in epoch seconds; the execution keeps the run's deadline."""
-        return scene.deadline_at if self._binding.deadline_s else None
-
     async def _open_session(self, context: RunContext, host: RunHost) -> Session:
         manifest, binding = self._manifest, self._binding
         tools = await _tools(context)
-        bound_host = host.for_runner(grants.tool_names(manifest, binding), tools=tools)
+        bound_host = host.for_runner(grants.tool_names(manifest, binding), tools)
         models = await _find_routable(grants.model_names(manifest, binding, self._route.name))
         scene = Scene(
             run_id=context.run_id,
@@ -142,7 +138,7 @@ class HostedRun:
             subject_id=context.run_id.hex,
             most_calls=context.request.tool_choice.most_calls,
             input_seq=request_messages.input_seq(context, self._thread_seq),
-            unstored_messages=request_messages.unstored_messages(context, self._thread_seq),
+            unstored_rows=request_messages.unstored_rows(context, self._thread_seq),
         )
         return Session(scene, bound_host)
 
@@ -184,7 +180,7 @@ async def _catch_errors(
 
     When the run stops for an approval, the runner is cancelled; results that it had yielded count.
     """
-    left = _MOST_PENDING
+    left = _MAX_PENDING
     async with aclosing(generator) as results:
         while left:
             left -= session.is_stopping

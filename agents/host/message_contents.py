@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import binascii
 from base64 import b64decode
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec.structs import replace
 
 from agents.host.calls import artifacts
+from agents.host.runner_failures import protocol_error
 from agents.host.session import Scene
 from agents.host_protocol.errors import HostRefusal
 from agents.host_protocol.messages import ContentElement, ImageUrl
@@ -26,28 +28,35 @@ _BEGINNINGS: Final = {"/9j/": "jpeg", "R0lGOD": "gif", "UklGR": "webp"}  # in ba
 _WEB: Final = ("http://", "https://")
 
 
-async def store_inline_content(
-    scene: Scene, content: MessageContent
-) -> tuple[MessageContent, ArtifactCreated | None]:
-    """Return the content, and the artifact with its inline bytes.
+async def store_inline_contents(
+    scene: Scene, contents: Iterable[MessageContent]
+) -> tuple[list[MessageContent], list[ArtifactCreated]]:
+    """Return the contents, and the artifacts with the bytes of the inline ones.
 
     Raise RunFailure `runner.protocol_error` for an address that is none of http, https or `data:`, for
     invalid base64, and for more than 1 MiB.
     """
+    stored = [await _store_inline_content(scene, content) for content in contents]
+    return [content for content, _ in stored], [made for _, made in stored if made]
+
+
+async def _store_inline_content(
+    scene: Scene, content: MessageContent
+) -> tuple[MessageContent, ArtifactCreated | None]:
     mime_type, data = _inline(content)
     if not data:
         return content, None
     try:
         raw = b64decode(data, validate=True)
     except (binascii.Error, ValueError):
-        raise _protocol_error(content, "is no base64") from None
+        raise _wrong_content(content.type, "is no base64") from None
     file = ArtifactCreatedData(
         artifact_type=content.type, mime_type=mime_type, name=content.name, content=raw
     )
     try:
         made = await artifacts.store(scene, file)
     except HostRefusal as refusal:
-        raise RunFailure("runner.protocol_error", refusal.message) from None
+        raise protocol_error(refusal.message) from None
     return replace(content, artifact_id=made.artifact_id), made
 
 
@@ -63,7 +72,7 @@ def content_of_element(part: ContentElement) -> MessageContent:
             return MessageContent("file", url, name=name)
         case ContentElement(type="file_base64", file_base64=str(data)) if data:
             return MessageContent("file", "", data, name=name)
-    raise RunFailure("runner.protocol_error", f"A content of the type {part.type} has no value.")
+    raise _wrong_content(part.type, "has no value")
 
 
 def _as_url(data: str) -> str:
@@ -80,16 +89,16 @@ def _inline(content: MessageContent) -> tuple[str, str]:
     if address[:5].lower() == "data:":
         head, comma, data = address.partition(",")
         if not comma or head[-7:].lower() != ";base64":
-            raise _protocol_error(content, "has a data: URL without base64")
+            raise _wrong_content(content.type, "has a data: URL without base64")
         return head[5:].partition(";")[0].lower(), data
     if content.data:
         return f"audio/{content.format}" if content.format else "", content.data
     if address and not address.lower().startswith(_WEB):
-        raise _protocol_error(content, "needs an address of http or https, or a base64 data: URL")
+        raise _wrong_content(content.type, "needs an address of http or https, or a base64 data: URL")
     if len(address) > LONGEST_URL:
-        raise _protocol_error(content, f"has an address of more than {LONGEST_URL:,} characters")
+        raise _wrong_content(content.type, f"has an address of more than {LONGEST_URL:,} characters")
     return "", ""
 
 
-def _protocol_error(content: MessageContent, what: str) -> RunFailure:
-    return RunFailure("runner.protocol_error", f"A content of the type {content.type} {what}.")
+def _wrong_content(content_type: str, what: str) -> RunFailure:
+    return protocol_error(f"A content of the type {content_type} {what}.")

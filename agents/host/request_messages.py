@@ -7,19 +7,15 @@ are in the request alone.
 
 from __future__ import annotations
 
-from msgspec import Struct
+from uuid import UUID
+
+import msgspec
 
 from agents.requests import InputMessage
 from agents.runners.base import RunContext
+from conversations.threads.before_input import LONGEST, LONGEST_ANSWER, SAID, MessageRow
 
 _ROLES = ("user", "assistant", "tool")
-
-
-class OwnMessage(Struct, frozen=True):
-    """A message of the request, and its place in the thread."""
-
-    seq: int
-    message: InputMessage
 
 
 def input_place(context: RunContext) -> int | None:
@@ -45,13 +41,32 @@ def input_seq(context: RunContext, thread_seq: int) -> int | None:
     return None if place is None else thread_seq + place
 
 
-def unstored_messages(context: RunContext, thread_seq: int) -> tuple[OwnMessage, ...]:
-    """Return the request's messages beside its input, if the thread does not store them."""
+def unstored_rows(context: RunContext, thread_seq: int) -> tuple[MessageRow, ...]:
+    """Return the request's messages beside its input as rows, if the thread does not store them."""
     if context.request.stored:
         return ()
     own, at = context.request.messages, input_place(context)
     return tuple(
-        OwnMessage(thread_seq + place, message)
+        _unstored_row(message, context.run_id, thread_seq, seq=thread_seq + place)
         for place, message in enumerate(own)
         if place != at and message.role in _ROLES
+    )
+
+
+def _unstored_row(message: InputMessage, run_id: UUID, run_seq: int, *, seq: int) -> MessageRow:
+    return MessageRow(
+        run_id,
+        run_seq,
+        seq,
+        SAID,
+        None,
+        message.role,
+        message.content[:LONGEST],
+        None,
+        attached=[msgspec.to_builtins(file) for file in message.attachments],
+        calls=[msgspec.to_builtins(call) for call in message.tool_calls],
+        tool_name=message.name,
+        call_id=message.tool_call_id,
+        answer=(message.error or message.content)[:LONGEST_ANSWER],
+        own=True,
     )

@@ -19,6 +19,13 @@ from msgspec import Struct
 from agents.host import message_contents
 from agents.host.builder_events import BuilderEvents, is_event
 from agents.host.calls import artifacts, state
+from agents.host.runner_failures import (
+    MAX_CODE_LENGTH,
+    MAX_MESSAGE_LENGTH,
+    convert,
+    protocol_error,
+    reported_failure,
+)
 from agents.host.session import Session
 from agents.host_protocol import parameters, results
 from agents.host_protocol.errors import HostRefusal, unauthorized
@@ -39,11 +46,9 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T", bound=Struct)
 _FACTS: Final = tuple(events.Fact.__args__)
-_LONGEST_CODE: Final = 64
-_LONGEST_MESSAGE: Final = 2_000
 SHARED: Final = "thread"
 """The scope of the state that a thread shares with its client (AG-UI); other scopes are the runner's."""
-_MOST_SHOWN: Final = 32
+_MAX_SHOWN: Final = 32
 
 
 class ResultStream:
@@ -82,20 +87,20 @@ class ResultStream:
         self._builders: BuilderEvents | None = None
         self._waits = False
 
-    async def take(self, result: object) -> list[Fact]:
+    async def convert(self, result: object) -> list[Fact]:
         """Return the facts of the next result; raise RunFailure for `run.failed` and wrong results."""
         if isinstance(result, _FACTS):
             return list(self._fact(result))
         if is_event(result):
             return await self._event(result)
         if not isinstance(result, RunResult):
-            raise _protocol_error(
+            raise protocol_error(
                 "A runner must say RunResult, facts or events of the Agent API's builders."
             )
         if self._is_repeated(result):
             return []
         if result.run_id and result.run_id.replace("-", "") != self._session.scene.run_id.hex:
-            raise _protocol_error("A result names another run.")
+            raise protocol_error("A result names another run.")
         return await self._result(result)
 
     async def _event(self, event: object) -> list[Fact]:
@@ -103,8 +108,8 @@ class ResultStream:
         if self._builders is None:
             scene = self._session.scene
             self._builders = BuilderEvents(scene, self._client_tools, self._new_id, whole=self._whole)
-        facts = [*(await self._close() if self._text else ()), *await self._builders.take(event)]
-        self._take_ending(self._builders)
+        facts = [*(await self._close() if self._text else ()), *await self._builders.convert(event)]
+        self._end_if_ended(self._builders)
         return facts
 
     def _new_id(self) -> str:
@@ -112,7 +117,7 @@ class ResultStream:
         self._message_count += 1
         return message_id
 
-    def _take_ending(self, builders: BuilderEvents) -> None:
+    def _end_if_ended(self, builders: BuilderEvents) -> None:
         if builders.ending is not None:
             self._completed, self.ended = builders.ending, True
 
@@ -121,7 +126,7 @@ class ResultStream:
         if self._builders is None or self.ended:
             return []
         facts = await self._builders.end()
-        self._take_ending(self._builders)
+        self._end_if_ended(self._builders)
         return facts
 
     def _fact(self, fact: Any) -> Iterator[Fact]:
@@ -175,12 +180,15 @@ class ResultStream:
             case results.RUN_COMPLETED:
                 return await self._complete(result)
             case results.RUN_FAILED:
-                raise _failure(_convert(result, results.RunFailedData))
+                failed = _convert(result, results.RunFailedData)
+                raise reported_failure(
+                    failed.code, failed.error or failed.message, retryable=failed.retryable
+                )
             case results.PLUGIN_LOG:
-                text = str(result.data.get("text", ""))[:_LONGEST_MESSAGE]
+                text = str(result.data.get("text", ""))[:MAX_MESSAGE_LENGTH]
                 log.info("runner says", runner=self._session.scene.runner_id, text=text)
             case "":
-                raise _protocol_error("A result has no type.")
+                raise protocol_error("A result has no type.")
             case unknown:
                 log.warning("unknown result ignored", type=unknown[:100])
         return []
@@ -218,8 +226,8 @@ class ResultStream:
         """Add the images and files of a message, or of the new part of one."""
         if shown := shown_in(content):
             self._shown = shown if replace else [*self._shown, *shown]
-        if len(self._shown) > _MOST_SHOWN:
-            raise _protocol_error(f"A message shows more than {_MOST_SHOWN} images and files.")
+        if len(self._shown) > _MAX_SHOWN:
+            raise protocol_error(f"A message shows more than {_MAX_SHOWN} images and files.")
 
     async def _message(self, message: Message) -> list[Fact]:
         """Complete a message; its text replaces that of its deltas, delivered or not (seed §6.4)."""
@@ -237,24 +245,14 @@ class ResultStream:
     async def _close(self) -> list[Fact]:
         """Complete the open message, with its files, and with the images and files that it shows."""
         text, message_id = self._text, self._message_id
-        made, shown = await self._store_contents()
+        contents = [message_contents.content_of_element(part) for part in self._shown]
+        shown, made = await message_contents.store_inline_contents(self._session.scene, contents)
         metadata = {"artifact_refs": self._files} if self._files else {}
         body = events.MessageBody(message_id, "assistant", text, metadata, contents=shown)
         differs = not text.startswith(self._delivered) and text.strip() != self._delivered.strip()
         self._message_count, self._last, self._has_shown = self._message_count + 1, text, bool(shown)
         self._open, self._text, self._delivered, self._files, self._shown = None, "", "", [], []
         return [*made, events.MessageCompleted(body, replaces=differs)]
-
-    async def _store_contents(self) -> tuple[list[Fact], list[events.MessageContent]]:
-        """Return the contents that the message shows, with facts of artifacts for the inline ones."""
-        facts, shown = list[Fact](), list[events.MessageContent]()
-        for part in self._shown:
-            content, made = await message_contents.store_inline_content(
-                self._session.scene, message_contents.content_of_element(part)
-            )
-            shown.append(content)
-            facts += [made] if made else []
-        return facts, shown
 
     @property
     def _message_id(self) -> str:
@@ -265,7 +263,7 @@ class ResultStream:
     async def _state(self, result: RunResult) -> None:
         """Store a value; log a refusal by policy or size, and let the run continue."""
         if not result.data.get("scope") or not result.data.get("key"):
-            raise _protocol_error("state.updated needs scope and key.")
+            raise protocol_error("state.updated needs scope and key.")
         try:
             new = msgspec.convert(result.data, results.StateUpdatedData)
             await self._session.call("state_set", parameters.SetState(new.scope, new.key, new.value))
@@ -285,11 +283,11 @@ class ResultStream:
         artifact = _convert(result, results.ArtifactCreatedData)
         run_id = result.data.get("run_id")
         if run_id and str(run_id).replace("-", "") != self._session.scene.run_id.hex:
-            raise _protocol_error("artifact.created names another run.")
+            raise protocol_error("artifact.created names another run.")
         try:
             made = await artifacts.store(self._session.scene, artifact)
         except HostRefusal as refusal:
-            raise _protocol_error(refusal.message) from None
+            raise protocol_error(refusal.message) from None
         self._files.append(made.artifact_id)
         return made
 
@@ -307,7 +305,7 @@ class ResultStream:
         if completed.message and self._is_new(completed.message):
             facts = await self._message(completed.message)
         self.ended = True
-        self._completed = events.RunCompleted(completed.finish_reason[:_LONGEST_CODE] or "stop")
+        self._completed = events.RunCompleted(completed.finish_reason[:MAX_CODE_LENGTH] or "stop")
         return facts
 
     def _is_new(self, message: Message) -> bool:
@@ -348,25 +346,11 @@ class ResultStream:
 
 
 def _convert(result: RunResult, kind: type[T]) -> T:
-    try:
-        return msgspec.convert(result.data, kind)
-    except msgspec.ValidationError as problem:
-        raise _protocol_error(f"{result.type}: {problem}") from None
+    return convert(result.data, kind, result.type)
 
 
 def _tool_completed(data: results.ToolCompletedData) -> Fact:
-    problem = events.Problem("tool_error", data.error[:_LONGEST_MESSAGE]) if data.error else None
+    problem = events.Problem("tool_error", data.error[:MAX_MESSAGE_LENGTH]) if data.error else None
     return events.ToolCallCompleted(
         data.tool_call_id, data.tool_name, problem is None, 0, data.result, problem
     )
-
-
-def _failure(data: results.RunFailedData) -> RunFailure:
-    words = data.error or data.message or "The runner failed."
-    return RunFailure(
-        data.code[:_LONGEST_CODE] or "runner.error", words[:_LONGEST_MESSAGE], retryable=data.retryable
-    )
-
-
-def _protocol_error(message: str) -> RunFailure:
-    return RunFailure("runner.protocol_error", message)

@@ -45,10 +45,11 @@ from prompts.endpoints.routing import Candidate, ModelRoute
 
 log = structlog.get_logger(__name__)
 
-Permit = Callable[[], Awaitable[None]]
+Permit = Callable[[Tool], Awaitable[None]]  # raises ToolFailure for a tool that must not be called now
 Sleep = Callable[[float], Awaitable[object]]
 _LARGEST_IMAGE: Final = 10 * 1024 * 1024
 _NOT_OFFERED: Final = Problem("tool_not_offered", "This run does not offer a tool of this name.")
+_UNKNOWN: Final = Problem("unknown_tool", "There is no tool of this name.")
 _OUTCOME_UNKNOWN: Final = (
     "The approved call was begun before the worker was lost; whether it had an effect is not known, so "
     "it was not called again."
@@ -56,6 +57,11 @@ _OUTCOME_UNKNOWN: Final = (
 _TRIES: Final = 3
 _NOT_AGAIN: Final = frozenset((UNSUPPORTED, "provider_timeout"))
 _LONGEST_PAUSE_S: Final = 5.0
+
+
+async def _refuse_without_approval(tool: Tool) -> None:
+    if tool.requires_approval:
+        raise ToolFailure("approval_required", "Somebody must approve a call of this tool first.")
 
 
 class RunHost:
@@ -79,7 +85,6 @@ class RunHost:
         self._route = route
         self._caller = caller
         self._generation = generation or Generation()
-        self._all = tuple(tools)
         self._granted = {tool.name: tool for tool in tools} if route.supports_tools else {}
         self._wait_until_logged = wait_until_logged
         self._meter = meter
@@ -102,10 +107,7 @@ class RunHost:
 
     async def call_granted(self, use: ToolUse, *, call_id: str) -> ToolOutcome:
         """Call a tool for the model; the outcome is an error if the tool was not offered."""
-        tool = self._granted.get(use.name)
-        if tool is None:
-            return ToolOutcome(use, 0, None, _NOT_OFFERED)
-        return await self._call(tool, use, call_id, _permit_without_approval(tool))
+        return await self._call(self._granted.get(use.name), use, call_id)
 
     async def may_show(self) -> bool:
         """Return whether the offline model may show cards: a policy can forbid it."""
@@ -142,29 +144,24 @@ class RunHost:
         tool = tool or await offered_tools.find_action(use.name, user_id=self._user_id)
         if tool is None:  # a hosted runner's: its binding granted it, whatever the request names
             tool = next(iter(await offered_tools.find_granted((use.name,), user_id=self._user_id)), None)
-        if tool is None:
-            return ToolOutcome(use, 0, None, _NOT_OFFERED)
 
-        async def permit() -> None:
+        async def permit(tool: Tool) -> None:
             if not await begin(tool.idempotent):
                 raise ToolFailure("tool_outcome_unknown", _OUTCOME_UNKNOWN)
 
-        return await self._call(tool, use, call_id, permit)
+        return await self._call(tool, use, call_id, permit=permit)
 
     async def call_action(self, tool: Tool, use: ToolUse, *, call_id: str) -> ToolOutcome:
         """Execute a platform action that needs no approval."""
-        return await self._call(tool, use, call_id, _permit_without_approval(tool))
+        return await self._call(tool, use, call_id)
 
-    def for_runner(
-        self, names: Collection[str] | None, *, tools: Sequence[Tool] | None = None
-    ) -> RunHost:
-        """Return a Host for a hosted runner, with the named tools (None: all) of the run, or of `tools`.
+    def for_runner(self, names: Collection[str] | None, tools: Sequence[Tool]) -> RunHost:
+        """Return a Host for a hosted runner, with the named ones of these tools (None: all).
 
         The tools do not depend on the abilities of the run's model.
         """
         host = copy.copy(self)
-        all_tools = self._all if tools is None else tools
-        host._granted = {tool.name: tool for tool in all_tools if names is None or tool.name in names}
+        host._granted = {tool.name: tool for tool in tools if names is None or tool.name in names}
         return host
 
     def for_model(self, route: ModelRoute, generation: Generation) -> RunHost:
@@ -191,11 +188,20 @@ class RunHost:
     async def call_tool(self, use: ToolUse, *, call_id: str = "") -> ToolOutcome:
         """Call any server tool for the request; a failure is an outcome, never an exception."""
         tool = await offered_tools.find(use.name, user_id=self._user_id)
-        if tool is None:
-            return ToolOutcome(use, 0, None, Problem("unknown_tool", "There is no tool of this name."))
-        return await self._call(tool, use, call_id, _permit_without_approval(tool))
+        return await self._call(tool, use, call_id, missing=_UNKNOWN)
 
-    async def _call(self, tool: Tool, use: ToolUse, call_id: str, permit: Permit) -> ToolOutcome:
+    async def _call(
+        self,
+        tool: Tool | None,
+        use: ToolUse,
+        call_id: str,
+        *,
+        permit: Permit = _refuse_without_approval,
+        missing: Problem = _NOT_OFFERED,
+    ) -> ToolOutcome:
+        """Call the tool after its permit; `missing` is the problem if there is none."""
+        if tool is None:
+            return ToolOutcome(use, 0, None, missing)
         started_at = time.monotonic()
         result, problem, artifact = None, None, None
         try:
@@ -204,7 +210,7 @@ class RunHost:
                 in_context(dataclasses.replace(self._caller, call_id=call_id))
             if self._wait_until_logged is not None and not tool.idempotent:
                 await self._wait_until_logged()
-            await permit()
+            await permit(tool)
             async with asyncio.timeout(tool.timeout_s):
                 result = await tool.call(use.arguments)
             result, artifact = await large_results.fit_result(tool, result, self._caller)
@@ -320,16 +326,6 @@ async def _sign(images: tuple[ImagePart, ...]) -> tuple[ImagePart, ...]:
             if await attachments.exists(bucket, path)
         ]
     )
-
-
-def _permit_without_approval(tool: Tool) -> Permit:
-    """Return a permit that refuses a tool whose calls need an approval."""
-
-    async def permit() -> None:
-        if tool.requires_approval:
-            raise ToolFailure("approval_required", "Somebody must approve a call of this tool first.")
-
-    return permit
 
 
 def _client(candidate: Candidate) -> Wire:

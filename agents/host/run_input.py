@@ -25,7 +25,11 @@ async def agent_input(message: InputMessage | None, *, inlines: bool) -> AgentIn
     if message is None:
         return AgentInput()
     blocks = arrange(message.content, message.attachments, message.layout)
-    refs = tuple(ref for file in message.attachments if (ref := _ref(file)))
+    refs = tuple(
+        ref
+        for file in message.attachments
+        if (ref := upload_ref(file.path, file.mime_type, size=file.size or None, name=file.name))
+    )
     contents = [ContentElement(type="text", text=one) for one in blocks if isinstance(one, str)]
     if inlines:
         contents = await _inline_files(blocks)
@@ -34,16 +38,19 @@ async def agent_input(message: InputMessage | None, *, inlines: bool) -> AgentIn
     return AgentInput(text=message.content, contents=tuple(contents), attachments=refs)
 
 
-def _ref(file: Attachment) -> ArtifactRef | None:
-    artifact_id = transcript_items.file_id(file.path)
+def upload_ref(
+    path: str, mime_type: str, *, size: int | None = None, name: str = ""
+) -> ArtifactRef | None:
+    """Return a reference to an uploaded file; None for a path that is no upload's."""
+    artifact_id = transcript_items.file_id(path)
     if not artifact_id:
         return None
     return ArtifactRef(
         artifact_id=artifact_id,
-        artifact_type="image" if file.is_image else "file",
-        mime_type=file.mime_type,
-        size=file.size or None,
-        name=file.name or file.path.rpartition("/")[2],
+        artifact_type="image" if mime_type.startswith("image/") else "file",
+        mime_type=mime_type,
+        size=size,
+        name=name or path.rpartition("/")[2],
         source="upload",
         id=artifact_id,
     )

@@ -47,7 +47,7 @@ BUILTIN: Final = {
         ),
     )
 }
-_MOST_WARNINGS: Final = 1_000
+_MAX_WARNINGS: Final = 1_000
 _warned: set[tuple[str, str]] = set()
 _sources: list[Source] = []
 
@@ -106,6 +106,6 @@ def _valid_id(runner: HostedRunner) -> str | None:
 
 def _warn(runner: str, reason: str) -> None:
     """Log a warning only once: the runners are listed for every run."""
-    if (runner, reason) not in _warned and len(_warned) < _MOST_WARNINGS:
+    if (runner, reason) not in _warned and len(_warned) < _MAX_WARNINGS:
         _warned.add((runner, reason))
         log.warning("runner left out", runner=runner, reason=reason)

@@ -21,25 +21,25 @@ from msgspec import Struct
 from agents.host import call_audit
 from agents.host.actions import ACTIONS, Action
 from agents.host.grants import Binding
-from agents.host.request_messages import OwnMessage
-from agents.host_protocol.errors import HostRefusal, unauthorized
+from agents.host_protocol.errors import HostRefusal, invalid, unauthorized
 from agents.host_protocol.manifest import RunnerManifest
 from agents.host_protocol.resources import AgentResources
 from agents.host_protocol.results import RunResult
 from agents.host_protocol.run_context import Scope
 from agents.runners.base import Approval, RunFailure
 from conversations.events import Fact, Usage
+from conversations.threads.before_input import MessageRow
 
 log = structlog.get_logger(__name__)
 
-MOST_APPROVALS: Final = 32
+MAX_APPROVALS: Final = 32
 
 
 class Scene(Struct, frozen=True, kw_only=True):
     """The run, its user and its runner's grants: the frozen half of a session.
 
     `most_calls` is the request's maximum of tool calls, `input_seq` the place in the thread of the run's
-    input message, `unstored_messages` the request's other messages that the thread does not store.
+    input message, `unstored_rows` the request's other messages that the thread does not store.
     """
 
     run_id: UUID
@@ -57,17 +57,21 @@ class Scene(Struct, frozen=True, kw_only=True):
     subject_id: str = ""
     most_calls: int | None = None
     input_seq: int | None = None
-    unstored_messages: tuple[OwnMessage, ...] = ()
+    unstored_rows: tuple[MessageRow, ...] = ()
 
     @property
     def runner_id(self) -> str:
         return self.manifest.id
 
+    @property
+    def conversation_id(self) -> str | None:
+        return self.thread_id.hex if self.thread_id else None
+
     def scope_key(self, scope: Scope) -> str:
         """Return the owner of a scope's state; "" if the run has none."""
         match scope:
             case "conversation":
-                return self.thread_id.hex if self.thread_id else ""
+                return self.conversation_id or ""
             case "actor":
                 return self.user_id.hex
             case "subject":
@@ -77,7 +81,7 @@ class Scene(Struct, frozen=True, kw_only=True):
         return self.runner_id[:100]
 
 
-Take = Callable[[RunResult], Awaitable[list[Fact]]]
+ConvertResult = Callable[[RunResult], Awaitable[list[Fact]]]
 
 
 async def _drop_result(result: RunResult) -> list[Fact]:
@@ -93,7 +97,7 @@ class Session:
         self.usage = Usage()
         self.facts: list[Fact] = []
         self.approvals: list[Approval] = []
-        self.take: Take = _drop_result
+        self.convert_result: ConvertResult = _drop_result
         self.appended_count = 0
         self.called_tools: set[str] = set()
         self.calls = 0
@@ -109,43 +113,21 @@ class Session:
             "knowledge_bases": {one.kb_id: one.operations for one in scene.resources.knowledge_bases},
             "files": {one.file_id: ("config",) for one in scene.resources.files},
         }
-        self._paces = _Pace(scene.binding.calls_per_minute)
+        self._call_rate = _CallRate(scene.binding.calls_per_minute)
 
     def close(self) -> None:
         """Refuse every call from now on: the run is over."""
         self._open = False
 
-    @property
-    def is_open(self) -> bool:
-        return self._open
-
     async def call(self, action: str, params: Struct) -> Any:
         """Execute one action for the runner; raise HostRefusal if it is not allowed or fails."""
-        started_at, result = time.perf_counter(), "ok"
-        row = ACTIONS.get(action)
-        self._under_way += 1
-        try:
-            found = self._check(action, row, params)
+        with self._audited(action, params) as found:
             async with asyncio.timeout(self._seconds(found, params)):
                 return await found.handler(self, params)
-        except BaseException as problem:
-            refusal = self._refusal(action, problem)
-            result = refusal.code if refusal else self._stop_result
-            if refusal is None or refusal is problem:
-                raise
-            raise refusal from None
-        finally:
-            self._under_way -= 1
-            self._note(action, row, params, result, started_at)
-            self._stop_if_all_wait()
 
     async def stream(self, action: str, params: Struct) -> AsyncGenerator[Any]:
         """Execute one action with several replies; the time-out applies to each reply."""
-        started_at, result = time.perf_counter(), "ok"
-        row = ACTIONS.get(action)
-        self._under_way += 1
-        try:
-            found = self._check(action, row, params)
+        with self._audited(action, params) as found:
             async with aclosing(found.handler(self, params)) as pieces:
                 while True:
                     async with asyncio.timeout(self._seconds(found, params)):
@@ -153,24 +135,33 @@ class Session:
                     if piece is None:
                         return
                     yield piece
-        except GeneratorExit:
-            result = "cancelled"
-            raise
+
+    @contextmanager
+    def _audited(self, name: str, params: Struct) -> Iterator[Action]:
+        """Check the call and return its action; at its end convert an error, and note the result."""
+        started_at, result = time.perf_counter(), "ok"
+        action = ACTIONS.get(name)
+        self._under_way += 1
+        try:
+            yield self._check(name, action, params)
         except BaseException as problem:
-            refusal = self._refusal(action, problem)
-            result = refusal.code if refusal else "cancelled"
+            refusal = self._refusal(name, problem)
+            if refusal is not None:
+                result = refusal.code
+            else:
+                result = "approval_required" if self.is_stopping else "cancelled"
             if refusal is None or refusal is problem:
                 raise
             raise refusal from None
         finally:
             self._under_way -= 1
-            self._note(action, row, params, result, started_at)
+            self._note(name, action, params, result, started_at)
             self._stop_if_all_wait()
 
     def add_approval(self, approval: Approval) -> None:
         """End the run with this interrupt later; raise HostRefusal `rate_limited` for one too many."""
-        if len(self.approvals) >= MOST_APPROVALS:
-            raise HostRefusal("rate_limited", f"A run asks for at most {MOST_APPROVALS} approvals.")
+        if len(self.approvals) >= MAX_APPROVALS:
+            raise HostRefusal("rate_limited", f"A run asks for at most {MAX_APPROVALS} approvals.")
         self.approvals.append(approval)
 
     async def add_approval_and_wait(self, approval: Approval) -> NoReturn:
@@ -196,10 +187,6 @@ class Session:
         finally:
             self._patience = None
 
-    @property
-    def _stop_result(self) -> str:
-        return "approval_required" if self.is_stopping else "cancelled"
-
     def _stop_if_all_wait(self) -> None:
         if not self._waiting or self._under_way > self._waiting:
             return
@@ -209,14 +196,14 @@ class Session:
 
     def _check(self, name: str, action: Action | None, params: Struct) -> Action:
         if action is None:
-            raise HostRefusal("invalid_argument", f"Action {name} not found")
+            raise invalid(f"Action {name} not found")
         if not self._open:
             raise unauthorized(f"Run session {self.scene.run_id.hex} not found or expired")
         if time.time() >= self.scene.deadline_at:
             raise HostRefusal("deadline_exceeded", "The run's deadline has passed.")
         if not isinstance(params, action.takes):
-            raise HostRefusal("invalid_argument", f"{name} takes {action.takes.__name__}.")
-        self._paces.take()
+            raise invalid(f"{name} takes {action.takes.__name__}.")
+        self._call_rate.count_call()
         self._check_permission(action, params)
         return action
 
@@ -291,19 +278,20 @@ class Session:
         )
 
 
-class _Pace:
+class _CallRate:
     """At most so many calls per minute, a tenth of them at once; 0 means no limit."""
 
     def __init__(self, per_minute: int) -> None:
         self._rate = per_minute / 60
-        self._room = self._most = max(20.0, per_minute / 10)
+        self._room = self._max_room = max(20.0, per_minute / 10)
         self._at = time.monotonic()
 
-    def take(self) -> None:
+    def count_call(self) -> None:
+        """Count a call; raise HostRefusal `rate_limited` for one too many."""
         if not self._rate:
             return
         now = time.monotonic()
-        self._room = min(self._most, self._room + (now - self._at) * self._rate)
+        self._room = min(self._max_room, self._room + (now - self._at) * self._rate)
         self._at = now
         if self._room < 1:
             raise HostRefusal("rate_limited", "This run calls the Host too often.")

@@ -27,7 +27,7 @@ class ToolChoiceCheck:
         self._made: set[str] = set()
         self._of_client = 0
 
-    async def take(self, fact: Fact) -> None:
+    async def count_call(self, fact: Fact) -> None:
         """Count a call; raise RunFailure for a call to the client that the request does not allow."""
         if not isinstance(fact, ToolCallStarted):
             return

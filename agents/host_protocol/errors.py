@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final, Literal
 
 from msgspec import Struct
@@ -44,17 +45,7 @@ class HostRefusal(Exception):
         return AgentAPIError(self.code, self.message, self.retryable, self.details)
 
 
-def unauthorized(message: str, **details: Any) -> HostRefusal:
-    return HostRefusal("unauthorized", message, **details)
-
-
-def not_found(message: str, **details: Any) -> HostRefusal:
-    return HostRefusal("not_found", message, **details)
-
-
-def invalid(message: str, **details: Any) -> HostRefusal:
-    return HostRefusal("invalid_argument", message, **details)
-
-
-def too_large(message: str, **details: Any) -> HostRefusal:
-    return HostRefusal("payload_too_large", message, **details)
+unauthorized = partial(HostRefusal, "unauthorized")
+not_found = partial(HostRefusal, "not_found")
+invalid = partial(HostRefusal, "invalid_argument")
+too_large = partial(HostRefusal, "payload_too_large")

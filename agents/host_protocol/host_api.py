@@ -8,33 +8,10 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
-from agents.host_protocol import replies
+from agents.host_protocol import parameters, replies
 from agents.host_protocol.errors import invalid
 from agents.host_protocol.messages import LLMTool, Message, MessageChunk, RetrievalEntry
-from agents.host_protocol.parameters import (
-    CallTool,
-    DeleteState,
-    DeleteStored,
-    DescribeTool,
-    Embed,
-    GetArtifact,
-    GetEvent,
-    GetPrompt,
-    GetState,
-    GetStored,
-    InvokeModel,
-    ListState,
-    ListStored,
-    PageEvents,
-    PageHistory,
-    ReadArtifact,
-    RequestAction,
-    Rerank,
-    Retrieve,
-    SearchHistory,
-    SetState,
-    SetStored,
-)
+from agents.host_protocol.parameters import CallTool
 
 
 class Calls(Protocol):
@@ -66,7 +43,7 @@ class HostApi:
 
     async def prompt(self) -> str:
         """Return the run's system message, which a model reads first; "" if there is none."""
-        found: replies.SystemPrompt = await self.calls.call("get_prompt", GetPrompt())
+        found: replies.SystemPrompt = await self.calls.call("get_prompt", parameters.GetPrompt())
         return "\n\n".join(message["content"] for message in found.prompt)
 
 
@@ -111,13 +88,15 @@ class Models(_Group):
         self, model_id: str, query: str, documents: Sequence[str], top_k: int | None = None
     ) -> Sequence[replies.Ranked]:
         """Return the documents that fit best, the best first."""
-        params = Rerank(rerank_model_uuid=model_id, query=query, documents=list(documents), top_k=top_k)
+        params = parameters.Rerank(
+            rerank_model_uuid=model_id, query=query, documents=list(documents), top_k=top_k
+        )
         found: replies.Reranked = await self._calls.call("invoke_rerank", params)
         return found.results
 
     async def embed(self, model_id: str, texts: Sequence[str]) -> Sequence[list[float]]:
         """Return a vector per text, in order."""
-        params = Embed(embedding_model_uuid=model_id, texts=list(texts))
+        params = parameters.Embed(embedding_model_uuid=model_id, texts=list(texts))
         found: replies.Embedded = await self._calls.call("invoke_embedding", params)
         return found.vectors
 
@@ -127,8 +106,8 @@ def _invoke(
     messages: Sequence[Message],
     tools: Sequence[LLMTool] | None,
     extra: dict[str, Any] | None,
-) -> InvokeModel:
-    return InvokeModel(
+) -> parameters.InvokeModel:
+    return parameters.InvokeModel(
         llm_model_uuid=model_id,
         messages=list(messages),
         funcs=list(tools or ()),
@@ -138,7 +117,8 @@ def _invoke(
 
 class Tools(_Group):
     async def get_detail(self, tool_name: str) -> replies.ToolDetail:
-        found: replies.ToolDescribed = await self._calls.call("get_tool_detail", DescribeTool(tool_name))
+        params = parameters.DescribeTool(tool_name)
+        found: replies.ToolDescribed = await self._calls.call("get_tool_detail", params)
         return found.tool
 
     async def call(
@@ -160,7 +140,7 @@ class Knowledge(_Group):
         self, kb_id: str, query_text: str, top_k: int = 5, filters: dict[str, Any] | None = None
     ) -> Sequence[RetrievalEntry]:
         """Return the chunks that fit best, the best first."""
-        params = Retrieve(kb_id=kb_id, query_text=query_text, top_k=top_k, filters=filters)
+        params = parameters.Retrieve(kb_id=kb_id, query_text=query_text, top_k=top_k, filters=filters)
         found: replies.Retrieved = await self._calls.call("retrieve_knowledge_base", params)
         return found.results
 
@@ -176,7 +156,7 @@ class History(_Group):
         include_artifacts: bool = False,
     ) -> replies.HistoryPage:
         """Return a page of the messages before this run: backward newest first, forward oldest first."""
-        params = PageHistory(
+        params = parameters.PageHistory(
             conversation_id=conversation_id,
             before_cursor=before_cursor,
             after_cursor=after_cursor,
@@ -191,14 +171,14 @@ class History(_Group):
         self, query: str, filters: dict[str, Any] | None = None, top_k: int = 10
     ) -> replies.HistoryFound:
         """Return the messages that hold the query; `filters`: roles, item_types, conversation_id."""
-        params = SearchHistory(query=query, filters=filters, top_k=top_k)
+        params = parameters.SearchHistory(query=query, filters=filters, top_k=top_k)
         found: replies.HistoryFound = await self._calls.call("history_search", params)
         return found
 
 
 class Events(_Group):
     async def get(self, event_id: str) -> replies.EventRecord:
-        found: replies.EventRecord = await self._calls.call("event_get", GetEvent(event_id))
+        found: replies.EventRecord = await self._calls.call("event_get", parameters.GetEvent(event_id))
         return found
 
     async def page(
@@ -210,7 +190,7 @@ class Events(_Group):
         event_types: list[str] | None = None,
     ) -> replies.EventPage:
         """Return a page of the conversation's events, newest first."""
-        params = PageEvents(
+        params = parameters.PageEvents(
             conversation_id=conversation_id,
             event_types=event_types,
             before_cursor=before_cursor,
@@ -223,20 +203,20 @@ class Events(_Group):
 class Artifacts(_Group):
     async def metadata(self, artifact_id: str) -> replies.ArtifactMetadata:
         found: replies.ArtifactMetadata = await self._calls.call(
-            "artifact_metadata", GetArtifact(artifact_id)
+            "artifact_metadata", parameters.GetArtifact(artifact_id)
         )
         return found
 
     async def read_range(
         self, artifact_id: str, offset: int = 0, length: int | None = 65_536
     ) -> replies.ArtifactRead:
-        params = ReadArtifact(artifact_id=artifact_id, offset=offset, limit=length)
+        params = parameters.ReadArtifact(artifact_id=artifact_id, offset=offset, limit=length)
         found: replies.ArtifactRead = await self._calls.call("artifact_read", params)
         return found
 
     async def open_stream(self, artifact_id: str) -> AsyncGenerator[bytes]:
         """Yield all bytes of the artifact, in pieces."""
-        pieces = self._calls.stream("artifact_stream", GetArtifact(artifact_id))
+        pieces = self._calls.stream("artifact_stream", parameters.GetArtifact(artifact_id))
         async with aclosing(pieces) as read:
             async for one in read:
                 yield one.content or b""
@@ -246,19 +226,19 @@ class State(_Group):
     """Small JSON values by scope (conversation, actor, subject, runner, binding) and key."""
 
     async def get(self, scope: str, key: str) -> Any:
-        found: replies.StateValue = await self._calls.call("state_get", GetState(scope, key))
+        found: replies.StateValue = await self._calls.call("state_get", parameters.GetState(scope, key))
         return found.value
 
     async def set(self, scope: str, key: str, value: Any) -> None:
-        await self._calls.call("state_set", SetState(scope, key, value))
+        await self._calls.call("state_set", parameters.SetState(scope, key, value))
 
     async def delete(self, scope: str, key: str) -> bool:
         """Delete the key; return whether it existed."""
-        found: replies.Done = await self._calls.call("state_delete", DeleteState(scope, key))
+        found: replies.Done = await self._calls.call("state_delete", parameters.DeleteState(scope, key))
         return found.success
 
     async def list(self, scope: str, prefix: str | None = None, limit: int = 100) -> replies.StateKeys:
-        params = ListState(scope=scope, prefix=prefix, limit=limit)
+        params = parameters.ListState(scope=scope, prefix=prefix, limit=limit)
         found: replies.StateKeys = await self._calls.call("state_list", params)
         return found
 
@@ -268,7 +248,7 @@ class Storage(_Group):
 
     async def get(self, area: str, key: str) -> bytes:
         found: replies.StoredValue = await self._calls.call(
-            "get_binary_storage", GetStored(key=key, area=area)
+            "get_binary_storage", parameters.GetStored(key=key, area=area)
         )
         return found.value
 
@@ -276,15 +256,15 @@ class Storage(_Group):
         """Store the bytes; raise HostRefusal `invalid_argument` for a value that is not bytes."""
         if not isinstance(value, bytes | bytearray | memoryview):
             raise invalid("A stored value is bytes.")
-        value = bytes(value)
-        await self._calls.call("set_binary_storage", SetStored(key=key, value=value, area=area))
+        params = parameters.SetStored(key=key, value=bytes(value), area=area)
+        await self._calls.call("set_binary_storage", params)
 
     async def delete(self, area: str, key: str) -> None:
-        await self._calls.call("delete_binary_storage", DeleteStored(key=key, area=area))
+        await self._calls.call("delete_binary_storage", parameters.DeleteStored(key=key, area=area))
 
     async def list(self, area: str, prefix: str | None = None) -> Sequence[str]:
         found: replies.StorageKeys = await self._calls.call(
-            "get_binary_storage_keys", ListStored(prefix=prefix, area=area)
+            "get_binary_storage_keys", parameters.ListStored(prefix=prefix, area=area)
         )
         return found.keys
 
@@ -297,6 +277,6 @@ class Platform(_Group):
         payload: dict[str, Any] | None = None,
     ) -> replies.ActionTaken:
         """Request a platform action; the approval policy decides when it is executed."""
-        params = RequestAction(action=action, target=target, payload=payload)
+        params = parameters.RequestAction(action=action, target=target, payload=payload)
         found: replies.ActionTaken = await self._calls.call("request_action", params)
         return found

@@ -46,6 +46,11 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     provider_specific_fields: dict[str, Any] | None = None
 
 
+def tool_call(call_id: str, name: str, arguments: str) -> ToolCall:
+    """Return a call of a function with these arguments, as JSON text."""
+    return ToolCall(id=call_id, function=FunctionCall(name, arguments))
+
+
 class Message(Struct, frozen=True, kw_only=True):
     role: str
     name: str | None = None

@@ -36,7 +36,7 @@ for _module in iter_modules(host_protocol.__path__):
         f"{host_protocol.__name__}.{_module.name}"
     )
 for _name, _classes in _RENAMED_CLASSES.items():
-    _here = import_module(f"{host_protocol.__name__}.{_name}")
+    _module_with_new_names = import_module(f"{host_protocol.__name__}.{_name}")
     for _old, _new in _classes.items():
-        setattr(_here, _old, getattr(_here, _new))
+        setattr(_module_with_new_names, _old, getattr(_module_with_new_names, _new))
 globals()["actions"] = sys.modules[f"{__name__}.actions"] = import_module("agents.host.actions")

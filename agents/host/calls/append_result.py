@@ -21,7 +21,7 @@ _TYPES: Final = frozenset(
     )
 )  # fmt: skip
 _LARGEST: Final = 256 * 1024
-_MOST_WAITING: Final = 256  # waiting results are written with the next result of the stream
+_MAX_WAITING: Final = 256  # waiting results are written with the next result of the stream
 
 
 @action("run_append_result", resource="result.type", seconds=15)
@@ -38,12 +38,12 @@ async def append(session: Session, params: parameters.AppendResult) -> replies.R
         raise invalid(f"A result of the type {result.type[:100]} cannot be appended.")
     if len(msgspec.json.encode(result.data)) > _LARGEST:
         raise too_large("A result that is appended has at most 256 KiB.")
-    if len(session.facts) >= _MOST_WAITING:
+    if len(session.facts) >= _MAX_WAITING:
         raise HostRefusal("rate_limited", "Too much is appended that the stream has not followed.")
     try:
-        session.facts += await session.take(replace(result, sequence=None))
+        session.facts += await session.convert_result(replace(result, sequence=None))
     except RunFailure as problem:
-        raise HostRefusal("invalid_argument", problem.message) from None
+        raise invalid(problem.message) from None
     session.appended_count += 1
     return replies.RunEventRecord(
         run_id=run_id,

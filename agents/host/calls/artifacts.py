@@ -17,6 +17,7 @@ from django.conf import settings
 from psycopg.types.json import Jsonb
 
 from agents.host.actions import action
+from agents.host.calls.checks import checked_limit
 from agents.host.session import Scene, Session
 from agents.host_protocol import parameters, replies
 from agents.host_protocol.errors import invalid, not_found, too_large
@@ -24,19 +25,25 @@ from agents.host_protocol.results import ArtifactCreatedData
 from config import sql
 from conversations import attachments
 from conversations.events import ArtifactCreated
+from conversations.identifiers import uuid_of
 from conversations.log.storable_text import clean_text, clean_value
 from conversations.threads.artifacts import Artifact, find_upload
 
 LARGEST: Final = 1024 * 1024
 _USUAL: Final = 1024 * 1024
-_MOST_READ: Final = 10 * 1024 * 1024
+_MAX_READ: Final = 10 * 1024 * 1024
 _PIECE: Final = 65_536
 _FILE: Final = "file-"
-_OURS: Final = """
-SELECT owner_id, thread_id, run_id, runner_id, artifact_type, mime_type, name, size, sha256,
-    metadata, created_at, expires_at
-FROM agents_hostartifact WHERE id = %s AND (expires_at IS NULL OR expires_at > now())
+_IN_SCOPE: Final = """
+SELECT thread_id, run_id, created_at, expires_at,
+    runner_id, artifact_type, mime_type, name, size, sha256, metadata
+FROM agents_hostartifact
+WHERE id = %(id)s AND owner_id = %(owner_id)s AND (run_id = %(run_id)s OR thread_id = %(thread_id)s)
+    AND (expires_at IS NULL OR expires_at > now())
 """
+_FIELDS: Final = (
+    "runner_id", "artifact_type", "mime_type", "name", "size_bytes", "sha256", "metadata"
+)  # fmt: skip
 _OWN: Final = """
 SELECT mime_type, size, content FROM agents_hostartifact
 WHERE id = %s AND owner_id = %s AND (expires_at IS NULL OR expires_at > now())
@@ -69,10 +76,9 @@ async def read(session: Session, params: parameters.ReadArtifact) -> replies.Art
     """Return a range of the bytes, at most 10 MiB; by default the first MiB."""
     if params.offset < 0:
         raise invalid("offset must be >= 0")
-    if params.limit is not None and params.limit < 1:
-        raise invalid("limit must be > 0")
+    limit = _USUAL if params.limit is None else checked_limit(params.limit, _MAX_READ)
     found = await _find(session.scene, params.artifact_id)
-    return await _read_range(found, params.offset, min(params.limit or _USUAL, _MOST_READ))
+    return await _read_range(found, params.offset, limit)
 
 
 @action("artifact_stream", "artifacts", "read", resource="artifact_id", seconds=60)
@@ -147,35 +153,26 @@ async def _find(scene: Scene, artifact_id: str) -> _Found:
 
 
 async def _find_made(scene: Scene, artifact_id: str) -> _Found | None:
-    ours = _uuid(artifact_id)
-    row = await sql.one(_OURS, (ours,)) if ours else None
+    scope = {"owner_id": scene.user_id, "run_id": scene.run_id, "thread_id": scene.thread_id}
+    row = await sql.one(_IN_SCOPE, {"id": uuid_of(artifact_id)} | scope)
     if row is None:
         return None
-    owner_id, thread_id, run_id, runner_id, kind, mime, name, size, digest, more, made, ends = row
-    same = thread_id is not None and thread_id == scene.thread_id
-    if owner_id != scene.user_id or not (run_id == scene.run_id or same):
-        return None
+    thread_id, run_id, created_at, expires_at, *fields = row
     metadata = replies.ArtifactMetadata(
         artifact_id=artifact_id,
-        artifact_type=kind,
-        mime_type=mime,
-        name=name,
-        size_bytes=size,
-        sha256=digest,
         source="runner",
         conversation_id=thread_id.hex if thread_id else None,
         run_id=run_id.hex,
-        runner_id=runner_id,
-        created_at=_seconds(made),
-        expires_at=_seconds(ends) if ends else None,
-        metadata=more,
+        created_at=_seconds(created_at),
+        expires_at=_seconds(expires_at) if expires_at else None,
+        **dict(zip(_FIELDS, fields, strict=True)),
     )
     return _Found(metadata)
 
 
 async def _find_sent(scene: Scene, artifact_id: str) -> _Found | None:
     """Return an uploaded file of the user, if a message of this conversation refers to it."""
-    file_id = _uuid(artifact_id.removeprefix(_FILE))
+    file_id = uuid_of(artifact_id.removeprefix(_FILE))
     if file_id is None or scene.thread_id is None:
         return None
     sent = await find_upload(file_id, thread_id=scene.thread_id, owner_id=scene.user_id)
@@ -202,7 +199,7 @@ async def _read_range(found: _Found, offset: int, length: int) -> replies.Artifa
         row = await sql.one(_BYTES, (offset + 1, length, artifact_id)) if offset < 2**31 - 1 else None
         piece, size = bytes(row[0]) if row else b"", about.size_bytes or 0
     else:
-        whole = await attachments.read_bytes(*found.place, limit=_MOST_READ) or b""
+        whole = await attachments.read_bytes(*found.place, limit=_MAX_READ) or b""
         piece, size = whole[offset : offset + length], len(whole)
     return replies.ArtifactRead(
         artifact_id=about.artifact_id,
@@ -242,10 +239,3 @@ def _mime_type(content: bytes, claimed_type: str | None) -> str:
 
 def _seconds(at: datetime) -> int:
     return int(at.timestamp())
-
-
-def _uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None

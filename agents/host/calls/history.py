@@ -8,21 +8,20 @@ conversation with branches the history is that of the run's branch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
-from uuid import UUID
 
 from agents.host.actions import action
 from agents.host.calls import transcript_items
-from agents.host.calls.transcript_items import KINDS, row_of_own_message
+from agents.host.calls.checks import checked_limit, checked_query
+from agents.host.calls.transcript_items import KINDS
 from agents.host.session import Scene, Session
 from agents.host_protocol import parameters, replies
 from agents.host_protocol.errors import invalid, unauthorized
 from conversations.threads import before_input
 from conversations.threads.before_input import CALL, SAID, BeforeInput, MessageRow, RowPlace
 
-MOST: Final = 100
-_MOST_FOUND: Final = 50
+MAX_PAGE_SIZE: Final = 100
+_MAX_FOUND: Final = 50
 _LONGEST_QUERY: Final = 200
 _ROLES: Final = ("user", "assistant", "tool")
 _ENDLESS: Final = 2**31 - 1
@@ -33,10 +32,8 @@ _LAST: Final = 999_999_999
 async def page(session: Session, params: parameters.PageHistory) -> replies.HistoryPage:
     """Return a page of the conversation: backward newest first, forward oldest first."""
     scene = session.scene
-    _check_conversation(scene, params.conversation_id, "History page")
-    if params.limit < 1:
-        raise invalid("limit must be > 0")
-    limit = min(params.limit, MOST)
+    check_conversation(scene, params.conversation_id, "History page")
+    limit = checked_limit(params.limit, MAX_PAGE_SIZE)
     last = _place(params.before_cursor, (_ENDLESS, _ENDLESS, SAID))
     first = _place(params.after_cursor, (-1, -1, SAID))
     read = _backward if params.direction == "backward" else _forward
@@ -49,7 +46,11 @@ async def page(session: Session, params: parameters.PageHistory) -> replies.Hist
     if first < (0, 0, 0) and not (more and params.direction == "backward"):
         shown = transcript_items.without_lone_answers(shown, forward=params.direction == "forward")
     return replies.HistoryPage(
-        items=_items(scene, shown, files=params.include_artifacts or params.include_attachments),
+        items=transcript_items.items(
+            shown,
+            scene.conversation_id,
+            files=params.include_artifacts or params.include_attachments,
+        ),
         next_cursor=transcript_items.cursor(found[-1]) if more else None,
         prev_cursor=transcript_items.cursor(found[0]) if found else None,
         has_more=more,
@@ -58,7 +59,7 @@ async def page(session: Session, params: parameters.PageHistory) -> replies.Hist
 
 async def _backward(scene: Scene, first: RowPlace, last: RowPlace, limit: int) -> list[MessageRow]:
     """Return the newest rows between these places, newest first."""
-    own = [row for row in reversed(_own_rows(scene)) if first < row.place < last][:limit]
+    own = [row for row in reversed(scene.unstored_rows) if first < row.place < last][:limit]
     if len(own) == limit:
         return own
     return own + await before_input.fetch_backward(
@@ -71,7 +72,7 @@ async def _forward(scene: Scene, first: RowPlace, last: RowPlace, limit: int) ->
     found = await before_input.fetch_forward(
         _before(scene), first, last, roles=list(_ROLES), limit=limit
     )
-    own = [row for row in _own_rows(scene) if first < row.place < last]
+    own = [row for row in scene.unstored_rows if first < row.place < last]
     return found + own[: limit - len(found)]
 
 
@@ -79,22 +80,17 @@ async def _forward(scene: Scene, first: RowPlace, last: RowPlace, limit: int) ->
 async def search(session: Session, params: parameters.SearchHistory) -> replies.HistoryFound:
     """Return the messages that contain the query's text, newest first; case is ignored."""
     scene, filters = session.scene, params.filters or {}
-    _check_conversation(scene, filters.get("conversation_id"), "History search")
-    query = params.query.strip()
-    if not 0 < len(query) <= _LONGEST_QUERY or "\x00" in query:
-        raise invalid(f"query must have 1 to {_LONGEST_QUERY} characters")
-    if params.top_k < 1:
-        raise invalid("top_k must be > 0")
+    check_conversation(scene, filters.get("conversation_id"), "History search")
+    query = checked_query(params.query, _LONGEST_QUERY, name="query")
+    limit = checked_limit(params.top_k, _MAX_FOUND, name="top_k")
     kinds = filters.get("item_types") or set(KINDS.values())
     roles = [role for role in filters.get("roles") or _ROLES if KINDS.get(role) in kinds]
-    limit = min(params.top_k, _MOST_FOUND)
-    rows = [row for row in reversed(_own_rows(scene)) if row.role in roles and _contains(row, query)]
-    own = rows[:limit]
-    missing = limit - len(own) if roles else 0
-    found = own
+    rows = [row for row in reversed(scene.unstored_rows) if row.role in roles and _contains(row, query)]
+    found = rows[:limit]
+    missing = limit - len(found) if roles else 0
     if missing > 0:
-        found = own + await before_input.search_rows(_before(scene), query, roles=roles, limit=missing)
-    items = _items(scene, found, files=False)
+        found += await before_input.search_rows(_before(scene), query, roles=roles, limit=missing)
+    items = transcript_items.items(found, scene.conversation_id, files=False)
     return replies.HistoryFound(items=items, total_count=len(items), query=params.query)
 
 
@@ -107,7 +103,7 @@ async def count_before(scene: Scene, most: int) -> int:
     if scene.thread_id is None:
         return 0
     found = await before_input.count_rows(_before(scene), roles=list(_ROLES[:2]), most=most)
-    own = sum(row.role in _ROLES[:2] and bool(row.content) for row in _own_rows(scene))
+    own = sum(row.role in _ROLES[:2] and bool(row.content) for row in scene.unstored_rows)
     return min(most, own + found)
 
 
@@ -116,32 +112,12 @@ def latest_cursor(scene: Scene) -> str | None:
     return f"{scene.thread_seq}.{_LAST}" if scene.thread_id else None
 
 
-def check_conversation(scene: Scene, conversation_id: object, api: str) -> UUID:
-    """Return the run's conversation; raise HostRefusal for another one, or if the run has none."""
-    return _check_conversation(scene, conversation_id, api)
-
-
-def _check_conversation(scene: Scene, conversation_id: object, api: str) -> UUID:
+def check_conversation(scene: Scene, conversation_id: object, api: str) -> None:
+    """Raise HostRefusal for another conversation than the run's, or if the run has none."""
     if scene.thread_id is None:
         raise unauthorized(f"{api} is not available without a run conversation")
     if conversation_id and str(conversation_id).replace("-", "").lower() != scene.thread_id.hex:
         raise unauthorized(f"Conversation {conversation_id!s:.100} is not accessible by this run")
-    return scene.thread_id
-
-
-def _own_rows(scene: Scene) -> list[MessageRow]:
-    """Return the messages of the request beside its input, for a run that is not stored."""
-    return [
-        row_of_own_message(message, scene.run_id, scene.thread_seq)
-        for message in scene.unstored_messages
-    ]
-
-
-def _items(
-    scene: Scene, found: Sequence[MessageRow], *, files: bool
-) -> tuple[replies.TranscriptItem, ...]:
-    conversation = scene.thread_id.hex if scene.thread_id else None
-    return transcript_items.items(found, conversation, files=files)
 
 
 def _before(scene: Scene) -> BeforeInput:

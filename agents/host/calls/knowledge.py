@@ -6,10 +6,11 @@ from typing import Any, Final
 from uuid import UUID
 
 from agents.host.actions import action
+from agents.host.calls.checks import checked_limit, checked_query
 from agents.host.grants import Base
 from agents.host.session import Session
 from agents.host_protocol import parameters, replies
-from agents.host_protocol.errors import invalid, not_found
+from agents.host_protocol.errors import not_found
 from agents.knowledge import retrieval
 from config import sql
 from config.cache import CachedValue
@@ -21,17 +22,15 @@ _BASES: Final = "SELECT id, name, embedding_model FROM agents_knowledgebase WHER
 @action("retrieve_knowledge_base", "knowledge_bases", "retrieve", resource="kb_id")
 async def retrieve(session: Session, params: parameters.Retrieve) -> replies.Retrieved:
     """Return the chunks that fit best. `filters`: `document_name`, one or a list."""
-    if not 0 < len(params.query_text.strip()) <= _LONGEST or "\x00" in params.query_text:
-        raise invalid(f"query_text must have 1 to {_LONGEST} characters")
-    if params.top_k < 1:
-        raise invalid("top_k must be > 0")
+    checked_query(params.query_text, _LONGEST, name="query_text")
+    top_k = checked_limit(params.top_k, retrieval.MOST, name="top_k")
     base = next((one for one in await read_bases() if one.id.hex == params.kb_id), None)
     if base is None:
         raise not_found(f"Knowledge base {params.kb_id} not found")
     found = await retrieval.retrieve(
         base.id,
         params.query_text,
-        top_k=min(params.top_k, retrieval.MOST),
+        top_k=top_k,
         documents=_documents(params.filters or {}),
         embedding_model=base.embedding_model,
     )

@@ -17,14 +17,15 @@ from agents.host_protocol.errors import HostRefusal, invalid, not_found, too_lar
 from agents.host_protocol.messages import (
     Content,
     ContentElement,
-    FunctionCall,
     LLMTool,
     Message,
     MessageChunk,
     TokenUsage,
     ToolCall,
     text_in,
+    tool_call,
 )
+from agents.knowledge import embeddings
 from agents.providers import base as providers
 from agents.providers.base import (
     ChatMessage,
@@ -41,9 +42,11 @@ from conversations import events
 from conversations.events import Usage
 from prompts.endpoints import routing
 
-_MOST_MESSAGES: Final = 2_000
-_MOST_CHARACTERS: Final = 8 * 1024 * 1024
-_MOST_DOCUMENTS: Final = 64
+_MAX_MESSAGES: Final = 2_000
+_MAX_CHARACTERS: Final = 8 * 1024 * 1024
+_MAX_TEXTS: Final = 512
+_MAX_EMBEDDED_LENGTH: Final = 1024 * 1024
+_MAX_DOCUMENTS: Final = 64
 _DATA_URL: Final = re.compile(r"data:([\w/+.-]{1,100});base64,")
 _WORD: Final = re.compile(r"[0-9A-Za-z]+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 
@@ -60,7 +63,7 @@ async def invoke(session: Session, params: parameters.InvokeModel) -> replies.In
                     pieces.append(text)
                 case Finished():
                     finished = event
-    calls = _reply_calls(finished.tool_calls)
+    calls = reply_calls(finished.tool_calls)
     whole = Message(role="assistant", content="".join(pieces), tool_calls=calls)
     return replies.Invoked(message=whole, usage=_reply_usage(finished.usage))
 
@@ -82,7 +85,7 @@ async def stream(
                     chunk = MessageChunk(
                         role="assistant",
                         content="",
-                        tool_calls=_reply_calls(calls),
+                        tool_calls=reply_calls(calls),
                         is_final=True,
                         msg_sequence=place,
                     )
@@ -114,11 +117,11 @@ async def _route(name: str) -> routing.ModelRoute:
 
 
 def _messages(raw: Sequence[Message]) -> tuple[ChatMessage, ...]:
-    if len(raw) > _MOST_MESSAGES:
-        raise too_large(f"A model is asked with at most {_MOST_MESSAGES} messages.")
+    if len(raw) > _MAX_MESSAGES:
+        raise too_large(f"A model is asked with at most {_MAX_MESSAGES} messages.")
     messages = tuple(_message(one) for one in raw)
-    if sum(len(one.content) for one in messages) > _MOST_CHARACTERS:
-        raise too_large(f"A model is asked with at most {_MOST_CHARACTERS} characters.")
+    if sum(len(one.content) for one in messages) > _MAX_CHARACTERS:
+        raise too_large(f"A model is asked with at most {_MAX_CHARACTERS} characters.")
     return messages
 
 
@@ -162,12 +165,12 @@ def _generation(extra: dict[str, Any]) -> Generation:
     try:
         return msgspec.convert(known, Generation)
     except msgspec.ValidationError as problem:
-        raise HostRefusal("invalid_argument", f"extra_args: {problem}") from None
+        raise invalid(f"extra_args: {problem}") from None
 
 
-def _reply_calls(calls: Sequence[providers.ToolCall]) -> list[ToolCall] | None:
-    replied = [ToolCall(id=call.id, function=FunctionCall(call.name, call.arguments)) for call in calls]
-    return replied or None
+def reply_calls(calls: Sequence[providers.ToolCall]) -> list[ToolCall] | None:
+    """Return a provider's calls for a runner; None for none."""
+    return [tool_call(call.id, call.name, call.arguments) for call in calls] or None
 
 
 def _reply_usage(usage: Usage) -> TokenUsage:
@@ -175,7 +178,23 @@ def _reply_usage(usage: Usage) -> TokenUsage:
     return TokenUsage(usage.input_tokens, usage.output_tokens, total)
 
 
-# --- ranking and counting -----------------------------------------------------------------------
+# --- vectors, ranking and counting ----------------------------------------------------------------
+
+
+@action("invoke_embedding", "models", "invoke", resource="embedding_model_uuid", seconds=60)
+async def embed(session: Session, params: parameters.Embed) -> replies.Embedded:
+    """Return a vector per text, in order; raise HostRefusal `runtime_error` if there is none.
+
+    The tokens are not metered: only calls of chat models are.
+    """
+    if len(params.texts) > _MAX_TEXTS or sum(map(len, params.texts)) > _MAX_EMBEDDED_LENGTH:
+        raise too_large(
+            f"At most {_MAX_TEXTS} texts, of {_MAX_EMBEDDED_LENGTH} characters together, are embedded."
+        )
+    found = await embeddings.compute_vectors(params.embedding_model_uuid, params.texts)
+    if found is None:
+        raise HostRefusal("runtime_error", "The model gives no embeddings now.", retryable=True)
+    return replies.Embedded(tuple(found))
 
 
 class _RerankScores(Struct):
@@ -188,7 +207,7 @@ async def rerank(session: Session, params: parameters.Rerank) -> replies.Reranke
 
     No provider's wire here has a rerank call, so a chat model judges; its scores are 0 to 1.
     """
-    documents = params.documents[:_MOST_DOCUMENTS]
+    documents = params.documents[:_MAX_DOCUMENTS]
     if not documents:
         return replies.Reranked(())
     question = Message(role="user", content=_rerank_prompt(params.query, documents))

@@ -10,7 +10,7 @@ from uuid import uuid4
 from agents.host.actions import action
 from agents.host.session import Session
 from agents.host_protocol import parameters, replies
-from agents.host_protocol.errors import HostRefusal, not_found
+from agents.host_protocol.errors import HostRefusal, invalid, not_found
 from agents.requests import ToolUse
 from agents.runners.tool_loop import completion_fact
 from agents.tools import offered_tools
@@ -31,7 +31,7 @@ async def request(session: Session, params: parameters.RequestAction) -> replies
     try:
         await check_arguments(tool, use.arguments)
     except ToolFailure as problem:
-        raise HostRefusal("invalid_argument", problem.message) from None
+        raise invalid(problem.message) from None
     call_id = f"action_{uuid4().hex}"
     requested = events.ActionRequested(params.action, params.target, params.payload)
     if tool.requires_approval:

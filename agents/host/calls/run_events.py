@@ -13,6 +13,7 @@ from uuid import UUID
 import msgspec
 
 from agents.host.actions import action
+from agents.host.calls.checks import checked_limit
 from agents.host.calls.history import check_conversation
 from agents.host.session import Scene, Session
 from agents.host_protocol import parameters, replies
@@ -23,7 +24,7 @@ from conversations.events import RunEvent
 from conversations.threads import thread_events
 from conversations.threads.thread_events import RunPlace
 
-MOST: Final = 100
+MAX_PAGE_SIZE: Final = 100
 SUMMARY: Final = 1_000
 RECEIVED: Final = "message.received"
 _PIECES: Final = (events.MessageDelta, events.ReasoningDelta, events.UpstreamRaw)
@@ -47,9 +48,8 @@ async def page(session: Session, params: parameters.PageEvents) -> replies.Event
     """Return the newest events first, from this run back through the conversation."""
     scene = session.scene
     check_conversation(scene, params.conversation_id, "Event page")
-    if params.limit < 1:
-        raise invalid("limit must be > 0")
-    limit, types = min(params.limit, MOST), frozenset(params.event_types or ())
+    limit = checked_limit(params.limit, MAX_PAGE_SIZE)
+    types = frozenset(params.event_types or ())
     run_id, before = (
         _parse_event_id(params.before_cursor) if params.before_cursor else (scene.run_id, 2**31 - 1)
     )
@@ -109,7 +109,6 @@ def _type(event: RunEvent, cause_type: str) -> str:
 
 
 async def _record(scene: Scene, run_id: UUID, event: RunEvent) -> replies.EventRecord:
-    conversation = scene.thread_id.hex if scene.thread_id else None
     event_id = f"{run_id.hex}-{event.seq}"
     if isinstance(event.fact, events.RunQueued):
         about_event = await _find_cause(scene, run_id)
@@ -125,8 +124,8 @@ async def _record(scene: Scene, run_id: UUID, event: RunEvent) -> replies.EventR
     return replies.EventRecord(
         **{"event_time": event.at // 1000, **about_event},
         event_id=event_id,
-        conversation_id=conversation,
-        thread_id=conversation,
+        conversation_id=scene.conversation_id,
+        thread_id=scene.conversation_id,
         seq=event.seq,
         cursor=event_id,
         created_at=event.at // 1000,

@@ -9,17 +9,18 @@ import msgspec
 from psycopg.types.json import Jsonb
 
 from agents.host.actions import action
+from agents.host.calls.checks import checked_key, checked_limit, checked_prefix
 from agents.host.session import Scene, Session
 from agents.host_protocol import parameters, replies
 from agents.host_protocol.errors import invalid, too_large, unauthorized
 from agents.host_protocol.run_context import INLINED, SCOPES, RunState, Scope
 from config import sql
-from conversations.log.storable_text import clean_text, clean_value
+from conversations.log.storable_text import clean_value
 
 LARGEST: Final = 256 * 1024
-MOST_KEYS: Final = 1_000
+MAX_KEYS: Final = 1_000
 LONGEST_KEY: Final = 200
-_MOST_LISTED: Final = 100
+_MAX_LISTED: Final = 100
 _INLINED: Final = 200
 _INLINED_BYTES: Final = 256 * 1024
 _ALIASES: Final = {"conversation_id": "external.conversation_id"}
@@ -29,14 +30,12 @@ runner_id = %(runner_id)s::text AND binding_id = %(binding_id)s::int AND scope =
 AND scope_key = %(scope_key)s::text
 """
 _GET: Final = f"SELECT value FROM agents_hoststate WHERE {_OF} AND key = %(key)s::text"
-_SET: Final = """
+_SET: Final = f"""
 INSERT INTO agents_hoststate
     (runner_id, binding_id, scope, scope_key, key, value, owner_id, thread_id, updated_at)
 SELECT %(runner_id)s::text, %(binding_id)s::int, %(scope)s::text, %(scope_key)s::text,
     %(key)s::text, %(value)s::jsonb, %(owner_id)s::uuid, %(thread_id)s::uuid, clock_timestamp()
-WHERE (SELECT count(*) FROM agents_hoststate WHERE runner_id = %(runner_id)s::text
-    AND binding_id = %(binding_id)s::int AND scope = %(scope)s::text AND scope_key = %(scope_key)s::text
-    AND key <> %(key)s::text) < %(most)s
+WHERE (SELECT count(*) FROM agents_hoststate WHERE {_OF} AND key <> %(key)s::text) < %(most)s
 ON CONFLICT (runner_id, binding_id, scope, scope_key, key)
 DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at
 """
@@ -74,10 +73,10 @@ async def put(session: Session, params: parameters.SetState) -> replies.Done:
         "value": Jsonb(to_storable(params.value)),
         "owner_id": scene.user_id if params.scope in ("conversation", "actor", "subject") else None,
         "thread_id": scene.thread_id if params.scope == "conversation" else None,
-        "most": MOST_KEYS,
+        "most": MAX_KEYS,
     }
     if not await sql.change(_SET, values):
-        raise too_large(f"A scope holds at most {MOST_KEYS} keys.")
+        raise too_large(f"A scope holds at most {MAX_KEYS} keys.")
     return replies.Done()
 
 
@@ -91,11 +90,9 @@ async def delete(session: Session, params: parameters.DeleteState) -> replies.Do
 @action("state_list", "state", resource=_place, seconds=15)
 async def keys(session: Session, params: parameters.ListState) -> replies.StateKeys:
     """Return the keys in order, at most 100."""
-    if params.limit < 1:
-        raise invalid("limit must be > 0")
-    limit = min(params.limit, _MOST_LISTED)
+    limit = checked_limit(params.limit, _MAX_LISTED)
     values = _owner_values(session.scene, params.scope) | {
-        "prefix": check_key(params.prefix or "", LONGEST_KEY, name="prefix"),
+        "prefix": checked_prefix(params.prefix or "", LONGEST_KEY),
         "limit": limit + 1,
     }
     found = [key for (key,) in await sql.every(_LIST, values)]
@@ -149,18 +146,7 @@ def _scope_key(scene: Scene, scope: Scope) -> str:
 
 def _key(key: str) -> str:
     """Return the stored form of the key; the seed's own runners use an older name of one key."""
-    if not key:
-        raise invalid("key is empty")
-    return _ALIASES.get(key, check_key(key, LONGEST_KEY))
-
-
-def check_key(key: str, longest: int, *, name: str = "key") -> str:
-    """Return the key; raise HostRefusal if it is too long, or no text that the database can store."""
-    if len(key) > longest:
-        raise invalid(f"{name} has {len(key)} characters; at most {longest} are kept", limit=longest)
-    if "\x00" in key or clean_text(key) != key:
-        raise invalid(f"{name} holds a NUL character or half of a surrogate pair")
-    return key
+    return _ALIASES.get(key) or checked_key(key, LONGEST_KEY)
 
 
 def to_storable(value: Any) -> Any:

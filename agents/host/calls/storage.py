@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 from agents.host.actions import action
-from agents.host.calls.state import check_key
+from agents.host.calls.checks import checked_key, checked_prefix
 from agents.host.session import Scene, Session
 from agents.host_protocol import parameters, replies
 from agents.host_protocol.errors import invalid, not_found, too_large
 from config import sql
 
 LARGEST: Final = 10 * 1024 * 1024
-MOST_KEYS: Final = 1_000
+MAX_KEYS: Final = 1_000
 LONGEST_KEY: Final = 500
 _OF: Final = "area = %(area)s::text AND holder = %(holder)s::text"
 _GET: Final = f"SELECT content FROM agents_hostblob WHERE {_OF} AND key = %(key)s::text"
@@ -34,7 +34,7 @@ ORDER BY key LIMIT %(most)s
 @action("get_binary_storage", "storage", resource="key", seconds=15)
 async def get(session: Session, params: parameters.GetStored) -> replies.StoredValue:
     """Return the bytes under a key."""
-    found = await sql.one(_GET, _holder_values(session.scene, params.area) | {"key": _key(params.key)})
+    found = await sql.one(_GET, _row_key(session.scene, params))
     if found is None:
         raise not_found(f"Storage with key {params.key} not found")
     return replies.StoredValue(bytes(found[0]))
@@ -45,21 +45,23 @@ async def put(session: Session, params: parameters.SetStored) -> replies.Nothing
     """Store the bytes in place of the present ones; at most 10 MiB."""
     if len(params.value) > LARGEST:
         raise too_large(f"Binary storage value exceeds limit ({len(params.value)} > {LARGEST} bytes)")
-    values = _holder_values(session.scene, params.area) | {
-        "key": _key(params.key),
+    values = _row_key(session.scene, params) | {
         "content": params.value,
         "size": len(params.value),
-        "most": MOST_KEYS,
+        "most": MAX_KEYS,
     }
     if not await sql.change(_SET, values):
-        raise too_large(f"A storage area holds at most {MOST_KEYS} keys.")
+        raise too_large(f"A storage area holds at most {MAX_KEYS} keys.")
     return replies.Nothing()
 
 
 @action("delete_binary_storage", "storage", resource="key", seconds=15)
 async def delete(session: Session, params: parameters.DeleteStored) -> replies.Nothing:
     """Delete the bytes; a key without any is no error."""
-    await sql.change(_DELETE, _holder_values(session.scene, params.area) | {"key": _key(params.key)})
+    await sql.change(
+        _DELETE,
+        _row_key(session.scene, params),
+    )
     return replies.Nothing()
 
 
@@ -67,10 +69,16 @@ async def delete(session: Session, params: parameters.DeleteStored) -> replies.N
 async def keys(session: Session, params: parameters.ListStored) -> replies.StorageKeys:
     """Return the keys in order."""
     values = _holder_values(session.scene, params.area) | {
-        "prefix": check_key(params.prefix or "", LONGEST_KEY, name="prefix"),
-        "most": MOST_KEYS,
+        "prefix": checked_prefix(params.prefix or "", LONGEST_KEY),
+        "most": MAX_KEYS,
     }
     return replies.StorageKeys(tuple(key for (key,) in await sql.every(_LIST, values)))
+
+
+def _row_key(
+    scene: Scene, params: parameters.GetStored | parameters.SetStored | parameters.DeleteStored
+) -> dict[str, Any]:
+    return _holder_values(scene, params.area) | {"key": checked_key(params.key, LONGEST_KEY)}
 
 
 def _holder_values(scene: Scene, area: str) -> dict[str, Any]:
@@ -83,9 +91,3 @@ def _holder_values(scene: Scene, area: str) -> dict[str, Any]:
         case "binding" if scene.binding.id:
             return {"area": area, "holder": str(scene.binding.id)}
     raise invalid("The storage area must be plugin, workspace or, for a bound run, binding.")
-
-
-def _key(key: str) -> str:
-    if not key:
-        raise invalid("key is empty")
-    return check_key(key, LONGEST_KEY)

@@ -9,37 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
-from uuid import UUID
 
 import msgspec
 
-from agents.host.request_messages import OwnMessage
 from agents.host_protocol import replies
-from agents.host_protocol.messages import FunctionCall, Message, ToolCall
-from conversations.threads.before_input import CALL, LONGEST, LONGEST_ANSWER, SAID, MessageRow
+from agents.host_protocol.messages import Message, tool_call
+from conversations.identifiers import uuid_of
+from conversations.threads.before_input import CALL, SAID, MessageRow
 
 KINDS: Final = {"user": "message", "assistant": "message", "tool": "tool_result"}
-
-
-def row_of_own_message(own: OwnMessage, run_id: UUID, run_seq: int) -> MessageRow:
-    """Return the row of a request's message that is not stored."""
-    message = own.message
-    return MessageRow(
-        run_id,
-        run_seq,
-        own.seq,
-        SAID,
-        None,
-        message.role,
-        message.content[:LONGEST],
-        None,
-        attached=[msgspec.to_builtins(file) for file in message.attachments],
-        calls=[msgspec.to_builtins(call) for call in message.tool_calls],
-        tool_name=message.name,
-        call_id=message.tool_call_id,
-        answer=(message.error or message.content)[:LONGEST_ANSWER],
-        own=True,
-    )
 
 
 def whole_turns(rows: Sequence[MessageRow]) -> list[MessageRow]:
@@ -126,19 +104,14 @@ def _message(row: MessageRow) -> Message | None:
     """Return the message if it is more than its text."""
     if row.part == CALL:
         arguments = msgspec.json.encode(row.arguments or {}).decode()
-        return Message(
-            role="assistant", content="", tool_calls=[_call(row.call_id, row.tool_name, arguments)]
-        )
+        call = tool_call(row.call_id or "", row.tool_name or "", arguments)
+        return Message(role="assistant", content="", tool_calls=[call])
     if row.role == "tool":
         return Message(role="tool", content=row.answer or row.content, tool_call_id=row.call_id)
     if row.calls:
-        calls = [_call(call["id"], call["name"], call["arguments"]) for call in row.calls]
+        calls = [tool_call(call["id"], call["name"], call["arguments"]) for call in row.calls]
         return Message(role=row.role, content=row.content, tool_calls=calls)
     return None
-
-
-def _call(call_id: str | None, name: str | None, arguments: str) -> ToolCall:
-    return ToolCall(id=call_id or "", function=FunctionCall(name or "", arguments))
 
 
 def _refs(attached: Any) -> list[dict[str, Any]]:
@@ -156,8 +129,5 @@ def _refs(attached: Any) -> list[dict[str, Any]]:
 
 def file_id(path: str) -> str:
     """Return the artifact id of an uploaded file: its name, which is the id of its row."""
-    name = path.rpartition("/")[2].partition(".")[0]
-    try:
-        return f"file-{UUID(name).hex}"
-    except ValueError:
-        return ""
+    upload_id = uuid_of(path.rpartition("/")[2].partition(".")[0])
+    return f"file-{upload_id.hex}" if upload_id else ""

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from agents.host.session import MOST_APPROVALS
+from agents.host.session import MAX_APPROVALS
 from agents.host_protocol import results
 from agents.host_protocol.errors import HostRefusal
 from agents.host_protocol.host_api import HostApi
@@ -127,7 +127,7 @@ def test_a_run_asks_for_so_many_approvals_and_no_more(client: Client, sent: list
 
     with bound(client.user, Flood(), tools=[CAREFUL], calls_per_minute=0):
         run, _ = finished(client)
-    assert (len(run["interrupts"]), refused) == (MOST_APPROVALS, ["rate_limited"] * 8)
+    assert (len(run["interrupts"]), refused) == (MAX_APPROVALS, ["rate_limited"] * 8)
 
 
 def test_a_runner_that_will_not_stop_is_heard_no_more(client: Client, sent: list[Any]) -> None:

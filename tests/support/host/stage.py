@@ -79,9 +79,7 @@ class Stage:
         declared = of or manifest()
         here = self.thread.pk if thread_id == "" else thread_id
         caller = ToolContext(self.run.pk, self.thread.pk, self.user.pk, "")
-        host = RunHost(ROUTE, caller=caller, tools=tools).for_runner(
-            grants.tool_names(declared, binding)
-        )
+        host = RunHost(ROUTE, caller=caller).for_runner(grants.tool_names(declared, binding), tools)
         granted = resources or grants.resources(
             declared, binding, models=models, tools=host.granted_tools, bases=bases
         )
