@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from agents.host import runner_catalogue
 from agents.host_protocol.runner import HostedRunner
 from agents.runtimes.harness.runner import HarnessRunner
 from agents.runtimes.plugins import runner_listing
 from agents.runtimes.plugins.runner import reachable_runners
 
-_HARNESS: tuple[HostedRunner, ...] = (HarnessRunner(),)
+_HARNESS: Final = HarnessRunner()
 
 
-def _harness() -> tuple[HostedRunner, ...]:
-    return _HARNESS
+def _harness() -> list[HostedRunner]:
+    return [_HARNESS]
 
 
 def add_sources() -> None:

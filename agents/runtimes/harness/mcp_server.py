@@ -126,22 +126,20 @@ def _knowledge(context: AgentRunContext, host: HostApi) -> list[GrantedTool]:
 
 def _history(context: AgentRunContext, host: HostApi) -> list[GrantedTool]:
     apis = context.context.available_apis
-    found = []
-    if apis.history_page:
-        parameters = _object({"limit": {"type": "integer"}, "before_cursor": {"type": "string"}})
-        description = "Read the earlier messages of this conversation, the newest first."
-        found.append(
-            GrantedTool("history_page", description, parameters, lambda by: host.history.page(**by))
-        )
-    if apis.history_search:
-        parameters = _object({"query": {"type": "string"}}, required=["query"])
-        description = "Find earlier messages of this conversation."
-        found.append(
-            GrantedTool(
-                "history_search", description, parameters, lambda by: host.history.search(by["query"])
-            )
-        )
-    return found
+    page = GrantedTool(
+        "history_page",
+        "Read the earlier messages of this conversation, the newest first.",
+        _object({"limit": {"type": "integer"}, "before_cursor": {"type": "string"}}),
+        lambda by: host.history.page(**by),
+    )
+    search = GrantedTool(
+        "history_search",
+        "Find earlier messages of this conversation.",
+        _object({"query": {"type": "string"}}, required=["query"]),
+        lambda by: host.history.search(by["query"]),
+    )
+    granted = ((page, apis.history_page), (search, apis.history_search))
+    return [tool for tool, is_granted in granted if is_granted]
 
 
 def _object(properties: dict[str, Any], *, required: list[str] | None = None) -> dict[str, Any]:

@@ -83,9 +83,7 @@ def _parse_value(value: dict[str, Any]) -> Iterator[OutputItem]:
     match value:
         case {"type": "stream_event", "event": {"delta": {"type": "text_delta", "text": str(text)}}}:
             yield TextDelta(text)
-        case {"type": "assistant", "message": {"content": list(parts)}}:
-            yield from _parse_parts(parts)
-        case {"type": "user", "message": {"content": list(parts)}}:
+        case {"type": "assistant" | "user", "message": {"content": list(parts)}}:
             yield from _parse_parts(parts)
         case {"type": "message", "role": "assistant", "content": str(text)}:
             yield TextDelta(text) if value.get("delta") else WholeText(text)

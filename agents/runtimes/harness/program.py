@@ -12,7 +12,7 @@ from agents.runners.base import RunFailure
 from config.process import subprocesses
 
 _LONGEST_LINE: Final = 4 * 1024 * 1024
-_MOST_OUTPUT: Final = 32 * 1024 * 1024
+_MAX_OUTPUT: Final = 32 * 1024 * 1024
 _TAIL: Final = 2_000
 _GRACE_S: Final = 1.0
 
@@ -37,7 +37,7 @@ class Program:
             if not line:
                 break
             size += len(line)
-            if size > _MOST_OUTPUT:
+            if size > _MAX_OUTPUT:
                 raise _too_large()
             yield line
         self.code = await self._process.wait()

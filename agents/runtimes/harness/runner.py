@@ -26,9 +26,7 @@ from msgspec.structs import replace
 
 from agents.host_protocol.errors import HostRefusal
 from agents.host_protocol.host_api import HostApi
-from agents.host_protocol.manifest import RunnerManifest
 from agents.host_protocol.run_context import AgentRunContext
-from agents.runners.base import RunFailure
 from agents.runtimes.harness.folder_cleanup import folder_of
 from agents.runtimes.harness.input_files import write_input_files
 from agents.runtimes.harness.mcp_server import ServerAddress, granted_tools, serve_tools
@@ -43,6 +41,7 @@ log = structlog.get_logger(__name__)
 SESSION: Final = "external.session_id"
 DIRECTORY: Final = "external.working_directory"
 _SESSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,199}")
+_PLACEHOLDER: Final = re.compile(r"\{(?:prompt|session_id|mcp_config|mcp_url|context)\}")
 _AT_ONCE: Final = 16
 _limits: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]] = WeakKeyDictionary()
 
@@ -59,27 +58,22 @@ class _Workspace(Struct, frozen=True):
 class HarnessRunner:
     """A runner that starts a binding's command-line agent for each run."""
 
+    manifest = MANIFEST
     inlines = True  # the files of a message are written where the program can read them
-
-    @property
-    def manifest(self) -> RunnerManifest:
-        return MANIFEST
 
     async def run(self, context: AgentRunContext, host: HostApi) -> AsyncGenerator[Fact]:
         """Yield the program's output as facts; raise RunFailure `harness.…` for options and failures."""
         options = read_options(context.config)
         async with _concurrency_limit(), _open_workspace(context, host, options) as workspace:
             session = await _read_session(host, workspace.directory)
-            answer = PrintedAnswer(_message_id(context.run_id))
-            async with aclosing(_run_program(context, options, workspace, answer, session)) as facts:
-                async for fact in facts:
-                    yield fact
-            if session and answer.is_lost:
-                log.info("harness session is lost; begun anew", run_id=context.run_id)
+            for resumed in [session, ""] if session else [""]:
                 answer = PrintedAnswer(_message_id(context.run_id))
-                async with aclosing(_run_program(context, options, workspace, answer, "")) as facts:
+                async with aclosing(_run_program(context, options, workspace, answer, resumed)) as facts:
                     async for fact in facts:
                         yield fact
+                if not (resumed and answer.is_lost):
+                    break
+                log.info("harness session is lost; begun anew", run_id=context.run_id)
             await _store_session(host, answer.session, workspace.directory)
             for fact in answer.finish():
                 yield fact
@@ -139,15 +133,7 @@ def _command_line(
 
 def _fill_in(word: str, fills: Mapping[str, str]) -> str:
     """Return the word with its placeholders filled in; the filled-in values are not read again."""
-    parts, rest = [], word
-    while rest:
-        found = [(rest.index(name), name) for name in fills if name in rest]
-        if not found:
-            break
-        at, name = min(found)
-        parts += [rest[:at], fills[name].replace("\x00", "")]
-        rest = rest[at + len(name) :]
-    return "".join([*parts, rest])
+    return _PLACEHOLDER.sub(lambda found: fills[found[0]].replace("\x00", ""), word)
 
 
 @asynccontextmanager
@@ -217,6 +203,3 @@ def _log_failure(context: AgentRunContext, program: Program, variables: Mapping[
 
 def _message_id(run_id: str) -> str:
     return f"execution-{UUID(run_id).hex}"
-
-
-__all__ = ["HarnessRunner", "RunFailure"]
