@@ -22,7 +22,7 @@ from prompts import app_settings
 from prompts.allowances import tiers
 from prompts.endpoints import secrets
 from prompts.endpoints.prices import OwnPrice
-from prompts.endpoints.secrets import Purpose, SealedSecret
+from prompts.endpoints.secrets import Purpose
 from prompts.models import Endpoint, ModelCandidate, ModelMapping, ProviderDialect
 
 log = structlog.get_logger(__name__)
@@ -221,7 +221,7 @@ def _open_candidate(row: tuple[Any, ...]) -> Candidate | None:
     *address, name, sealed = row[:7]
     prices, (temperature, max_tokens, top_p, frequency, presence, stop, *more) = row[7:11], row[11:]
     try:
-        secret = SealedSecret(name, sealed) if name and sealed else None
+        secret = secrets.sealed_or_none(name, sealed)
         key = secrets.open_secret(secret, Purpose.MODEL_ENDPOINT.of(address[0]))
     except secrets.SecretUnreadable as error:
         log.error("candidate skipped", endpoint_id=address[0], model=address[-1], reason=error.detail)

@@ -82,6 +82,11 @@ class SealedSecret(NamedTuple):
     text: str
 
 
+def sealed_or_none(name: str | None, text: str | None) -> SealedSecret | None:
+    """Return the secret of the columns that `join_sql` adds, or None."""
+    return SealedSecret(name, text) if name and text else None
+
+
 def get_sealed(secret: Secret | None) -> SealedSecret | None:
     """Return the stored form of a row, or None."""
     return SealedSecret(secret.name, secret.sealed) if secret else None

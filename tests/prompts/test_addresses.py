@@ -234,7 +234,7 @@ def test_an_mcp_server_is_reached_by_a_name_of_several_addresses(
 
 @pytest.mark.parametrize("host", SPELLINGS)
 def test_a_plugin_runtime_at_such_an_address_is_not_asked(connected: list[str], host: str) -> None:
-    row = PluginRuntime(name="r", url=f"ws://{host}:5400/control/ws")
+    row = PluginRuntime(id=1, name="r", url=f"ws://{host}:5400/control/ws")
     assert asyncio.run(check_connection(row)) == REFUSED
     check_untouched(connected)
 
@@ -258,7 +258,7 @@ def test_a_plugin_runtime_that_redirects_gets_nobody_s_token_elsewhere(
 def test_a_plugin_runtime_that_never_answers_is_left_in_time(settings: Settings) -> None:
     settings.PLUGIN_CONNECT_S = 0.2
     with socket.create_server((ALLOWED, 0)) as silent:
-        row = PluginRuntime(name="r", url=f"ws://{ALLOWED}:{silent.getsockname()[1]}/")
+        row = PluginRuntime(id=1, name="r", url=f"ws://{ALLOWED}:{silent.getsockname()[1]}/")
         assert asyncio.run(check_connection(row)) == "No answer within 0.2 seconds."
 
 

@@ -17,7 +17,6 @@ import structlog
 from agents.runtimes.plugins.envelopes import (
     Reply,
     Request,
-    TooLarge,
     TooManyValues,
     read_without_blocking,
     write_without_blocking,
@@ -25,9 +24,13 @@ from agents.runtimes.plugins.envelopes import (
 from agents.runtimes.plugins.framing import FramingError
 from agents.runtimes.plugins.responder import Responder
 from agents.runtimes.plugins.transports import Pipe, PipeClosed
+from agents.runtimes.plugins.wire_protocol import WireProtocol
 
 log = structlog.get_logger(__name__)
 
+Answer = Callable[
+    [Request, WireProtocol | None], Awaitable[dict[str, Any]] | AsyncGenerator[dict[str, Any]]
+]
 _LARGEST_QUEUE: Final = 32 * 1024 * 1024
 _ACKNOWLEDGE_EVERY: Final = 4
 _RUBBISH: Final = 1_000
@@ -47,20 +50,24 @@ class Overrun(Exception):
 
 
 class Channel:
-    """One connection; `run` reads until it breaks, and then every request fails with PipeClosed."""
+    """One connection; `run` reads until it breaks, and then every request fails with PipeClosed.
 
-    def __init__(
-        self, pipe: Pipe, answer: Callable[[Request], Awaitable[dict[str, Any]] | AsyncGenerator[Any]]
-    ) -> None:
-        self.paced = False
-        self.cancels = False
+    `answer` returns the reply to a request of the other side; the protocol is None until it is known.
+    """
+
+    def __init__(self, pipe: Pipe, answer: Answer) -> None:
+        self.protocol: WireProtocol | None = None
         self._pipe = pipe
-        self._responder = Responder(self._send, answer)
+        self._responder = Responder(self._send, lambda request: answer(request, self.protocol))
         self._last = random.randrange(100_000)
         self._reply_queues: dict[int, _ReplyQueue] = {}
         self._streams: dict[str, _ReplyQueue] = {}
         self._closed: PipeClosed | None = None
         self._notifying: set[asyncio.Task[None]] = set()
+
+    def use(self, protocol: WireProtocol) -> None:
+        """Speak this protocol from now on."""
+        self.protocol, self._pipe.cut = protocol, protocol.cut
 
     async def run(self) -> None:
         """Read until the connection ends; raise PipeClosed, also in every request under way."""
@@ -90,9 +97,9 @@ class Channel:
                     await asyncio.sleep(0)
                 match await read_without_blocking(await self._pipe.receive()):
                     case Reply() as reply:
-                        self._take(reply)
+                        self._deliver(reply)
                     case Request() as request:
-                        self._responder.take(request)
+                        self._responder.begin_reply(request)
                     case None:
                         rubbish += 1
         except PipeClosed as why:
@@ -115,7 +122,7 @@ class Channel:
         number, replies = self._open()
         try:
             async with asyncio.timeout(timeout_s):
-                await self._send_request(number, action, payload, context)
+                await self._send(_request(number, action, payload, context))
                 return (await replies.get()).payload
         finally:
             self._reply_queues.pop(number, None)
@@ -140,7 +147,8 @@ class Channel:
         self._streams[name] = replies
         taken, ended = 0, False
         try:
-            await self._send_request(number, action, payload, context, paced=self.paced, heavy=heavy)
+            paced = {"stream_flow_control": 1} if self.protocol and self.protocol.paced else {}
+            await self._send(_request(number, action, payload, context) | paced, heavy=heavy)
             while True:
                 async with asyncio.timeout(idle_s):
                     part = await replies.get()
@@ -161,7 +169,7 @@ class Channel:
             self._reply_queues.pop(number, None)
             self._streams.pop(name, None)
             replies.end()
-            if self.cancels and not ended:
+            if self.protocol and self.protocol.cancels and not ended:
                 self.notify("__cancel_action", {"seq_id": number}, context)
 
     async def wait_until_processed(self, name: str) -> None:
@@ -180,15 +188,14 @@ class Channel:
         if self._closed is not None:
             return
         self._last += 1
-        task = asyncio.create_task(self._send_notification(self._last, action, payload, context))
+        request = _request(self._last, action, payload, context)
+        task = asyncio.create_task(self._send_notification(request))
         self._notifying.add(task)
         task.add_done_callback(self._notifying.discard)
 
-    async def _send_notification(
-        self, number: int, action: str, payload: dict[str, Any], context: Any
-    ) -> None:
+    async def _send_notification(self, request: dict[str, Any]) -> None:
         with suppress(PipeClosed):
-            await self._send(_request(number, action, payload, context))
+            await self._send(request)
 
     def _open(self) -> tuple[int, _ReplyQueue]:
         if self._closed is not None:
@@ -197,25 +204,10 @@ class Channel:
         replies = self._reply_queues[self._last] = _ReplyQueue()
         return self._last, replies
 
-    async def _send_request(
-        self,
-        number: int,
-        action: str,
-        payload: dict[str, Any],
-        context: dict[str, Any] | None,
-        *,
-        paced: bool = False,
-        heavy: bool = False,
-    ) -> None:
-        request = _request(number, action, payload, context)
-        if paced:
-            request["stream_flow_control"] = 1
-        await self._send(request, heavy=heavy)
-
     async def _send(self, document: dict[str, Any], *, heavy: bool = False) -> None:
         await self._pipe.send(await write_without_blocking(document, heavy=heavy))
 
-    def _take(self, reply: Reply) -> None:
+    def _deliver(self, reply: Reply) -> None:
         replies = self._reply_queues.get(reply.number)
         if replies is not None:  # otherwise no caller waits for the reply any more
             replies.put(reply if reply.ok else Refused(reply.message, reply.payload), reply.size)
@@ -268,6 +260,3 @@ def _request(
 ) -> dict[str, Any]:
     request: dict[str, Any] = {"seq_id": number, "action": action, "data": payload}
     return request | {"context": context} if context else request
-
-
-__all__ = ["Channel", "Overrun", "Refused", "TooLarge"]

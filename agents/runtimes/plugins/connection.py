@@ -7,9 +7,8 @@ The status for staff in admin is written when it changes and every `PLUGIN_REFRE
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import suppress
-from datetime import UTC, datetime
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 import structlog
@@ -17,7 +16,7 @@ from django.conf import settings
 
 from agents.host_protocol.manifest import RunnerManifest
 from agents.runtimes.plugins import host_requests
-from agents.runtimes.plugins.channel import Channel, Refused
+from agents.runtimes.plugins.channel import Answer, Channel, Refused
 from agents.runtimes.plugins.envelopes import Request
 from agents.runtimes.plugins.failure_reasons import explain
 from agents.runtimes.plugins.released_protocol import ReleasedProtocol
@@ -43,7 +42,6 @@ class RuntimeLink(Link):
         self.runners: dict[str, RunnerManifest] = {}
         self.runs: dict[str, str] = {}
         self._channel: Channel | None = None
-        self._protocol: WireProtocol | None = None
         self._busy_until = 0.0
         self._list_again = asyncio.Event()
         self._passed_over: list[str] = []
@@ -52,24 +50,22 @@ class RuntimeLink(Link):
     @property
     def is_lenient(self) -> bool:
         """Return whether results that the generation's Host drops do not fail their run here."""
-        return self._protocol is not None and self._protocol.lenient
+        protocol = self._protocol
+        return protocol is not None and protocol.lenient
+
+    @property
+    def _protocol(self) -> WireProtocol | None:
+        return self._channel.protocol if self._channel else None
 
     async def serve(self) -> None:
-        async with open_pipe(self.runtime) as pipe:
-            channel = Channel(pipe, self._answer)
-            reading = asyncio.create_task(channel.run())
+        async with open_channel(self.runtime, self._answer) as (channel, reading):
             try:
-                await self._serve_channel(pipe, channel, reading)
+                await self._serve_channel(channel, reading)
             finally:
-                self._channel, self._protocol, self.runners = None, None, {}
-                reading.cancel()
-                await asyncio.gather(reading, return_exceptions=True)
+                self._channel, self.runners = None, {}
 
-    async def _serve_channel(self, pipe: Any, channel: Channel, reading: asyncio.Task[None]) -> None:
-        protocol = await detect_protocol(self.runtime, channel)
-        pipe.cut, channel.paced, channel.cancels = protocol.cut, protocol.paced, protocol.cancels
-        self._protocol = protocol
-        await protocol.greet(channel)
+    async def _serve_channel(self, channel: Channel, reading: asyncio.Task[None]) -> None:
+        protocol = await greet(self.runtime, channel)
         self._channel = channel
         self._list_often()
         watching = asyncio.create_task(self._watch(channel, protocol))
@@ -87,8 +83,7 @@ class RuntimeLink(Link):
         last_ping = asyncio.get_running_loop().time()
         while True:
             self._list_again.clear()
-            listed = await channel.request(protocol.list_action, {}, context=protocol.context)
-            self.runners, passed_over = read_runners(protocol, listed.get("runners"))
+            self.runners, passed_over = await list_runners(channel, protocol)
             self._warn(passed_over)
             await self._write_status("connected", "")
             now = asyncio.get_running_loop().time()
@@ -104,12 +99,12 @@ class RuntimeLink(Link):
         self._busy_until = asyncio.get_running_loop().time() + _BUSY_S
         self._list_again.set()
 
-    def _answer(self, request: Request) -> Any:
+    def _answer(self, request: Request, protocol: WireProtocol | None) -> Any:
         """Return the reply to a request of the runtime or of one of its plugins."""
         if request.action in host_requests.STARTING:
             self._list_often()
-            return host_requests.answer_greeting(request, self._protocol)
-        return host_requests.answer(request, self._protocol, self.runs, self._wait_until_processed)
+            return host_requests.answer_greeting(request, protocol)
+        return host_requests.answer(request, protocol, self.runs, self._wait_until_processed)
 
     async def _wait_until_processed(self, run_id: str) -> None:
         if self._channel is not None:
@@ -119,8 +114,8 @@ class RuntimeLink(Link):
         self, runner_id: Any, run_id: str, context: Any, *, idle_s: float
     ) -> AsyncGenerator[dict[str, Any]]:
         """Yield a run's results; raise PipeClosed, Refused, Overrun, TimeoutError or TooLarge."""
-        channel, protocol = self._channel, self._protocol
-        if channel is None or protocol is None:
+        channel = self._channel
+        if channel is None or (protocol := channel.protocol) is None:
             raise PipeClosed("The plugin runtime is not connected.")
         payload = {
             "plugin_author": runner_id.author,
@@ -163,23 +158,51 @@ class RuntimeLink(Link):
         changed, self._status = status_now != self._status, status_now
         if not changed and asyncio.get_running_loop().time() < self._busy_until:
             return
-        is_up = status == "connected"
-        listed = [manifest_to_json(one) for one in self.runners.values()] if is_up else None
-        seen = datetime.now(UTC) if is_up else None
-        spoken = self._protocol.name if self._protocol else ""
+        runners = [manifest_to_json(one) for one in self.runners.values()]
+        protocol = self._protocol
         with suppress(Exception):
             await write_status(
                 self.runtime.id,
                 status,
                 problem=problem,
-                spoken=spoken,
-                runners=listed,
+                spoken=protocol.name if protocol else "",
+                runners=runners if status == "connected" else None,
                 passed_over=self._passed_over,
-                seen=seen,
             )
 
 
-async def detect_protocol(runtime: Runtime, channel: Channel) -> WireProtocol:
+@asynccontextmanager
+async def open_channel(
+    runtime: Runtime, answer: Answer
+) -> AsyncIterator[tuple[Channel, asyncio.Task[None]]]:
+    """Open a channel to the runtime, with the task that reads from it."""
+    async with open_pipe(runtime) as pipe:
+        channel = Channel(pipe, answer)
+        reading = asyncio.create_task(channel.run())
+        try:
+            yield channel, reading
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+
+
+async def greet(runtime: Runtime, channel: Channel) -> WireProtocol:
+    """Introduce Parley to the runtime; return the protocol of its generation. Raise Refused."""
+    protocol = await _detect_protocol(runtime, channel)
+    channel.use(protocol)
+    await channel.request(*protocol.greeting())
+    return protocol
+
+
+async def list_runners(
+    channel: Channel, protocol: WireProtocol
+) -> tuple[dict[str, RunnerManifest], list[str]]:
+    """Return the runtime's runners by id, and those passed over with their reasons."""
+    listed = await channel.request(protocol.list_action, {}, context=protocol.context)
+    return read_runners(protocol, listed.get("runners"))
+
+
+async def _detect_protocol(runtime: Runtime, channel: Channel) -> WireProtocol:
     """Return the runtime's generation, from its row or by a request to it (Framing)."""
     if runtime.profile == "released":
         return ReleasedProtocol(runtime.identity)

@@ -9,19 +9,20 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+import msgspec
 from django.conf import settings
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agents.host_protocol.manifest import RunnerManifest
 from agents.models.plugins import PluginRuntime, PluginStatus
 from agents.runtimes.plugins.channel import Channel
-from agents.runtimes.plugins.connection import detect_protocol
+from agents.runtimes.plugins.connection import greet, list_runners, open_channel
 from agents.runtimes.plugins.failure_reasons import explain
 from agents.runtimes.plugins.host_requests import answer_greeting
 from agents.runtimes.plugins.runner_listing import manifest_to_json
 from agents.runtimes.plugins.runtime import Runtime
-from agents.runtimes.plugins.transports import open_pipe
-from agents.runtimes.plugins.wire_protocol import WireProtocol, read_runners
+from agents.runtimes.plugins.wire_protocol import WireProtocol
 from prompts.endpoints.secrets import get_sealed
 
 _FOR_PLUGINS_S: Final = 5.0
@@ -39,18 +40,8 @@ class CheckResult(Struct, frozen=True):
 
 def runtime_from_row(row: PluginRuntime) -> Runtime:
     """Return the row as a value for its connection."""
-    return Runtime(
-        id=row.pk,
-        name=row.name,
-        identity=row.identity,
-        transport=row.transport,
-        url=row.url,
-        command=row.command,
-        args=tuple(row.args),
-        directory=row.directory,
-        profile=row.profile,
-        sealed_token=get_sealed(row.token),
-    )
+    runtime = msgspec.convert(row, Runtime, from_attributes=True)
+    return replace(runtime, sealed_token=get_sealed(row.token))
 
 
 def is_live(row: PluginRuntime) -> bool:
@@ -66,28 +57,13 @@ async def check_connection(row: PluginRuntime) -> CheckResult | str:
     if is_live(row):
         return CheckResult(row.spoken, row.runners, row.passed_over, live=True)
     runtime = runtime_from_row(row)
+    patience = asyncio.timeout(settings.PLUGIN_CONNECT_S + _FOR_PLUGINS_S)
     try:
-        async with (
-            asyncio.timeout(settings.PLUGIN_CONNECT_S + _FOR_PLUGINS_S),
-            open_pipe(runtime) as pipe,
-        ):
-            detected: list[WireProtocol] = []
-            channel = Channel(
-                pipe, lambda request: answer_greeting(request, detected[0] if detected else None)
-            )
-            reading = asyncio.create_task(channel.run())
-            try:
-                protocol = await detect_protocol(runtime, channel)
-                detected.append(protocol)
-                pipe.cut = protocol.cut
-                await protocol.greet(channel)
-                found, passed_over = await _list_runners(protocol, channel)
-                return CheckResult(
-                    protocol.name, [manifest_to_json(one) for one in found.values()], passed_over
-                )
-            finally:
-                reading.cancel()
-                await asyncio.gather(reading, return_exceptions=True)
+        async with patience, open_channel(runtime, answer_greeting) as (channel, _):
+            protocol = await greet(runtime, channel)
+            found, passed_over = await _list_runners(protocol, channel)
+            runners = [manifest_to_json(one) for one in found.values()]
+            return CheckResult(protocol.name, runners, passed_over)
     except Exception as error:
         return explain(error, runtime)
 
@@ -98,8 +74,7 @@ async def _list_runners(
     """Return the runners, as soon as there are any, and those passed over; plugins start slowly."""
     until = asyncio.get_running_loop().time() + _FOR_PLUGINS_S
     while True:
-        listed = await channel.request(protocol.list_action, {}, context=protocol.context)
-        found, passed_over = read_runners(protocol, listed.get("runners"))
+        found, passed_over = await list_runners(channel, protocol)
         if found or asyncio.get_running_loop().time() > until:
             return found, passed_over
         await asyncio.sleep(_LOOK_S)

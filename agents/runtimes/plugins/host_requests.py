@@ -7,7 +7,6 @@ the plugin for which the runtime vouches, and the runs of this connection.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing
 from typing import Any, Final
 
 from agents.host import gateway
@@ -33,33 +32,26 @@ def answer(
     Requests for state or artifacts wait until the run's earlier results are processed, so that a runner
     reads what it wrote.
     """
+    run_id, identity = _find_caller(request, protocol, runs)
     action = ACTIONS.get(request.action)
     if action is not None and action.streams:
-        return _stream(request, protocol, runs)
-    return _call(request, protocol, runs, wait_until_processed)
+        return gateway.stream(request.action, request.payload, run_id=run_id, identity=identity)
+    must_wait = run_id in runs and request.action.startswith(_AFTER_RESULTS)
+    wait = wait_until_processed if must_wait else None
+    return _call(request, protocol, run_id, identity, wait)
 
 
 async def _call(
     request: Request,
     protocol: WireProtocol | None,
-    runs: Mapping[str, str],
-    wait_until_processed: WaitUntilProcessed,
+    run_id: str | None,
+    identity: str,
+    wait_until_processed: WaitUntilProcessed | None,
 ) -> dict[str, Any]:
-    run_id, identity = _find_caller(request, protocol, runs)
-    if run_id and run_id in runs and request.action.startswith(_AFTER_RESULTS):
+    if run_id and wait_until_processed:
         await wait_until_processed(run_id)
     found = await gateway.call(request.action, request.payload, run_id=run_id, identity=identity)
     return protocol.answer(request.action, found) if protocol else found
-
-
-async def _stream(
-    request: Request, protocol: WireProtocol | None, runs: Mapping[str, str]
-) -> AsyncGenerator[dict[str, Any]]:
-    run_id, identity = _find_caller(request, protocol, runs)
-    parts = gateway.stream(request.action, request.payload, run_id=run_id, identity=identity)
-    async with aclosing(parts) as found:
-        async for part in found:
-            yield part
 
 
 def _find_caller(

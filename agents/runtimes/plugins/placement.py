@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import msgspec
 from django.conf import settings
-from msgspec import Struct
 
 from agents.host import runner_catalogue
 from agents.runners.base import RunFailure
@@ -51,8 +50,8 @@ async def wait_until_reachable(runner_id: str, *, worker: str) -> None:
         holder = await _find_holder(runner_id, worker)
         if holder is None:
             return
-        if holder.worker:
-            raise RunnerElsewhere(holder.worker)
+        if holder:
+            raise RunnerElsewhere(holder)
         if time.monotonic() >= until:
             raise RunFailure(
                 "runner.unavailable", "No worker is connected to the plugin runtime now.", retryable=True
@@ -60,16 +59,12 @@ async def wait_until_reachable(runner_id: str, *, worker: str) -> None:
         await asyncio.sleep(_LOOK_S)
 
 
-class _Holder(Struct, frozen=True):
-    worker: str
-
-
 def _is_here(runner_id: str) -> bool:
     found = runner_catalogue.find(runner_id)
     return found is not None and not isinstance(found, ListedRunner)
 
 
-async def _find_holder(runner_id: str, worker: str) -> _Holder | None:
+async def _find_holder(runner_id: str, worker: str) -> str | None:
     """Return the worker that holds the runner's runtime, or ""; None if no runtime offers it."""
     parameters: dict[str, Any] = {
         "worker": worker,
@@ -77,4 +72,4 @@ async def _find_holder(runner_id: str, worker: str) -> _Holder | None:
         "runner": msgspec.json.encode([{"id": runner_id}]).decode(),
     }
     row = await sql.one(_OFFERS, parameters)
-    return _Holder(row[0] or "") if row else None
+    return row and (row[0] or "")

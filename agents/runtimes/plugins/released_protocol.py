@@ -15,15 +15,14 @@ import msgspec
 
 from agents.host_protocol.manifest import RunnerManifest
 from agents.host_protocol.run_context import AgentRunContext
-from agents.runtimes.plugins.channel import Channel
 from agents.runtimes.plugins.envelopes import Request
 from agents.runtimes.plugins.v1_protocol import (
     attachment,
-    plugin_settings,
     raw_ref,
     read_manifest,
     with_attachment_refs,
 )
+from agents.runtimes.plugins.wire_protocol import WireProtocol
 
 _POLICY: Final = {
     "max_cpus": 2.0,
@@ -32,15 +31,15 @@ _POLICY: Final = {
     "max_open_files": 4096,
     "max_file_size_mb": 1024,
 }
+_MANIFEST_FIELDS: Final = ("label", "description", "capabilities", "permissions", "config_schema")
 _SCOPES: Final = ("instance_uuid", "workspace_uuid")
 
 
-class ReleasedProtocol:
+class ReleasedProtocol(WireProtocol):
     """The protocol of langbot-plugin 0.7 and similar versions."""
 
     name = "released"
     paced = True
-    cut = False
     lenient = True
     cancels = True
     list_action = "list_runners"
@@ -49,7 +48,7 @@ class ReleasedProtocol:
     def __init__(self, identity: UUID) -> None:
         self._identity = identity
         self._plugins: dict[str, str] = {}
-        self.context: dict[str, Any] | None = {
+        self.context = {
             "instance_uuid": str(identity),
             "workspace_uuid": str(uuid5(identity, "workspace")),
             "placement_generation": 1,
@@ -58,29 +57,21 @@ class ReleasedProtocol:
             "artifact_digest": "0" * 64,
         }
 
-    async def greet(self, channel: Channel) -> None:
+    def greeting(self) -> tuple[str, dict[str, Any]]:
         identity = {
             "instance_uuid": str(self._identity),
             "runtime_id": str(uuid5(self._identity, "runtime")),
         }
-        introduction = {
+        return "set_runtime_config", {
             "runtime_identity": identity,
             "worker_policy": _POLICY,
             "runtime_profile": "oss_dev",
         }
-        await channel.request("set_runtime_config", introduction)
 
     def manifest(self, entry: Mapping[str, Any]) -> RunnerManifest:
         raw = entry.get("manifest") or {}
         self._installation(f"{entry['plugin_author']}/{entry['plugin_name']}")
-        return read_manifest(
-            entry,
-            label=raw.get("label"),
-            description=raw.get("description"),
-            capabilities=raw.get("capabilities"),
-            permissions=raw.get("permissions"),
-            config_schema=raw.get("config_schema"),
-        )
+        return read_manifest(entry, **{field: raw.get(field) for field in _MANIFEST_FIELDS})
 
     def run_context(self, context: AgentRunContext) -> dict[str, Any]:
         entity: dict[str, Any] = msgspec.to_builtins(context)
@@ -94,7 +85,7 @@ class ReleasedProtocol:
 
     def settings(self, payload: Mapping[str, Any]) -> dict[str, Any]:
         plugin = f"{payload.get('plugin_author')}/{payload.get('plugin_name')}"
-        return plugin_settings() | {"installation_uuid": self._installation(plugin)}
+        return super().settings(payload) | {"installation_uuid": self._installation(plugin)}
 
     def _installation(self, plugin: str) -> str:
         """Return the plugin's installation id: the same in every process, as long as the row exists."""

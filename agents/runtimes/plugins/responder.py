@@ -20,9 +20,9 @@ from agents.runtimes.plugins.transports import PipeClosed
 
 log = structlog.get_logger(__name__)
 
-MOST: Final = 128
+MAX_REPLIES_AT_ONCE: Final = 128
 _WINDOW: Final = 8
-_MOST_WAITING: Final = 1024
+_MAX_WAITING: Final = 1024
 _PATIENCE_S: Final = 60.0
 Answer = Callable[[Request], Awaitable[dict[str, Any]] | AsyncGenerator[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -37,26 +37,23 @@ class Responder:
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._runs: dict[int, str] = {}
         self._paces: dict[int, _Pace] = {}
+        self._controls: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+            "__ping": lambda _: {"pong": "pong"},
+            "__stream_ack": self._acknowledge,
+            "__cancel_action": self._cancel,
+        }
 
-    def take(self, request: Request) -> None:
+    def begin_reply(self, request: Request) -> None:
         """Begin a reply, without waiting; ignore requests of a caller that does not read its replies."""
-        if len(self._tasks) >= _MOST_WAITING:
+        if len(self._tasks) >= _MAX_WAITING:
             return
-        match request.action:
-            case "__stream_ack":
-                self._acknowledge(request.payload)
-                self._begin(request, self._send_reply(request, {"accepted": True}))
-            case "__cancel_action":
-                self._begin(
-                    request, self._send_reply(request, {"cancelled": self._cancel(request.payload)})
-                )
-            case "__ping":
-                self._begin(request, self._send_reply(request, {"pong": "pong"}))
-            case _ if len(self._tasks) >= MOST:
-                busy = HostRefusal("rate_limited", f"At most {MOST} calls at once.")
-                self._begin(request, self._send_refusal(request, busy))
-            case _:
-                self._begin(request, self._serve(request), kept=True)
+        if control := self._controls.get(request.action):
+            self._start_task(request, self._send_reply(request, control(request.payload)))
+        elif len(self._tasks) >= MAX_REPLIES_AT_ONCE:
+            busy = HostRefusal("rate_limited", f"At most {MAX_REPLIES_AT_ONCE} calls at once.")
+            self._start_task(request, self._send_refusal(request, busy))
+        else:
+            self._start_task(request, self._serve(request), kept=True)
 
     def cancel_run(self, run_id: str) -> None:
         """Cancel the replies to requests of this run."""
@@ -70,7 +67,7 @@ class Responder:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _begin(self, request: Request, work: Any, *, kept: bool = False) -> None:
+    def _start_task(self, request: Request, work: Any, *, kept: bool = False) -> None:
         task = asyncio.create_task(work, context=Context())
         key = request.number if kept else -1 - request.number
         self._tasks[key] = task
@@ -82,15 +79,16 @@ class Responder:
         self._tasks.pop(key, None)
         self._runs.pop(key, None)
 
-    def _cancel(self, payload: dict[str, Any]) -> bool:
+    def _cancel(self, payload: dict[str, Any]) -> dict[str, Any]:
         number = payload.get("seq_id")
         task = self._tasks.get(number) if isinstance(number, int) else None
-        return task is not None and task.cancel()
+        return {"cancelled": task is not None and task.cancel()}
 
-    def _acknowledge(self, payload: dict[str, Any]) -> None:
+    def _acknowledge(self, payload: dict[str, Any]) -> dict[str, Any]:
         number, index = payload.get("seq_id"), payload.get("index")
         if isinstance(number, int) and isinstance(index, int) and (pace := self._paces.get(number)):
             pace.acknowledge(index)
+        return {"accepted": True}
 
     async def _serve(self, request: Request) -> None:
         try:

@@ -25,7 +25,7 @@ from agents.runtimes.plugins.transports import PipeClosed
 log = structlog.get_logger(__name__)
 
 _NO_DEADLINE_S: Final = 300.0
-_MOST_INVALID: Final = 100
+_MAX_INVALID: Final = 100
 
 
 class PluginRunner:
@@ -36,19 +36,15 @@ class PluginRunner:
     late_s = 1.0  # the released runtime writes documents in OS threads, which may swap their order
 
     def __init__(self, manifest: RunnerManifest, link: RuntimeLink) -> None:
-        self._manifest = manifest
+        self.manifest = manifest
         self._link = link
-
-    @property
-    def manifest(self) -> RunnerManifest:
-        return self._manifest
 
     async def run(self, context: AgentRunContext, host: HostApi) -> AsyncGenerator[RunResult]:
         """Yield the run's results; raise RunFailure `runner.unavailable`, `runner.refused`, ….
 
         The plugin's own requests reach the Host by the run's id, not through `host`.
         """
-        runner_id = plugin_runner_id(self._manifest.id)
+        runner_id = plugin_runner_id(self.manifest.id)
         deadline_at = context.runtime.deadline_at
         idle_s = max(0.0, deadline_at - time.time()) + 1.0 if deadline_at else _NO_DEADLINE_S
         invalid = 0
@@ -61,7 +57,7 @@ class PluginRunner:
                         yield result
                         continue
                     invalid += 1
-                    if invalid > _MOST_INVALID:
+                    if invalid > _MAX_INVALID:
                         raise RunFailure("runner.protocol_error", "The plugin's results are no results.")
         except (PipeClosed, Refused, Overrun, TooLarge, TimeoutError) as error:
             raise failure(error) from None

@@ -32,11 +32,7 @@ class ListedRunner:
     """A runner that another process can reach."""
 
     def __init__(self, manifest: RunnerManifest) -> None:
-        self._manifest = manifest
-
-    @property
-    def manifest(self) -> RunnerManifest:
-        return self._manifest
+        self.manifest = manifest
 
     async def run(self, context: AgentRunContext, host: HostApi) -> AsyncGenerator[RunResult]:
         """Raise RunFailure `runner.unavailable`, because another process has the connection."""

@@ -6,6 +6,7 @@ over WebSocket, as long as it renews its hold. Each worker starts its own proces
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -14,7 +15,7 @@ from msgspec import Struct
 
 from config import sql
 from config.database import connection
-from prompts.endpoints.secrets import Purpose, SealedSecret, join_sql, open_secret
+from prompts.endpoints.secrets import Purpose, SealedSecret, join_sql, open_secret, sealed_or_none
 
 
 class Runtime(Struct, frozen=True, kw_only=True):
@@ -40,12 +41,10 @@ class Runtime(Struct, frozen=True, kw_only=True):
 
 
 HOLD_S: Final = 10
-_COLUMNS: Final = """
-runtime.id, runtime.name, identity, transport, url, command, args, directory, profile,
-secret.name, secret.sealed
-"""
 _ACTIVE: Final = f"""
-SELECT {_COLUMNS}, held_by = %(worker)s AND held_until > now() + make_interval(secs => %(early)s),
+SELECT runtime.id, runtime.name, identity, transport, url, command, args, directory, profile,
+    secret.name, secret.sealed,
+    held_by = %(worker)s AND held_until > now() + make_interval(secs => %(early)s),
     transport = 'stdio' OR held_by = %(worker)s OR held_until IS NULL OR held_until < now()
 FROM agents_pluginruntime AS runtime {join_sql("secret", "token_id")}
 WHERE is_active ORDER BY runtime.name
@@ -91,16 +90,16 @@ async def write_status(
     runtime_id: int,
     status: str,
     *,
-    problem: str = "",
-    spoken: str = "",
+    problem: str,
+    spoken: str,
     runners: list[Any] | None,
     passed_over: list[str],
-    seen: Any,
 ) -> None:
-    """Write a connection's status for staff; without `runners` the last ones stay."""
-    listed = None if runners is None else _json(runners)
-    left_out = None if runners is None else _json(passed_over)
-    await sql.change(_STATUS, (status, problem[:500], spoken, listed, left_out, seen, runtime_id))
+    """Write a connection's status for staff; without `runners` the last ones stay, and their time."""
+    facts: tuple[Any, ...] = (None, None, None)
+    if runners is not None:
+        facts = _json(runners), _json(passed_over), datetime.now(UTC)
+    await sql.change(_STATUS, (status, problem[:500], spoken, *facts, runtime_id))
 
 
 def _json(value: Any) -> str:
@@ -108,15 +107,6 @@ def _json(value: Any) -> str:
 
 
 def _runtime(row: Any) -> Runtime:
-    return Runtime(
-        id=row[0],
-        name=row[1],
-        identity=row[2],
-        transport=row[3],
-        url=row[4],
-        command=row[5],
-        args=tuple(row[6]),
-        directory=row[7],
-        profile=row[8],
-        sealed_token=SealedSecret(row[9], row[10]) if row[9] else None,
-    )
+    *fields, name, sealed = row[:11]
+    values = zip(Runtime.__struct_fields__, (*fields, sealed_or_none(name, sealed)), strict=True)
+    return msgspec.convert(dict(values), Runtime)

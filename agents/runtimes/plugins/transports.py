@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from abc import ABC, abstractmethod
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
+from websockets.exceptions import ConnectionClosed
 
 from agents.runtimes.plugins.envelopes import LARGEST
 from agents.runtimes.plugins.framing import FramingError, LineJoiner, PieceJoiner, lines, pieces
@@ -30,7 +32,7 @@ TOKEN_HEADER: Final = "X-LangBot-Plugin-Runtime-Token"
 _LONGEST_LINE: Final = LARGEST + 64 * 1024
 _HEAVY: Final = 128 * 1024
 _GOODBYE_S: Final = 3.0
-_MOST_WAITING: Final = 4  # received messages that are not read yet, of at most 16 MiB each
+_MAX_WAITING: Final = 4  # received messages that are not read yet, of at most 16 MiB each
 
 
 class PipeClosed(Exception):
@@ -41,48 +43,55 @@ class ProgramRefused(Exception):
     """The installation does not allow this program; the message has the fix."""
 
 
-class Pipe(Protocol):
+class Pipe(ABC):
     """A pipe for whole documents, in order, in both directions."""
 
-    cut: bool | None
+    def __init__(self) -> None:
+        self.cut: bool | None = None
+        self._sending = asyncio.Lock()
 
+    @abstractmethod
     async def send(self, document: str) -> None:
         """Send a document; raise PipeClosed if the other side is gone."""
-        ...
 
+    @abstractmethod
     async def receive(self) -> str | bytes:
         """Return the next document; raise PipeClosed at the end, FramingError for a wrong framing."""
-        ...
+
+    async def _send_parts(self, parts: list[Any]) -> None:
+        """Send the parts of one document; several are sent to the end, even after a cancellation."""
+        if len(parts) == 1:
+            await self._write_parts(parts)
+        else:
+            await asyncio.shield(self._write_parts(parts))
+
+    async def _write_parts(self, parts: list[Any]) -> None:
+        async with self._sending:
+            for part in parts:
+                await self._write(part)
+
+    @abstractmethod
+    async def _write(self, part: Any) -> None: ...
 
 
-class WebSocketPipe:
+class WebSocketPipe(Pipe):
     """A WebSocket whose messages are documents or, from older runtimes, pieces of them."""
 
     def __init__(self, socket: Any) -> None:
-        self.cut: bool | None = None
+        super().__init__()
         self._socket = socket
         self._joiner = PieceJoiner()
-        self._sending = asyncio.Lock()
 
     async def send(self, document: str) -> None:
-        from websockets.exceptions import ConnectionClosed
-
-        parts = await _divide(document, pieces) if self.cut else [document]
         try:
-            await self._send_parts(parts) if len(parts) == 1 else await asyncio.shield(
-                self._send_parts(parts)
-            )
+            await self._send_parts(await _divide(document, pieces) if self.cut else [document])
         except ConnectionClosed as closed:
             raise PipeClosed(_close_reason(closed)) from None
 
-    async def _send_parts(self, parts: list[str]) -> None:
-        async with self._sending:
-            for part in parts:
-                await self._socket.send(part)
+    async def _write(self, part: str) -> None:
+        await self._socket.send(part)
 
     async def receive(self) -> str | bytes:
-        from websockets.exceptions import ConnectionClosed
-
         while True:
             try:
                 message = await self._socket.recv()
@@ -101,32 +110,26 @@ class WebSocketPipe:
         return await asyncio.to_thread(self._joiner.feed, message)
 
 
-class StdioPipe:
+class StdioPipe(Pipe):
     """A pipe of a program's stdin and stdout."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
-        self.cut: bool | None = None
+        super().__init__()
         self._process = process
         self._in, self._out = process.stdin, process.stdout
         self._joiner = LineJoiner()
-        self._sending = asyncio.Lock()
 
     async def send(self, document: str) -> None:
-        parts = await _divide(document, lines)
         try:
-            await self._send_parts(parts) if len(parts) == 1 else await asyncio.shield(
-                self._send_parts(parts)
-            )
+            await self._send_parts(await _divide(document, lines))
         except (ConnectionError, RuntimeError):
             raise PipeClosed("The program closed its input.") from None
 
-    async def _send_parts(self, parts: list[bytes]) -> None:
-        async with self._sending:
-            for part in parts:
-                self._in.write(part)
-                await self._in.drain()
+    async def _write(self, part: bytes) -> None:
+        self._in.write(part)
+        await self._in.drain()
 
     async def receive(self) -> str | bytes:
         while True:
@@ -147,15 +150,9 @@ class StdioPipe:
         return "The program closed its output."
 
 
-@asynccontextmanager
-async def open_pipe(runtime: Runtime) -> AsyncIterator[Pipe]:
+def open_pipe(runtime: Runtime) -> AbstractAsyncContextManager[Pipe]:
     """Open a pipe to the runtime, and end its program with it; raise ProgramRefused, OSError, …."""
-    if runtime.transport == "stdio":
-        async with _open_program_pipe(runtime) as pipe:
-            yield pipe
-        return
-    async with _open_socket_pipe(runtime) as pipe:
-        yield pipe
+    return _open_program_pipe(runtime) if runtime.transport == "stdio" else _open_socket_pipe(runtime)
 
 
 @asynccontextmanager
@@ -186,7 +183,7 @@ async def _connect(runtime: Runtime) -> Any:
                 open_timeout=None,
                 close_timeout=_GOODBYE_S,
                 max_size=LARGEST,
-                max_queue=_MOST_WAITING,
+                max_queue=_MAX_WAITING,
                 compression=None,
                 proxy=None,
             )

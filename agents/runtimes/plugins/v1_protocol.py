@@ -14,29 +14,25 @@ import msgspec
 from agents.host_protocol.manifest import RunnerManifest, known_permissions
 from agents.host_protocol.run_context import AgentRunContext
 from agents.host_protocol.runner_id import PluginRunnerId, plugin_runner_id
-from agents.runtimes.plugins.channel import Channel
 from agents.runtimes.plugins.envelopes import Request
+from agents.runtimes.plugins.wire_protocol import WireProtocol
 
 _OLDER_MODELS: Final = frozenset(("invoke", "stream", "rerank"))
 
 
-class V1Protocol:
+class V1Protocol(WireProtocol):
     """The protocol of seed-generation runtimes."""
 
     name = "v1"
-    paced = False
     cut = True
-    lenient = False
-    cancels = False
     list_action = "list_agent_runners"
     run_action = "run_agent"
-    context: dict[str, Any] | None = None
 
     def __init__(self) -> None:
         self._is_of_june = False
 
-    async def greet(self, channel: Channel) -> None:
-        await channel.request("__ping", {})
+    def greeting(self) -> tuple[str, dict[str, Any]]:
+        return "__ping", {}
 
     def manifest(self, entry: Mapping[str, Any]) -> RunnerManifest:
         raw = entry.get("manifest") or {}
@@ -64,9 +60,6 @@ class V1Protocol:
             entity["input"]["attachments"] = [attachment(ref) for ref in entity["input"]["attachments"]]
             entity["event"]["raw_ref"] = raw_ref(entity["event"]["raw_ref"])
         return entity
-
-    def settings(self, payload: Mapping[str, Any]) -> dict[str, Any]:
-        return plugin_settings()
 
     def caller(self, request: Request) -> str | None:
         """Return the caller; runtimes of this generation name it, except in a rerank."""
@@ -111,17 +104,6 @@ def _in_older_form(model: dict[str, Any]) -> dict[str, Any]:
     """Return a model without `count_tokens`, for which older SDKs refuse the whole context."""
     kept = [name for name in model.get("operations") or () if name in _OLDER_MODELS]
     return model | {"operations": kept}
-
-
-def plugin_settings() -> dict[str, Any]:
-    """Return the settings of every plugin: it is enabled, and bindings configure its runners."""
-    return {
-        "enabled": True,
-        "priority": 0,
-        "plugin_config": {},
-        "install_source": "local",
-        "install_info": {},
-    }
 
 
 def _without_nulls(value: Any, depth: int = 4) -> Any:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
+import msgspec
 import structlog
 from django.db import transaction
+from msgspec.structs import replace
 
 from agents.models.mcp import McpServer
 from agents.tools.mcp.servers import Kind, Server, open_pairs, seal_pairs
@@ -106,17 +108,6 @@ def _mask(value: str) -> str:
 
 def server_from_row(row: McpServer) -> Server:
     """Return the row as a value for its connection."""
-    return Server(
-        id=row.pk,
-        label=row.label,
-        transport=row.transport,
-        url=row.url,
-        command=row.command,
-        args=tuple(row.args),
-        all_tools=row.all_tools,
-        allowed_tools=frozenset(row.allowed_tools),
-        requires_approval=row.requires_approval,
-        timeout_s=row.timeout_s,
-        sealed_headers=secrets.get_sealed(row.headers),
-        sealed_env=secrets.get_sealed(row.env),
-    )
+    sealed = secrets.get_sealed(row.headers), secrets.get_sealed(row.env)
+    server = msgspec.convert(row, Server, from_attributes=True)
+    return replace(server, sealed_headers=sealed[0], sealed_env=sealed[1])

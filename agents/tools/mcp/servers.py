@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 from django.conf import settings
@@ -113,20 +113,11 @@ async def find_served_labels(labels: Collection[str]) -> set[str]:
 async def active_servers() -> dict[int, Server]:
     """Return the enabled servers by id."""
     rows = await sql.every(_ACTIVE)
-    return {
-        row[0]: Server(
-            id=row[0],
-            label=row[1],
-            transport=row[2],
-            url=row[3],
-            command=row[4],
-            args=tuple(row[5]),
-            all_tools=row[6],
-            allowed_tools=frozenset(row[7]),
-            requires_approval=row[8],
-            timeout_s=row[9],
-            sealed_headers=SealedSecret(row[10], row[11]) if row[10] else None,
-            sealed_env=SealedSecret(row[12], row[13]) if row[12] else None,
-        )
-        for row in rows
-    }
+    return {row[0]: _server(row) for row in rows}
+
+
+def _server(row: Any) -> Server:
+    *fields, headers_name, headers, env_name, env = row
+    sealed = secrets.sealed_or_none(headers_name, headers), secrets.sealed_or_none(env_name, env)
+    values = zip(Server.__struct_fields__, (*fields, *sealed), strict=True)
+    return msgspec.convert(dict(values), Server)
