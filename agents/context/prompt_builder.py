@@ -68,14 +68,13 @@ class PromptBuilder:
         budget = self._budget(0)
         budget = tokens_to_read(budget) if self._summaries else budget
         earlier = await retry_until_answered(
-            lambda: read_history(
-                claim.thread_id,
-                before=claim.thread_seq,
-                run_id=claim.run_id,
-                budget=budget,
-                summaries=self._summaries,
-                answers=bool(claim.request.answers) or not claim.request.stored,
-            )
+            read_history,
+            claim.thread_id,
+            before=claim.thread_seq,
+            run_id=claim.run_id,
+            budget=budget,
+            summaries=self._summaries,
+            answers=bool(claim.request.answers) or not claim.request.stored,
         )
         messages = await attached_texts.with_document_texts(
             earlier.messages, room=budget * _BYTES_A_TOKEN

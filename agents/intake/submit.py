@@ -30,7 +30,7 @@ from conversations.runs.settling import Due
 from conversations.threads import copies
 from conversations.upkeep.unstored import make_title
 from prompts import app_settings
-from prompts.allowances import quotas
+from prompts.allowances import budgets, quotas
 from prompts.endpoints.routing import ServedModel, check_model, get_default_model
 
 
@@ -113,7 +113,7 @@ async def prepare_run(
     arguments = _start_arguments(request, owner_id, thread_id, digest)
     limited = counts and await quotas.is_limited(served.family)
     load.admit(owner_id)
-    budgeted = counts and await budget_checks.any_budget_exists()
+    budgeted = counts and await budgets.any_exist()
     quota = served.family if limited else ""
     return PreparedRun(request, owner_id, thread_id, arguments, quota, budgeted)
 

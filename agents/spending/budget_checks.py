@@ -7,11 +7,11 @@ is unknown counts towards limits in tokens only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 from uuid import UUID
 
 from django.utils import timezone
@@ -27,6 +27,7 @@ from conversations.usage import usd
 from prompts.allowances import budgets
 from prompts.allowances.budgets import Budgets, Limits
 
+T = TypeVar("T")
 Scope = Literal["account", "installation"]
 CODE: Final = "budget_exceeded"
 _MESSAGES: Final[dict[Scope, str]] = {
@@ -53,32 +54,18 @@ class Level:
         return max(self.limit - self.used, Decimal())
 
     @property
-    def shown_limit(self) -> str:
-        return self._format(self.limit)
-
-    @property
-    def shown_used(self) -> str:
-        return self._format(self.used)
-
-    @property
-    def shown_left(self) -> str:
-        return self._format(self.left)
-
-    def _format(self, amount: Decimal) -> str:
-        """Return the amount for people; dollars as `dollars` formats them."""
-        if self.unit == "tokens":
-            return f"{int(amount):,} tokens"
-        return dollars(amount)
+    def shown(self) -> dict[str, str]:
+        """Return `limit`, `used` and `left` for people; dollars as `dollars` formats them."""
+        return self._amounts(dollars if self.unit == "usd" else _format_tokens)
 
     @property
     def client_values(self) -> dict[str, Any]:
         """Return the values for clients: dollars as text, tokens as numbers."""
-        limit, left = self.limit, self.left
-        if self.unit == "usd":
-            amounts: dict[str, Any] = {"limit": usd(limit), "used": usd(self.used), "left": usd(left)}
-        else:
-            amounts = {"limit": int(limit), "used": int(self.used), "left": int(left)}
+        amounts = self._amounts(usd if self.unit == "usd" else int)
         return {"period": self.period, "unit": self.unit} | amounts
+
+    def _amounts(self, form: Callable[[Decimal], T]) -> dict[str, T]:
+        return {"limit": form(self.limit), "used": form(self.used), "left": form(self.left)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +79,8 @@ class Standing:
     @property
     def used_up(self) -> tuple[Scope, Level] | None:
         """Return the limit that is used up, or None; of several, one with the longest period."""
-        over: list[tuple[Scope, Level]] = [
-            *(("account", level) for level in self.account if level.is_used_up),
-            *(("installation", level) for level in self.installation if level.is_used_up),
-        ]
+        levels: dict[Scope, list[Level]] = {"account": self.account, "installation": self.installation}
+        over = [(scope, level) for scope in levels for level in levels[scope] if level.is_used_up]
         return max(over, key=lambda found: found[1].period, default=None)
 
 
@@ -106,9 +91,8 @@ def dollars(amount: Decimal | None) -> str:
     return f"${amount:,.2f}" if not amount or amount >= 1 else f"${usd(amount)}"
 
 
-async def any_budget_exists() -> bool:
-    """Return whether any budget exists; usually without a statement."""
-    return await budgets.any_exist()
+def _format_tokens(amount: Decimal) -> str:
+    return f"{int(amount):,} tokens"
 
 
 async def check(connection: AsyncConnection[Any], user_id: UUID) -> None:
@@ -130,9 +114,9 @@ async def check(connection: AsyncConnection[Any], user_id: UUID) -> None:
 
 async def check_run(user_id: UUID, spent: Usage) -> None:
     """Raise RunFailure `budget_exceeded` before a model call of a run that has spent this much."""
-    if not await retry_until_answered(any_budget_exists):
+    if not await retry_until_answered(budgets.any_exist):
         return
-    found = (await retry_until_answered(lambda: _standing_now(user_id, spent))).used_up
+    found = (await retry_until_answered(_standing_now, user_id, spent)).used_up
     if found is not None:
         raise RunFailure(CODE, _MESSAGES[found[0]])
 

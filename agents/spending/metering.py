@@ -20,7 +20,7 @@ from conversations.events import ModelCompleted, Usage
 from prompts.endpoints import prices
 from prompts.endpoints.routing import Candidate
 
-_MOST: Final = 2**31 - 1  # the maximum of the run's column
+_MAX_TOKENS: Final = 2**31 - 1  # the maximum of the run's column
 
 
 class ModelCall:
@@ -93,5 +93,5 @@ def add_staff_cost(candidate: Candidate, usage: Usage) -> Usage:
 
 
 def _with_cost(usage: Usage, cost: Decimal | None) -> Usage:
-    unpriced = min(usage.input_tokens + usage.output_tokens, _MOST) if cost is None else 0
+    unpriced = min(usage.input_tokens + usage.output_tokens, _MAX_TOKENS) if cost is None else 0
     return msgspec.structs.replace(usage, cost_usd=cost, unpriced_tokens=unpriced)

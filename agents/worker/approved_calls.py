@@ -7,7 +7,7 @@ as begun under the run's fence. A run that finds a row begun by an earlier attem
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -17,10 +17,9 @@ from agents.requests import AskedCall, Claim, InputMessage, ToolUse
 from agents.runners.base import ToolOutcome
 from agents.runners.tool_loop import completion_fact, outcome_text
 from conversations.events import Fact, Problem
+from conversations.log.retry import retry_until_answered
 from conversations.runs import interrupts
 from conversations.runs.interrupts import Interrupt
-
-Retry = Callable[[Callable[[], Awaitable[bool]]], Awaitable[bool]]
 
 _NOT_CALLED: Final = {
     "refused": Problem("approval_refused", "The call was refused."),
@@ -37,15 +36,15 @@ class ApprovedCalls:
         self._host = host
         self._log_fact = log_fact
 
-    async def settle(self, to_settle: list[Interrupt], retry: Retry) -> list[InputMessage]:
+    async def settle(self, to_settle: list[Interrupt]) -> list[InputMessage]:
         """Make the approved calls concurrently, log each outcome; return the answers for the model."""
-        outcomes = [self._settle(interrupt, retry) for interrupt in to_settle]
+        outcomes = [self._settle(interrupt) for interrupt in to_settle]
         return list(await asyncio.gather(*outcomes))
 
-    async def _settle(self, interrupt: Interrupt, retry: Retry) -> InputMessage:
+    async def _settle(self, interrupt: Interrupt) -> InputMessage:
         use = ToolUse(interrupt.tool_name, interrupt.effective_arguments)
         call_id = interrupt.tool_call_id
-        outcome = await self._outcome(interrupt, use, retry)
+        outcome = await self._outcome(interrupt, use)
         if outcome.artifact is not None:
             self._log_fact(outcome.artifact)
         fact = msgspec.structs.replace(
@@ -63,7 +62,7 @@ class ApprovedCalls:
             "tool", outcome_text(outcome), name=use.name, tool_call_id=call_id, tool_calls=(call,)
         )
 
-    async def _outcome(self, interrupt: Interrupt, use: ToolUse, retry: Retry) -> ToolOutcome:
+    async def _outcome(self, interrupt: Interrupt, use: ToolUse) -> ToolOutcome:
         problem = _NOT_CALLED.get(interrupt.status)
         if problem is not None:
             if interrupt.status == "refused" and interrupt.decision_reason:
@@ -73,8 +72,8 @@ class ApprovedCalls:
 
         async def begin(idempotent: bool) -> bool:
             run_id, fence = self._claim.run_id, self._claim.fence
-            return await retry(
-                lambda: interrupts.begin_call(interrupt.id, run_id=run_id, fence=fence, again=idempotent)
+            return await retry_until_answered(
+                interrupts.begin_call, interrupt.id, run_id=run_id, fence=fence, again=idempotent
             )
 
         return await self._host.call_approved(use, call_id=interrupt.tool_call_id, begin=begin)

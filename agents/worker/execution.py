@@ -39,7 +39,7 @@ from agents.tools.mcp import tool_list_updates
 from agents.tools.offered_tools import find_for_request
 from agents.worker.approved_calls import ApprovedCalls
 from agents.worker.size_limits import RunSize
-from agents.worker.tracing import TracedRun, trace_later
+from agents.worker.tracing import trace_later
 from config.errors import ParleyError
 from config.redis import notifications
 from conversations import events
@@ -111,7 +111,7 @@ class Execution:
             terminal = _sound(await self._attempt())
             self._ending = True
             await self._finish(terminal)
-            trace_later(self._traced())
+            trace_later(self.claim, self._runner)
         except LeaseLost:
             logger.warning("lease lost", fence=self.claim.fence)
         except RunnerElsewhere as elsewhere:
@@ -121,23 +121,10 @@ class Execution:
     async def _hand_over(self, worker: str) -> None:
         """Hand the run, which has logged nothing yet, to the worker that can reach the runner."""
         claim = self.claim
-        handed = await retry_until_answered(
-            lambda: leases.hand_over(claim.run_id, fence=claim.fence, to=worker)
-        )
+        handed = await retry_until_answered(leases.hand_over, claim.run_id, fence=claim.fence, to=worker)
         if handed:
             logger.info("run handed over", to=worker)
             notifications.notify(wakeup.WORKERS, {"wake": True})
-
-    def _traced(self) -> TracedRun:
-        claim, request = self.claim, self.claim.request
-        return TracedRun(
-            claim.run_id,
-            claim.thread_id,
-            request.request_id,
-            request.model,
-            request.dialect,
-            self._runner,
-        )
 
     async def _attempt(self) -> events.Terminal:
         """Produce all events but the last; return the last one."""
@@ -216,14 +203,10 @@ class Execution:
         """Return the run's binding; raise RunnerElsewhere if another worker has its runner."""
         claim = self.claim
         binding = await retry_until_answered(
-            lambda: bindings.find_binding(
-                claim.request, user_id=claim.user_id, thread_id=claim.thread_id
-            )
+            bindings.find_binding, claim.request, user_id=claim.user_id, thread_id=claim.thread_id
         )
         if binding is not None:
-            await retry_until_answered(
-                lambda: wait_until_reachable(binding.runner_id, worker=self._worker)
-            )
+            await retry_until_answered(wait_until_reachable, binding.runner_id, worker=self._worker)
         return binding
 
     async def _intent(self) -> ModelRoute:
@@ -231,7 +214,7 @@ class Execution:
         begun = time.monotonic()
         request = self.claim.request
         self._log_fact(events.StageStarted(_INTENT))
-        chosen = await retry_until_answered(lambda: route(request.model))
+        chosen = await retry_until_answered(route, request.model)
         if request.state is not None:
             self._log_fact(events.StateUpdated("thread", "", request.state))
         latency_ms = round((time.monotonic() - begun) * 1000)
@@ -253,7 +236,7 @@ class Execution:
     async def _prompts(self) -> str:
         """Return the text of the active prompts, or of those that staff try with this run."""
         tried = [used.version_id for used in self.claim.request.prompts]
-        return await retry_until_answered(lambda: compose_versions(tried)) if tried else self._system
+        return await retry_until_answered(compose_versions, tried) if tried else self._system
 
     async def _filled(self, prompts: str) -> str:
         """Return the prompts with their variables filled, and store the values; most have none."""
@@ -261,24 +244,20 @@ class Execution:
             return prompts
         claim = self.claim
         values = await retry_until_answered(
-            lambda: values_for(
-                prompts, user_id=claim.user_id, model=claim.request.model, context=claim.request.context
-            )
+            values_for,
+            prompts,
+            user_id=claim.user_id,
+            model=claim.request.model,
+            context=claim.request.context,
         )
-        await retry_until_answered(
-            lambda: record_prompt_values(claim.run_id, fence=claim.fence, values=values)
-        )
+        await retry_until_answered(record_prompt_values, claim.run_id, fence=claim.fence, values=values)
         return template.fill(prompts, values)
 
     async def _answers(self, host: RunHost) -> list[InputMessage]:
         """Return the outcomes of the calls of earlier runs of the thread that waited for an approval."""
         claim = self.claim
-        taken = await retry_until_answered(
-            lambda: interrupts.assign_to_run(claim.run_id, fence=claim.fence)
-        )
-        return await ApprovedCalls(claim, host, log_fact=self._log_fact).settle(
-            taken, retry_until_answered
-        )
+        taken = await retry_until_answered(interrupts.assign_to_run, claim.run_id, fence=claim.fence)
+        return await ApprovedCalls(claim, host, log_fact=self._log_fact).settle(taken)
 
     async def _prefetch(self, host: RunHost) -> AsyncIterator[ToolOutcome]:
         """Call the tools that the request wants called before the model."""

@@ -205,7 +205,7 @@ class Worker:
             return
         logger.info("draining", runs=len(tasks), seconds=settings.DRAIN_S)
         await asyncio.wait(tasks, timeout=settings.DRAIN_S)
-        left = [(execution, task) for execution, task in self._running.values()]
+        left = list(self._running.values())
         for execution, _ in left:
             execution.abandon()
         await asyncio.gather(*(task for _, task in left), return_exceptions=True)

@@ -12,13 +12,13 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
-from uuid import UUID
 
 import structlog
 from django.conf import settings
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode, Tracer
 
+from agents.requests import Claim
 from conversations import events
 from conversations.events import RunEvent
 from conversations.log import event_log
@@ -29,18 +29,6 @@ Value = str | int | tuple[str, ...]
 _NAME: Final = "parley"
 _tracer: Tracer | None = None
 _under_way: Final[set[asyncio.Task[None]]] = set()
-
-
-@dataclass(frozen=True)
-class TracedRun:
-    """The facts of a run that its log does not hold."""
-
-    run_id: UUID
-    thread_id: UUID
-    request_id: str
-    model: str
-    dialect: str
-    runner: str
 
 
 @dataclass(frozen=True)
@@ -55,11 +43,11 @@ class Span:
     kind: SpanKind = SpanKind.INTERNAL
 
 
-def trace_later(run: TracedRun) -> None:
+def trace_later(run: Claim, runner: str) -> None:
     """Make the spans of an ended run in the background, if tracing is on."""
     if _tracer is None and not settings.OTEL_EXPORTER_OTLP_ENDPOINT:
         return
-    task = asyncio.get_running_loop().create_task(_trace(run))
+    task = asyncio.get_running_loop().create_task(_trace(run, runner))
     _under_way.add(task)
     task.add_done_callback(_under_way.discard)
 
@@ -70,9 +58,9 @@ def use_tracer(tracer: Tracer | None) -> None:
     _tracer = tracer
 
 
-async def _trace(run: TracedRun) -> None:
+async def _trace(run: Claim, runner: str) -> None:
     try:
-        _export(_made(), spans(run, await event_log.read_joined(run.run_id)))
+        _export(_made(), spans(run, await event_log.read_joined(run.run_id), runner=runner))
     except Exception as error:  # a run is over, traced or not
         logger.warning("run not traced", run_id=run.run_id.hex, error=type(error).__name__)
 
@@ -121,18 +109,18 @@ def _end(begun: trace.Span, span: Span) -> None:
 # the spans of a log
 
 
-def spans(run: TracedRun, logged: Sequence[RunEvent]) -> list[Span]:
+def spans(run: Claim, logged: Sequence[RunEvent], *, runner: str) -> list[Span]:
     """Return the spans of a run: the whole (`invoke_agent`), then stages, model calls and tool calls."""
     first, last = logged[0], logged[-1]
     error = last.fact.code if isinstance(last.fact, events.RunFailed) else ""
     attributes: dict[str, Value] = {
         "gen_ai.operation.name": "invoke_agent",
-        "gen_ai.agent.name": run.runner or _NAME,
+        "gen_ai.agent.name": runner or _NAME,
         "gen_ai.conversation.id": str(run.thread_id),
-        "gen_ai.request.model": run.model,
+        "gen_ai.request.model": run.request.model,
         "parley.run.id": run.run_id.hex,
-        "parley.request.id": run.request_id,
-        "parley.dialect": run.dialect,
+        "parley.request.id": run.request.request_id,
+        "parley.dialect": run.request.dialect,
     }
     if isinstance(last.fact, events.RunCompleted):
         attributes |= _usage(last.fact.usage) | {
@@ -140,7 +128,7 @@ def spans(run: TracedRun, logged: Sequence[RunEvent]) -> list[Span]:
         }
     name = f"invoke_agent {attributes['gen_ai.agent.name']}"
     whole = Span(name, first.at, last.at, attributes | _failed(error), error, SpanKind.SERVER)
-    return [whole, *_stages(logged), *_models(run, logged), *_tools(logged)]
+    return [whole, *_stages(logged), *_models(run.request.model, logged), *_tools(logged)]
 
 
 def _stages(logged: Sequence[RunEvent]) -> Iterator[Span]:
@@ -153,7 +141,7 @@ def _stages(logged: Sequence[RunEvent]) -> Iterator[Span]:
                 yield Span(f"stage {stage}", begun.pop(stage), event.at, {"parley.stage": stage})
 
 
-def _models(run: TracedRun, logged: Sequence[RunEvent]) -> Iterator[Span]:
+def _models(model: str, logged: Sequence[RunEvent]) -> Iterator[Span]:
     """Yield a span per model call, from its routing or from the end of the step before it."""
     since = logged[0].at
     for event in logged:
@@ -164,7 +152,7 @@ def _models(run: TracedRun, logged: Sequence[RunEvent]) -> Iterator[Span]:
                 attributes: dict[str, Value] = {
                     "gen_ai.operation.name": "chat",
                     "gen_ai.provider.name": done.provider,
-                    "gen_ai.request.model": run.model,
+                    "gen_ai.request.model": model,
                     "gen_ai.response.model": done.model,
                     "gen_ai.response.finish_reasons": (done.finish_reason,),
                 }

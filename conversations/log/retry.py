@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
 import structlog
 
@@ -14,14 +14,15 @@ from conversations.log import event_log
 logger = structlog.get_logger(__name__)
 
 _RETRY_S: Final = 0.2
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
-async def retry_until_answered(read: Callable[[], Awaitable[T]]) -> T:
-    """Return the result of `read`, retried until the database answers; the run's deadline bounds it."""
+async def retry_until_answered(read: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Return `read(…)`, retried until the database answers; the run's deadline bounds it."""
     while True:
         try:
-            return await read()
+            return await read(*args, **kwargs)
         except event_log.OUTAGE as error:
             if not database.is_transient(error):
                 raise

@@ -14,6 +14,7 @@ import pytest
 from django.contrib.auth.models import Group
 from prometheus_client.parser import text_string_to_metric_families
 
+from agents.requests import Claim, RunRequest
 from agents.worker import tracing
 from config.http import pages
 from conversations import events
@@ -164,8 +165,12 @@ def arrived(exported: Any, name: str, value: str) -> Any:
     raise AssertionError("no span came")
 
 
+def claim_of(request: RunRequest) -> Claim:
+    return Claim(uuid4(), uuid4(), uuid4(), 1, 1, 1, 7, 0, 0.0, request, "")
+
+
 def test_model_calls_and_failures_are_spans_by_the_conventions() -> None:
-    run = tracing.TracedRun(uuid4(), uuid4(), "r", "global:m", "text", "chat")
+    run = claim_of(RunRequest("text", "global:m", (), "r"))
     usage = Usage(input_tokens=10, output_tokens=5)
     answered = events.ModelCompleted("openai", "gpt-9", usage=usage, finish_reason="tool_calls")
     logged = [
@@ -183,7 +188,7 @@ def test_model_calls_and_failures_are_spans_by_the_conventions() -> None:
         ),
         RunEvent(7, 2_500, events.RunFailed("provider_timeout", "No answer.")),
     ]
-    whole, chat, tool = tracing.spans(run, logged)
+    whole, chat, tool = tracing.spans(run, logged, runner="chat")
     assert (whole.begin, whole.end, whole.error) == (1_000, 2_500, "provider_timeout")
     assert whole.attributes["error.type"] == "provider_timeout"
     assert (chat.name, chat.begin, chat.end, chat.error) == ("chat gpt-9", 1_200, 1_900, "")
@@ -193,11 +198,11 @@ def test_model_calls_and_failures_are_spans_by_the_conventions() -> None:
 
 
 def test_nothing_is_done_for_traces_that_nobody_wants() -> None:
-    run = tracing.TracedRun(uuid4(), uuid4(), "r", "m", "text", "chat")
+    run = claim_of(RunRequest("text", "m", (), "r"))
 
     async def ask() -> int:
         before = len(asyncio.all_tasks())
-        tracing.trace_later(run)
+        tracing.trace_later(run, "chat")
         return len(asyncio.all_tasks()) - before
 
     assert asyncio.run(ask()) == 0
