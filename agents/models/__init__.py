@@ -18,5 +18,4 @@ from agents.models.knowledge import KnowledgeChunk as KnowledgeChunk
 from agents.models.knowledge import KnowledgeDocument as KnowledgeDocument
 from agents.models.mcp import McpServer as McpServer
 from agents.models.plugins import PluginRuntime as PluginRuntime
-from agents.models.tool_policies import Audience as Audience
 from agents.models.tool_policies import ToolPolicy as ToolPolicy

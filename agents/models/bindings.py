@@ -11,7 +11,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from agents.host_protocol.runner_id import home_of
-from agents.models.fields import known_choice, optional_text, text_list
+from agents.models.fields import known_choice, optional_key, optional_text, text_list
 
 
 class Delivery(models.TextChoices):
@@ -57,18 +57,13 @@ class RunnerBinding(models.Model):
         "responses or runner. Empty: any.",
         longest=32,
     )
-    prompt = models.ForeignKey(
-        "prompts.Prompt", on_delete=models.CASCADE, null=True, blank=True, related_name="+",
-        help_text="Only runs that are told this prompt.",
-    )  # fmt: skip
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, blank=True, related_name="+",
-        help_text="Only this account's runs.",
-    )  # fmt: skip
-    tier = models.ForeignKey(
-        "prompts.Tier", on_delete=models.PROTECT, null=True, blank=True, related_name="+",
-        help_text="Only runs of accounts of this tier and those above it.",
-    )  # fmt: skip
+    prompt = optional_key("prompts.Prompt", "Only runs that are told this prompt.")
+    user = optional_key(settings.AUTH_USER_MODEL, "Only this account's runs.")
+    tier = optional_key(
+        "prompts.Tier",
+        "Only runs of accounts of this tier and those above it.",
+        on_delete=models.PROTECT,
+    )
     thread_id = models.UUIDField(
         "conversation", null=True, blank=True, help_text="Only runs of this conversation."
     )

@@ -16,7 +16,7 @@ from django.db import models
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from agents.models.fields import known_choice, optional_text, text_list
+from agents.models.fields import known_choice, optional_key, optional_text, text_list
 
 _SETS = [MinValueValidator(1), MaxValueValidator(10)]
 _REPS = [MinValueValidator(1), MaxValueValidator(100)]
@@ -189,9 +189,7 @@ class LibraryVersion(models.Model):
 
     number = models.PositiveIntegerField(primary_key=True, editable=False)
     published_at = models.DateTimeField(editable=False)
-    published_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
-    )
+    published_by = optional_key(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL)
     note = optional_text(longest=500)
     total = models.PositiveIntegerField(editable=False)
     checksum = models.CharField(max_length=71, editable=False)

@@ -22,16 +22,24 @@ def text_list(
     return ArrayField(text, default=list, blank=True, help_text=help_text, **options)
 
 
-def sealed_secret() -> models.ForeignKey[Any, Any]:
-    """Return a reference to a sealed secret, which staff enter and never see again."""
+def optional_key(
+    to: str, help_text: str = "", *, on_delete: Any = models.CASCADE, **options: Any
+) -> models.ForeignKey[Any, Any]:
+    """Return a reference to a row, or to none; that row has no way back."""
     return models.ForeignKey(
-        "prompts.Secret",
-        on_delete=models.SET_NULL,
+        to,
+        on_delete=on_delete,
         null=True,
         blank=True,
-        editable=False,
         related_name="+",
+        help_text=help_text,
+        **options,
     )
+
+
+def sealed_secret() -> models.ForeignKey[Any, Any]:
+    """Return a reference to a sealed secret, which staff enter and never see again."""
+    return optional_key("prompts.Secret", on_delete=models.SET_NULL, editable=False)
 
 
 def known_choice(field: str, choices: type[models.TextChoices], *, name: str) -> models.CheckConstraint:

@@ -13,19 +13,12 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from agents.models.fields import known_choice
+from agents.models.fields import known_choice, optional_key
 
 
 def _with_it(to: str) -> models.ForeignKey[Any, Any]:
     """Return a foreign key; the database deletes the row together with the one that it refers to."""
-    return models.ForeignKey(
-        to,
-        on_delete=models.DO_NOTHING,
-        null=True,
-        blank=True,
-        related_name="+",
-        db_constraint=False,
-    )
+    return optional_key(to, on_delete=models.DO_NOTHING, db_constraint=False)
 
 
 class StateScope(models.TextChoices):

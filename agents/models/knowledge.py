@@ -14,7 +14,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
-from agents.models.fields import optional_text
+from agents.models.fields import optional_key, optional_text
 
 
 class KnowledgeBase(models.Model):
@@ -47,14 +47,7 @@ class KnowledgeDocument(models.Model):
     mime_type = models.CharField(max_length=100, blank=True, default="text/plain")
     text = models.TextField()
     chunk_count = models.IntegerField(default=0, editable=False)
-    uploaded_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        on_delete=models.SET_NULL,
-        null=True,
-        blank=True,
-        editable=False,
-        related_name="+",
-    )
+    uploaded_by = optional_key(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, editable=False)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:

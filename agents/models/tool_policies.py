@@ -8,7 +8,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 
-from agents.models.fields import known_choice
+from agents.models.fields import known_choice, optional_key
 
 
 class Audience(models.TextChoices):
@@ -30,9 +30,7 @@ class ToolPolicy(models.Model):
         help_text="Whether each call must be approved. Unknown: as its maker has it.",
     )
     allowed_to = models.CharField(max_length=16, choices=Audience, default=Audience.EVERYONE)
-    tier = models.ForeignKey(
-        "prompts.Tier", on_delete=models.PROTECT, null=True, blank=True, related_name="+"
-    )
+    tier = optional_key("prompts.Tier", on_delete=models.PROTECT)
     expires_after_s = models.PositiveIntegerField(
         "approval expires after",
         null=True,

@@ -125,43 +125,34 @@ class Host(Protocol):
     @property
     def tools(self) -> tuple[ToolSpec, ...]:
         """The tools of ours that the run's model may call."""
-        ...
 
     def tool_kind(self, name: str) -> ToolKind:
         """Return the kind of tool that a call of this name reaches."""
-        ...
 
     def tool_server(self, name: str) -> str:
         """Return the label of the MCP server that a call of this name reaches; "" for any other tool."""
-        ...
 
     async def call_tool(self, use: ToolUse, *, call_id: str = "") -> ToolOutcome:
         """Call any server tool for the request; a failure is an outcome, never an exception."""
-        ...
 
     async def call_granted(self, use: ToolUse, *, call_id: str) -> ToolOutcome:
         """Call one of `tools` for the model; any other is refused (`tool_not_offered`).
 
         If it is not idempotent, it begins only after its call is in the log (promise P8).
         """
-        ...
 
     async def approval_for(self, use: ToolUse, *, call_id: str) -> Approval | None:
         """Return the approval that this call of the model needs; None if it may be made at once."""
-        ...
 
     async def may_show(self) -> bool:
         """Return whether a card may be shown to the run's user."""
-        ...
 
     @property
     def sees(self) -> bool:
         """Whether the run's model takes images."""
-        ...
 
     async def load_image(self, image: ImagePart) -> bytes | None:
         """Return the bytes of a stored image; None if it is gone or too large."""
-        ...
 
     def stream_model(
         self,
@@ -182,7 +173,6 @@ class Host(Protocol):
         RunFailure with a `provider_…` code if no candidate answers or the stream breaks, and
         `budget_exceeded` before a call that no budget covers.
         """
-        ...
 
 
 class Runner(Protocol):
@@ -190,7 +180,6 @@ class Runner(Protocol):
 
     def run(self, context: RunContext, host: Host) -> AsyncGenerator[Fact]:
         """Yield the run's facts, the last a `RunCompleted` (added if missing), or raise RunFailure."""
-        ...
 
 
 def name_of(runner: Runner) -> str:

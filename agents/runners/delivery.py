@@ -29,11 +29,9 @@ class Delivery(Protocol):
 
     def take(self, fact: Fact) -> Iterable[Fact]:
         """Return the facts to log now, after this fact of the runner."""
-        ...
 
     def end(self, terminal: Terminal) -> tuple[Sequence[Fact], Terminal]:
         """Return the facts still to be logged, however the run ended, and its ending."""
-        ...
 
 
 def delivery_for(mode: ResultMode | None) -> Delivery:
