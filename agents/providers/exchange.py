@@ -76,7 +76,7 @@ async def _stream(wire: Wire, target: Candidate, request: ModelRequest) -> Async
     names = ToolNames.of(request)
     reader, cutter, heard, unsaid = wire.reader(names), EventSplitter(), False, 0
     redactor = Redactor(target.key)
-    forms = _distinct(_forms(wire, target.model, request, names))
+    forms = _forms(wire, target.model, request, names)
     response = await _opened(wire, target, forms, _manner(request))
     try:
         yield redactor.redact_whole(
@@ -113,10 +113,11 @@ async def _stream(wire: Wire, target: Candidate, request: ModelRequest) -> Async
 
 
 def _forms(wire: Wire, model: str, request: ModelRequest, names: ToolNames) -> list[Body]:
-    """Return all forms of the request; last those without options that not every server accepts."""
+    """Return the distinct forms of the request; last, without options that not every server accepts."""
     relaxed = request.relaxed
     more = () if relaxed is request else wire.forms(model, relaxed, names)
-    return [*wire.forms(model, request, names), *more]
+    forms = [*wire.forms(model, request, names), *more]
+    return [form for place, form in enumerate(forms) if form not in forms[:place]]
 
 
 def _cut(cutter: EventSplitter, some: bytes) -> list[bytes]:
@@ -165,11 +166,6 @@ async def _opened(
                 _remember(about, place)
             return response
     raise AssertionError("a wire has at least one form")
-
-
-def _distinct(forms: Sequence[Body]) -> list[Body]:
-    """Return the forms without duplicates."""
-    return [form for place, form in enumerate(forms) if form not in forms[:place]]
 
 
 def _remember(about: tuple[str | int, ...], place: int) -> None:

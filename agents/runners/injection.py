@@ -41,12 +41,13 @@ def _block(finding: ToolOutcome) -> str:
 def _line(item: dict[str, Any]) -> str:
     """Return one found item as a line: its name or title, then its known facts."""
     if "title" in item:
-        return f"- {item['title']} {item.get('url', '')}: {_cut(item.get('snippet'), _SNIPPET)}"
+        return f"- {item['title']} {item.get('url', '')}: {shorten(item.get('snippet'), _SNIPPET)}"
     facts = [item.get("muscleGroup"), item.get("difficulty"), "/".join(item.get("equipment") or ())]
     known = ", ".join(str(fact) for fact in facts if fact)
-    return f"- {item.get('name', '')} ({known}): {_cut(item.get('description'), _DESCRIPTION)}"
+    return f"- {item.get('name', '')} ({known}): {shorten(item.get('description'), _DESCRIPTION)}"
 
 
-def _cut(text: object, length: int) -> str:
+def shorten(text: object, length: int) -> str:
+    """Return the text as one line of at most so many characters."""
     whole = " ".join(str(text or "").split())
     return whole if len(whole) <= length else whole[: length - 1] + "…"

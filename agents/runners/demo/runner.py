@@ -19,10 +19,12 @@ from agents.runners.base import CHINESE, Host, RunContext, ToolOutcome
 from agents.runners.demo import image_facts, shows, tool_use
 from agents.runners.demo import thinkingml as demo_thinkingml
 from agents.runners.demo.form_answers import fill_schema
+from agents.runners.injection import shorten
 from agents.runners.tool_loop import completion_fact
 from conversations import events
 from conversations.events import Fact
 
+_LONGEST_TOPIC: Final = 60
 _TOKEN: Final = re.compile(
     r"\s*(?:[\u3000-\u9fff\uff00-\uffef]|[^\s\u3000-\u9fff\uff00-\uffef]+)\s*|\s+"  # or all blank
 )
@@ -158,7 +160,7 @@ def _results(outcome: ToolOutcome) -> list[dict[str, Any]]:
 
 
 def _in_chinese(question: str, exercises: list[dict[str, Any]]) -> str:
-    lines = [f"关于“{_brief(question)}”，动作库里最合适的有：", ""]
+    lines = [f"关于“{shorten(question, _LONGEST_TOPIC)}”，动作库里最合适的有：", ""]
     for number, item in enumerate(exercises, 1):
         volume = _volume(item, "（{sets} 组 × {reps} 次）")
         lines.append(f"{number}. **{item['name']}**{volume}：{shows.split_languages(item)[0]}")
@@ -169,7 +171,7 @@ def _in_chinese(question: str, exercises: list[dict[str, Any]]) -> str:
 
 
 def _in_english(question: str, exercises: list[dict[str, Any]]) -> str:
-    lines = [f"For “{_brief(question)}” the exercise library suggests:", ""]
+    lines = [f"For “{shorten(question, _LONGEST_TOPIC)}” the exercise library suggests:", ""]
     for number, item in enumerate(exercises, 1):
         _, name, description = shows.split_languages(item)
         volume = _volume(item, " ({sets} × {reps})")
@@ -190,11 +192,6 @@ def _volume(item: dict[str, Any], form: str) -> str:
 
 def _first(item: dict[str, Any], key: str) -> str:
     return str((item.get(key) or [""])[0]).rstrip("。.")
-
-
-def _brief(question: str) -> str:
-    whole = " ".join(question.split())
-    return whole if len(whole) <= 60 else whole[:59] + "…"
 
 
 _NOTHING_ZH: Final = (
