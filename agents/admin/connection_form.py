@@ -6,8 +6,14 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from django import forms
+from unfold.widgets import UnfoldBooleanWidget
 
 from prompts.addresses import same_origin
+
+
+def removal(what: str) -> forms.BooleanField:
+    """Return the field by which staff remove the present secret."""
+    return forms.BooleanField(label=f"Remove the {what}", required=False, widget=UnfoldBooleanWidget())
 
 
 class ConnectionForm(forms.ModelForm):  # type: ignore[type-arg]

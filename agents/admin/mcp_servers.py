@@ -10,9 +10,9 @@ from typing import Any, Final
 from django import forms
 from django.contrib import admin
 from django.http import HttpRequest
-from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldBooleanWidget
+from unfold.widgets import UnfoldAdminTextareaWidget
 
-from agents.admin.connection_form import ConnectionForm
+from agents.admin.connection_form import ConnectionForm, removal
 from agents.models.mcp import McpServer
 from agents.tools.mcp.secret_pairs import (
     delete_server,
@@ -55,12 +55,8 @@ class McpServerForm(ConnectionForm):
 
     new_headers = _secret("headers", "Name: value")
     new_env = _secret("variables", "NAME=value")
-    remove_headers = forms.BooleanField(
-        label="Remove the headers", required=False, widget=UnfoldBooleanWidget()
-    )
-    remove_env = forms.BooleanField(
-        label="Remove the variables", required=False, widget=UnfoldBooleanWidget()
-    )
+    remove_headers = removal("headers")
+    remove_env = removal("variables")
 
     peer = "server"
     secrets = _KINDS

@@ -14,9 +14,9 @@ from django.db import transaction
 from django.http import HttpRequest
 from django.utils.html import format_html_join
 from unfold.decorators import display
-from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldBooleanWidget
+from unfold.widgets import UnfoldAdminPasswordWidget
 
-from agents.admin.connection_form import ConnectionForm
+from agents.admin.connection_form import ConnectionForm, removal
 from agents.models.plugins import PluginRuntime, PluginStatus
 from agents.runtimes.plugins.connection_check import CheckResult, check_connection, is_live
 from config.process.subprocesses import is_allowed
@@ -38,9 +38,7 @@ class PluginRuntimeForm(ConnectionForm):
         help_text="What the runtime's LANGBOT_PLUGIN_RUNTIME_CONTROL_TOKEN is set to, if it is. Sealed "
         "before it is stored and never shown again. Empty keeps the present one.",
     )
-    remove_token = forms.BooleanField(
-        label="Remove the token", required=False, widget=UnfoldBooleanWidget()
-    )
+    remove_token = removal("token")
 
     peer = "runtime"
     secrets = ("token",)

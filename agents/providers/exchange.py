@@ -27,7 +27,7 @@ from agents.providers.base import (
 from agents.providers.reader import Reader
 from agents.providers.redaction import Redactor
 from agents.providers.refusals import invalid_response_error
-from agents.providers.sse import EventSplitter, EventTooLarge
+from agents.providers.sse import EventSplitter
 from agents.providers.tool_names import ToolNames
 from prompts.endpoints.routing import Candidate
 
@@ -85,7 +85,7 @@ async def _stream(wire: Wire, target: Candidate, request: ModelRequest) -> Async
         async with aclosing(http.read(response)) as body:
             async for some in body:
                 unsaid += len(some)
-                for data in _cut(cutter, some):
+                for data in cutter.feed(some):
                     heard = True
                     for event in reader.read(data):
                         unsaid = 0
@@ -118,13 +118,6 @@ def _forms(wire: Wire, model: str, request: ModelRequest, names: ToolNames) -> l
     more = () if relaxed is request else wire.forms(model, relaxed, names)
     forms = [*wire.forms(model, request, names), *more]
     return [form for place, form in enumerate(forms) if form not in forms[:place]]
-
-
-def _cut(cutter: EventSplitter, some: bytes) -> list[bytes]:
-    try:
-        return cutter.feed(some)
-    except EventTooLarge:
-        raise invalid_response_error() from None
 
 
 async def _let_end(body: AsyncGenerator[bytes]) -> None:

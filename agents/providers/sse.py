@@ -9,13 +9,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from agents.providers.refusals import invalid_response_error
+
 LIMIT: Final = 8 * 1024 * 1024
 _MARK: Final = "\ufeff".encode()  # a byte order mark may be at the very beginning
 _ONE_LINE: Final = re.compile(rb"\ndata: ?(.*)\n(?=\n)")  # all the data of an event, as in most streams
-
-
-class EventTooLarge(Exception):
-    """One event is larger than any provider has a reason to send."""
 
 
 class EventSplitter:
@@ -28,7 +26,7 @@ class EventSplitter:
         self._begun = False
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Return the data of every event that `chunk` completes. Raise EventTooLarge past the limit."""
+        """Return the data of every event that `chunk` completes; raise ProviderError past the limit."""
         searched = max(0, len(self._rest) - 1)  # only new bytes can end an event, however long it is
         self._rest += self._decided(self._undecided + chunk)
         blank = self._rest.rfind(b"\n\n", searched)
@@ -36,7 +34,7 @@ class EventSplitter:
         events = b"\n" + self._rest[:end]
         del self._rest[:end]
         if len(self._rest) + len(self._undecided) > self._limit:
-            raise EventTooLarge
+            raise invalid_response_error()
         found: list[bytes] = _ONE_LINE.findall(events)
         if len(found) == events.count(b"\ndata:"):
             return found

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.providers.sse import EventSplitter, EventTooLarge
+from agents.providers.base import ProviderError
+from agents.providers.sse import EventSplitter
 from agents.runtimes.plugins import framing
 from agents.runtimes.plugins.envelopes import read
 from config.errors import InvalidRequest, UnsupportedMedia
@@ -149,7 +150,7 @@ def cut(body: bytes, size: int = 65_536) -> list[bytes] | None:
     cutter = EventSplitter(limit=2**18)
     try:
         return [data for piece in pieces(body, size) for data in cutter.feed(piece)]
-    except EventTooLarge:
+    except ProviderError:
         return None
 
 

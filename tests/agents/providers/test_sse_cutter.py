@@ -10,7 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agents.providers.sse import EventSplitter, EventTooLarge
+from agents.providers.base import ProviderError
+from agents.providers.sse import EventSplitter
 
 LINE_ENDS = st.sampled_from(["\n", "\r\n", "\r"])
 WORDS = st.text(st.characters(exclude_characters="\r\n", codec="utf-8"), max_size=20)
@@ -126,14 +127,14 @@ def test_an_event_is_given_as_soon_as_its_last_byte_is_there() -> None:
 def test_a_line_without_an_end_is_refused_beyond_the_limit() -> None:
     cutter = EventSplitter(limit=100)
     assert list(cutter.feed(b"data: " + b"x" * 94)) == []
-    with pytest.raises(EventTooLarge):
+    with pytest.raises(ProviderError):
         list(cutter.feed(b"x"))
 
 
 def test_an_event_of_endless_lines_is_refused_beyond_the_limit() -> None:
     cutter = EventSplitter(limit=100)
     assert [list(cutter.feed(b"data: xxxx\n")) for _ in range(9)] == [[]] * 9
-    with pytest.raises(EventTooLarge):
+    with pytest.raises(ProviderError):
         list(cutter.feed(b"data: xxxx\n"))
 
 
