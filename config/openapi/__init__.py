@@ -56,21 +56,15 @@ _OPERATIONS: Final[list[Route]] = [
 def _add_errors(operations: dict[str, Any]) -> None:
     """Add the error responses that all views of the REST framework share, in Parley's error format."""
     for operation in operations.values():
-        found = operation["responses"]
-        for status, declared in found.items():
+        has_body = "requestBody" in operation
+        statuses = common_errors(has_body=has_body) + ((_UNSUPPORTED_MEDIA_TYPE,) if has_body else ())
+        if not operation.get("security"):
+            statuses = tuple(status for status in statuses if status != 403)
+        shared, own = errors(*statuses), operation["responses"]
+        for status, declared in own.items():
             if status >= "400":
                 declared["content"] = {"application/json": {"schema": ERROR}}
-        has_body = "requestBody" in operation
-        more = common_errors(has_body=has_body) + ((_UNSUPPORTED_MEDIA_TYPE,) if has_body else ())
-        if not operation.get("security"):
-            more = tuple(status for status in more if status != 403)
-        operation["responses"] = errors(*more) | found | _headers(found, more)
-
-
-def _headers(found: dict[str, Any], statuses: tuple[int, ...]) -> dict[str, Any]:
-    """Return the error responses that a view describes itself, with their required headers added."""
-    shared = errors(*statuses)
-    return {key: shared[key] | own for key, own in found.items() if key in shared}
+        operation["responses"] = shared | {key: shared.get(key, {}) | own[key] for key in own}
 
 
 def add_async_operations(result: dict[str, Any], **_: Any) -> dict[str, Any]:
