@@ -20,7 +20,7 @@ from config.errors import BodyTooSlow, ParleyError
 from config.http import paths, streamed_body
 from config.http.admission import Posts
 from config.http.async_views import LateResponse, error_response, look_up_caller
-from config.http.body_limits import BODY_LIMIT, HISTORY_LIMIT, Body, Incoming, PageBody
+from config.http.body_limits import BODY_LIMIT, HISTORY_LIMIT, Body, PageBody
 from config.http.middleware import ApiHeaders
 
 Application = Callable[[Any, Any, Any], Awaitable[None]]
@@ -151,7 +151,7 @@ def _brings_history(scope: Any) -> bool:
     return any(dialect in scope["query_string"] for dialect in HISTORY_DIALECTS)
 
 
-async def _send_error(error: ParleyError, scope: Any, send: Any, body: Incoming) -> None:
+async def _send_error(error: ParleyError, scope: Any, send: Any, body: streamed_body.Incoming) -> None:
     """Answer without Django; a client that has not sent its whole body is also hung up on."""
     response = error_response(error, scope["path"])
     headers = [(name.lower().encode(), value.encode()) for name, value in response.items()]

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, Final
 
 from config.auth.bearer import Caller
 from config.errors import BodyTooSlow, ParleyError, PayloadTooLarge, TooManyRequests, Unavailable
 from config.http import paths
 from config.http.async_views import caller_of
+from config.http.streamed_body import Incoming
 from config.redis import rate_limits
 
 BODY_LIMIT: Final = 262_144
@@ -29,7 +29,6 @@ BODY_RATE: Final = 32 * 1024  # bytes that buy another second
 LARGE_AT_ONCE: Final = 8
 LARGE_PER_ACCOUNT: Final = 4
 LARGE_PER_ADDRESS: Final = 6
-_LINGER_S: Final = 2.0
 _GONE: Final = {"type": "http.disconnect"}
 
 
@@ -64,22 +63,6 @@ class _Places:
 
 
 _places: Final = _Places()
-
-
-class Incoming:
-    """A body that is still being sent until it has `ended`."""
-
-    def __init__(self, receive: Any) -> None:
-        self.ended = False
-        self._receive = receive
-
-    async def discard(self) -> None:
-        """Read on for a moment: a connection closed over unread bytes loses the answer too."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_LINGER_S):
-                while not self.ended:
-                    event = await self._receive()
-                    self.ended = not event.get("more_body", False)
 
 
 class Body(Incoming):

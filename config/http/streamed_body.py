@@ -8,18 +8,35 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any, Final
 
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest
 
 from config.errors import BodyTooSlow, InvalidRequest, PayloadTooLarge
-from config.http.body_limits import Incoming
 
 FILE_LIMIT: Final = 10 * 2**20
 _BODY_LIMIT: Final = FILE_LIMIT + 2**16  # the file, and what multipart puts round it
 SILENCE_S: Final = 15.0
 WHOLE_S: Final = 300.0
+_LINGER_S: Final = 2.0
+
+
+class Incoming:
+    """A body that is still being sent until it has `ended`."""
+
+    def __init__(self, receive: Any) -> None:
+        self.ended = False
+        self._receive = receive
+
+    async def discard(self) -> None:
+        """Read on for a moment: a connection closed over unread bytes loses the answer too."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LINGER_S):
+                while not self.ended:
+                    event = await self._receive()
+                    self.ended = not event.get("more_body", False)
 
 
 class StreamedBody(Incoming):

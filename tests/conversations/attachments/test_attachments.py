@@ -13,7 +13,7 @@ import httpx
 import pytest
 from PIL import Image
 
-from config.http import body_limits, streamed_body
+from config.http import streamed_body
 from conversations.models import Attachment
 from tests.conftest import Server
 from tests.conversations.attachments.uploads import ADDRESS, MIB, fetch, left_over, send, upload
@@ -293,7 +293,7 @@ def _until(ask: Callable[[], httpx.Response], status: int) -> httpx.Response:
 
 def test_a_body_that_stops_coming_is_408(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streamed_body, "SILENCE_S", 0.3)
-    monkeypatch.setattr(body_limits, "_LINGER_S", 0.1)
+    monkeypatch.setattr(streamed_body, "_LINGER_S", 0.1)
     with _begin(client) as line:
         answer = line.makefile("rb").read()
     assert answer.startswith(b"HTTP/1.1 408 ")
