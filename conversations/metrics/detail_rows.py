@@ -200,7 +200,7 @@ def _to_row(found: Sequence[Any]) -> Row:
 class RunCursor(Place, frozen=True, array_like=True):
     """The place of a run in the list, newest first."""
 
-    run_id: UUID
+    id: UUID
 
 
 _RUNS: Final = f"""
@@ -217,12 +217,10 @@ async def fetch_run_page(
     query: MetricsQuery, *, limit: int, cursor: str | None
 ) -> tuple[list[Row], str | None]:
     """Return runs, newest first, and the cursor of the next page."""
-    at, run_id = query.end, UUID(int=0)
-    if cursor:
-        place = read_cursor(cursor, RunCursor)
-        at, run_id = place.at, place.run_id
+    newest = {"at": query.end, "id": UUID(int=0)}
+    place = read_cursor(cursor, RunCursor).arguments if cursor else newest
     statement = _RUNS.format(filters=query_sql.run_filters(query))
-    arguments = query_sql.arguments(query) | {"at": at, "id": run_id}
+    arguments = query_sql.arguments(query) | place
     rows, last = await _fetch_page(statement, arguments, RUN_COLUMNS, limit)
     if last is None:
         return rows, None

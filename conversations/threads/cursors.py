@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 from datetime import UTC, datetime, timedelta
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -29,6 +29,11 @@ class Place(Struct, frozen=True, array_like=True):
     @property
     def at(self) -> datetime:
         return _EPOCH + timedelta(microseconds=self.at_us)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Return the time `at` and the key, for a statement that reads below the place."""
+        return msgspec.structs.asdict(self) | {"at": self.at}
 
 
 T = TypeVar("T", bound=Place)

@@ -72,8 +72,8 @@ async def fetch_thread_page(
     if archived not in _ARCHIVED:
         raise InvalidRequest("archived must be true, false or all.", code="invalid_archived")
     most = read_limit(limit, default=_DEFAULT)
-    at, last = _parse_cursor(cursor)
-    arguments = {"owner_id": user_id, "at": at, "id": last, "limit": most + 1}
+    place = read_cursor(cursor, _Place).arguments if cursor else _NEWEST
+    arguments = {"owner_id": user_id, "limit": most + 1} | place
     rows = await sql.every(_PAGE.format(archived=_ARCHIVED[archived]), arguments)
     page = [ThreadRow(*row) for row in rows[:most]]
     more = _cursor(page[-1]) if len(rows) > most else None
@@ -90,11 +90,7 @@ class _Place(Place, frozen=True, array_like=True):
     id: UUID
 
 
-def _parse_cursor(cursor: str | None) -> tuple[datetime | str, UUID]:
-    if not cursor:
-        return "infinity", UUID(int=0)
-    place = read_cursor(cursor, _Place)
-    return place.at, place.id
+_NEWEST: Final = {"at": "infinity", "id": UUID(int=0)}
 
 
 async def fetch_thread(user_id: UUID, thread: str) -> dict[str, Any]:

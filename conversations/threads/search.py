@@ -40,6 +40,9 @@ class _Place(Place, frozen=True, array_like=True):
     id: UUID
 
 
+_NEWEST: Final = {"at": "infinity", "seq": 0, "id": UUID(int=0)}
+
+
 class Found(NamedTuple):
     """A message that holds every term."""
 
@@ -155,7 +158,7 @@ async def _find(
         "exact": terms.exact,
         "tsquery": terms.tsquery(user_id),
         "limit": search_query.limit + 1,
-    } | _cursor_arguments(search_query)
+    } | (search_query.after.arguments if search_query.after else _NEWEST)
     found: dict[UUID, Found] = {}
     for _ in range(_WINDOWS):
         found |= await _fetch_found(connection, _WALK, arguments)
@@ -175,14 +178,6 @@ async def _check_thread(connection: AsyncConnection[Any], user_id: UUID, thread_
         return
     if await (await connection.execute(_OWN_THREAD, (thread_id, user_id))).fetchone() is None:
         raise thread_not_found()
-
-
-def _cursor_arguments(search_query: SearchQuery) -> dict[str, Any]:
-    """Return the place past which to search; at first the end of time."""
-    after = search_query.after
-    if after is None:
-        return {"at": "infinity", "seq": 0, "id": UUID(int=0)}
-    return {"at": after.at, "seq": after.seq, "id": after.id}
 
 
 async def _fetch_found(
