@@ -8,8 +8,9 @@ arguments and results are shown by their beginning.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -83,9 +84,9 @@ class RunEntry:
     """A run, its time and cost, users' feedback, and its messages."""
 
     run: Run | None
-    stages: tuple[tuple[str, int], ...] = ()
-    feedback: tuple[Feedback, ...] = ()
-    messages: list[MessageEntry] = field(default_factory=list)
+    stages: Sequence[tuple[str, int]]
+    feedback: Sequence[Feedback]
+    messages: Sequence[MessageEntry]
 
     @property
     def facts(self) -> list[tuple[str, str]]:
@@ -154,14 +155,10 @@ def _sort_key(run: Run | None, row: _Row) -> tuple[int, str, int]:
 def _group_by_run(page: Sequence[_Row], runs: dict[UUID, Run]) -> list[RunEntry]:
     stages, feedback = _fetch_stages(runs), _fetch_feedback(runs)
     entries: list[RunEntry] = []
-    last: UUID | None = None
-    for row in page:
-        if not entries or row.run_id != last:
-            run = runs.get(row.run_id) if row.run_id else None
-            key = run.pk if run else UUID(int=0)
-            entries.append(RunEntry(run, tuple(stages.get(key, ())), tuple(feedback.get(key, ()))))
-            last = row.run_id
-        entries[-1].messages.append(_make_entry(row))
+    for run_id, rows in groupby(page, key=lambda row: row.run_id):
+        run = runs.get(run_id) if run_id else None
+        of_run = (stages.get(run.pk, ()), feedback.get(run.pk, ())) if run else ((), ())
+        entries.append(RunEntry(run, *of_run, [_make_entry(row) for row in rows]))
     return entries
 
 

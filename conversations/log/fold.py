@@ -31,14 +31,15 @@ MOST_EVENTS: Final = event_log.MOST_EVENTS
 MOST_BYTES: Final = 256 * 1024  # a reader of a batch decodes and encodes it in one go
 _PAGE: Final = 2_000
 
-_DUE: Final = """
-SELECT id FROM conversations_run
-WHERE stored AND NOT folded AND finished_at < least(
+ENDED_BEFORE: Final = """finished_at < least(
     clock_timestamp() - make_interval(secs => %s),
     (SELECT min(xact_start) FROM pg_stat_activity
         WHERE datname = current_database() AND backend_type = 'client backend'
         AND pid <> pg_backend_pid())
-)
+)"""
+"""That a run ended some seconds ago, and before any transaction of now began."""
+_DUE: Final = f"""
+SELECT id FROM conversations_run WHERE stored AND NOT folded AND {ENDED_BEFORE}
 ORDER BY finished_at LIMIT %s FOR NO KEY UPDATE SKIP LOCKED
 """
 _THESE: Final = """

@@ -7,6 +7,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from msgspec import Struct
+from psycopg.rows import dict_row
 
 from config import database, sql
 from config.errors import Gone, NotFound
@@ -106,13 +107,11 @@ FROM conversations_run WHERE id = %s
 async def fetch_run_detail(reference: str, *, user_id: UUID) -> dict[str, Any]:
     """Return the user's run as JSON: status, timings, usage, error. Raise NotFound as `fetch_run`."""
     run = await fetch_run(reference, user_id=user_id)
-    async with database.connection() as connection:
-        cursor = await connection.execute(_DETAIL, (run.run_id,))
-        row = await cursor.fetchone()
-        names = [column.name for column in cursor.description or ()]
+    async with database.connection() as connection, connection.cursor(row_factory=dict_row) as cursor:
+        row = await (await cursor.execute(_DETAIL, (run.run_id,))).fetchone()
     if row is None:
         raise run_not_found()
-    detail = _detail_to_json(dict(zip(names, row, strict=True)))
+    detail = _detail_to_json(row)
     pending = await interrupts.list_of_run(run.run_id) if detail["finish_reason"] == "interrupt" else []
     return detail | {"interrupts": [interrupt_to_json(one) for one in pending]}
 
@@ -176,14 +175,10 @@ _TOKENS: Final = (
 
 
 def _timings(row: dict[str, Any]) -> dict[str, Any]:
-    created, started, first, finished = (
-        row[name] for name in ("created_at", "started_at", "first_token_at", "finished_at")
-    )
+    names = ("created_at", "started_at", "first_token_at", "finished_at")
+    created, started, first, finished = (row[name] for name in names)
     return {
-        "created_at": created.isoformat(),
-        "started_at": started.isoformat() if started else None,
-        "first_token_at": first.isoformat() if first else None,
-        "finished_at": finished.isoformat() if finished else None,
+        **{name: row[name].isoformat() if row[name] else None for name in names},
         "queue_ms": milliseconds_between(created, started),
         "first_token_ms": milliseconds_between(created, first),
         "total_ms": milliseconds_between(created, finished),

@@ -15,18 +15,13 @@ from typing import Any, Final
 from uuid import UUID
 
 from config import database
+from conversations.log.fold import ENDED_BEFORE
 
 AFTER_S: Final = 60.0
 AT_ONCE: Final = 50
-# As for folding: a statement that is older than the run's end could still append to its log.
-_DUE: Final = """
+_DUE: Final = f"""
 SELECT id FROM conversations_run run
-WHERE NOT stored AND NOT folded AND finished_at < least(
-    clock_timestamp() - make_interval(secs => %s),
-    (SELECT min(xact_start) FROM pg_stat_activity
-        WHERE datname = current_database() AND backend_type = 'client backend'
-        AND pid <> pg_backend_pid())
-) AND NOT EXISTS (
+WHERE NOT stored AND NOT folded AND {ENDED_BEFORE} AND NOT EXISTS (
     SELECT FROM conversations_interrupt held LEFT JOIN conversations_run told ON told.id = told_run_id
     WHERE held.run_id = run.id AND (told.status IN ('queued', 'running')
         OR told_run_id IS NULL AND held.status IN ('pending', 'approved', 'refused'))
