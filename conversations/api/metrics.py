@@ -40,7 +40,7 @@ async def metrics(request: HttpRequest, caller: Caller, sheet: str) -> HttpRespo
         raise NotFound(f"There is no such sheet; there are: {', '.join(SHEETS)}.")
     query = parse_query(request.GET.dict())
     if query.format != "json":
-        _exports.take(caller.user_id)
+        _take_place(caller.user_id)
         return await _file(sheet, found, query)
     if found.fetch_page is not None:
         limit = read_limit(request.GET.get("limit"), default=_DEFAULT, most=_MOST)
@@ -81,25 +81,19 @@ async def _all(first: bytes, rest: AsyncGenerator[bytes]) -> AsyncGenerator[byte
             yield piece
 
 
-class _Exports:
-    """The accounts that have an export in progress in this process."""
-
-    def __init__(self) -> None:
-        self._accounts: set[UUID] = set()
-
-    def take(self, account_id: UUID) -> None:
-        """Occupy a place until the running task (the request's) ends. Raise TooManyRequests."""
-        if account_id in self._accounts:
-            raise TooManyRequests("Another export of yours is under way.", retry_after=_RETRY_S)
-        if len(self._accounts) >= EXPORTS_AT_ONCE:
-            raise TooManyRequests("Other exports are under way: try again later.", retry_after=_RETRY_S)
-        answering = asyncio.current_task()
-        assert answering is not None
-        self._accounts.add(account_id)
-        answering.add_done_callback(lambda _: self._accounts.discard(account_id))
+_exporting: Final[set[UUID]] = set()  # the accounts that have an export in progress in this process
 
 
-_exports: Final = _Exports()
+def _take_place(account_id: UUID) -> None:
+    """Occupy a place until the running task (the request's) ends. Raise TooManyRequests."""
+    if account_id in _exporting:
+        raise TooManyRequests("Another export of yours is under way.", retry_after=_RETRY_S)
+    if len(_exporting) >= EXPORTS_AT_ONCE:
+        raise TooManyRequests("Other exports are under way: try again later.", retry_after=_RETRY_S)
+    answering = asyncio.current_task()
+    assert answering is not None
+    _exporting.add(account_id)
+    answering.add_done_callback(lambda _: _exporting.discard(account_id))
 
 
 def _versions(text: str) -> tuple[int, int]:

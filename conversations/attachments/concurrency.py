@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import UUID
@@ -15,23 +16,19 @@ class ConcurrencyLimit:
     def __init__(self, code: str, message: str, *, limit: int, limit_per_user: int) -> None:
         self._code, self._message = code, message
         self._limit, self._limit_per_user = limit, limit_per_user
-        self._by_user: dict[UUID, int] = {}
-        self._all = 0
+        self._held: Counter[UUID] = Counter()
 
     @contextmanager
     def hold(self, user_id: UUID) -> Iterator[None]:
         """Hold a place. Raise TooManyRequests, or Unavailable `overloaded`, where there is none."""
-        held = self._by_user.get(user_id, 0)
-        if held >= self._limit_per_user:
+        if self._held[user_id] >= self._limit_per_user:
             raise TooManyRequests(self._message, code=self._code, retry_after=1)
-        if self._all >= self._limit:
+        if self._held.total() >= self._limit:
             raise Unavailable("Too many requests at once.", code="overloaded", retry_after=1)
-        self._all += 1
-        self._by_user[user_id] = held + 1
+        self._held[user_id] += 1
         try:
             yield
         finally:
-            self._all -= 1
-            self._by_user[user_id] -= 1
-            if not self._by_user[user_id]:
-                del self._by_user[user_id]
+            self._held[user_id] -= 1
+            if not self._held[user_id]:
+                del self._held[user_id]

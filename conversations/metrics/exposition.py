@@ -97,9 +97,6 @@ class _Collected:
     def collect(self) -> Iterable[Metric]:
         return self._families
 
-    def describe(self) -> Iterable[Metric]:
-        return ()
-
 
 def _families(
     runs: Rows, errors: Rows, sums: Rows, slots: Rows, tools: Rows, live: Rows

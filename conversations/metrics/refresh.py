@@ -48,12 +48,12 @@ async def refresh_for_ever() -> None:
 async def refresh_if_due() -> RollUpResult | None:
     """Run a round if one is due and no other process is running one."""
     await reconnects.write_reconnects()
-    if not await _is_due():
+    if await sql.one(_RESTING) is not None:
         return None
     since = time.monotonic()
     done = await roll_up()
     if done is not None:
-        await _rest(rest_after(time.monotonic() - since, more=done.more))
+        await sql.change(_NEXT, (rest_after(time.monotonic() - since, more=done.more),))
     return done
 
 
@@ -67,11 +67,3 @@ def rest_after(took_s: float, *, more: bool = False) -> float:
     if more:
         return max(_BUSY_S, took_s)
     return max(_EVERY_S, min((_SHARE - 1) * took_s, _CALM_S), (_MOST - 1) * took_s)
-
-
-async def _is_due() -> bool:
-    return await sql.one(_RESTING) is None
-
-
-async def _rest(seconds: float) -> None:
-    await sql.change(_NEXT, (seconds,))

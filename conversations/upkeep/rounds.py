@@ -12,7 +12,6 @@ import asyncio
 import random
 import time
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 import structlog
@@ -50,7 +49,8 @@ async def run_upkeep_round(*, budget_s: float = _BUDGET_S) -> UpkeepResult | Non
     async with sql.advisory_lock(_LOCK) as acquired:
         if not acquired:
             return None
-        now = await _now()
+        # the database's time: a host whose clock has jumped ahead must not drop young rows
+        ((now,),) = await sql.every("SELECT clock_timestamp()")
         made = await partitions.ensure_partitions(now)
         expired = await retention.drop_expired(now)
         folded, more = await _fold(budget_s)
@@ -76,13 +76,6 @@ async def upkeep_for_ever() -> None:
             pause = _BUSY_S if done is not None and done.more else EVERY_S
         except Exception as error:  # a failed round is repeated; it must never be the last one
             logger.warning("upkeep failed", error=type(error).__name__)
-
-
-async def _now() -> datetime:
-    """Return the database's time: a host whose clock has jumped ahead must not drop young rows."""
-    row = await sql.one("SELECT clock_timestamp()")
-    assert row is not None
-    return row[0]  # type: ignore[no-any-return]
 
 
 async def _fold(budget_s: float) -> tuple[int, bool]:
