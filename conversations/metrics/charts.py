@@ -6,12 +6,13 @@ Every number has a link to its runs: admin's list of runs with the same filters.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from conversations.metrics.histograms import SHARES
 from conversations.metrics.query import MetricsQuery
 from conversations.metrics.rollups import zone
 from conversations.metrics.snapshot import Row
@@ -157,57 +158,50 @@ def make_charts_over_time(
     labels = [_label(row["bucket"], query.bucket) for row in rows]
     links = [runs_link(query, row["bucket"]) for row in rows]
 
-    def chart(title: str, unit: str, *named: tuple[str, str], compared: str = "", **more: Any) -> Chart:
-        series = [Series(name, [row[column] for row in rows]) for name, column in named]
+    def chart(
+        title: str, unit: str, columns: dict[str, str], *, compared: str = "", **more: Any
+    ) -> Chart:
+        series = [Series(name, [row[column] for row in rows]) for name, column in columns.items()]
         if before and compared:
             old = [row[compared] for row in before[: len(rows)]]
             series.append(Series("before", old + [None] * (len(rows) - len(old)), faded=True))
         return Chart(title, unit, labels, links, series, **more)
 
     bars = {"bars": True, "stacked": True}
-    return [
-        chart(
-            "Runs by how they ended",
-            "runs",
-            ("completed", "completed"),
-            ("cancelled", "cancelled"),
-            ("live", "live"),
-            ("failed", "failed"),
-            compared="runs",
-            **bars,
-        ),
-        chart("Duration", "ms", *_percentiles("duration_ms"), compared="duration_ms_p95"),
-        chart(
-            "Time to first token", "ms", *_percentiles("first_token_ms"), compared="first_token_ms_p95"
-        ),
-        chart("Queue wait", "ms", *_percentiles("queue_wait_ms"), compared="queue_wait_ms_p95"),
-        chart("Output speed", "tokens/s", ("p50", "tokens_per_s_p50"), ("p95", "tokens_per_s_p95")),
-        chart(
-            "Tokens",
-            "tokens",
-            ("input", "input_tokens"),
-            ("output", "output_tokens"),
-            ("of input cached", "cached_tokens"),
-            bars=True,
-        ),
-        chart("Cost", "USD", ("cost", "cost_usd"), compared="cost_usd", **bars),
-        chart(
-            "Active users and conversations",
-            "",
-            ("users", "active_users"),
-            ("conversations", "conversations"),
-            compared="active_users",
-        ),
-        chart(
-            "Feedback score",
-            "-1 to 1",
-            ("score", "feedback_score"),
-            ("low", "feedback_score_low"),
-            ("high", "feedback_score_high"),
-            note="with its 95 % interval",
-        ),
-        chart("Reconnects and time-outs", "", ("reconnects", "reconnects"), ("timed out", "timed_out")),
+    spreads = [
+        chart(title, "ms", _percentiles(name, SHARES), compared=f"{name}_p95")
+        for title, name in _LATENCIES.items()
     ]
+    return [
+        chart("Runs by how they ended", "runs", _ENDS, compared="runs", **bars),
+        *spreads,
+        chart("Output speed", "tokens/s", _percentiles("tokens_per_s", ("p50", "p95"))),
+        chart("Tokens", "tokens", _TOKENS, bars=True),
+        chart("Cost", "USD", {"cost": "cost_usd"}, compared="cost_usd", **bars),
+        chart("Active users and conversations", "", _ACTIVE, compared="active_users"),
+        chart("Feedback score", "-1 to 1", _SCORES, note="with its 95 % interval"),
+        chart("Reconnects and time-outs", "", {"reconnects": "reconnects", "timed out": "timed_out"}),
+    ]
+
+
+# of each chart its columns, by the names of the series
+_LATENCIES: Final = {
+    "Duration": "duration_ms",
+    "Time to first token": "first_token_ms",
+    "Queue wait": "queue_wait_ms",
+}
+_ENDS: Final = {name: name for name in ("completed", "cancelled", "live", "failed")}
+_TOKENS: Final = {
+    "input": "input_tokens",
+    "output": "output_tokens",
+    "of input cached": "cached_tokens",
+}
+_ACTIVE: Final = {"users": "active_users", "conversations": "conversations"}
+_SCORES: Final = {
+    "score": "feedback_score",
+    "low": "feedback_score_low",
+    "high": "feedback_score_high",
+}
 
 
 def make_charts_by_group(query: MetricsQuery, rows: Sequence[Row]) -> list[Chart]:
@@ -256,8 +250,8 @@ def version_name(row: Row) -> str:
     )
 
 
-def _percentiles(name: str) -> tuple[tuple[str, str], ...]:
-    return tuple((share, f"{name}_{share}") for share in ("p50", "p95", "p99"))
+def _percentiles(name: str, shares: Iterable[str]) -> dict[str, str]:
+    return {share: f"{name}_{share}" for share in shares}
 
 
 def _label(at: datetime, bucket: str) -> str:
