@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django import forms
 from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
@@ -52,12 +52,8 @@ class DecisionForm(forms.Form):
 class CreatedFilter(DayFilter):
     """A filter from one day to another by the ids, whose leading bits are the time."""
 
-    def between(
-        self, queryset: QuerySet[Any], begin: datetime | None, end: datetime | None
-    ) -> QuerySet[Any]:
-        if begin is not None:
-            queryset = queryset.filter(pk__gte=lowest_uuid7(begin))
-        return queryset if end is None else queryset.filter(pk__lt=lowest_uuid7(end))
+    def condition(self, lookup: str, at: datetime) -> Q:
+        return Q(**{f"pk__{lookup}": lowest_uuid7(at)})
 
 
 class StatusFilter(DropdownFilter):  # type: ignore[misc]

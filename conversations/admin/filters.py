@@ -26,6 +26,7 @@ from conversations.models import Feedback, Run, RunStatus
 
 NEWEST: Final = 5_000
 WINDOW: Final = 20_000
+_DAY: Final = timedelta(days=1)
 _NAMED_VERSION: Final = re.compile(r"(?P<name>.*\S)\s+v(?P<number>\d{1,9})")
 
 
@@ -61,7 +62,7 @@ def _window_begin(request: Any) -> datetime | None:
 def _window_end(parameters: Any) -> datetime | None:
     """Return the end of the requested time, from the days in the filter or a link of a chart."""
     if (day := _midnight(parameters.get("created_at_to"))) is not None:
-        return day + timedelta(days=1)
+        return day + _DAY
     try:
         moment = datetime.fromisoformat(parameters.get("created_at__lt") or "")
     except ValueError:
@@ -192,15 +193,13 @@ class DayFilter(RangeDateFilter):  # type: ignore[misc]
         name = self.parameter_name
         parameters = self.used_parameters
         begin, end = (_midnight(parameters.get(f"{name}_{side}")) for side in ("from", "to"))
-        return self.between(queryset, begin, end + timedelta(days=1) if end is not None else None)
-
-    def between(
-        self, queryset: QuerySet[Any], begin: datetime | None, end: datetime | None
-    ) -> QuerySet[Any]:
-        """Return those from the one moment to before the other; None is without a bound."""
         if begin is not None:
-            queryset = queryset.filter(**{f"{self.parameter_name}__gte": begin})
-        return queryset if end is None else queryset.filter(**{f"{self.parameter_name}__lt": end})
+            queryset = queryset.filter(self.condition("gte", begin))
+        return queryset if end is None else queryset.filter(self.condition("lt", end + _DAY))
+
+    def condition(self, lookup: str, at: datetime) -> Q:
+        """Return the condition that rows are from this moment on (`gte`) or before it (`lt`)."""
+        return Q(**{f"{self.parameter_name}__{lookup}": at})
 
 
 class FeedbackFilter(DropdownFilter):  # type: ignore[misc]
