@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Final
 from uuid import UUID
 
 from msgspec import Struct
@@ -28,17 +28,6 @@ class Judgement(Struct, frozen=True):
     score: int
     comment: str = ""
     tags: tuple[str, ...] = ()
-
-
-class StoredFeedback(NamedTuple):
-    """A judgement as it is stored."""
-
-    run_id: UUID
-    score: int
-    comment: str
-    tags: list[str]
-    created_at: datetime
-    updated_at: datetime
 
 
 _KNOWN: Final = frozenset(("score", "comment", "tags"))
@@ -102,7 +91,7 @@ async def record_feedback(
     if stored is None:
         raise client_queries.run_not_found()
     *columns, is_new = stored
-    return feedback_to_json(StoredFeedback(*columns)), bool(is_new)
+    return _to_json(columns), bool(is_new)
 
 
 _READ: Final = f"SELECT {_COLUMNS} FROM conversations_feedback WHERE run_id = %s AND user_id = %s"
@@ -115,7 +104,7 @@ async def fetch_feedback(run: str, *, user_id: UUID) -> dict[str, Any]:
     found = await sql.one(_READ, (row.run_id, user_id))
     if found is None:
         raise NotFound("You have given no feedback on this run.", code="feedback_not_found")
-    return feedback_to_json(StoredFeedback(*found))
+    return _to_json(found)
 
 
 async def delete_feedback(run: str, *, user_id: UUID) -> None:
@@ -134,16 +123,17 @@ SELECT {_COLUMNS} FROM conversations_feedback WHERE user_id = %(user_id)s AND ru
 async def list_feedback_of_thread(thread_id: UUID, *, user_id: UUID) -> list[dict[str, Any]]:
     """Return the user's feedback on the newest runs of their thread."""
     rows = await sql.every(_OF_THREAD, {"thread_id": thread_id, "user_id": user_id})
-    return [feedback_to_json(StoredFeedback(*row)) for row in rows]
+    return [_to_json(row) for row in rows]
 
 
-def feedback_to_json(feedback: StoredFeedback) -> dict[str, Any]:
-    """Return a judgement as JSON."""
+def _to_json(row: Sequence[Any]) -> dict[str, Any]:
+    """Return the judgement in `_COLUMNS` of a row."""
+    run_id, score, comment, tags, created_at, updated_at = row
     return {
-        "run_id": feedback.run_id.hex,
-        "score": feedback.score,
-        "comment": feedback.comment,
-        "tags": feedback.tags,
-        "created_at": timestamp(feedback.created_at),
-        "updated_at": timestamp(feedback.updated_at),
+        "run_id": run_id.hex,
+        "score": score,
+        "comment": comment,
+        "tags": tags,
+        "created_at": timestamp(created_at),
+        "updated_at": timestamp(updated_at),
     }

@@ -14,8 +14,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import connection as django_connection
-
 from config import sql
 from config.cache import CachedValue
 from prompts.models import PromptKind, PromptVersion
@@ -119,9 +117,8 @@ async def get_active_prompts() -> ActivePrompts:
 
 def read_system_message(*, overrides: dict[str, str] | None = None) -> str:
     """Return the effective system message for admin; `overrides` replaces wordings by kind."""
-    with django_connection.cursor() as cursor:
-        cursor.execute(_READ, [[kind.value for kind in _KINDS]])
-        contents = {row[0]: row[5] for row in cursor.fetchall()} | (overrides or {})
+    rows = sql.fetch(_READ, [[kind.value for kind in _KINDS]])
+    contents = {row[0]: row[5] for row in rows} | (overrides or {})
     return _join(contents.get(kind.value, "") for kind in _KINDS)
 
 

@@ -10,10 +10,12 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import ProgrammingError, connection, transaction
 from psycopg import sql
 
+from config.sql import fetch
 from conversations.metrics.analytics_views import CONTENTS, views
 from conversations.upkeep import analyst_roles
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
+_ROLE: Final = "SELECT rolname FROM pg_roles WHERE rolname = %s"
 
 
 class Command(BaseCommand):
@@ -46,8 +48,7 @@ class Command(BaseCommand):
     def _make(self, name: str, chosen_password: str | None, *, contents: bool) -> None:
         password = chosen_password or secrets.token_urlsafe(24)
         with connection.cursor() as cursor:
-            cursor.execute("SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = %s)", [name])
-            verb = "ALTER" if cursor.fetchone() == (True,) else "CREATE"
+            verb = "ALTER" if fetch(_ROLE, [name]) else "CREATE"
             role, database = sql.Identifier(name), sql.Identifier(connection.settings_dict["NAME"])
             limits = "NOSUPERUSER NOCREATEDB NOCREATEROLE LOGIN"
             limits += f" CONNECTION LIMIT {analyst_roles.CONNECTIONS}"
@@ -91,10 +92,9 @@ class Command(BaseCommand):
             )
 
     def _drop(self, name: str) -> None:
+        if not fetch(_ROLE, [name]):
+            raise CommandError(f"There is no role {name}.")
         with connection.cursor() as cursor:
-            cursor.execute("SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = %s)", [name])
-            if cursor.fetchone() != (True,):
-                raise CommandError(f"There is no role {name}.")
             cursor.execute(sql.SQL("DROP OWNED BY {}").format(sql.Identifier(name)))
             cursor.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(name)))
         self.stdout.write(f"Role {name} is gone.")
