@@ -45,7 +45,7 @@ from config.redis import notifications
 from conversations import events
 from conversations.events import Fact
 from conversations.log.event_log import LARGE, LeaseLost, RunLog, Writer
-from conversations.log.ordering import FactOrdering
+from conversations.log.fact_order import FactOrdering
 from conversations.log.retry import retry_until_answered
 from conversations.log.storable_text import clean
 from conversations.log.transcript import Transcript

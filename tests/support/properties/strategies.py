@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from conversations import events
 from conversations.events import Fact, RunEvent
-from conversations.log.ordering import FactOrdering
+from conversations.log.fact_order import FactOrdering
 from conversations.log.transcript import Transcript
 
 AT = 1_760_000_000_000
