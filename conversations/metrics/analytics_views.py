@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from conversations.metrics.histograms import MEASURED, SHARES, STRIDE, middle_sql
+from conversations.metrics.rollup_sql import VERSIONS
 
 CONTENTS: Final = "analytics_contents"
 _MS: Final = "greatest(0, round(extract(epoch FROM {} - run.created_at) * 1000))::bigint"
@@ -17,7 +18,11 @@ _COUNTS: Final = (
     *("conversations_begun", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens"),
     *("cost_usd", "unpriced_tokens", "reconnects", "feedback", "feedback_good", "feedback_bad"),
 )
-_DIMENSIONS: Final = "model, prompt_versions, dialect, runner"
+_SHARES: Final = ", ".join(
+    f"{middle_sql(f'min(slot) FILTER (WHERE upto >= {share} * total)')} AS {name}"
+    for name, share in SHARES.items()
+)
+_DIMENSIONS: Final = "model, prompt_versions, dialect, runner"  # of the migration that made them
 
 
 def _ms(column: str) -> str:
@@ -29,8 +34,7 @@ def _runs() -> str:
     SELECT run.id AS run_id, run.created_at, run.thread_id AS conversation_id, run.owner_id AS user_id,
         run.status, run.error_code, run.finish_reason, run.model, run.resolved_model, run.provider,
         run.dialect, run.runner,
-        ARRAY(SELECT one::int FROM jsonb_array_elements_text(jsonb_path_query_array(run.prompt_versions,
-            '$[*].version_id ? (@.type() == "number")')) one ORDER BY 1) AS prompt_versions,
+        {VERSIONS} AS prompt_versions,
         {_ms("run.started_at")} AS queue_wait_ms, {_ms("run.first_token_at")} AS first_token_ms,
         {_ms("run.finished_at")} AS duration_ms, run.input_tokens, run.output_tokens,
         run.cached_tokens, run.reasoning_tokens, run.cost_usd, run.unpriced_tokens,
@@ -47,12 +51,8 @@ def _rolled(grain: str) -> str:
 def _latencies(grain: str) -> str:
     """Return percentiles of runs by bucket and model, merged over the other dimensions."""
     names = " ".join(f"WHEN {place} THEN '{name}'" for place, name in enumerate(MEASURED))
-    shares = ", ".join(
-        f"{middle_sql(f'min(slot) FILTER (WHERE upto >= {share} * total)')} AS {name}"
-        for name, share in SHARES.items()
-    )
     return f"""
-    SELECT bucket, model, CASE what {names} END AS measured, max(total)::bigint AS n, {shares}
+    SELECT bucket, model, CASE what {names} END AS measured, max(total)::bigint AS n, {_SHARES}
     FROM (SELECT bucket, model, what, slot, sum(n) OVER (PARTITION BY bucket, model, what ORDER BY slot)
             AS upto, sum(n) OVER (PARTITION BY bucket, model, what) AS total
         FROM (SELECT bucket, model, slot / {STRIDE} AS what, slot, sum(n) AS n
@@ -62,12 +62,8 @@ def _latencies(grain: str) -> str:
 
 
 def _steps(kind: str) -> str:
-    shares = ", ".join(
-        f"{middle_sql(f'min(slot) FILTER (WHERE upto >= {share} * total)')} AS {name}"
-        for name, share in SHARES.items()
-    )
     return f"""
-    SELECT day, {kind}, max(calls)::bigint AS calls, max(succeeded)::bigint AS succeeded, {shares}
+    SELECT day, {kind}, max(calls)::bigint AS calls, max(succeeded)::bigint AS succeeded, {_SHARES}
     FROM (SELECT day, {kind}, slot, calls, succeeded,
             sum(n) OVER (PARTITION BY day, {kind} ORDER BY slot) AS upto,
             sum(n) OVER (PARTITION BY day, {kind}) AS total
