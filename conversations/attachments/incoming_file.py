@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-from contextlib import AsyncExitStack
-from types import TracebackType
-from typing import NamedTuple, Self
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import NamedTuple
 from uuid import UUID
 
 from config.errors import InvalidRequest
@@ -31,7 +30,7 @@ class StoredFile(NamedTuple):
     size: int = 0
 
 
-class IncomingFile:
+class IncomingFile(AbstractAsyncContextManager["IncomingFile"]):
     """Takes bytes as they arrive; with `texts` those of a text too."""
 
     def __init__(self, *, texts: bool) -> None:
@@ -41,12 +40,7 @@ class IncomingFile:
         self._image: Spool | None = None
         self._open = AsyncExitStack()
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self._open.aclose()
 
     async def write(self, data: bytes) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 from uuid import uuid4
 
@@ -37,9 +36,7 @@ class Spool:
         await run_file_io(_create_file, self.path)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         # by itself, not on a thread: a cancelled upload could not wait for one
         self.path.unlink(missing_ok=True)
         self.cleaned.unlink(missing_ok=True)

@@ -114,13 +114,11 @@ async def _find_newest(
     """Return the thread, the time of its newest message before `until`, and, where it has branches,
     the last run of the branch last continued."""
     arguments = {"owner_id": user_id, "thread_id": thread_id} | until
-    if thread_id is None:
-        row = await (await connection.execute(_OF_NEWEST_THREAD, arguments)).fetchone()
-        return row or (None, None, None)
-    row = await (await connection.execute(_OF_THREAD, arguments)).fetchone()
-    if row is None:
+    statement = _OF_THREAD if thread_id else _OF_NEWEST_THREAD
+    row = await (await connection.execute(statement, arguments)).fetchone()
+    if row is None and thread_id:
         raise thread_not_found()
-    return row[0], row[1], row[2]
+    return row or (None, None, None)
 
 
 async def _find_newest_of_branch(

@@ -139,33 +139,22 @@ class _Scope:
     """The owner of the rows: conditions and queries that take one id."""
 
     runs: str
-    messages: str
     threads: str
 
+    @property
+    def messages(self) -> str:
+        return f"""SELECT id FROM conversations_message WHERE thread_id IN (
+            SELECT id FROM conversations_thread WHERE {self.threads})"""
 
-_OF_USER: Final = _Scope(
-    runs="owner_id = %s",
-    messages="""
-    SELECT message.id FROM conversations_thread thread
-    JOIN conversations_message message ON message.thread_id = thread.id WHERE thread.owner_id = %s
-    """,
-    threads="owner_id = %s",
-)
-_OF_THREAD: Final = _Scope(
-    runs="thread_id = %s",
-    messages="SELECT id FROM conversations_message WHERE thread_id = %s",
-    threads="id = %s",
-)
+
+_OF_USER: Final = _Scope(runs="owner_id = %s", threads="owner_id = %s")
+_OF_THREAD: Final = _Scope(runs="thread_id = %s", threads="id = %s")
 
 
 def _copies(condition: str) -> _Scope:
     """Return all threads that were copied from those of a user, or from a thread."""
     threads = f"SELECT thread_id FROM conversations_threadcopy WHERE {condition}"
-    return _Scope(
-        runs=f"thread_id IN ({threads})",
-        messages=f"SELECT id FROM conversations_message WHERE thread_id IN ({threads})",
-        threads=f"id IN ({threads})",
-    )
+    return _Scope(runs=f"thread_id IN ({threads})", threads=f"id IN ({threads})")
 
 
 _COPIES_OF_USER: Final = _copies("owner_id = %s")
