@@ -25,8 +25,8 @@ FROM conversations_run run WHERE id = %s
 """
 _RUNS: Final = f"""
 SELECT run.id, run.request->'event'->>'event_type' FROM conversations_run run
-WHERE run.thread_id = %(thread_id)s AND run.owner_id = %(user_id)s
-    AND (run.thread_seq, run.id) <= (%(seq)s, %(run_id)s) AND (run.stored OR run.id = %(run_id)s)
+WHERE run.thread_id = %(thread_id)s AND run.owner_id = %(owner_id)s
+    AND (run.thread_seq, run.id) <= (%(thread_seq)s, %(run_id)s) AND (run.stored OR run.id = %(run_id)s)
     AND {OWN_BRANCH}
 ORDER BY run.thread_seq DESC, run.id DESC LIMIT %(limit)s
 """
@@ -72,14 +72,7 @@ async def list_runs_back_from(
     run_id: UUID, place: RunPlace, *, limit: int
 ) -> list[tuple[UUID, str | None]]:
     """Return the branch's runs from this one back, and the type of the event that started each."""
-    arguments = {
-        "thread_id": place.thread_id,
-        "user_id": place.owner_id,
-        "seq": place.thread_seq,
-        "run_id": run_id,
-        "limit": limit,
-    }
-    return [(run, received) for run, received in await sql.every(_RUNS, arguments)]
+    return await sql.every(_RUNS, place._asdict() | {"run_id": run_id, "limit": limit})
 
 
 async def fetch_start(run_id: UUID) -> tuple[Any, str | None]:
