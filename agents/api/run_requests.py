@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from django.http import HttpRequest
 
-from agents import request_limits
 from agents.dialects import run_agent_input
 from agents.dialects.base import Dialect
 from agents.dialects.recognition import dialect_named, recognise
+from agents.intake import request_limits
 from agents.intake.run_options import RunOptions, apply_run_options, read_run_options
 from agents.requests import RunRequest
 from config.auth.bearer import Caller

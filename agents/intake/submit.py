@@ -12,8 +12,8 @@ from django.conf import settings
 from psycopg import AsyncConnection
 from psycopg.errors import UniqueViolation
 
-from agents import request_limits, requests, wakeup
-from agents.intake import approvals, new_messages
+from agents import requests, wakeup
+from agents.intake import approvals, new_messages, request_limits
 from agents.json_schemas import answer_format
 from agents.providers.base import first_unsupported
 from agents.requests import RunRequest, ToolUse
