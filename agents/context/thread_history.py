@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from agents.requests import AskedCall, Attachment, InputMessage, Role, RunRequest
 from config import database
-from conversations.threads import branches, earlier
+from conversations.threads import branches, model_messages
 from conversations.threads.branches import LEADING, leading_place, split_leading
-from conversations.threads.earlier import EarlierMessage, MessagePlace
+from conversations.threads.model_messages import EarlierMessage, MessagePlace
 from prompts.wordings.token_estimate import estimate
 
 MOST_MESSAGES: Final = 1_000
@@ -80,15 +80,21 @@ async def read_history(
     if before <= 1 and not answers:
         return ThreadHistory()
     async with database.connection() as connection:
-        state, interrupted, stored, branched = await earlier.fetch_context(connection, thread_id, run_id)
+        state, interrupted, stored, branched = await model_messages.fetch_context(
+            connection, thread_id, run_id
+        )
         summary = msgspec.convert(stored, Summary) if summaries and stored else None
         if branched:
             state = await branches.fetch_state(connection, thread_id, run_id)
             summarised_until = summary.place[1] if summary else None
-            own = await earlier.check_own_branch(connection, thread_id, run_id, told=summarised_until)
+            own = await model_messages.check_own_branch(
+                connection, thread_id, run_id, told=summarised_until
+            )
             interrupted, summary = own[0], summary if own[1] else None
-        pages = partial(earlier.fetch_page, connection, thread_id, run_id, seq=before, branched=branched)
-        since = summary.place if summary else earlier.BEGINNING
+        pages = partial(
+            model_messages.fetch_page, connection, thread_id, run_id, seq=before, branched=branched
+        )
+        since = summary.place if summary else model_messages.BEGINNING
         messages, cut = await _backwards(pages, (before, run_id, _ENDLESS), since, budget)
     leading, rest = split_leading(messages, _mark, _is_system)
     shown = tuple(one.message for one in leading if one.message.content)
@@ -118,12 +124,12 @@ def _is_system(entry: PlacedMessage) -> bool:
 
 async def keep_summary(thread_id: UUID, summary: Summary) -> None:
     """Keep the summary with the thread; it is deleted with it."""
-    await earlier.store_summary(thread_id, msgspec.json.encode(summary).decode())
+    await model_messages.store_summary(thread_id, msgspec.json.encode(summary).decode())
 
 
 async def messages_of_run(run_id: UUID, *, owner_id: UUID) -> list[tuple[UUID, InputMessage]]:
     """Return the client's messages of this run, each with the id of its row."""
-    rows = await earlier.fetch_input_messages(run_id, owner_id=owner_id)
+    rows = await model_messages.fetch_input_messages(run_id, owner_id=owner_id)
     return [(row_id, _message(row)) for row_id, row in rows]
 
 
@@ -135,7 +141,7 @@ async def find_messages(
     They are those with these ids, and of these runs those with these names.
     """
     found: dict[str | UUID, InputMessage] = {}
-    for row_id, row in await earlier.fetch_messages_by_id(ids, names, owner_id=owner_id):
+    for row_id, row in await model_messages.fetch_messages_by_id(ids, names, owner_id=owner_id):
         message = _message(row)
         found[row_id] = message
         found[message.client_id or row_id] = message

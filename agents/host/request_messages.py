@@ -13,7 +13,7 @@ import msgspec
 
 from agents.requests import InputMessage
 from agents.runners.base import RunContext
-from conversations.threads.before_input import LONGEST, LONGEST_ANSWER, SAID, MessageRow
+from conversations.threads.earlier_messages import LONGEST, LONGEST_ANSWER, SAID, MessageRow
 
 _ROLES = ("user", "assistant", "tool")
 

@@ -28,7 +28,7 @@ from agents.host_protocol.results import RunResult
 from agents.host_protocol.run_context import Scope
 from agents.runners.base import Approval, RunFailure
 from conversations.events import Fact, Usage
-from conversations.threads.before_input import MessageRow
+from conversations.threads.earlier_messages import MessageRow
 
 log = structlog.get_logger(__name__)
 

@@ -23,7 +23,7 @@ from config.errors import InvalidRequest
 from conversations.events import call_message_id, tool_message_id
 from conversations.identifiers import find_hex_ids, uuid_of
 from conversations.runs import interrupts
-from conversations.threads import branches, earlier
+from conversations.threads import branches, model_messages
 from conversations.threads.branches import ThreadTurns, Turn
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -131,7 +131,7 @@ async def _new(
     stored_ids = [_stored_ids(message) for message in messages]
     ids = [one for some_ids in stored_ids for one in some_ids]
     continues = UUID(request.continues) if request.continues else None
-    rows = await earlier.find_client_messages(
+    rows = await model_messages.find_client_messages(
         ids, thread_id=thread_id, owner_id=owner_id, continues=continues
     )
     known = {client_id for client_id, _, _ in rows}

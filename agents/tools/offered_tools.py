@@ -13,7 +13,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from agents.requests import OWN_LABEL, RunRequest, ServerTools
-from agents.tools import demo_note, large_results, mcp, platform, registry, show, web_search
+from agents.tools import demo_note, large_results, mcp, platform_actions, registry, show, web_search
 from agents.tools.base import Tool
 from config import sql
 from config.auth import accounts
@@ -124,7 +124,7 @@ async def find(name: str, *, user_id: UUID | None) -> Tool | None:
 
 async def find_action(name: str, *, user_id: UUID | None) -> Tool | None:
     """Return the platform action with that name for this user's runs, or None."""
-    tool = platform.find(name)
+    tool = platform_actions.find(name)
     return tool and await _apply_policy((await _policies.get()).get(name), tool, user_id)
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from agents.host.run_host import RunHost
+from agents.host.model_and_tool_calls import RunHost
 from agents.requests import AskedCall, Claim, InputMessage, ToolUse
 from agents.runners.base import ToolOutcome
 from agents.runners.tool_loop import completion_fact, outcome_text

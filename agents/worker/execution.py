@@ -21,9 +21,9 @@ from msgspec.structs import replace
 from agents import wakeup
 from agents.context.prompt_builder import PromptBuilder
 from agents.context.template_values import values_for
-from agents.host import bindings, hosted_run
+from agents.host import bindings, runner_execution
 from agents.host.grants import Binding
-from agents.host.run_host import RunHost
+from agents.host.model_and_tool_calls import RunHost
 from agents.requests import Claim, InputMessage
 from agents.runners.answer import judge_answer
 from agents.runners.base import RunContext, RunFailure, Runner, ToolOutcome, name_of
@@ -154,7 +154,7 @@ class Execution:
         chosen = await self._intent()
         self._log_fact(events.StageStarted(_EXECUTION))
         host = await self._host(chosen)
-        bound = hosted_run.find_bound_runner(binding, chosen, thread_seq=self.claim.thread_seq)
+        bound = runner_execution.find_bound_runner(binding, chosen, thread_seq=self.claim.thread_seq)
         runner = bound or runner_for(chosen)
         context = await self._context(host, chosen)
         terminal: events.Terminal = events.RunCompleted("stop")

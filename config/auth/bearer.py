@@ -2,7 +2,7 @@
 
 Every API request and socket passes here, so there is no ORM, no thread switch and no cache: a revoked
 token or a deactivated user is refused at once (only the keys of an identity provider are cached, see
-`jwks`). `authenticate` is for coroutines and `authenticate_sync` for DRF; both use the same
+`jwks_cache`). `authenticate` is for coroutines and `authenticate_sync` for DRF; both use the same
 statements and rules.
 """
 
@@ -23,7 +23,7 @@ from django.utils import timezone
 
 from config import sql
 from config.audit.recording import record
-from config.auth import jwks, jwt_claims
+from config.auth import jwks_cache, jwt_checks
 from config.auth.models import ApiToken, Scope, User, default_scopes
 from config.errors import Forbidden, Unauthorized, Unavailable
 
@@ -72,8 +72,8 @@ def require_staff(caller: Caller) -> None:
 async def authenticate(header: str | None) -> Caller:
     """Return the caller of an Authorization header; raise Unauthorized."""
     token = _parse_bearer(header)
-    if not token.startswith(API_TOKEN_PREFIX) and (keys := jwt_claims.pending_keys(token)) is not None:
-        await jwks.wait_for(keys)
+    if not token.startswith(API_TOKEN_PREFIX) and (keys := jwt_checks.pending_keys(token)) is not None:
+        await jwks_cache.wait_for(keys)
     lookup = _make_lookup(token)
     for _ in range(lookup.tries):
         row = await sql.one(lookup.sql, lookup.parameters)
@@ -85,8 +85,8 @@ async def authenticate(header: str | None) -> Caller:
 def authenticate_sync(header: str | None) -> Caller:
     """Do the same as `authenticate`, for synchronous code."""
     token = _parse_bearer(header)
-    if not token.startswith(API_TOKEN_PREFIX) and (keys := jwt_claims.pending_keys(token)) is not None:
-        jwks.wait_for_sync(keys)
+    if not token.startswith(API_TOKEN_PREFIX) and (keys := jwt_checks.pending_keys(token)) is not None:
+        jwks_cache.wait_for_sync(keys)
     lookup = _make_lookup(token)
     with django_connection.cursor() as cursor:
         for _ in range(lookup.tries):
@@ -102,7 +102,7 @@ def issue_token(
 ) -> tuple[str, int]:
     """Return a JWT for this user and its lifetime; deactivation or a new password ends it early."""
     epoch = hashlib.sha256(user.password.encode()).hexdigest()[:_EPOCH]
-    return jwt_claims.issue(str(user.pk), epoch=epoch, scopes=scopes, lifetime_s=lifetime_s)
+    return jwt_checks.issue(str(user.pk), epoch=epoch, scopes=scopes, lifetime_s=lifetime_s)
 
 
 def create_api_token(
@@ -204,7 +204,7 @@ UNION ALL SELECT id, is_active, is_staff, is_guest, namespace, named_by_id FROM 
 def _make_lookup(token: str) -> _Lookup:
     if token.startswith(API_TOKEN_PREFIX):
         return _Lookup(_API_TOKEN, {"digest": _digest(token)}, _token_caller)
-    found = jwt_claims.verify(token)
+    found = jwt_checks.verify(token)
     if found.issuer == settings.JWT_LOCAL_ISSUER:
         judge = functools.partial(_local_caller, scopes=found.scopes)
         local = {"id": _parse_local_id(found.subject), "epoch": found.epoch, "length": _EPOCH}

@@ -17,8 +17,8 @@ from agents.host.calls.transcript_items import KINDS
 from agents.host.session import Scene, Session
 from agents.host_protocol import parameters, replies
 from agents.host_protocol.errors import invalid, unauthorized
-from conversations.threads import before_input
-from conversations.threads.before_input import CALL, SAID, BeforeInput, MessageRow, RowPlace
+from conversations.threads import earlier_messages
+from conversations.threads.earlier_messages import CALL, SAID, BeforeInput, MessageRow, RowPlace
 
 MAX_PAGE_SIZE: Final = 100
 _MAX_FOUND: Final = 50
@@ -62,14 +62,14 @@ async def _backward(scene: Scene, first: RowPlace, last: RowPlace, limit: int) -
     own = [row for row in reversed(scene.unstored_rows) if first < row.place < last][:limit]
     if len(own) == limit:
         return own
-    return own + await before_input.fetch_backward(
+    return own + await earlier_messages.fetch_backward(
         _before(scene), first, last, roles=list(_ROLES), limit=limit - len(own)
     )
 
 
 async def _forward(scene: Scene, first: RowPlace, last: RowPlace, limit: int) -> list[MessageRow]:
     """Return the oldest rows between these places, oldest first."""
-    found = await before_input.fetch_forward(
+    found = await earlier_messages.fetch_forward(
         _before(scene), first, last, roles=list(_ROLES), limit=limit
     )
     own = [row for row in scene.unstored_rows if first < row.place < last]
@@ -89,20 +89,20 @@ async def search(session: Session, params: parameters.SearchHistory) -> replies.
     found = rows[:limit]
     missing = limit - len(found) if roles else 0
     if missing > 0:
-        found += await before_input.search_rows(_before(scene), query, roles=roles, limit=missing)
+        found += await earlier_messages.search_rows(_before(scene), query, roles=roles, limit=missing)
     items = transcript_items.items(found, scene.conversation_id, files=False)
     return replies.HistoryFound(items=items, total_count=len(items), query=params.query)
 
 
 def _contains(row: MessageRow, query: str) -> bool:
-    return before_input.normalize_text(query) in before_input.normalize_text(row.content)
+    return earlier_messages.normalize_text(query) in earlier_messages.normalize_text(row.content)
 
 
 async def count_before(scene: Scene, most: int) -> int:
     """Return how many messages of user and agent before the input have a text; at most `most`."""
     if scene.thread_id is None:
         return 0
-    found = await before_input.count_rows(_before(scene), roles=list(_ROLES[:2]), most=most)
+    found = await earlier_messages.count_rows(_before(scene), roles=list(_ROLES[:2]), most=most)
     own = sum(row.role in _ROLES[:2] and bool(row.content) for row in scene.unstored_rows)
     return min(most, own + found)
 

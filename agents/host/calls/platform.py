@@ -16,7 +16,7 @@ from agents.runners.tool_loop import completion_fact
 from agents.tools import offered_tools
 from agents.tools.arguments import check_arguments
 from agents.tools.base import ToolFailure
-from agents.tools.platform import PREFIX
+from agents.tools.platform_actions import PREFIX
 from conversations import events
 
 

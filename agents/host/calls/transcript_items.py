@@ -15,7 +15,7 @@ import msgspec
 from agents.host_protocol import replies
 from agents.host_protocol.messages import Message, tool_call
 from conversations.identifiers import uuid_of
-from conversations.threads.before_input import CALL, SAID, MessageRow
+from conversations.threads.earlier_messages import CALL, SAID, MessageRow
 
 KINDS: Final = {"user": "message", "assistant": "message", "tool": "tool_result"}
 

@@ -349,7 +349,7 @@ def test_a_tool_may_be_for_staff_or_for_a_tier(
 
 
 def test_a_request_cannot_call_a_tool_around_its_approval(mail: Mail, client: Client) -> None:
-    from agents.host.run_host import RunHost
+    from agents.host.model_and_tool_calls import RunHost
     from agents.requests import ToolUse
     from prompts.endpoints.routing import ModelRoute
 

@@ -14,7 +14,7 @@ from uuid import uuid4
 import pytest
 from pytest_django import Settings
 
-from agents.host.run_host import RunHost
+from agents.host.model_and_tool_calls import RunHost
 from agents.providers import http, openai_chat
 from agents.providers.base import (
     ChatMessage,

@@ -270,7 +270,7 @@ def test_the_form_refuses_what_the_wire_of_the_endpoint_has_no_word_for(
 
 
 def test_images_go_by_address_where_the_endpoint_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    from agents.host import run_host as host_module
+    from agents.host import model_and_tool_calls as host_module
     from agents.providers.base import ImagePart
     from conversations import attachments
 

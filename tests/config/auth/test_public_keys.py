@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives import serialization
 from pytest_django import Settings
 
 from config import database
-from config.auth import bearer, jwks
+from config.auth import bearer, jwks_cache
 from config.auth.bearer import Caller
 from config.auth.models import User
 from config.auth.public_keys import InvalidKey, parse_key, parse_set, parse_setting
@@ -38,7 +38,7 @@ OTHER, P384 = Key("ES256"), Key("ES384")
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """An unknown key may be asked for again at once."""
-    monkeypatch.setattr(jwks, "COOLDOWN_S", 0.0)
+    monkeypatch.setattr(jwks_cache, "COOLDOWN_S", 0.0)
 
 
 @pytest.fixture(params=["coroutine", "sync"])
@@ -132,8 +132,8 @@ def test_a_provider_that_is_away_does_no_harm_to_keys_that_are_known(
 ) -> None:
     authenticate(EC.sign())
     issuer.fails = True
-    monkeypatch.setattr(jwks, "FRESH_S", -1.0)
-    monkeypatch.setattr(jwks, "AHEAD_S", -1.0)
+    monkeypatch.setattr(jwks_cache, "FRESH_S", -1.0)
+    monkeypatch.setattr(jwks_cache, "AHEAD_S", -1.0)
     authenticate(EC.sign())
     answered = issuer.answered
     assert answered >= 2
@@ -141,7 +141,7 @@ def test_a_provider_that_is_away_does_no_harm_to_keys_that_are_known(
     authenticate(EC.sign())  # the last try failed: nobody waits for the next
     assert issuer.answered == answered
     assert code_of(authenticate, OTHER.sign()) == "jwks_key_not_found"
-    monkeypatch.setattr(jwks, "STALE_S", -1.0)
+    monkeypatch.setattr(jwks_cache, "STALE_S", -1.0)
     issuer.delay_s = 0
     assert code_of(authenticate, EC.sign()) == "jwks_key_not_found"
 

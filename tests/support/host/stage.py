@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 
 from agents.host import call_audit, gateway, grants, runner_catalogue
 from agents.host.grants import Binding
-from agents.host.run_host import RunHost
+from agents.host.model_and_tool_calls import RunHost
 from agents.host.session import Scene, Session
 from agents.host_protocol.host_api import HostApi
 from agents.host_protocol.manifest import Permissions, RunnerManifest

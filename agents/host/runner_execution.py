@@ -18,8 +18,8 @@ from agents.host import gateway, grants, request_messages, runner_catalogue
 from agents.host.calls import knowledge
 from agents.host.context_builder import build_context, runner_deadline
 from agents.host.grants import Binding
+from agents.host.model_and_tool_calls import RunHost
 from agents.host.result_stream import ResultStream
-from agents.host.run_host import RunHost
 from agents.host.session import Scene, Session
 from agents.host.tool_choice_check import ToolChoiceCheck
 from agents.host_protocol.errors import HostRefusal

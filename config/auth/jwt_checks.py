@@ -18,8 +18,8 @@ from typing import Any, Final
 import jwt
 from django.conf import settings
 
-from config.auth import jwks, public_keys
-from config.auth.jwks import Fetch
+from config.auth import jwks_cache, public_keys
+from config.auth.jwks_cache import Fetch
 from config.errors import Unauthorized
 
 LONGEST_NAME: Final = 500  # characters of `iss` and of `sub`: the size of their columns
@@ -58,7 +58,7 @@ def _public_key(header: Mapping[str, Any]) -> Any:
     algorithm, kid = header["alg"], header.get("kid")
     found = public_keys.parse_setting(settings.JWT_JWK).find(algorithm, kid)
     if found is None and settings.JWT_JWKS_URL:
-        found = jwks.get_key_set(settings.JWT_JWKS_URL).find(algorithm, kid)
+        found = jwks_cache.get_key_set(settings.JWT_JWKS_URL).find(algorithm, kid)
     if found is None:
         raise Unauthorized(
             "This server knows no public key for the token: get a new one from its issuer.",
@@ -99,7 +99,7 @@ def pending_keys(token: str) -> Fetch | None:
         algorithm, kid
     ):
         return None
-    return jwks.get_key_set(settings.JWT_JWKS_URL).request(algorithm, kid)
+    return jwks_cache.get_key_set(settings.JWT_JWKS_URL).request(algorithm, kid)
 
 
 def verify(token: str) -> Claims:
