@@ -276,7 +276,7 @@ def _limit_faults(body: dict[str, Any]) -> list[str]:
 
 def _one(kind: str, *required: str, **fields: Any) -> dict[str, Any]:
     allowed = {"type": {"const": kind}, "cache_control": {"const": {"type": "ephemeral"}}} | fields
-    needed = ["type", *(required or fields)]
+    needed = list(dict.fromkeys(["type", *(required or fields)]))
     return {"type": "object", "properties": allowed, "required": needed, "additionalProperties": False}
 
 

@@ -6,7 +6,7 @@ import copy
 import json
 from typing import Any
 
-import jsonschema_rs
+import jsonschema
 from hypothesis import strategies as st
 
 from tests.support.paths import SCHEMAS
@@ -48,8 +48,8 @@ def load(name: str) -> dict[str, Any]:
     return found
 
 
-def validator(name: str) -> jsonschema_rs.Draft202012Validator:
-    return jsonschema_rs.Draft202012Validator(load(name))
+def validator(name: str) -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(load(name))
 
 
 def valid(name: str) -> st.SearchStrategy[JSON]:
