@@ -388,6 +388,7 @@ def test_what_is_not_the_accounts_is_no_reference(
 # --- what is not stored -------------------------------------------------------------------------
 
 
+_ENDED = "SELECT FROM conversations_run WHERE id = %s FOR UPDATE"
 _LONG_AGO = "UPDATE conversations_run SET finished_at = now() - interval '30 days' WHERE id = %s"
 
 
@@ -398,6 +399,8 @@ def forgotten(made: Any) -> Run:
         async with database.connection() as held:
             await held.execute(_LONG_AGO, (run_of(made),))
         await unstored.erase_due()
+        async with database.connection() as held:  # the server's own upkeep may have been first
+            await held.execute(_ENDED, (run_of(made),))
 
     run_sync(look())
     return Run.objects.get(pk=run_of(made))
