@@ -6,8 +6,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 FAULTS ?= full
 CLIENTS ?= all
-# Python compiles what is imported, at the first start: a small part of what the packages bring.
-PIP := $(RUN) -m pip --quiet --quiet --disable-pip-version-check install --no-compile
+PIP := $(RUN) -m pip --quiet --quiet --disable-pip-version-check install
 
 .DEFAULT_GOAL := help
 .PHONY: help up test clients faults hostile lint bench pins clean
