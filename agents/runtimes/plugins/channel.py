@@ -34,7 +34,6 @@ Answer = Callable[
 _LARGEST_QUEUE: Final = 32 * 1024 * 1024
 _ACKNOWLEDGE_EVERY: Final = 4
 _RUBBISH: Final = 1_000
-_AT_ONCE: Final = 16
 
 
 class Refused(Exception):
@@ -84,17 +83,10 @@ class Channel:
         raise closed
 
     async def _read(self) -> PipeClosed:
-        """Return why the connection ended.
-
-        An error made here keeps no reference to data that was read. The loop yields control after every
-        few messages, because messages that have arrived are read without a pause.
-        """
-        rubbish = taken = 0
+        """Return why the connection ended, in an error that keeps no reference to data that was read."""
+        rubbish = 0
         try:
             while rubbish <= _RUBBISH:
-                taken += 1
-                if taken % _AT_ONCE == 0:
-                    await asyncio.sleep(0)
                 match await read_without_blocking(await self._pipe.receive()):
                     case Reply() as reply:
                         self._deliver(reply)

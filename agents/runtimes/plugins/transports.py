@@ -33,6 +33,7 @@ _LONGEST_LINE: Final = LARGEST + 64 * 1024
 _HEAVY: Final = 128 * 1024
 _GOODBYE_S: Final = 3.0
 _MAX_WAITING: Final = 4  # received messages that are not read yet, of at most 16 MiB each
+_YIELD_EVERY: Final = 16
 
 
 class PipeClosed(Exception):
@@ -49,14 +50,28 @@ class Pipe(ABC):
     def __init__(self) -> None:
         self.cut: bool | None = None
         self._sending = asyncio.Lock()
+        self._received = 0
 
     @abstractmethod
     async def send(self, document: str) -> None:
         """Send a document; raise PipeClosed if the other side is gone."""
 
-    @abstractmethod
     async def receive(self) -> str | bytes:
-        """Return the next document; raise PipeClosed at the end, FramingError for a wrong framing."""
+        """Return the next document; raise PipeClosed at the end, FramingError for a wrong framing.
+
+        Parts that have arrived are read without a pause, so control is yielded after every few.
+        """
+        while True:
+            self._received += 1
+            if self._received % _YIELD_EVERY == 0:
+                await asyncio.sleep(0)
+            whole = await self._receive_part()
+            if whole is not None:
+                return whole
+
+    @abstractmethod
+    async def _receive_part(self) -> str | bytes | None:
+        """Return the document that the next part completes, or None."""
 
     async def _send_parts(self, parts: list[Any]) -> None:
         """Send the parts of one document; several are sent to the end, even after a cancellation."""
@@ -91,17 +106,14 @@ class WebSocketPipe(Pipe):
     async def _write(self, part: str) -> None:
         await self._socket.send(part)
 
-    async def receive(self) -> str | bytes:
-        while True:
-            try:
-                message = await self._socket.recv()
-            except ConnectionClosed as closed:
-                raise PipeClosed(_close_reason(closed)) from None
-            if isinstance(message, bytes):
-                message = message.decode(errors="replace")
-            whole = message if self.cut is False else await self._join(message)
-            if whole is not None:
-                return whole
+    async def _receive_part(self) -> str | None:
+        try:
+            message = await self._socket.recv()
+        except ConnectionClosed as closed:
+            raise PipeClosed(_close_reason(closed)) from None
+        if isinstance(message, bytes):
+            message = message.decode(errors="replace")
+        return message if self.cut is False else await self._join(message)
 
     async def _join(self, message: str) -> str | None:
         """Return the document that the message completes, or None; parse a large one in an OS thread."""
@@ -131,17 +143,14 @@ class StdioPipe(Pipe):
         self._in.write(part)
         await self._in.drain()
 
-    async def receive(self) -> str | bytes:
-        while True:
-            try:
-                line = await self._out.readline()
-            except ValueError:
-                raise FramingError("a line is longer than 16 MiB") from None
-            if not line:
-                raise PipeClosed(await self._end_reason())
-            whole = self._joiner.feed(line.strip())
-            if whole is not None:
-                return whole
+    async def _receive_part(self) -> bytes | None:
+        try:
+            line = await self._out.readline()
+        except ValueError:
+            raise FramingError("a line is longer than 16 MiB") from None
+        if not line:
+            raise PipeClosed(await self._end_reason())
+        return self._joiner.feed(line.strip())
 
     async def _end_reason(self) -> str:
         with suppress(TimeoutError):
@@ -172,6 +181,8 @@ async def _connect(runtime: Runtime) -> Any:
     from websockets.asyncio.client import connect
     from websockets.uri import parse_uri
 
+    from agents.runtimes.plugins.websocket_reads import SmallReadsConnection
+
     token, at = runtime.token(), parse_uri(runtime.url)
     async with asyncio.timeout(settings.PLUGIN_CONNECT_S):
         connected = await outgoing_connections.connect(at.host, at.port)
@@ -184,6 +195,7 @@ async def _connect(runtime: Runtime) -> Any:
                 close_timeout=_GOODBYE_S,
                 max_size=LARGEST,
                 max_queue=_MAX_WAITING,
+                create_connection=SmallReadsConnection,
                 compression=None,
                 proxy=None,
             )

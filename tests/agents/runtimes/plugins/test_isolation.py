@@ -10,9 +10,13 @@ from contextlib import suppress
 from uuid import uuid4
 
 import pytest
+import uvloop
 from pytest_django import Settings
+from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
+from websockets.sync.server import ServerConnection as SyncConnection
+from websockets.sync.server import serve as threaded_server
 
 from agents.host_protocol.runner import HostedRunner
 from agents.models import PluginRuntime
@@ -113,7 +117,12 @@ def test_a_goodbye_that_is_cut_short_leaves_no_connection() -> None:
 
 
 async def _connect_and_leave(port: int) -> None:
-    flooding = Runtime(
+    async with open_pipe(_runtime(port)):
+        await asyncio.sleep(0.2)
+
+
+def _runtime(port: int) -> Runtime:
+    return Runtime(
         id=0,
         name="flood",
         identity=uuid4(),
@@ -124,8 +133,45 @@ async def _connect_and_leave(port: int) -> None:
         directory="",
         profile="v1",
     )
-    async with open_pipe(flooding):
-        await asyncio.sleep(0.2)
+
+
+def test_others_have_their_turns_between_many_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces, sizes = 20_000, list[int]()
+    read = ClientConnection.data_received
+
+    def reads(self: ClientConnection, data: bytes) -> None:
+        sizes.append(len(data))
+        read(self, data)
+
+    def flood(socket: SyncConnection) -> None:
+        socket.send('{"x": [')
+        for _ in range(pieces):
+            socket.send("0,")
+        socket.send("0]}")
+
+    async def story(port: int) -> int:
+        turns = 0
+
+        async def take_turns() -> None:
+            nonlocal turns
+            while True:
+                await asyncio.sleep(0)
+                turns += 1
+
+        async with open_pipe(_runtime(port)) as pipe:
+            await asyncio.sleep(0.5)  # now as much has arrived as the operating system keeps
+            others = asyncio.create_task(take_turns())
+            assert await pipe.receive() == f'{{"x": [{"0," * pieces}0]}}'
+            others.cancel()
+        return turns
+
+    monkeypatch.setattr(ClientConnection, "data_received", reads)
+    with threaded_server(flood, "127.0.0.1", 0, compression=None) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # the server's own
+            turns = runner.run(story(server.socket.getsockname()[1]))
+    assert max(sizes) <= 32 * 1024
+    assert turns >= pieces // 16
 
 
 def test_the_first_generation_asks_the_host_too(client: Client, old: HostedRunner) -> None:
