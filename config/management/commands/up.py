@@ -15,12 +15,13 @@ from datetime import UTC, datetime
 from http.client import HTTPConnection, HTTPException
 from typing import Any, Final
 
+import psycopg
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError
 
-from config import errors
+from config import database, errors
 from config.auth import bearer
 from config.auth.models import User
 from config.process import bootstrap, memory, server, watchdog
@@ -88,8 +89,10 @@ class Command(BaseCommand):
 
 def _migrate() -> None:
     try:
+        with database.connect():  # fails at once, where Django's pool would try for ten seconds
+            pass
         call_command("migrate", verbosity=0, interactive=False)
-    except OperationalError:  # its text may contain the address with a password
+    except (OperationalError, psycopg.OperationalError):  # its text may have the password
         raise bootstrap.CannotStart(
             "The database of DATABASE_URL does not answer, or refuses its user or password. Look there, "
             "or leave DATABASE_URL unset: then Parley brings its own."
