@@ -113,8 +113,7 @@ def _invoke(
 
 class Tools(_Group):
     async def get_detail(self, tool_name: str) -> replies.ToolDetail:
-        params = parameters.DescribeTool(tool_name)
-        return (await self._calls.call("get_tool_detail", params)).tool
+        return (await self._calls.call("get_tool_detail", parameters.DescribeTool(tool_name))).tool
 
     async def call(
         self, tool_name: str, parameters: dict[str, Any], *, may_wait: bool = True

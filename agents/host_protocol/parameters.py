@@ -129,25 +129,25 @@ class ListState(Call[replies.StateKeys], frozen=True, kw_only=True):
     limit: int = 100
 
 
-class GetStored(Call[replies.StoredValue], frozen=True, kw_only=True):
-    key: str
+class _Stored(Call[Reply], Generic[Reply], frozen=True, kw_only=True):
     area: str = field(default="plugin", name="owner_type")
 
 
-class SetStored(Call[replies.Nothing], frozen=True, kw_only=True):
+class GetStored(_Stored[replies.StoredValue], frozen=True, kw_only=True):
+    key: str
+
+
+class SetStored(_Stored[replies.Nothing], frozen=True, kw_only=True):
     key: str
     value: bytes = field(name="value_base64")
-    area: str = field(default="plugin", name="owner_type")
 
 
-class DeleteStored(Call[replies.Nothing], frozen=True, kw_only=True):
+class DeleteStored(_Stored[replies.Nothing], frozen=True, kw_only=True):
     key: str
-    area: str = field(default="plugin", name="owner_type")
 
 
-class ListStored(Call[replies.StorageKeys], frozen=True, kw_only=True):
+class ListStored(_Stored[replies.StorageKeys], frozen=True, kw_only=True):
     prefix: str | None = None
-    area: str = field(default="plugin", name="owner_type")
 
 
 class GetFile(Call[replies.FileContent], frozen=True):
