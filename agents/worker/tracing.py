@@ -154,10 +154,9 @@ def _models(model: str, logged: Sequence[RunEvent]) -> Iterator[Span]:
                     "gen_ai.response.finish_reasons": (done.finish_reason,),
                 }
                 error = "" if done.finish_reason else "broken_off"
-                attributes_and_outcome = attributes | _usage(done.usage) | _failed(error)
-                yield Span(
-                    f"chat {done.model}", since, event.at, attributes_and_outcome, error, SpanKind.CLIENT
-                )
+                attributes |= _usage(done.usage) | _failed(error)
+                name = f"chat {done.model}"
+                yield Span(name, since, event.at, attributes, error, SpanKind.CLIENT)
                 since = event.at
 
 
