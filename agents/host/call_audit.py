@@ -2,7 +2,7 @@
 
 Notes gather during a write and are written together, so that no call waits for its note; `flush` waits
 until all are written. If the database is not available they wait, up to a limit; notes dropped beyond
-it are logged.
+it are logged. Old notes, and with them expired artifacts, are deleted every hour while notes come.
 """
 
 from __future__ import annotations

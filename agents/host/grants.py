@@ -155,5 +155,5 @@ def _names_in(value: Any) -> list[str]:
 
 
 def public_name(name: str) -> str:
-    """Return the name of a model mapping as clients and staff write it, whole or without `global:`."""
+    """Return the public name of a model mapping, `global:…`, from that name or the key alone."""
     return name if name.startswith("global:") else f"global:{name}"

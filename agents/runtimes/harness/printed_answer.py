@@ -27,7 +27,7 @@ _GAP: Final = "\n\n"
 
 
 class PrintedAnswer:
-    """The conversion of a program's output into facts, with one ending."""
+    """The conversion of a program's output into facts, with one ending; `code` is its exit code."""
 
     def __init__(self, message_id: str) -> None:
         self.session = ""

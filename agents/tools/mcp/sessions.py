@@ -62,16 +62,11 @@ class FailureTrail:
         return value
 
 
-async def load_sdk() -> None:
-    """Import the SDK without blocking the loop."""
-    await asyncio.to_thread(import_module, "mcp.client.sse")
-    await asyncio.to_thread(import_module, "agents.tools.mcp.http_transport")
-
-
 @asynccontextmanager
 async def open_client(server: Server, trail: FailureTrail, on_change: OnChange) -> AsyncIterator[Client]:
     """Open a client, which the same task closes; call `on_change` when the server's tools change."""
-    await load_sdk()
+    await asyncio.to_thread(import_module, "mcp.client.sse")
+    await asyncio.to_thread(import_module, "agents.tools.mcp.http_transport")
     from mcp import Client
     from mcp.types import Implementation, ToolListChangedNotification
 
