@@ -63,7 +63,7 @@ def exercise_search() -> Piece:
         for item in starter_items()
         for copy in range(10)
     ]
-    library = Library.build(rows)
+    library = Library(rows)
     questions = (
         "杠铃卧推",
         "在家没有器械怎么练胸",

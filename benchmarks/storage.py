@@ -34,10 +34,10 @@ async def write(count: int, owner_id: UUID) -> list[UUID]:
     """Write runs of 200 tokens, ended; their ids. The claims must find no other run."""
     from agents.intake import submit
     from agents.requests import InputMessage, RunRequest
-    from agents.worker import claims
+    from agents.worker.loop import HOLDER
     from conversations import events
     from conversations.log import event_log, transcript
-    from conversations.runs import endings
+    from conversations.runs import endings, leases
     from conversations.runs.load_shedding import load
 
     writer = event_log.Writer()
@@ -50,7 +50,14 @@ async def write(count: int, owner_id: UUID) -> list[UUID]:
                 "text", "demo", (InputMessage("user", f"question {number}"),), f"request-{number}"
             )
             await submit.start_run(asked, owner_id=owner_id, thread_id=uuid4())
-        taken = await claims.claim(worker="bench", limit=AT_ONCE, lease_s=300, prompt_versions="[]")
+        taken = await leases.claim(
+            worker="bench",
+            limit=AT_ONCE,
+            lease_s=300,
+            prompt_versions="[]",
+            split=False,
+            holder=HOLDER,
+        )
         assert len(taken) == AT_ONCE
         logs = [writer.open(one.run_id, fence=one.fence, last_seq=one.last_seq) for one in taken]
         folds = [transcript.Transcript(one.run_id) for one in taken]

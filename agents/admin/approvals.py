@@ -102,9 +102,8 @@ class InterruptAdmin(ReadOnly, LargeList, ModelAdmin):
     )
     readonly_fields = ("run_id", "told_run_id")
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Interrupt]:
-        found: QuerySet[Interrupt] = super().get_queryset(request)
-        return found.select_related("owner", "decided_by")
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).select_related("owner", "decided_by")
 
     @display(  # type: ignore[untyped-decorator]
         description="Status",

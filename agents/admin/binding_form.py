@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, ClassVar, Final
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -14,11 +14,10 @@ from agents.host.sealed_config import has_reference, owner_of, reference_to
 from agents.host_protocol.manifest import RunnerManifest
 from agents.host_protocol.run_context import SCOPES
 from agents.models import KnowledgeBase, RunnerBinding
+from agents.models.host import StorageArea
 from config.errors import InvalidRequest
 from prompts.endpoints import secrets
 from prompts.models import ModelMapping, Secret
-
-_AREAS: Final = ("plugin", "workspace", "binding")
 
 
 class BindingForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -34,14 +33,14 @@ class BindingForm(forms.ModelForm):  # type: ignore[type-arg]
         return dialect
 
     def clean_storage(self) -> list[str]:
-        return self._among("storage", _AREAS)
+        return self._among("storage", StorageArea.values)
 
     def clean_state_scopes(self) -> list[str]:
         return self._among("state_scopes", SCOPES)
 
     def clean_knowledge_bases(self) -> list[str]:
-        known = KnowledgeBase.objects.values_list("name", flat=True)
-        return self._among("knowledge_bases", tuple(known), "the names of knowledge bases")
+        known = list(KnowledgeBase.objects.values_list("name", flat=True))
+        return self._among("knowledge_bases", known, "the names of knowledge bases")
 
     def clean_further_models(self) -> list[str]:
         keys = ModelMapping.objects.values_list("key", flat=True)
@@ -86,7 +85,7 @@ class BindingForm(forms.ModelForm):  # type: ignore[type-arg]
             if not has_reference(value) or value == reference_to(owner_of(self.instance.pk, name))
         }
 
-    def _among(self, name: str, known: tuple[str, ...], are: str = "") -> list[str]:
+    def _among(self, name: str, known: Sequence[str], are: str = "") -> list[str]:
         names: list[str] = self.cleaned_data[name] or []
         if wrong := [one for one in names if one not in known]:
             raise ValidationError(f"There is no {', '.join(wrong)}: write of {are or ', '.join(known)}.")

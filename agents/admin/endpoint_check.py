@@ -97,11 +97,7 @@ async def _ask_model(endpoint: Endpoint, key: str, model: str) -> EndpointReport
 
 def _judged(status: int, body: bytes) -> EndpointReport:
     if 300 <= status < 400:
-        return (
-            False,
-            f"It answers {status}, a redirect, which is not followed: enter where it leads.",
-            (),
-        )
+        return False, f"It answers {status}{_REDIRECT}", ()
     if status != 200:
         return False, f"It answers {status}{_ADVICE.get(status, '.')}", ()
     names = _names(body)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import admin
 from django.contrib.postgres.fields import ArrayField
-from django.db.models import Field, QuerySet
+from django.db.models import Field
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from unfold.decorators import action
@@ -84,11 +84,15 @@ class ExerciseAdmin(ModelAdmin):
 
     def formfield_for_dbfield(
         self, db_field: Field[Any, Any], request: HttpRequest, **kwargs: Any
-    ) -> forms.Field | None:
+    ) -> Any:
         if isinstance(db_field, ArrayField) and db_field.base_field.choices:
-            return _choices_field(db_field)
-        found: forms.Field | None = super().formfield_for_dbfield(db_field, request, **kwargs)
-        return found
+            return forms.MultipleChoiceField(
+                choices=db_field.base_field.choices,
+                required=False,
+                label=str(db_field.verbose_name).capitalize(),
+                widget=UnfoldAdminCheckboxSelectMultipleWidget,
+            )
+        return super().formfield_for_dbfield(db_field, request, **kwargs)
 
 
 @admin.register(LibraryVersion)
@@ -99,9 +103,8 @@ class LibraryVersionAdmin(ReadOnly, ModelAdmin):
     fields = ("number", "published_at", "published_by", "note", "total", "checksum", *_CHANGES)
     readonly_fields = fields
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[LibraryVersion]:
-        found: QuerySet[LibraryVersion] = super().get_queryset(request)
-        return found.select_related("published_by").defer("content")
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).select_related("published_by").defer("content")
 
     @admin.display(description="Changes")
     def shown_changes(self, version: LibraryVersion) -> str:
@@ -110,12 +113,3 @@ class LibraryVersionAdmin(ReadOnly, ModelAdmin):
 
 def _changes(version: LibraryVersion) -> str:
     return ", ".join(f"{len(getattr(version, kind))} {kind}" for kind in _CHANGES)
-
-
-def _choices_field(db_field: ArrayField[Any, Any]) -> forms.Field:
-    return forms.MultipleChoiceField(
-        choices=db_field.base_field.choices or (),
-        required=False,
-        label=str(db_field.verbose_name).capitalize(),
-        widget=UnfoldAdminCheckboxSelectMultipleWidget,
-    )

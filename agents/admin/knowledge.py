@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import admin, messages
 from django.db import transaction
-from django.db.models import Count, QuerySet
+from django.db.models import Count
 from django.http import HttpRequest
 
 from agents.host.calls import knowledge
@@ -25,8 +25,8 @@ class KnowledgeBaseAdmin(ModelAdmin):
     list_filter = ("is_active",)
     search_fields = ("name", "description")
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[KnowledgeBase]:
-        found: QuerySet[KnowledgeBase] = super().get_queryset(request)
+    def get_queryset(self, request: HttpRequest) -> Any:
+        found = super().get_queryset(request)
         return found.annotate(
             documents_total=Count("documents", distinct=True), chunks_total=Count("documents__chunks")
         )
@@ -41,7 +41,7 @@ class KnowledgeBaseAdmin(ModelAdmin):
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
-        transaction.on_commit(knowledge.clear_cache)
+        transaction.on_commit(knowledge.bases_in_use.clear)
         if obj.embedding_model and not writing.enable_pgvector():
             messages.warning(
                 request,
@@ -54,7 +54,7 @@ class KnowledgeBaseAdmin(ModelAdmin):
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         super().delete_model(request, obj)
-        transaction.on_commit(knowledge.clear_cache)
+        transaction.on_commit(knowledge.bases_in_use.clear)
 
 
 class DocumentForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -101,8 +101,8 @@ class KnowledgeDocumentAdmin(ModelAdmin):
     list_select_related = ("base",)
     search_fields = ("name",)
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[KnowledgeDocument]:
-        found: QuerySet[KnowledgeDocument] = super().get_queryset(request)
+    def get_queryset(self, request: HttpRequest) -> Any:
+        found = super().get_queryset(request)
         name = (request.resolver_match and request.resolver_match.url_name) or ""
         return found.defer("text") if name.endswith("changelist") else found
 

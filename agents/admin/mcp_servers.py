@@ -124,25 +124,21 @@ class McpServerAdmin(ConnectionAdmin):
 
     def test(self, row: McpServer) -> dict[str, Any]:
         """Connect and return the tools, or the reason for the failure."""
-        return _tested(row)
-
-
-def _tested(row: McpServer) -> dict[str, Any]:
-    server, trail = server_from_row(row), FailureTrail()
-    found = asyncio.run(check_connection(server, trail))
-    if isinstance(found, str):
-        return {"problem": found}
-    tools = [
-        {
-            "name": trail.hide(tool.name),
-            "model_name": model_name(row.label, trail.hide(tool.name)),
-            "description": trail.hide(tool.description or "")[:4_000],
-            "schema": json.dumps(trail.hide_in(tool.input_schema), indent=1, ensure_ascii=False)[
-                :20_000
-            ],
-            "allowed": server.allows(tool.name),
-            "usable": usable_schema(tool.input_schema) is not None,
-        }
-        for tool in found
-    ]
-    return {"tools": tools, "connected": True}
+        server, trail = server_from_row(row), FailureTrail()
+        found = asyncio.run(check_connection(server, trail))
+        if isinstance(found, str):
+            return {"problem": found}
+        tools = [
+            {
+                "name": trail.hide(tool.name),
+                "model_name": model_name(row.label, trail.hide(tool.name)),
+                "description": trail.hide(tool.description or "")[:4_000],
+                "schema": json.dumps(trail.hide_in(tool.input_schema), indent=1, ensure_ascii=False)[
+                    :20_000
+                ],
+                "allowed": server.allows(tool.name),
+                "usable": usable_schema(tool.input_schema) is not None,
+            }
+            for tool in found
+        ]
+        return {"tools": tools, "connected": True}

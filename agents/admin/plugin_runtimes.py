@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import structlog
 from django import forms
@@ -26,6 +26,7 @@ from prompts.admin.forms import get_staff, show_errors
 from prompts.endpoints import secrets
 
 log = structlog.get_logger(__name__)
+_STATE: Final = ("shown_status", "problem", "spoken", "listed_runners", "left_out", "seen_at")
 
 
 class PluginRuntimeForm(ConnectionForm):
@@ -74,26 +75,17 @@ class PluginRuntimeAdmin(ConnectionAdmin):
     )
     list_filter = ("is_active", "transport", "status")
     search_fields = ("name", "url", "command")
-    readonly_fields = (
-        "shown_token",
-        "shown_status",
-        "problem",
-        "spoken",
-        "listed_runners",
-        "left_out",
-        "seen_at",
-    )
+    readonly_fields = ("shown_token", *_STATE)
     secrets = ("token",)
     test_template = "admin/agents/pluginruntime/test.html"
 
     def get_fieldsets(self, request: HttpRequest, obj: PluginRuntime | None = None) -> list[Any]:
         kept = ("remove_token",) if obj and obj.token_id else ()
         facts = ("name", "transport", "url", "command", "args", "directory", "profile", "is_active")
-        state = ("shown_status", "problem", "spoken", "listed_runners", "left_out", "seen_at")
         return [
             (None, {"fields": facts}),
             ("Token", {"fields": ("shown_token", "new_token", *kept)}),
-            *([("Now", {"fields": state})] if obj else []),
+            *([("Now", {"fields": _STATE})] if obj else []),
         ]
 
     @admin.display(description="Address")

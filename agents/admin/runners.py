@@ -118,8 +118,7 @@ class RunnerBindingAdmin(ModelAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         page = path("runners/", self.admin_site.admin_view(self.runners), name="agents_runners")
-        found: list[URLPattern] = super().get_urls()
-        return [page, *found]
+        return [page, *super().get_urls()]
 
     def runners(self, request: HttpRequest) -> HttpResponse:
         """Return the page Runners: every runner with its home, declaration and calls of the last day."""
@@ -130,8 +129,7 @@ class RunnerBindingAdmin(ModelAdmin):
 
 def _runner_of(request: HttpRequest, obj: Any) -> RunnerManifest | None:
     """Return the manifest of the rule's own runner, or of the one that `?runner_id=` names."""
-    runner_id = obj.runner_id if obj else request.GET.get("runner_id", "")
-    return _manifests().get(runner_id)
+    return _manifests().get(obj.runner_id if obj else request.GET.get("runner_id", ""))
 
 
 def _manifests() -> dict[str, RunnerManifest]:

@@ -61,7 +61,7 @@ class SpendAdmin(ReportAdmin):
         return database.run_sync(_page(question, owners, named)) | {
             "asked": question,
             "ranges": _ranges(question),
-            "query": urlencode(_kept(question)),
+            "query": urlencode(_range(question.first, question.last, question.user)),
         }
 
 
@@ -132,8 +132,7 @@ GROUP BY model ORDER BY sum(cost_usd) DESC, sum(runs) DESC, model LIMIT 100
 
 async def _models(question: SpendQuery, user_id: UUID | None) -> list[tuple[str, list[str]]]:
     """Return the models by their cost, for the runs that began in these days."""
-    days = {"from": question.first.isoformat(), "to": question.last.isoformat()}
-    query = parse_metrics_query(days | ({"user": str(user_id)} if user_id else {}))
+    query = parse_metrics_query(_range(question.first, question.last, str(user_id or "")))
     statement = _MODELS.format(cells=query_sql.run_cells(query, "model"))
     async with open_snapshot() as connection:
         rows = await (
@@ -165,9 +164,10 @@ def _left(budget: Budget, left: dict[UUID, list[Level]], everybodys: list[Level]
     return left.get(budget.user_id, []) if budget.user_id else []
 
 
-def _kept(question: SpendQuery) -> dict[str, str]:
-    days = {"from": question.first.isoformat(), "to": question.last.isoformat()}
-    return days | ({"user": question.user} if question.user else {})
+def _range(first: date, last: date, user: str) -> dict[str, str]:
+    """Return days, and a user if there is one, as the parameters of a query."""
+    days = {"from": first.isoformat(), "to": last.isoformat()}
+    return days | ({"user": user} if user else {})
 
 
 def _ranges(question: SpendQuery) -> list[tuple[str, str]]:
@@ -181,8 +181,4 @@ def _ranges(question: SpendQuery) -> list[tuple[str, str]]:
         ("Last month", before, month - timedelta(days=1)),
         ("90 days", today - timedelta(days=89), today),
     )
-    user = {"user": question.user} if question.user else {}
-    return [
-        (title, urlencode({"from": first.isoformat(), "to": last.isoformat()} | user))
-        for title, first, last in named
-    ]
+    return [(title, urlencode(_range(first, last, question.user))) for title, first, last in named]

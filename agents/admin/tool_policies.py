@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django import forms
 from django.contrib import admin
 from django.db import transaction
 from django.http import HttpRequest
@@ -23,13 +22,12 @@ class ToolPolicyAdmin(ModelAdmin):
     list_select_related = ("tier",)
     search_fields = ("tool",)
 
-    def get_form(self, request: HttpRequest, *args: Any, **kwargs: Any) -> type[forms.ModelForm[Any]]:
+    def get_form(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         """Return the form, whose help names the installed tools."""
         names = ", ".join(tool.name for tool in registry.all_tools())
         shown = f"{show.TOOL.name} (cards, offered only with a row here)"
         kwargs["help_texts"] = {"tool": f"Its name. Installed: {names}, {shown}."}
-        found: type[forms.ModelForm[Any]] = super().get_form(request, *args, **kwargs)
-        return found
+        return super().get_form(request, *args, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: ToolPolicy, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)

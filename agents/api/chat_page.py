@@ -13,8 +13,8 @@ from django.conf import settings
 from django.contrib.auth import views as auth_views
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
-from django.shortcuts import render
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
@@ -56,11 +56,8 @@ def _tried(request: HttpRequest, text: str) -> PromptVersion:
     if not (isinstance(user, User) and user.is_staff and user.has_perm(PERMISSION)):
         raise PermissionDenied
     number = int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else 0
-    found = PromptVersion.objects.select_related("prompt").filter(pk=number, prompt__deleted_at=None)
-    version = found.first()
-    if version is None:
-        raise Http404
-    return version
+    known = PromptVersion.objects.select_related("prompt")
+    return get_object_or_404(known, pk=number, prompt__deleted_at=None)
 
 
 _login = auth_views.LoginView.as_view(

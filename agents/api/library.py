@@ -15,7 +15,7 @@ from rest_framework.response import Response
 
 from agents.models import LibraryVersion
 from agents.tools.exercises import library_reads
-from agents.tools.exercises.library_bodies import SeedBody, read_patch, read_publish
+from agents.tools.exercises.library_bodies import PatchBody, SeedBody, read_body, read_publish
 from agents.tools.exercises.library_reads import Version, parse_version
 from agents.tools.exercises.library_versions import (
     epoch_milliseconds,
@@ -110,7 +110,7 @@ class Patch(View):
         tags=["exercises"],
     )
     def post(self, request: Request) -> Response:
-        body = read_patch(request.data)
+        body = read_body(request.data, PatchBody)
         return _published(publish_patch(body, by=cast("User", request.user)))
 
 

@@ -74,8 +74,7 @@ class RunConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         run = await client_queries.fetch_run(run_id, user_id=caller.user_id)
         check_conversation(run, query.get("conversation_id"))
         await client_queries.check_events_kept(run)
-        headers = dict(self.scope["headers"])
-        last_event_id = headers.get(b"last-event-id", b"").decode("latin-1")
+        last_event_id = dict(self.scope["headers"]).get(b"last-event-id", b"").decode("latin-1")
         after = reader_position(last_event_id, query.get("after"))
         return run, dialect_named(query.get("dialect") or run.dialect), after, caller.user_id
 

@@ -26,8 +26,7 @@ async def with_document_texts(
     messages: Sequence[InputMessage], *, room: int | None = None
 ) -> tuple[InputMessage, ...]:
     """Return the messages with the texts of their documents; of the newest first, up to `room` bytes."""
-    found = await asyncio.gather(*(_text(file) for file in _fitting(messages, room)))
-    texts = dict(found)
+    texts = dict(await asyncio.gather(*map(_text, _fitting(messages, room))))
     return tuple(_inline_texts(one, texts) if _documents(one) else one for one in messages)
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from agents.context import attached_texts
 from agents.context.model_host import ModelHost
-from agents.context.summary import SummarisedThread, summary_messages, tokens_to_read
+from agents.context.summary import READ_BACK, SummarisedThread, summary_messages
 from agents.context.thread_history import Summary, ThreadHistory, read_history, separate_leading
 from agents.providers.base import ChatMessage, ToolSpec
 from agents.requests import Claim, InputMessage
@@ -65,8 +65,7 @@ class PromptBuilder:
         """Read the thread as far back as the model can read it, or read a summary of it."""
         claim = self._claim
         self._summaries = self._may_shorten and await app_settings.aget("history_summary") is True
-        budget = self._budget(0)
-        budget = tokens_to_read(budget) if self._summaries else budget
+        budget = self._budget(0) * (READ_BACK if self._summaries else 1)
         earlier = await retry_until_answered(
             read_history,
             claim.thread_id,

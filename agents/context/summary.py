@@ -26,7 +26,7 @@ from agents.runners.window import fit_window
 log = structlog.get_logger(__name__)
 
 MAX_TOKENS: Final = 1_024
-_READ_BACK: Final = 3  # times the budget: how much is read in order to be summarised
+READ_BACK: Final = 3  # times the budget: how much is read in order to be summarised
 _PARAMETERS: Final = Generation(max_tokens=MAX_TOKENS)
 _LONGEST_MESSAGE: Final = 8_000
 _PROMPT: Final = (
@@ -34,11 +34,6 @@ _PROMPT: Final = (
     "names, numbers, dates, decisions, wishes of the user, what tools found, and what is still open. "
     "Write in the language of the conversation, at most 400 words, nothing but the summary."
 )
-
-
-def tokens_to_read(budget: int) -> int:
-    """Return how many tokens of a thread to read if messages that do not fit are summarised."""
-    return budget * _READ_BACK
 
 
 class SummarisedThread:
@@ -71,12 +66,9 @@ class SummarisedThread:
         paragraphs = [f"Before: {known.text}"] if known else []
         paragraphs += [f"{message.role}: {_words(message)}" for message in messages]
         request = (ChatMessage("system", _PROMPT), ChatMessage("user", "\n\n".join(paragraphs)))
-        pieces: list[str] = []
         try:
             async with aclosing(self._host.stream_model(request)) as events:
-                async for event in events:
-                    if isinstance(event, TextDelta):
-                        pieces.append(event.text)
+                pieces = [event.text async for event in events if isinstance(event, TextDelta)]
         except RunFailure as failure:
             log.warning("no summary", code=failure.code, thread_id=str(self._thread_id))
             return ""

@@ -29,7 +29,8 @@ async def values_for(
     for name in names:
         setting = name.removeprefix("app.")
         if name != setting and setting in app_settings.SETTINGS:
-            values[name] = _word(await app_settings.aget(setting))
+            value = await app_settings.aget(setting)
+            values[name] = str(value).lower() if isinstance(value, bool) else str(value)
     return {name: template.sanitize(value) for name, value in values.items() if name in names and value}
 
 
@@ -52,7 +53,3 @@ async def _account(user_id: UUID) -> dict[str, str]:
     account = await accounts.find(user_id)
     name, email = account[:2] if account else ("", "")
     return {"user.name": name, "user.email": email, "user.tier": await tiers.get_tier(user_id)}
-
-
-def _word(value: app_settings.Value) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

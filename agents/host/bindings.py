@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from agents.host.grants import Binding
+from agents.host.grants import Binding, public_name
 from agents.requests import RunRequest
 from config import sql
 from config.cache import CachedValue
@@ -68,8 +68,7 @@ async def _fetch_bindings() -> list[Binding]:
 def _binding(row: Any) -> Binding:
     values = dict(zip(Binding.__struct_fields__, row, strict=True))
     values["tier"] = values["tier"] or ""
-    if values["model"] and not values["model"].startswith("global:"):
-        values["model"] = f"global:{values['model']}"
+    values["model"] = values["model"] and public_name(values["model"])
     return msgspec.convert(values, Binding)
 
 

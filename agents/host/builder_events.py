@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
-import structlog
 from msgspec import Struct
 
 from agents.host import message_contents
@@ -23,8 +22,6 @@ from agents.providers.decoding import parse_object
 from conversations import events
 from conversations.events import Fact, MessageContent, Usage
 from conversations.log.growing_text import GrowingText
-
-log = structlog.get_logger(__name__)
 
 T = TypeVar("T", bound=Struct)
 _OBJECTS: Final = ("response", "message", "content")
@@ -228,8 +225,7 @@ class BuilderEvents:
         draft.done = True
         if message.usage:
             self._usage = _usage(message.usage)
-        whole = [draft.whole[place] for place in sorted(draft.whole)]
-        parts = message.content or whole
+        parts = message.content or [draft.whole[place] for place in sorted(draft.whole)]
         match draft.kind:
             case kind if kind in _CALLS:
                 return [self._call(kind, part) for part in parts if part.type == "data"]

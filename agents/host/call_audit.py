@@ -2,7 +2,7 @@
 
 Notes gather during a write and are written together, so that no call waits for its note; `flush` waits
 until all are written. If the database is not available they wait, up to a limit; notes dropped beyond
-it are logged.
+it are logged. Old notes, and with them expired artifacts, are deleted every hour while notes come.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from uuid import UUID
 from weakref import WeakKeyDictionary
 
 import structlog
+from django.conf import settings
 from psycopg import Error as DatabaseError
 from psycopg_pool import PoolTimeout
 
-from agents.host.cleanup import delete_old
 from config import database, sql
 from conversations.log.storable_text import clean_text
 
@@ -52,6 +52,16 @@ INSERT INTO agents_hostcall
     (at, run_id, runner_id, binding_id, action, resource, scope, result, elapsed_us)
 SELECT * FROM unnest(%s::timestamptz[], %s::uuid[], %s::text[], %s::int[], %s::text[], %s::text[],
     %s::text[], %s::text[], %s::int[])
+"""
+
+
+_DELETE_NOTES: Final = """
+DELETE FROM agents_hostcall WHERE id IN (
+    SELECT id FROM agents_hostcall WHERE at < now() - make_interval(days => %s) ORDER BY at LIMIT 10000)
+"""
+_DELETE_ARTIFACTS: Final = """
+DELETE FROM agents_hostartifact WHERE id IN (
+    SELECT id FROM agents_hostartifact WHERE expires_at <= now() LIMIT 1000)
 """
 
 
@@ -102,12 +112,19 @@ class _NoteQueue:
             self._dropped = 0
 
     async def _delete_old(self) -> None:
-        """Delete old rows, once an hour."""
+        """Delete old rows and expired artifacts, once an hour."""
         if time.monotonic() < self._forgot_at + _FORGET_EVERY_S:
             return
         self._forgot_at = time.monotonic()
         with suppress(OSError, DatabaseError, PoolTimeout):  # the next attempt is in an hour
             await delete_old()
+
+
+async def delete_old() -> None:
+    """Delete some rows past HOST_AUDIT_DAYS and some expired artifacts."""
+    await sql.change(_DELETE_ARTIFACTS, ())
+    if settings.HOST_AUDIT_DAYS:
+        await sql.change(_DELETE_NOTES, (settings.HOST_AUDIT_DAYS,))
 
 
 def _columns(notes: list[CallNote]) -> tuple[list[Any], ...]:

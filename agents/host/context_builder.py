@@ -31,7 +31,7 @@ from agents.host_protocol.run_context import AgentRunContext
 from agents.providers.base import ChatMessage
 from agents.providers.base import ToolCall as ProviderCall
 from agents.providers.decoding import parse_object
-from agents.requests import Happened, InputMessage
+from agents.requests import Happened
 from agents.runners.base import RunContext
 from config.auth import accounts
 
@@ -53,7 +53,8 @@ async def build_context(context: RunContext, scene: Scene, *, inlines: bool = Fa
     input_message = request_messages.input_message(context)
     before = _messages_before(context)
     tail = _tail(before, scene.manifest)
-    happened = context.request.event or _default_event(input_message)
+    # without an event the cause is a message, or a decided approval
+    happened = context.request.event or Happened(DECIDED if input_message is None else MESSAGE)
     now = int(time.time())
     return AgentRunContext(
         run_id=scene.run_id.hex,
@@ -90,11 +91,6 @@ async def build_context(context: RunContext, scene: Scene, *, inlines: bool = Fa
         adapter=_adapter(context),
         metadata={"params": public_params(context.request.forwarded_props), "model": scene.model},
     )
-
-
-def _default_event(input_message: InputMessage | None) -> Happened:
-    """Return the event of a run whose caller names none: a message, or a decided approval."""
-    return Happened(MESSAGE if input_message is not None else DECIDED)
 
 
 async def _actor(happened: Happened, scene: Scene) -> run_context.ActorContext | None:

@@ -36,11 +36,6 @@ def unregister(session: Session) -> None:
     _live.pop(session.scene.run_id.hex, None)
 
 
-def open_sessions() -> tuple[Session, ...]:
-    """Return the open sessions of this process."""
-    return tuple(_live.values())
-
-
 async def call(
     action: str, payload: dict[str, Any], *, run_id: str | None, identity: str | None
 ) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def model_names(manifest: RunnerManifest, binding: Binding, own: str) -> list[st
     """Return the public names of the models that the run may call, with the run's own first."""
     chosen = selected_values(manifest, binding.config, MODEL_FIELDS)
     names = [*([own] if binding.own_model and own else []), *binding.further_models, *chosen]
-    return list(dict.fromkeys(_public(name) for name in names))
+    return list(dict.fromkeys(public_name(name) for name in names))
 
 
 def tool_names(manifest: RunnerManifest, binding: Binding) -> tuple[str, ...] | None:
@@ -154,5 +154,6 @@ def _names_in(value: Any) -> list[str]:
     return []
 
 
-def _public(name: str) -> str:
+def public_name(name: str) -> str:
+    """Return the public name of a model mapping, `global:…`, from that name or the key alone."""
     return name if name.startswith("global:") else f"global:{name}"

@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any, Final
 
 import structlog
@@ -60,39 +61,36 @@ def find_bound_runner(binding: Binding | None, route: ModelRoute, *, thread_seq:
     return HostedRun(runner, binding, route, thread_seq)
 
 
+@dataclass(frozen=True)
 class HostedRun:
     """One run of a hosted runner."""
 
-    def __init__(
-        self, runner: HostedRunner, binding: Binding, route: ModelRoute, thread_seq: int
-    ) -> None:
-        self._runner = runner
-        self._manifest = runner.manifest
-        self._binding = binding
-        self._route = route
-        self._thread_seq = thread_seq
+    runner: HostedRunner
+    binding: Binding
+    route: ModelRoute
+    thread_seq: int
 
     async def run(self, context: RunContext, host: Host) -> AsyncGenerator[Fact]:
         assert isinstance(host, RunHost)
         session = await self._open_session(context, host)
         gateway.register(session)
         try:
-            whole = self._binding.delivery == "whole"
+            whole = self.binding.delivery == "whole"
             stream = ResultStream(
                 session,
                 context.message_id,
                 whole=whole,
-                snapshots=getattr(self._runner, "snapshots", False),
+                snapshots=getattr(self.runner, "snapshots", False),
                 client_tools={tool.name for tool in context.request.tools},
             )
             session.convert_result = stream.convert
-            session.late_s = getattr(self._runner, "late_s", 0.0)
-            inlines = getattr(self._runner, "inlines", False)
+            session.late_s = getattr(self.runner, "late_s", 0.0)
+            inlines = getattr(self.runner, "inlines", False)
             run_context = await build_context(context, session.scene, inlines=inlines)
-            generator = self._runner.run(run_context, HostApi(session))
+            generator = self.runner.run(run_context, HostApi(session))
             choice = ToolChoiceCheck(context.request)
             # the execution keeps the run's own deadline
-            deadline_at = session.scene.deadline_at if self._binding.deadline_s else None
+            deadline_at = session.scene.deadline_at if self.binding.deadline_s else None
             async with aclosing(_catch_errors(generator, session, deadline_at)) as results:
                 async for result in results:
                     before = _new_facts(session)
@@ -112,15 +110,14 @@ class HostedRun:
             gateway.unregister(session)
 
     async def _open_session(self, context: RunContext, host: RunHost) -> Session:
-        manifest, binding = self._manifest, self._binding
-        tools = await _tools(context)
-        bound_host = host.for_runner(grants.tool_names(manifest, binding), tools)
-        models = await _find_routable(grants.model_names(manifest, binding, self._route.name))
+        manifest, binding = self.runner.manifest, self.binding
+        bound_host = host.for_runner(grants.tool_names(manifest, binding), await _tools(context))
+        models = await _find_routable(grants.model_names(manifest, binding, self.route.name))
         scene = Scene(
             run_id=context.run_id,
             user_id=context.user_id,
             thread_id=context.thread_id,
-            thread_seq=self._thread_seq,
+            thread_seq=self.thread_seq,
             identity=identity_of(manifest.id),
             manifest=manifest,
             binding=binding,
@@ -129,16 +126,16 @@ class HostedRun:
                 binding,
                 models=models,
                 tools=bound_host.granted_tools,
-                bases=await knowledge.read_bases(),
+                bases=await knowledge.bases_in_use.get(),
             ),
             deadline_at=runner_deadline(binding, context.deadline_at_ms),
-            model=self._route.name,
+            model=self.route.name,
             system=context.system,
             actions=frozenset(grants.platform_actions(manifest, binding)),
             subject_id=context.run_id.hex,
             most_calls=context.request.tool_choice.most_calls,
-            input_seq=request_messages.input_seq(context, self._thread_seq),
-            unstored_rows=request_messages.unstored_rows(context, self._thread_seq),
+            input_seq=request_messages.input_seq(context, self.thread_seq),
+            unstored_rows=request_messages.unstored_rows(context, self.thread_seq),
         )
         return Session(scene, bound_host)
 

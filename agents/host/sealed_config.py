@@ -33,8 +33,7 @@ async def open_config(binding: Binding, manifest: RunnerManifest) -> dict[str, A
     owners = dict(_owners(binding, manifest))
     if foreign := binding.config.keys() - plain.keys() - owners.keys():
         log.warning("foreign keys left out", binding=binding.name, items=sorted(foreign))
-    names = [owner.secret_name for owner in owners.values()]
-    sealed = await read_sealed(names)
+    sealed = await read_sealed([owner.secret_name for owner in owners.values()])
     keys = {
         item: open_secret(sealed[owner.secret_name], owner)
         for item, owner in owners.items()

@@ -46,11 +46,8 @@ class ToolChoiceCheck:
             faults = await json_schemas.find_faults(
                 msgspec.json.encode(call.parameters), tool.parameters
             )
-        except (
-            json_schemas.Undecided,
-            json_schemas.UnusableSchema,
-        ):  # the schema cannot be used for a check
-            return
+        except (json_schemas.Undecided, json_schemas.UnusableSchema):
+            return  # the schema cannot be used for a check
         if faults:
             raise RunFailure(CODE, "tools.strict: the runner's arguments do not fit the tool's schema.")
 

@@ -11,13 +11,13 @@ from msgspec import Struct
 from agents.host_protocol import parameters, replies
 from agents.host_protocol.errors import invalid
 from agents.host_protocol.messages import LLMTool, Message, MessageChunk, RetrievalEntry
-from agents.host_protocol.parameters import CallTool
+from agents.host_protocol.parameters import CallTool, Reply
 
 
 class Calls(Protocol):
     """The one door to the Host."""
 
-    async def call(self, action: str, params: Struct) -> Any:
+    async def call(self, action: str, params: parameters.Call[Reply]) -> Reply:
         """Return the action's reply; raise HostRefusal if the action is not allowed or fails."""
         ...
 
@@ -43,7 +43,7 @@ class HostApi:
 
     async def prompt(self) -> str:
         """Return the run's system message, which a model reads first; "" if there is none."""
-        found: replies.SystemPrompt = await self.calls.call("get_prompt", parameters.GetPrompt())
+        found = await self.calls.call("get_prompt", parameters.GetPrompt())
         return "\n\n".join(message["content"] for message in found.prompt)
 
 
@@ -66,10 +66,8 @@ class Models(_Group):
 
         Raise HostRefusal for an extra argument that the Host does not know.
         """
-        found: replies.Invoked = await self._calls.call(
-            "invoke_llm", _invoke(model_id, messages, tools, extra_args)
-        )
-        return found.message
+        params = _invoke(model_id, messages, tools, extra_args)
+        return (await self._calls.call("invoke_llm", params)).message
 
     async def stream(
         self,
@@ -91,14 +89,12 @@ class Models(_Group):
         params = parameters.Rerank(
             rerank_model_uuid=model_id, query=query, documents=list(documents), top_k=top_k
         )
-        found: replies.Reranked = await self._calls.call("invoke_rerank", params)
-        return found.results
+        return (await self._calls.call("invoke_rerank", params)).results
 
     async def embed(self, model_id: str, texts: Sequence[str]) -> Sequence[list[float]]:
         """Return a vector per text, in order."""
         params = parameters.Embed(embedding_model_uuid=model_id, texts=list(texts))
-        found: replies.Embedded = await self._calls.call("invoke_embedding", params)
-        return found.vectors
+        return (await self._calls.call("invoke_embedding", params)).vectors
 
 
 def _invoke(
@@ -117,9 +113,7 @@ def _invoke(
 
 class Tools(_Group):
     async def get_detail(self, tool_name: str) -> replies.ToolDetail:
-        params = parameters.DescribeTool(tool_name)
-        found: replies.ToolDescribed = await self._calls.call("get_tool_detail", params)
-        return found.tool
+        return (await self._calls.call("get_tool_detail", parameters.DescribeTool(tool_name))).tool
 
     async def call(
         self, tool_name: str, parameters: dict[str, Any], *, may_wait: bool = True
@@ -131,8 +125,7 @@ class Tools(_Group):
         false it is refused (`unauthorized`, reason `approval_required`).
         """
         params = CallTool(tool_name=tool_name, parameters=parameters, may_wait=may_wait)
-        found: replies.ToolCalled = await self._calls.call("call_tool", params)
-        return found.result
+        return (await self._calls.call("call_tool", params)).result
 
 
 class Knowledge(_Group):
@@ -141,8 +134,7 @@ class Knowledge(_Group):
     ) -> Sequence[RetrievalEntry]:
         """Return the chunks that fit best, the best first."""
         params = parameters.Retrieve(kb_id=kb_id, query_text=query_text, top_k=top_k, filters=filters)
-        found: replies.Retrieved = await self._calls.call("retrieve_knowledge_base", params)
-        return found.results
+        return (await self._calls.call("retrieve_knowledge_base", params)).results
 
 
 class History(_Group):
@@ -164,22 +156,19 @@ class History(_Group):
             direction=direction,
             include_artifacts=include_artifacts,
         )
-        found: replies.HistoryPage = await self._calls.call("history_page", params)
-        return found
+        return await self._calls.call("history_page", params)
 
     async def search(
         self, query: str, filters: dict[str, Any] | None = None, top_k: int = 10
     ) -> replies.HistoryFound:
         """Return the messages that hold the query; `filters`: roles, item_types, conversation_id."""
         params = parameters.SearchHistory(query=query, filters=filters, top_k=top_k)
-        found: replies.HistoryFound = await self._calls.call("history_search", params)
-        return found
+        return await self._calls.call("history_search", params)
 
 
 class Events(_Group):
     async def get(self, event_id: str) -> replies.EventRecord:
-        found: replies.EventRecord = await self._calls.call("event_get", parameters.GetEvent(event_id))
-        return found
+        return await self._calls.call("event_get", parameters.GetEvent(event_id))
 
     async def page(
         self,
@@ -196,23 +185,18 @@ class Events(_Group):
             before_cursor=before_cursor,
             limit=limit,
         )
-        found: replies.EventPage = await self._calls.call("event_page", params)
-        return found
+        return await self._calls.call("event_page", params)
 
 
 class Artifacts(_Group):
     async def metadata(self, artifact_id: str) -> replies.ArtifactMetadata:
-        found: replies.ArtifactMetadata = await self._calls.call(
-            "artifact_metadata", parameters.GetArtifact(artifact_id)
-        )
-        return found
+        return await self._calls.call("artifact_metadata", parameters.GetArtifact(artifact_id))
 
     async def read_range(
         self, artifact_id: str, offset: int = 0, length: int | None = 65_536
     ) -> replies.ArtifactRead:
         params = parameters.ReadArtifact(artifact_id=artifact_id, offset=offset, limit=length)
-        found: replies.ArtifactRead = await self._calls.call("artifact_read", params)
-        return found
+        return await self._calls.call("artifact_read", params)
 
     async def open_stream(self, artifact_id: str) -> AsyncGenerator[bytes]:
         """Yield all bytes of the artifact, in pieces."""
@@ -226,31 +210,26 @@ class State(_Group):
     """Small JSON values by scope (conversation, actor, subject, runner, binding) and key."""
 
     async def get(self, scope: str, key: str) -> Any:
-        found: replies.StateValue = await self._calls.call("state_get", parameters.GetState(scope, key))
-        return found.value
+        return (await self._calls.call("state_get", parameters.GetState(scope, key))).value
 
     async def set(self, scope: str, key: str, value: Any) -> None:
         await self._calls.call("state_set", parameters.SetState(scope, key, value))
 
     async def delete(self, scope: str, key: str) -> bool:
         """Delete the key; return whether it existed."""
-        found: replies.Done = await self._calls.call("state_delete", parameters.DeleteState(scope, key))
-        return found.success
+        return (await self._calls.call("state_delete", parameters.DeleteState(scope, key))).success
 
     async def list(self, scope: str, prefix: str | None = None, limit: int = 100) -> replies.StateKeys:
         params = parameters.ListState(scope=scope, prefix=prefix, limit=limit)
-        found: replies.StateKeys = await self._calls.call("state_list", params)
-        return found
+        return await self._calls.call("state_list", params)
 
 
 class Storage(_Group):
     """Bytes by area (plugin, workspace, binding) and key."""
 
     async def get(self, area: str, key: str) -> bytes:
-        found: replies.StoredValue = await self._calls.call(
-            "get_binary_storage", parameters.GetStored(key=key, area=area)
-        )
-        return found.value
+        params = parameters.GetStored(key=key, area=area)
+        return (await self._calls.call("get_binary_storage", params)).value
 
     async def set(self, area: str, key: str, value: bytes) -> None:
         """Store the bytes; raise HostRefusal `invalid_argument` for a value that is not bytes."""
@@ -263,10 +242,8 @@ class Storage(_Group):
         await self._calls.call("delete_binary_storage", parameters.DeleteStored(key=key, area=area))
 
     async def list(self, area: str, prefix: str | None = None) -> Sequence[str]:
-        found: replies.StorageKeys = await self._calls.call(
-            "get_binary_storage_keys", parameters.ListStored(prefix=prefix, area=area)
-        )
-        return found.keys
+        params = parameters.ListStored(prefix=prefix, area=area)
+        return (await self._calls.call("get_binary_storage_keys", params)).keys
 
 
 class Platform(_Group):
@@ -278,5 +255,4 @@ class Platform(_Group):
     ) -> replies.ActionTaken:
         """Request a platform action; the approval policy decides when it is executed."""
         params = parameters.RequestAction(action=action, target=target, payload=payload)
-        found: replies.ActionTaken = await self._calls.call("request_action", params)
-        return found
+        return await self._calls.call("request_action", params)

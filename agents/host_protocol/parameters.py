@@ -6,17 +6,23 @@ ignored when read from JSON. `area` of storage comes from the wire's `owner_type
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from msgspec import Meta, Struct, field
 
+from agents.host_protocol import replies
 from agents.host_protocol.messages import LLMTool, Message
 from agents.host_protocol.results import RunResult
 
 Text = Annotated[str, Meta(min_length=1, max_length=200)]
+Reply = TypeVar("Reply")
 
 
-class InvokeModel(Struct, frozen=True, kw_only=True):
+class Call(Struct, Generic[Reply], frozen=True):
+    """The parameters of a call that has this reply."""
+
+
+class InvokeModel(Call[replies.Invoked], frozen=True, kw_only=True):
     llm_model_uuid: Text
     messages: list[Message]
     funcs: list[LLMTool] = []
@@ -25,7 +31,7 @@ class InvokeModel(Struct, frozen=True, kw_only=True):
     timeout: float | None = None
 
 
-class Rerank(Struct, frozen=True, kw_only=True):
+class Rerank(Call[replies.Reranked], frozen=True, kw_only=True):
     rerank_model_uuid: Text
     query: str
     documents: list[str]
@@ -33,23 +39,23 @@ class Rerank(Struct, frozen=True, kw_only=True):
     extra_args: dict[str, Any] | None = None
 
 
-class Embed(Struct, frozen=True, kw_only=True):
+class Embed(Call[replies.Embedded], frozen=True, kw_only=True):
     embedding_model_uuid: Text
     texts: list[str]
 
 
-class CountTokens(Struct, frozen=True, kw_only=True):
+class CountTokens(Call[replies.Counted], frozen=True, kw_only=True):
     llm_model_uuid: Text
     messages: list[Message]
     funcs: list[LLMTool] = []
     extra_args: dict[str, Any] = {}
 
 
-class DescribeTool(Struct, frozen=True):
+class DescribeTool(Call[replies.ToolDescribed], frozen=True):
     tool_name: Text
 
 
-class CallTool(Struct, frozen=True, kw_only=True):
+class CallTool(Call[replies.ToolCalled], frozen=True, kw_only=True):
     """With `may_wait`, a call that needs an approval stops the run until then; else it is refused."""
 
     tool_name: Text
@@ -57,14 +63,14 @@ class CallTool(Struct, frozen=True, kw_only=True):
     may_wait: bool = True
 
 
-class Retrieve(Struct, frozen=True, kw_only=True):
+class Retrieve(Call[replies.Retrieved], frozen=True, kw_only=True):
     kb_id: Text
     query_text: str
     top_k: int = 5
     filters: dict[str, Any] | None = None
 
 
-class PageHistory(Struct, frozen=True, kw_only=True):
+class PageHistory(Call[replies.HistoryPage], frozen=True, kw_only=True):
     conversation_id: str | None = None
     before_cursor: str | None = None
     after_cursor: str | None = None
@@ -74,96 +80,96 @@ class PageHistory(Struct, frozen=True, kw_only=True):
     include_attachments: bool = False
 
 
-class SearchHistory(Struct, frozen=True, kw_only=True):
+class SearchHistory(Call[replies.HistoryFound], frozen=True, kw_only=True):
     query: str
     filters: dict[str, Any] | None = None
     top_k: int = 10
 
 
-class GetEvent(Struct, frozen=True):
+class GetEvent(Call[replies.EventRecord], frozen=True):
     event_id: Text
 
 
-class PageEvents(Struct, frozen=True, kw_only=True):
+class PageEvents(Call[replies.EventPage], frozen=True, kw_only=True):
     conversation_id: str | None = None
     event_types: list[str] | None = None
     before_cursor: str | None = None
     limit: int = 50
 
 
-class GetArtifact(Struct, frozen=True):
+class GetArtifact(Call[replies.ArtifactMetadata], frozen=True):
     artifact_id: Text
 
 
-class ReadArtifact(Struct, frozen=True, kw_only=True):
+class ReadArtifact(Call[replies.ArtifactRead], frozen=True, kw_only=True):
     artifact_id: Text
     offset: int = 0
     limit: int | None = None
 
 
-class GetState(Struct, frozen=True):
+class GetState(Call[replies.StateValue], frozen=True):
     scope: Text
     key: str
 
 
-class SetState(Struct, frozen=True):
+class SetState(Call[replies.Done], frozen=True):
     scope: Text
     key: str
     value: Any
 
 
-class DeleteState(Struct, frozen=True):
+class DeleteState(Call[replies.Done], frozen=True):
     scope: Text
     key: str
 
 
-class ListState(Struct, frozen=True, kw_only=True):
+class ListState(Call[replies.StateKeys], frozen=True, kw_only=True):
     scope: Text
     prefix: str | None = None
     limit: int = 100
 
 
-class GetStored(Struct, frozen=True, kw_only=True):
-    key: str
+class _Stored(Call[Reply], Generic[Reply], frozen=True, kw_only=True):
     area: str = field(default="plugin", name="owner_type")
 
 
-class SetStored(Struct, frozen=True, kw_only=True):
+class GetStored(_Stored[replies.StoredValue], frozen=True, kw_only=True):
+    key: str
+
+
+class SetStored(_Stored[replies.Nothing], frozen=True, kw_only=True):
     key: str
     value: bytes = field(name="value_base64")
-    area: str = field(default="plugin", name="owner_type")
 
 
-class DeleteStored(Struct, frozen=True, kw_only=True):
+class DeleteStored(_Stored[replies.Nothing], frozen=True, kw_only=True):
     key: str
-    area: str = field(default="plugin", name="owner_type")
 
 
-class ListStored(Struct, frozen=True, kw_only=True):
+class ListStored(_Stored[replies.StorageKeys], frozen=True, kw_only=True):
     prefix: str | None = None
-    area: str = field(default="plugin", name="owner_type")
 
 
-class GetFile(Struct, frozen=True):
+class GetFile(Call[replies.FileContent], frozen=True):
     file_key: Text
 
 
-class GetVersion(Struct, frozen=True):
+class GetVersion(Call[replies.Version], frozen=True):
     pass
 
 
-class GetPrompt(Struct, frozen=True):
+class GetPrompt(Call[replies.SystemPrompt], frozen=True):
     pass
 
 
-class AppendResult(Struct, frozen=True, kw_only=True):
+class AppendResult(Call[replies.RunEventRecord], frozen=True, kw_only=True):
     """A result sent by a call; it must be of the same run, and must change nothing else."""
 
     target_run_id: Text
     result: RunResult
 
 
-class RequestAction(Struct, frozen=True, kw_only=True):
+class RequestAction(Call[replies.ActionTaken], frozen=True, kw_only=True):
     action: Text
     target: dict[str, Any] | None = None
     payload: dict[str, Any] | None = None

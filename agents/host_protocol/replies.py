@@ -5,11 +5,13 @@ Times (`event_time`, `created_at`, `expires_at`) are epoch seconds.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from msgspec import Struct, field
 
 from agents.host_protocol.messages import Message, MessageChunk, RetrievalEntry, TokenUsage
+
+Item = TypeVar("Item")
 
 
 class Invoked(Struct, frozen=True, kw_only=True):
@@ -82,12 +84,16 @@ class TranscriptItem(Struct, frozen=True, kw_only=True):
     metadata: dict[str, Any] = {}
 
 
-class HistoryPage(Struct, frozen=True, kw_only=True):
-    items: tuple[TranscriptItem, ...] = ()
+class _Page(Struct, Generic[Item], frozen=True, kw_only=True):
+    items: tuple[Item, ...] = ()
     next_cursor: str | None = None
     prev_cursor: str | None = None
     has_more: bool = False
     total_count: int | None = None
+
+
+class HistoryPage(_Page[TranscriptItem], frozen=True):
+    """A page of a conversation's messages."""
 
 
 class HistoryFound(Struct, frozen=True, kw_only=True):
@@ -121,12 +127,8 @@ class EventRecord(Struct, frozen=True, kw_only=True):
     metadata: dict[str, Any] = {}
 
 
-class EventPage(Struct, frozen=True, kw_only=True):
-    items: tuple[EventRecord, ...] = ()
-    next_cursor: str | None = None
-    prev_cursor: str | None = None
-    has_more: bool = False
-    total_count: int | None = None
+class EventPage(_Page[EventRecord], frozen=True):
+    """A page of a conversation's events."""
 
 
 class ArtifactMetadata(Struct, frozen=True, kw_only=True):

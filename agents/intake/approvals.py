@@ -128,11 +128,10 @@ async def decide(
             raise Conflict("This can no longer be approved.", code="approval_expired")
         await interrupts.decide(connection, interrupt.id, "expired", by=by, reason=decision.reason)
         return interrupt.told_run_id is None
-    edited = decision.arguments if decision.approve else None
-    if edited is not None and edited != interrupt.arguments:
+    is_edited = decision.approve and decision.arguments != interrupt.arguments
+    edited = decision.arguments if is_edited else None
+    if edited is not None:
         await _check(interrupt, edited)
-    else:
-        edited = None
     status: interrupts.Status = "approved" if decision.approve else "refused"
     await interrupts.decide(
         connection, interrupt.id, status, by=by, reason=decision.reason, edited=edited

@@ -78,14 +78,9 @@ async def _continuation(interrupt: Interrupt) -> RunRequest:
         state=None,
         thread_id=str(interrupt.thread_id),
         session=None,
-        client_run_id=continuation_run_id(interrupt.run_id),
+        client_run_id=f"continue-{interrupt.run_id.hex}",
         parent_run_id=original.client_run_id or interrupt.run_id.hex,
         request_id=current_request_id() or request.request_id,
         on_busy="enqueue",
         on_disconnect="continue",
     )
-
-
-def continuation_run_id(run_id: UUID) -> str:
-    """Return the `runId` of the run that continues this interrupted one."""
-    return f"continue-{run_id.hex}"

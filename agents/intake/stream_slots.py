@@ -20,7 +20,6 @@ from time import time
 from typing import Any, Final, TypeVar
 from uuid import UUID, uuid4
 
-import structlog
 from django.conf import settings
 from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
@@ -30,8 +29,6 @@ from config.http.slow_readers import Leaving
 from config.process import cancellation
 from config.redis import client, notifications
 from conversations.metrics.exposition import OF_THIS_PROCESS
-
-log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 GROUP: Final = "streams"

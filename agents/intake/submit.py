@@ -84,14 +84,10 @@ class PreparedRun:
     request: RunRequest
     owner_id: UUID
     thread_id: UUID
+    run_id: UUID
     arguments: dict[str, Any]
     quota: str
     budgeted: bool
-
-    @property
-    def run_id(self) -> UUID:
-        found: UUID = self.arguments["run_id"]
-        return found
 
 
 async def prepare_run(
@@ -111,11 +107,10 @@ async def prepare_run(
     request = await _with_defaults(request, model=served.name)
     request = await new_messages.with_new_messages(request, owner_id=owner_id, thread_id=thread_id)
     arguments = _start_arguments(request, owner_id, thread_id, digest)
-    limited = counts and await quotas.is_limited(served.family)
+    quota = served.family if counts and await quotas.is_limited(served.family) else ""
     load.admit(owner_id)
     budgeted = counts and await budgets.any_exist()
-    quota = served.family if limited else ""
-    return PreparedRun(request, owner_id, thread_id, arguments, quota, budgeted)
+    return PreparedRun(request, owner_id, thread_id, arguments["run_id"], arguments, quota, budgeted)
 
 
 _WORDS: Final = {

@@ -80,9 +80,5 @@ async def _read_vector() -> bool:
     return bool(found and found[0])
 
 
-_vector: Final = CachedValue(_read_vector, seconds=30)
-
-
-async def has_pgvector() -> bool:
-    """Return whether the database can compare vectors."""
-    return await _vector.get()
+has_pgvector: Final = CachedValue(_read_vector, seconds=30)
+"""Whether the database can compare vectors."""

@@ -30,8 +30,7 @@ class Unreadable(ValueError):
 
 def text_of(name: str, content: bytes) -> tuple[str, str]:
     """Return the text of an upload, and the MIME type by its name; raise Unreadable."""
-    ending = name.rpartition(".")[2].lower()
-    mime_type = MIME_TYPES.get(ending)
+    mime_type = MIME_TYPES.get(name.rpartition(".")[2].lower())
     if mime_type is None:
         raise Unreadable(f"Upload a file that ends in one of: {', '.join(MIME_TYPES)}.")
     if len(content) > LARGEST:
@@ -87,5 +86,4 @@ def _without_tags(page: str) -> str:
     parser = _Text()
     parser.feed(page)
     parser.close()
-    lines = [line.strip() for line in "".join(parser.pieces).splitlines()]
-    return "\n".join(lines)
+    return "\n".join(line.strip() for line in "".join(parser.pieces).splitlines())

@@ -82,7 +82,7 @@ async def _score_by_words(base_id: UUID, question: str) -> dict[int, float]:
 
 async def _score_by_meaning(base_id: UUID, question: str, model: str) -> dict[int, float]:
     """Return the distance of each chunk's vector, 0 to 2."""
-    if not await embeddings.has_pgvector():
+    if not await embeddings.has_pgvector.get():
         return {}
     vectors = await embeddings.compute_vectors(model, [question])
     if not vectors:

@@ -148,13 +148,9 @@ async def _allows(policy: Policy, user_id: UUID | None) -> bool:
         case "everyone":
             return True
         case "staff":
-            return user_id is not None and await _is_staff(user_id)
+            account = await accounts.find(user_id) if user_id else None
+            return account is not None and account.is_staff
     return user_id is not None and await tiers.has_tier(user_id, policy.tier or "")
-
-
-async def _is_staff(user_id: UUID) -> bool:
-    account = await accounts.find(user_id)
-    return account is not None and account.is_staff
 
 
 _POLICIES: Final = """
@@ -163,8 +159,7 @@ SELECT tool, enabled, requires_approval, allowed_to, tier_id, expires_after_s FR
 
 
 async def _fetch_policies() -> dict[str, Policy]:
-    rows = await sql.every(_POLICIES)
-    return {row[0]: Policy(*row) for row in rows}
+    return {row[0]: Policy(*row) for row in await sql.every(_POLICIES)}
 
 
 def clear_cache() -> None:

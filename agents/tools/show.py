@@ -23,8 +23,7 @@ async def show(hints: dict[str, Any]) -> dict[str, Any]:
 
 
 def _schema() -> dict[str, Any]:
-    whole = msgspec.json.schema(UiHints)
-    parts = dict(whole["$defs"])
+    parts = dict(msgspec.json.schema(UiHints)["$defs"])
     schema: dict[str, Any] = parts.pop("UiHints")
     return schema | {"$defs": parts}
 

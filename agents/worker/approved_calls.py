@@ -38,8 +38,7 @@ class ApprovedCalls:
 
     async def settle(self, to_settle: list[Interrupt]) -> list[InputMessage]:
         """Make the approved calls concurrently, log each outcome; return the answers for the model."""
-        outcomes = [self._settle(interrupt) for interrupt in to_settle]
-        return list(await asyncio.gather(*outcomes))
+        return await asyncio.gather(*map(self._settle, to_settle))
 
     async def _settle(self, interrupt: Interrupt) -> InputMessage:
         use = ToolUse(interrupt.tool_name, interrupt.effective_arguments)
@@ -56,8 +55,7 @@ class ApprovedCalls:
             server_label=self._host.tool_server(use.name),
         )
         self._log_fact(fact)
-        arguments = msgspec.json.encode(use.arguments).decode()
-        call = AskedCall(call_id, use.name, arguments)
+        call = AskedCall(call_id, use.name, msgspec.json.encode(use.arguments).decode())
         return InputMessage(
             "tool", outcome_text(outcome), name=use.name, tool_call_id=call_id, tool_calls=(call,)
         )

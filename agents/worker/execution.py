@@ -116,7 +116,7 @@ class Execution:
             logger.warning("lease lost", fence=self.claim.fence)
         except RunnerElsewhere as elsewhere:
             self._ending = True
-            await self._hand_over(elsewhere.worker)
+            await self._hand_over(str(elsewhere))
 
     async def _hand_over(self, worker: str) -> None:
         """Hand the run, which has logged nothing yet, to the worker that can reach the runner."""

@@ -21,21 +21,21 @@ import msgspec
 import structlog
 from django.conf import settings
 
-from agents import wakeup
+from agents import requests, wakeup
 from agents.providers import http
 from agents.requests import Claim
 from agents.runtimes.harness.folder_cleanup import keep_removing_folders
-from agents.runtimes.plugins.pool import connect_for_ever as connect_plugins
+from agents.runtimes.plugins.connection import connect_for_ever as connect_plugins
 from agents.runtimes.runner_sources import add_sources
 from agents.tools import mcp
-from agents.worker import claims
 from agents.worker.execution import Execution
 from config import database
 from config.audit import key_openings
 from config.cache import keep_warm
 from config.process import cancellation, watchdog
 from config.redis import notifications
-from conversations.log.event_log import Writer
+from conversations.log import event_log
+from conversations.log.event_log import Batch, Writer
 from conversations.metrics.refresh import refresh_for_ever
 from conversations.runs import leases
 from conversations.runs.settling import Due, Settler
@@ -50,6 +50,11 @@ _LOOK_S: Final = 1.0
 _RENEW_S: Final = 1.0
 _HELD_FOR_S: Final = 60.0  # a blocked loop keeps its runs so long; then other workers take them over
 _AT_ONCE: Final = 64
+HOLDER: Final = """
+    SELECT FROM agents_pluginruntime
+    WHERE held_by = run.for_worker AND held_until > clock_timestamp()
+"""
+"""Finds whether the worker that a run waits for holds the connection of the run's runner."""
 
 
 class Worker:
@@ -117,7 +122,7 @@ class Worker:
         if limit <= 0:
             return False
         prompts = await _prompts()
-        taken = await claims.claim(
+        rows = await leases.claim(
             worker=self.name,
             limit=limit,
             lease_s=settings.LEASE_S,
@@ -125,10 +130,13 @@ class Worker:
                 prompts.choices() if prompts.is_split else prompts.as_json()
             ).decode(),
             split=prompts.is_split,
+            holder=HOLDER,
         )
+        taken = [Claim(*row[:9], requests.load(row.request), row.started) for row in rows]
         for claim in taken:
             self._start(claim, prompts.choose_system(claim.thread_id))
-        self._loop.call_soon(claims.announce, taken)  # the runs themselves come first
+        started = [Batch(one.run_id, one.last_seq, one.last_seq, one.started) for one in taken]
+        self._loop.call_soon(event_log.announce, started)  # the runs themselves come first
         return len(taken) == limit
 
     def _start(self, claim: Claim, system: str) -> None:
@@ -209,10 +217,8 @@ class Worker:
         for execution, _ in left:
             execution.abandon()
         await asyncio.gather(*(task for _, task in left), return_exceptions=True)
-        abandoned = [execution.claim for execution, _ in left]
-        await Settler().settle_all(
-            Due(claim.run_id, claim.fence, "worker_stopped") for claim in abandoned
-        )
+        abandoned = _fences(execution for execution, _ in left)
+        await Settler().settle_all(Due(run_id, fence, "worker_stopped") for run_id, fence in abandoned)
 
 
 def _fences(executions: Iterable[Execution]) -> list[tuple[UUID, int]]:

@@ -8,7 +8,6 @@ and never the text of messages (promise P12). The SDK is an optional extra
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -19,6 +18,7 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode, Tracer
 
 from agents.requests import Claim
+from config.process import cancellation
 from conversations import events
 from conversations.events import RunEvent
 from conversations.log import event_log
@@ -28,7 +28,6 @@ logger = structlog.get_logger(__name__)
 Value = str | int | tuple[str, ...]
 _NAME: Final = "parley"
 _tracer: Tracer | None = None
-_under_way: Final[set[asyncio.Task[None]]] = set()
 
 
 @dataclass(frozen=True)
@@ -47,9 +46,7 @@ def trace_later(run: Claim, runner: str) -> None:
     """Make the spans of an ended run in the background, if tracing is on."""
     if _tracer is None and not settings.OTEL_EXPORTER_OTLP_ENDPOINT:
         return
-    task = asyncio.get_running_loop().create_task(_trace(run, runner))
-    _under_way.add(task)
-    task.add_done_callback(_under_way.discard)
+    cancellation.run_detached(_trace(run, runner))
 
 
 def use_tracer(tracer: Tracer | None) -> None:
@@ -157,10 +154,9 @@ def _models(model: str, logged: Sequence[RunEvent]) -> Iterator[Span]:
                     "gen_ai.response.finish_reasons": (done.finish_reason,),
                 }
                 error = "" if done.finish_reason else "broken_off"
-                attributes_and_outcome = attributes | _usage(done.usage) | _failed(error)
-                yield Span(
-                    f"chat {done.model}", since, event.at, attributes_and_outcome, error, SpanKind.CLIENT
-                )
+                attributes |= _usage(done.usage) | _failed(error)
+                name = f"chat {done.model}"
+                yield Span(name, since, event.at, attributes, error, SpanKind.CLIENT)
                 since = event.at
 
 

@@ -2,7 +2,7 @@
 
 One statement reads them and is cached for half a second: an activation takes effect within a second
 in every process, and at once in its own. If a prompt is split between two versions, a hash of the
-thread chooses; SQL (`agents.worker.claims`) and `choose_system` compute the same hash, and nothing
+thread chooses; SQL (`conversations.runs.leases`) and `choose_system` compute the same hash, and nothing
 is stored.
 """
 

@@ -60,7 +60,6 @@ TWICE = {
     "objects": "each dialect of OpenAI has its own",
     "messages": "each wire has its own, and threads have them",
     "connection": "to an MCP server, and to a plugin runtime",
-    "pool": "of MCP servers, and of plugin runtimes",
     "errors": "ours, and those that seed 003 names",
     "answer": "the words of ThinkingML are public",
     "retention": "of conversations, and of the audit log",

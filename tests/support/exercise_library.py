@@ -16,7 +16,7 @@ from tests.support.paths import shared
 @cache
 def starter() -> Library:
     rows = ({"id": item.id, "name": item.name} | item.fields for item in starter_items())
-    return Library.build(msgspec.convert(row, Exercise) for row in rows)
+    return Library(msgspec.convert(row, Exercise) for row in rows)
 
 
 def named(name: str, **fields: Any) -> Exercise:

@@ -24,7 +24,7 @@ async def retrieve(session: Session, params: parameters.Retrieve) -> replies.Ret
     """Return the chunks that fit best. `filters`: `document_name`, one or a list."""
     checked_query(params.query_text, _LONGEST, name="query_text")
     top_k = checked_limit(params.top_k, retrieval.MOST, name="top_k")
-    base = next((one for one in await read_bases() if one.id.hex == params.kb_id), None)
+    base = next((one for one in await bases_in_use.get() if one.id.hex == params.kb_id), None)
     if base is None:
         raise not_found(f"Knowledge base {params.kb_id} not found")
     found = await retrieval.retrieve(
@@ -46,14 +46,5 @@ async def _fetch_bases() -> list[Base]:
     return [Base(UUID(str(one)), name, model) for one, name, model in await sql.every(_BASES, ())]
 
 
-_bases: Final = CachedValue(_fetch_bases, seconds=0.5)
-
-
-async def read_bases() -> list[Base]:
-    """Return the knowledge bases that are in use; at most half a second old."""
-    return await _bases.get()
-
-
-def clear_cache() -> None:
-    """Invalidate the cache in this process."""
-    _bases.clear()
+bases_in_use: Final = CachedValue(_fetch_bases, seconds=0.5)
+"""The active knowledge bases, at most half a second old."""

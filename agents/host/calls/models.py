@@ -27,15 +27,6 @@ from agents.host_protocol.messages import (
 )
 from agents.knowledge import embeddings
 from agents.providers import base as providers
-from agents.providers.base import (
-    ChatMessage,
-    Finished,
-    ImagePart,
-    ModelEvent,
-    Opened,
-    TextDelta,
-    ToolSpec,
-)
 from agents.requests import Generation
 from config.errors import ParleyError
 from conversations import events
@@ -55,13 +46,13 @@ _WORD: Final = re.compile(r"[0-9A-Za-z]+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a
 async def invoke(session: Session, params: parameters.InvokeModel) -> replies.Invoked:
     """Return the model's whole answer."""
     pieces: list[str] = []
-    finished = Finished("stop", Usage())
+    finished = providers.Finished("stop", Usage())
     async with aclosing(_events(session, params)) as stream:
         async for event in stream:
             match event:
-                case TextDelta(text):
+                case providers.TextDelta(text):
                     pieces.append(text)
-                case Finished():
+                case providers.Finished():
                     finished = event
     calls = reply_calls(finished.tool_calls)
     whole = Message(role="assistant", content="".join(pieces), tool_calls=calls)
@@ -78,10 +69,10 @@ async def stream(
         async for event in model_events:
             place += 1
             match event:
-                case TextDelta(text):
+                case providers.TextDelta(text):
                     chunk = MessageChunk(role="assistant", content=text, msg_sequence=place)
                     yield replies.StreamedChunk(chunk=chunk)
-                case Finished(_, usage, calls):
+                case providers.Finished(_, usage, calls):
                     chunk = MessageChunk(
                         role="assistant",
                         content="",
@@ -92,19 +83,23 @@ async def stream(
                     yield replies.StreamedChunk(chunk=chunk, usage=_reply_usage(usage))
 
 
-async def _events(session: Session, params: parameters.InvokeModel) -> AsyncGenerator[ModelEvent]:
+async def _events(
+    session: Session, params: parameters.InvokeModel
+) -> AsyncGenerator[providers.ModelEvent]:
     """Yield the model's events; the run is charged for the tokens, and its log names the endpoint."""
     messages = _messages(params.messages)
-    tools = tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in params.funcs)
+    tools = tuple(
+        providers.ToolSpec(tool.name, tool.description, tool.parameters) for tool in params.funcs
+    )
     generation = _generation(params.extra_args)
     host = session.host.for_model(await _route(params.llm_model_uuid), generation)
     async with aclosing(host.stream_model(messages, tools)) as model_events:
         async for event in model_events:
             match event:
-                case Opened(endpoint_id, provider, model, upstream_request_id):
+                case providers.Opened(endpoint_id, provider, model, upstream_request_id):
                     routed = events.ModelRouted(provider, model, endpoint_id, upstream_request_id)
                     session.facts.append(routed)
-                case Finished():
+                case providers.Finished():
                     session.usage = session.usage.plus(event.usage)
             yield event
 
@@ -116,7 +111,7 @@ async def _route(name: str) -> routing.ModelRoute:
         raise not_found(f"LLM model with llm_model_uuid {name} not found") from None
 
 
-def _messages(raw: Sequence[Message]) -> tuple[ChatMessage, ...]:
+def _messages(raw: Sequence[Message]) -> tuple[providers.ChatMessage, ...]:
     if len(raw) > _MAX_MESSAGES:
         raise too_large(f"A model is asked with at most {_MAX_MESSAGES} messages.")
     messages = tuple(_message(one) for one in raw)
@@ -125,13 +120,13 @@ def _messages(raw: Sequence[Message]) -> tuple[ChatMessage, ...]:
     return messages
 
 
-def _message(message: Message) -> ChatMessage:
+def _message(message: Message) -> providers.ChatMessage:
     role: Any = message.role if message.role in ("system", "user", "assistant", "tool") else "user"
     calls = tuple(
         providers.ToolCall(call.id, call.function.name, call.function.arguments)
         for call in message.tool_calls or ()
     )
-    return ChatMessage(
+    return providers.ChatMessage(
         role,
         text_in(message.content),
         images=_images(message.content),
@@ -140,18 +135,18 @@ def _message(message: Message) -> ChatMessage:
     )
 
 
-def _images(content: Content) -> tuple[ImagePart, ...]:
+def _images(content: Content) -> tuple[providers.ImagePart, ...]:
     parts = content if isinstance(content, list) else []
     return tuple(image for part in parts if (image := _image(part)) is not None)
 
 
-def _image(part: ContentElement) -> ImagePart | None:
+def _image(part: ContentElement) -> providers.ImagePart | None:
     """Return an image that a runner sends as bytes; addresses of others are not fetched."""
     source = part.image_base64 or (part.image_url.url if part.image_url else "")
     found = _DATA_URL.match(source)
     if found:
-        return ImagePart(found.group(1), source[found.end() :])
-    return ImagePart("image/png", source) if part.image_base64 else None
+        return providers.ImagePart(found.group(1), source[found.end() :])
+    return providers.ImagePart("image/png", source) if part.image_base64 else None
 
 
 def _generation(extra: dict[str, Any]) -> Generation:

@@ -58,10 +58,7 @@ async def put(session: Session, params: parameters.SetStored) -> replies.Nothing
 @action("delete_binary_storage", "storage", resource="key", seconds=15)
 async def delete(session: Session, params: parameters.DeleteStored) -> replies.Nothing:
     """Delete the bytes; a key without any is no error."""
-    await sql.change(
-        _DELETE,
-        _row_key(session.scene, params),
-    )
+    await sql.change(_DELETE, _row_key(session.scene, params))
     return replies.Nothing()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
 import msgspec
@@ -29,16 +29,13 @@ async def detail(session: Session, params: parameters.DescribeTool) -> replies.T
     found = next((tool for tool in session.host.tools if tool.name == params.tool_name), None)
     if found is None:
         raise not_found(f"Tool {params.tool_name} not found")
-    spec = {"name": found.name, "description": found.description, "parameters": found.parameters}
-    tool_detail = replies.ToolDetail(
-        name=found.name,
-        label=found.name,
-        human_desc=found.description,
-        description=found.description,
-        parameters=found.parameters,
-        spec=spec,
-    )
-    return replies.ToolDescribed(tool_detail)
+    spec: dict[str, Any] = {
+        "name": found.name,
+        "description": found.description,
+        "parameters": found.parameters,
+    }
+    shown = replies.ToolDetail(**spec, label=found.name, human_desc=found.description, spec=spec)
+    return replies.ToolDescribed(shown)
 
 
 @action("call_tool", "tools", "call", resource="tool_name", seconds=180)

@@ -42,14 +42,11 @@ class Command(BaseCommand):
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 text = Template(template.read_text(encoding="utf-8"))
-                path.write_text(text.substitute(name=name, label=_label(name)), encoding="utf-8")
+                label = name.replace("_", " ").capitalize()
+                path.write_text(text.substitute(name=name, label=label), encoding="utf-8")
             except OSError as problem:
                 raise CommandError(f"{path} cannot be written: {problem.strerror}.") from None
         self.stdout.write(
             f"Made {target}. Its test: cd {target} && python -m pytest. Its id once installed "
             f"(pip install {target}): python:{name}."
         )
-
-
-def _label(name: str) -> str:
-    return name.replace("_", " ").capitalize()

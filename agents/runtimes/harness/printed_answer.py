@@ -27,7 +27,7 @@ _GAP: Final = "\n\n"
 
 
 class PrintedAnswer:
-    """The conversion of a program's output into facts, with one ending."""
+    """The conversion of a program's output into facts, with one ending; `code` is its exit code."""
 
     def __init__(self, message_id: str) -> None:
         self.session = ""
@@ -38,7 +38,7 @@ class PrintedAnswer:
         self._tools: dict[str, tuple[str, float]] = {}
         self._done: ProgramDone | None = None
         self._error: str | None = None
-        self._code = 0
+        self.code = 0
 
     def add_line(self, line: bytes, *, as_text: bool) -> Iterator[Fact]:
         """Yield the facts of one printed line."""
@@ -48,21 +48,17 @@ class PrintedAnswer:
         for item in parse_line(line):
             yield from self._facts(item)
 
-    def set_exit_code(self, code: int) -> None:
-        """Record the exit code of the program."""
-        self._code = code
-
     @property
     def is_lost(self) -> bool:
         """Return whether the program failed before any output."""
-        return self._length == 0 and not self._tools and bool(self._code or self._error is not None)
+        return self._length == 0 and not self._tools and bool(self.code or self._error is not None)
 
     def finish(self) -> Iterator[Fact]:
         """Yield the rest and the last fact; raise RunFailure.
 
         The codes are `harness.failed` and `harness.empty_answer`.
         """
-        if self._error is not None or (self._code and self._done is None):
+        if self._error is not None or (self.code and self._done is None):
             raise RunFailure("harness.failed", self._failure())
         done = self._done or ProgramDone()
         if self._length == 0:
@@ -74,7 +70,7 @@ class PrintedAnswer:
 
     def _failure(self) -> str:
         """Return a message without the program's own words, which may contain anything."""
-        return f"The harness failed with code {self._code}." if self._code else "The harness failed."
+        return f"The harness failed with code {self.code}." if self.code else "The harness failed."
 
     def _facts(self, item: OutputItem) -> Iterator[Fact]:
         match item:

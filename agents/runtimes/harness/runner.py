@@ -67,7 +67,7 @@ class HarnessRunner:
         async with _concurrency_limit(), _open_workspace(context, host, options) as workspace:
             session = await _read_session(host, workspace.directory)
             for resumed in [session, ""] if session else [""]:
-                answer = PrintedAnswer(_message_id(context.run_id))
+                answer = PrintedAnswer(f"execution-{UUID(context.run_id).hex}")
                 async with aclosing(_run_program(context, options, workspace, answer, resumed)) as facts:
                     async for fact in facts:
                         yield fact
@@ -108,7 +108,7 @@ async def _run_program(
         async for printed in program.lines():
             for fact in answer.add_line(printed, as_text=options.output == "text"):
                 yield fact
-        answer.set_exit_code(program.code)
+        answer.code = program.code
         if program.code:
             _log_failure(context, program, variables)
 
@@ -199,7 +199,3 @@ def _log_failure(context: AgentRunContext, program: Program, variables: Mapping[
         if len(value) >= 6:
             printed = printed.replace(value, "***")
     log.warning("harness failed", run_id=context.run_id, code=program.code, printed=printed[-500:])
-
-
-def _message_id(run_id: str) -> str:
-    return f"execution-{UUID(run_id).hex}"

@@ -12,8 +12,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final
 
-import structlog
-
 from agents.runtimes.plugins.envelopes import (
     Reply,
     Request,
@@ -26,8 +24,6 @@ from agents.runtimes.plugins.responder import Responder
 from agents.runtimes.plugins.transports import Pipe, PipeClosed
 from agents.runtimes.plugins.wire_protocol import WireProtocol
 
-log = structlog.get_logger(__name__)
-
 Answer = Callable[
     [Request, WireProtocol | None], Awaitable[dict[str, Any]] | AsyncGenerator[dict[str, Any]]
 ]
@@ -38,10 +34,6 @@ _RUBBISH: Final = 1_000
 
 class Refused(Exception):
     """The other side refuses or fails a request; the message is its own."""
-
-    def __init__(self, message: str, payload: dict[str, Any]) -> None:
-        super().__init__(message)
-        self.payload = payload
 
 
 class Overrun(Exception):
@@ -202,7 +194,7 @@ class Channel:
     def _deliver(self, reply: Reply) -> None:
         replies = self._reply_queues.get(reply.number)
         if replies is not None:  # otherwise no caller waits for the reply any more
-            replies.put(reply if reply.ok else Refused(reply.message, reply.payload), reply.size)
+            replies.put(reply if reply.ok else Refused(reply.message), reply.size)
 
 
 class _ReplyQueue:

@@ -1,4 +1,4 @@
-"""One runtime's connection, as long as its row is unchanged: connect, greet, list, serve, and repeat.
+"""The connections to runtimes, each as long as its row is unchanged: connect, greet, list, serve.
 
 A connection that breaks fails only its own runs; the next attempt is automatic, after a growing pause.
 The status for staff in admin is written when it changes and every `PLUGIN_REFRESH_S`.
@@ -21,11 +21,11 @@ from agents.runtimes.plugins.envelopes import Request
 from agents.runtimes.plugins.failure_reasons import explain
 from agents.runtimes.plugins.released_protocol import ReleasedProtocol
 from agents.runtimes.plugins.runner_listing import manifest_to_json
-from agents.runtimes.plugins.runtime import Runtime, write_status
+from agents.runtimes.plugins.runtime import Runtime, hold_runtimes, release, write_status
 from agents.runtimes.plugins.transports import PipeClosed, open_pipe
 from agents.runtimes.plugins.v1_protocol import V1Protocol
 from agents.runtimes.plugins.wire_protocol import WireProtocol, read_runners
-from config.process.reconnecting import Link
+from config.process.reconnecting import Link, Pool
 
 log = structlog.get_logger(__name__)
 
@@ -50,8 +50,7 @@ class RuntimeLink(Link):
     @property
     def is_lenient(self) -> bool:
         """Return whether results that the generation's Host drops do not fail their run here."""
-        protocol = self._protocol
-        return protocol is not None and protocol.lenient
+        return self._protocol is not None and self._protocol.lenient
 
     @property
     def _protocol(self) -> WireProtocol | None:
@@ -129,7 +128,7 @@ class RuntimeLink(Link):
             payload,
             context=protocol.context,
             idle_s=idle_s,
-            heavy=_is_heavy(context),
+            heavy=len(context.input.text or "") > 64 * 1024 or bool(context.input.attachments),
             name=run_id,
         )
         try:
@@ -215,5 +214,29 @@ async def _detect_protocol(runtime: Runtime, channel: Channel) -> WireProtocol:
     return V1Protocol()
 
 
-def _is_heavy(context: Any) -> bool:
-    return len(context.input.text or "") > 64 * 1024 or bool(context.input.attachments)
+# two connections to a stdio runtime would both be the same program
+_pool: Final[Pool[Runtime, RuntimeLink]] = Pool(
+    RuntimeLink, rows="plugin runtimes", goodbye_s=6, one_at_a_time=True
+)
+
+
+def links() -> tuple[RuntimeLink, ...]:
+    """Return this loop's links by name, or this process's in an OS thread without a loop; never wait."""
+    return tuple(sorted(_pool.links(), key=lambda link: link.runtime.name))
+
+
+async def connect_for_ever(worker: str) -> None:
+    """Keep a connection to each of this worker's runtimes, until cancelled."""
+    connected: list[int] = []
+
+    async def read() -> dict[int, Runtime]:
+        found = await hold_runtimes(worker)
+        connected[:] = found
+        return found
+
+    try:
+        await _pool.keep(read)
+    finally:
+        if connected:
+            with suppress(Exception):
+                await release(connected, worker)

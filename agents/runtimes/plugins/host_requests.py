@@ -37,8 +37,7 @@ def answer(
     if action is not None and action.streams:
         return gateway.stream(request.action, request.payload, run_id=run_id, identity=identity)
     must_wait = run_id in runs and request.action.startswith(_AFTER_RESULTS)
-    wait = wait_until_processed if must_wait else None
-    return _call(request, protocol, run_id, identity, wait)
+    return _call(request, protocol, run_id, identity, wait_until_processed if must_wait else None)
 
 
 async def _call(

@@ -32,11 +32,7 @@ HAVING count(*) > 0
 
 
 class RunnerElsewhere(Exception):
-    """Another worker holds the connection of the run's runner."""
-
-    def __init__(self, worker: str) -> None:
-        super().__init__(worker)
-        self.worker = worker
+    """Another worker holds the connection of the run's runner; the message is its name."""
 
 
 async def wait_until_reachable(runner_id: str, *, worker: str) -> None:

@@ -17,9 +17,8 @@ from agents.host_protocol.run_context import AgentRunContext
 from agents.host_protocol.runner_id import plugin_runner_id
 from agents.runners.base import RunFailure
 from agents.runtimes.plugins.channel import Overrun, Refused
-from agents.runtimes.plugins.connection import RuntimeLink
+from agents.runtimes.plugins.connection import RuntimeLink, links
 from agents.runtimes.plugins.envelopes import TooLarge
-from agents.runtimes.plugins.pool import links
 from agents.runtimes.plugins.transports import PipeClosed
 
 log = structlog.get_logger(__name__)

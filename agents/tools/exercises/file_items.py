@@ -50,8 +50,7 @@ def read_media(raw: Any) -> dict[str, Any]:
 
 def to_plain(value: Any) -> dict[str, Any]:
     """Return lists and plain strings, as the columns store them."""
-    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
-    return found
+    return msgspec.json.decode(msgspec.json.encode(value), type=dict[str, Any])
 
 
 def refuse_nul(value: Any, field: str = "") -> None:

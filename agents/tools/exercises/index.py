@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from typing import Any, Final, Literal
 
 from msgspec import Struct
@@ -87,23 +87,15 @@ class Library:
 
     __slots__ = ("_days", "_postings", "_spellings", "exercises")
 
-    def __init__(
-        self, exercises: tuple[Exercise, ...], postings: Mapping[str, tuple[tuple[int, int], ...]]
-    ) -> None:
-        self.exercises = exercises
-        self._days = tuple(day_of(exercise) for exercise in exercises)
-        self._postings = postings
-        self._spellings = Spellings(postings)
-
-    @classmethod
-    def build(cls, rows: Iterable[Exercise]) -> Library:
-        """Index the exercises."""
-        exercises = tuple(sorted(rows, key=lambda row: (row.name, row.id)))
+    def __init__(self, rows: Iterable[Exercise]) -> None:
+        self.exercises = tuple(sorted(rows, key=lambda row: (row.name, row.id)))
+        self._days = tuple(day_of(exercise) for exercise in self.exercises)
         postings: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
-        for position, exercise in enumerate(exercises):
+        for position, exercise in enumerate(self.exercises):
             for word, weight in _weights(exercise).items():
                 postings[word].append((position, weight))
-        return cls(exercises, {word: tuple(found) for word, found in postings.items()})
+        self._postings = {word: tuple(found) for word, found in postings.items()}
+        self._spellings = Spellings(self._postings)
 
     def search(self, query: str, top_k: int) -> tuple[Exercise, ...]:
         """Return the best `top_k` of the exercises that match."""
@@ -169,13 +161,9 @@ def to_dto(exercise: Exercise) -> dict[str, Any]:
 
 def day_of(exercise: Exercise) -> Day | None:
     """Return the exercise's day in a push, pull and legs split: by its tags, else by its muscles."""
-    for tag in exercise.tags:
-        if tag in _DAY_TAGS:
-            return _DAY_TAGS[tag]
-    for muscle in (exercise.muscle_group, *exercise.target_muscles):
-        if muscle in _DAY_GROUPS:
-            return _DAY_GROUPS[muscle]
-    return None
+    by_tag = map(_DAY_TAGS.get, exercise.tags)
+    by_muscle = map(_DAY_GROUPS.get, (exercise.muscle_group, *exercise.target_muscles))
+    return next(filter(None, chain(by_tag, by_muscle)), None)
 
 
 def _description(exercise: Exercise) -> str:

@@ -52,16 +52,12 @@ class PatchBody(Struct, frozen=True, forbid_unknown_fields=True, rename="camel")
 def read_publish(raw: Any) -> SeedBody | TableBody:
     """Return the body as one of the two; raise InvalidRequest if it is neither."""
     if isinstance(raw, dict) and "payload" in raw:
-        return _read(raw, SeedBody)
-    return _read(raw, TableBody)
+        return read_body(raw, SeedBody)
+    return read_body(raw, TableBody)
 
 
-def read_patch(raw: Any) -> PatchBody:
-    """Return the changes; raise InvalidRequest if the body is none."""
-    return _read(raw, PatchBody)
-
-
-def _read(raw: Any, kind: type[T]) -> T:
+def read_body(raw: Any, kind: type[T]) -> T:
+    """Return the body as a value of this type; raise InvalidRequest if it is none."""
     try:
         msgspec.json.encode(raw)
     except UnicodeEncodeError:  # JSON allows it, but no text that is stored or hashed can contain it

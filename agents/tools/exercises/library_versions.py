@@ -115,8 +115,7 @@ def changes_between(before: list[dict[str, Any]], after: list[dict[str, Any]]) -
 
 def decode_exercises(content: bytes) -> list[dict[str, Any]]:
     """Return the exercises of a version's `content`."""
-    found: list[dict[str, Any]] = msgspec.json.decode(gzip.decompress(content))
-    return found
+    return msgspec.json.decode(gzip.decompress(content), type=list[dict[str, Any]])
 
 
 def epoch_milliseconds(moment: datetime) -> int:

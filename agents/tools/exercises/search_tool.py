@@ -50,7 +50,7 @@ class LibraryCache:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._check_at = 0.0
-        self._state: tuple[Any, ...] = ()
+        self._state: tuple[Any, ...] | None = None
         self._library: Library | None = None
 
     async def current(self) -> Library:
@@ -60,11 +60,11 @@ class LibraryCache:
         # This is set before the first await, so that other callers meanwhile get the library at hand.
         self._check_at = self._clock() + RECHECK_S
         async with database.connection() as connection:
-            state = await _state(connection)
+            state = await (await connection.execute(_STATE)).fetchone()
             if self._library is None or state != self._state:
                 rows = await _exercises(connection)
                 # A thousand exercises take 0.1 s, which would block the loop that serves streams.
-                self._library = await asyncio.to_thread(Library.build, rows)
+                self._library = await asyncio.to_thread(Library, rows)
                 # The state was read before the rows: the next check finds changes in between.
                 self._state = state
         return self._library
@@ -87,11 +87,6 @@ async def search_exercises(arguments: dict[str, Any]) -> dict[str, Any]:
         ) from problem
     found = library.search(parsed.query, parsed.top_k)
     return {"total": len(found), "results": [to_dto(exercise) for exercise in found]}
-
-
-async def _state(connection: psycopg.AsyncConnection[Any]) -> tuple[Any, ...]:
-    row = await (await connection.execute(_STATE)).fetchone()
-    return tuple(row or ())
 
 
 async def _exercises(connection: psycopg.AsyncConnection[Any]) -> tuple[Exercise, ...]:

@@ -1,4 +1,4 @@
-"""One server's connection, as long as its row is unchanged.
+"""The connections of this process: one per server, opened and closed when staff change its row.
 
 Everything is opened and closed in the one task that runs `keep`: the SDK's cancel scopes must be exited
 by the task that entered them. Calls come from the tasks of runs and only use the open client.
@@ -17,10 +17,10 @@ from django.conf import settings
 
 from agents.tools.base import Tool, ToolFailure
 from agents.tools.mcp.call_results import result_to_json, result_type
-from agents.tools.mcp.servers import Server
+from agents.tools.mcp.servers import Server, active_servers
 from agents.tools.mcp.sessions import FailureTrail, explain, list_tools, open_client, watch_changes
 from agents.tools.mcp.tool_definitions import clean_description, model_name, usable_schema
-from config.process.reconnecting import Link
+from config.process.reconnecting import Link, Pool
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -146,6 +146,19 @@ def _unreachable() -> ToolFailure:
 
 
 def _error_message(answer: dict[str, Any]) -> str:
-    if "text" in answer:
-        return str(answer["text"])[:_LONGEST_MESSAGE]
-    return msgspec.json.encode(answer).decode()[:_LONGEST_MESSAGE]
+    text = str(answer["text"]) if "text" in answer else msgspec.json.encode(answer).decode()
+    return text[:_LONGEST_MESSAGE]
+
+
+_pool: Final[Pool[Server, ServerLink]] = Pool(ServerLink, rows="mcp servers", goodbye_s=5)
+
+
+def connected_tools() -> tuple[Tool, ...]:
+    """Return the tools of the servers that this loop is connected to; never wait."""
+    links = sorted(_pool.links(), key=lambda link: link.server.label)
+    return tuple(tool for link in links for tool in link.tools)
+
+
+async def connect_for_ever() -> None:
+    """Keep a connection to each active server, until cancelled; without the database, to known ones."""
+    await _pool.keep(active_servers)

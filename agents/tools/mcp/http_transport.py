@@ -21,6 +21,7 @@ from prompts import outgoing_connections
 _CONNECT_S = 5.0
 _READ_S = 900.0  # a call's own time-out ends it long before
 
+LARGEST_BODY = 8 * 1024 * 1024
 _EVENTS_A_SECOND = 1_000
 _ENDS_OF_EVENTS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 
@@ -31,10 +32,9 @@ class BodyTooLarge(httpx2.TransportError):
 
 def make_client(
     headers: dict[str, str],
-    *,
-    timeout: httpx2.Timeout | None,
-    largest: int,
     on_error_status: Callable[[int], None],
+    *,
+    timeout: httpx2.Timeout | None = None,
 ) -> httpx2.AsyncClient:
     """Return a client that sends these headers and calls `on_error_status` with each error status."""
 
@@ -45,7 +45,7 @@ def make_client(
     return httpx2.AsyncClient(
         headers={**headers, "Accept-Encoding": "identity"},
         timeout=timeout or httpx2.Timeout(_CONNECT_S, read=_READ_S),
-        transport=_Bounded(largest),
+        transport=_Bounded(),
         event_hooks={"response": [check_status]},
         trust_env=False,
     )
@@ -54,10 +54,9 @@ def make_client(
 class _Bounded(httpx2.AsyncHTTPTransport):
     """A transport that stops a body after so many bytes or values; the SDK limits an event stream."""
 
-    def __init__(self, largest: int) -> None:
+    def __init__(self) -> None:
         super().__init__(trust_env=False)
         self._pool._network_backend = _Network()  # httpx2 has no option for it
-        self._largest = largest
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         response = await super().handle_async_request(request)
@@ -67,7 +66,7 @@ class _Bounded(httpx2.AsyncHTTPTransport):
             await response.aclose()
             raise BodyTooLarge("a packed answer", request=request)
         is_events = "text/event-stream" in response.headers.get("content-type", "")
-        response.stream = _Paced(stream) if is_events else _Counted(stream, self._largest)
+        response.stream = _Paced(stream) if is_events else _Counted(stream)
         return response
 
 
@@ -102,9 +101,9 @@ class _Paced(httpx2.AsyncByteStream):
 
 
 class _Counted(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream, largest: int) -> None:
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self._stream = stream
-        self._left = largest
+        self._left = LARGEST_BODY
         self._values = json_limits.JsonScanner()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:

@@ -99,11 +99,9 @@ def mask_pairs(server: McpServer, kind: Kind) -> list[str]:
 def _mask(value: str) -> str:
     """Return the value masked; the scheme of an Authorization header stays readable."""
     scheme, space, token = value.partition(" ")
-    return (
-        f"{scheme} {secrets.mask(token)}"
-        if space and scheme in ("Bearer", "Basic")
-        else (secrets.mask(value))
-    )
+    if space and scheme in ("Bearer", "Basic"):
+        return f"{scheme} {secrets.mask(token)}"
+    return secrets.mask(value)
 
 
 def server_from_row(row: McpServer) -> Server:

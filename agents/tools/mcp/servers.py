@@ -71,8 +71,7 @@ def check_stdio(command: str, args: tuple[str, ...], env: Mapping[str, str]) -> 
     The right to edit admin is no right to run programs: an entry is a whole command line, and only an
     entry that ends in ` *` lets staff add arguments.
     """
-    line = [command, *args]
-    if not is_allowed(line, settings.MCP_STDIO_COMMANDS):
+    if not is_allowed([command, *args], settings.MCP_STDIO_COMMANDS):
         raise StdioRefused(
             "This command line is not allowed here: whoever runs Parley adds it to MCP_STDIO_COMMANDS."
         )
@@ -99,21 +98,17 @@ _SERVED: Final = "SELECT label FROM agents_mcpserver WHERE is_active AND label =
 async def is_served(name: str) -> bool:
     """Return whether a name has the label of an enabled server; only a worker knows its tools."""
     label, apart, _ = name.partition("__")
-    if not apart:
-        return False
-    return label in await find_served_labels([label])
+    return bool(apart) and label in await find_served_labels([label])
 
 
 async def find_served_labels(labels: Collection[str]) -> set[str]:
     """Return those of the labels that belong to enabled servers."""
-    rows = await sql.every(_SERVED, (list(labels),))
-    return {label for (label,) in rows}
+    return {label for (label,) in await sql.every(_SERVED, (list(labels),))}
 
 
 async def active_servers() -> dict[int, Server]:
     """Return the enabled servers by id."""
-    rows = await sql.every(_ACTIVE)
-    return {row[0]: _server(row) for row in rows}
+    return {row[0]: _server(row) for row in await sql.every(_ACTIVE)}
 
 
 def _server(row: Any) -> Server:

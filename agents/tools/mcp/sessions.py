@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 MOST_TOOLS: Final = 256
 _MOST_PAGES: Final = 20
-_LARGEST_BODY: Final = 8 * 1024 * 1024
 OnChange = Callable[[], None]
 
 
@@ -63,16 +62,11 @@ class FailureTrail:
         return value
 
 
-async def load_sdk() -> None:
-    """Import the SDK without blocking the loop."""
-    await asyncio.to_thread(import_module, "mcp.client.sse")
-    await asyncio.to_thread(import_module, "agents.tools.mcp.http_transport")
-
-
 @asynccontextmanager
 async def open_client(server: Server, trail: FailureTrail, on_change: OnChange) -> AsyncIterator[Client]:
     """Open a client, which the same task closes; call `on_change` when the server's tools change."""
-    await load_sdk()
+    await asyncio.to_thread(import_module, "mcp.client.sse")
+    await asyncio.to_thread(import_module, "agents.tools.mcp.http_transport")
     from mcp import Client
     from mcp.types import Implementation, ToolListChangedNotification
 
@@ -105,7 +99,7 @@ async def _transport(server: Server, trail: FailureTrail, stack: AsyncExitStack)
         devnull = stack.enter_context(Path(os.devnull).open("w"))  # noqa: ASYNC230, SIM115 (a device)
         parameters = StdioServerParameters(command=server.command, args=list(server.args), env=env)
         return stdio_client(parameters, errlog=devnull)
-    from agents.tools.mcp.http_transport import make_client
+    from agents.tools.mcp.http_transport import LARGEST_BODY, make_client
 
     def set_status(status: int) -> None:
         trail.status = status
@@ -118,14 +112,14 @@ async def _transport(server: Server, trail: FailureTrail, stack: AsyncExitStack)
             headers=headers,
             sse_read_timeout=86_400,
             httpx_client_factory=lambda headers=None, timeout=None, auth=None: make_client(
-                headers or {}, timeout=timeout, largest=_LARGEST_BODY, on_error_status=set_status
+                headers or {}, set_status, timeout=timeout
             ),
         )
     from mcp.client.streamable_http import streamable_http_client
 
-    web = make_client(headers, timeout=None, largest=_LARGEST_BODY, on_error_status=set_status)
+    web = make_client(headers, set_status)
     await stack.enter_async_context(web)
-    return streamable_http_client(server.url, http_client=web, max_sse_event_size=_LARGEST_BODY)
+    return streamable_http_client(server.url, http_client=web, max_sse_event_size=LARGEST_BODY)
 
 
 def _secrets_to_hide(values: tuple[str, ...]) -> tuple[str, ...]:

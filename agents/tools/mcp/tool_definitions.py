@@ -1,4 +1,4 @@
-"""Convert a server's definitions of tools for models: names, descriptions and schemas.
+"""Convert a server's definitions of tools: for models, and for the wires that list them.
 
 Providers accept names of letters, digits, _ and -, up to 64; a server may use any. A changed name
 contains a piece of the old one's digest, so that two names never become one.
@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import jsonschema_rs
 import msgspec
 
+from agents.tools.base import Tool
+from conversations.events import StateUpdated
+
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9_-]")
+_LARGEST_LIST: Final = 128 * 1024
 _LONGEST_NAME: Final = 64
 _LONGEST_DESCRIPTION: Final = 4_000
 _LARGEST_SCHEMA: Final = 64 * 1024
@@ -66,3 +71,24 @@ def _plain(value: Any, depth: int) -> bool:
                 return False
         return True
     return not isinstance(value, list) or all(_plain(inner, depth - 1) for inner in value)
+
+
+def tool_list_updates(tools: Iterable[Tool]) -> Iterator[StateUpdated]:
+    """Yield one fact per server: its tools that the run may call, in the form of MCP's `tools/list`.
+
+    A list that is too large for every run's log is written without its schemas.
+    """
+    offered: dict[str, list[Tool]] = {}
+    for tool in tools:
+        if tool.kind == "mcp":
+            offered.setdefault(tool.server_label, []).append(tool)
+    for label, some in offered.items():
+        whole = [_definition(tool, tool.parameters) for tool in some]
+        if len(msgspec.json.encode(whole)) > _LARGEST_LIST:
+            whole = [_definition(tool, {"type": "object"}) for tool in some]
+        yield StateUpdated("mcp", label, whole)
+
+
+def _definition(tool: Tool, schema: dict[str, Any]) -> dict[str, Any]:
+    definition = {"name": tool.name, "description": tool.description, "input_schema": schema}
+    return definition | ({"annotations": tool.annotations} if tool.annotations else {})

@@ -53,7 +53,7 @@ def everything(
     base = KnowledgeBase.objects.create(name=uuid4().hex)
     document = KnowledgeDocument.objects.create(base=base, name="a.md", text="The bench press.")
     writing.store_chunks(document)
-    knowledge.clear_cache()
+    knowledge.bases_in_use.clear()
     key = uuid4().hex
     HostBlob.objects.create(area="workspace", holder=files.HOLDER, key=key, content=b"x", size=1)
     declared = manifest(config_schema=(FormItem("file", "file"),))

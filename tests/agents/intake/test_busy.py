@@ -160,9 +160,9 @@ def test_a_reader_that_takes_nothing_is_cut_and_can_come_back(
 def test_one_run_of_a_modest_user_does_not_wait_behind_another_users_flood(
     make_client: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from agents.worker import claims, loop
+    from agents.worker import loop
     from config.database import run_sync
-    from conversations.runs import settling
+    from conversations.runs import leases, settling
     from conversations.runs.settling import Due
 
     greedy, modest = make_client(), make_client()
@@ -170,8 +170,11 @@ def test_one_run_of_a_modest_user_does_not_wait_behind_another_users_flood(
     for number in range(6):
         greedy.start(f"question {number}")
     single = modest.start("one question")
-    taken = run_sync(claims.claim(worker="test", limit=2, lease_s=10, prompt_versions="[]"))
-    assert {claim.user_id for claim in taken} == {greedy.user.pk, modest.user.pk}
+    claimed = leases.claim(
+        worker="test", limit=2, lease_s=10, prompt_versions="[]", split=False, holder=loop.HOLDER
+    )
+    taken = run_sync(claimed)
+    assert {claim.owner_id for claim in taken} == {greedy.user.pk, modest.user.pk}
     for claim in taken:
         assert run_sync(settling.settle(Due(claim.run_id, claim.fence, "worker_lost")))
     monkeypatch.undo()

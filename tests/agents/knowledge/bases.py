@@ -30,7 +30,7 @@ def stored(text: str, **fields: Any) -> KnowledgeBase:
     base = KnowledgeBase.objects.create(name=uuid4().hex, **fields)
     document = KnowledgeDocument.objects.create(base=base, name="guide.md", text=text)
     writing.store_chunks(document)
-    knowledge.clear_cache()
+    knowledge.bases_in_use.clear()
     return base
 
 

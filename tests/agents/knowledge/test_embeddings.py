@@ -84,7 +84,7 @@ def test_a_base_is_found_by_meaning_with_vectors_from_a_server(
 ) -> None:
     if not writing.enable_pgvector():
         pytest.skip("this PostgreSQL has no pgvector")
-    embeddings._vector.clear()
+    embeddings.has_pgvector.clear()
     name = ScriptedModel.make(vectors.base_url, ("plain",)).name
     base = stored(GUIDE, embedding_model=name)
     host = host_of(make_stage(), base)

@@ -67,7 +67,7 @@ def test_a_base_that_staff_put_away_is_not_found(make_stage: Make) -> None:
     base = stored(GUIDE)
     host = host_of(make_stage(), base)
     KnowledgeBase.objects.filter(pk=base.pk).update(is_active=False)
-    knowledge.clear_cache()
+    knowledge.bases_in_use.clear()
     with pytest.raises(HostRefusal) as caught:
         found(host, base, "bench")
     assert caught.value.code == "not_found"
@@ -153,7 +153,7 @@ def test_embeddings_find_by_meaning_where_pgvector_is(
         return [[1.0, 0.0] if "sleep" in text.lower() or "nap" in text else [0.0, 1.0] for text in texts]
 
     monkeypatch.setattr(embeddings, "compute_vectors", vectors)
-    embeddings._vector.clear()
+    embeddings.has_pgvector.clear()
     base = stored(GUIDE, embedding_model="global:any")
     host = host_of(make_stage(), base)
     assert "Sleep eight hours" in found(host, base, "a nap")[0]

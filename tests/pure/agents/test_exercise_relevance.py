@@ -165,7 +165,7 @@ def test_a_word_with_one_typing_error_is_known(typed: str, meant: tuple[str, ...
 def test_a_thousand_exercises_more_do_not_hide_what_a_coach_would_name() -> None:
     items = {item.name: item for item in (*starter_items(), *file_items())}
     rows = ({"id": item.id, "name": item.name} | item.fields for item in items.values())
-    library = Library.build(msgspec.convert(row, Exercise) for row in rows)
+    library = Library(msgspec.convert(row, Exercise) for row in rows)
     assert len(library.exercises) > 900
     for query, wanted in (
         ("卧推", "卧推"),

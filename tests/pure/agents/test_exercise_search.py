@@ -134,7 +134,7 @@ DTO_SCHEMA: dict[str, Any] = {
 
 
 def found(query: str, *library: Exercise, top_k: int = 10) -> list[str]:
-    return [exercise.name for exercise in Library.build(library).search(query, top_k)]
+    return [exercise.name for exercise in Library(library).search(query, top_k)]
 
 
 # --- what a coach would expect ------------------------------------------------------------------
@@ -202,7 +202,7 @@ def test_every_matching_word_counts_and_ties_go_by_name() -> None:
 
 
 def test_what_does_not_match_is_dropped() -> None:
-    library = Library.build([named("alpha"), named("alpha two"), named("gamma")])
+    library = Library([named("alpha"), named("alpha two"), named("gamma")])
     assert [exercise.name for exercise in library.search("alpha", 1)] == ["alpha"]
     assert [exercise.name for exercise in library.search("alpha", 9)] == ["alpha", "alpha two"]
 
@@ -258,7 +258,7 @@ def test_the_order_is_stable_and_top_k_is_respected(query: str, top_k: int, seed
     shuffled = list(starter().exercises)
     seed.shuffle(shuffled)
     results = starter().search(query, top_k)
-    assert Library.build(shuffled).search(query, top_k) == results
+    assert Library(shuffled).search(query, top_k) == results
     assert starter().search(query, 10)[:top_k] == results
 
 

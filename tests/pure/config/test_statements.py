@@ -10,7 +10,7 @@ from types import ModuleType
 import psycopg._queries as queries
 import pytest
 
-from agents.worker import claims
+from agents.worker.loop import HOLDER
 from conversations.log import event_log
 from conversations.runs import acceptance, end_sql, leases
 from conversations.runs import client_queries as reads
@@ -44,6 +44,6 @@ def test_a_statement_of_every_run_is_remembered(module: ModuleType) -> None:
 
 @pytest.mark.parametrize("split", [False, True])
 def test_a_claim_is_remembered(split: bool) -> None:
-    statement = leases.claim_statement(claims.HOLDER, split=split)
-    assert f"NOT EXISTS ({claims.HOLDER})" in statement
+    statement = leases.claim_statement(HOLDER, split=split)
+    assert f"NOT EXISTS ({HOLDER})" in statement
     assert len(statement) <= queries.MAX_CACHED_STATEMENT_LENGTH

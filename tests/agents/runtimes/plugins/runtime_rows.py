@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agents.models import PluginRuntime
-from agents.runtimes.plugins import pool
+from agents.runtimes.plugins import connection
 from tests.agents.runtimes.plugins.runs import call_on_loop
 from tests.conftest import Server
 from tests.support.fakes.mcp_host import free_port, wait_until
@@ -22,7 +22,9 @@ def forget(server: Server, row: PluginRuntime) -> None:
     """Delete the row and wait for its connection to go: a runtime may be connected anew meanwhile."""
     number = row.pk
     PluginRuntime.objects.filter(pk=number).delete()
-    wait_until(lambda: all(link.runtime.id != number for link in call_on_loop(server, pool.links)), 30)
+    wait_until(
+        lambda: all(link.runtime.id != number for link in call_on_loop(server, connection.links)), 30
+    )
 
 
 @contextmanager

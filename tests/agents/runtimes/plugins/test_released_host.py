@@ -61,7 +61,7 @@ def base() -> Iterator[KnowledgeBase]:
     text = "Parley keeps every run in one log.\n\n卧推主要训练胸大肌。"
     document = KnowledgeDocument.objects.create(base=base, name="facts.txt", text=text)
     store_chunks(document)
-    knowledge.clear_cache()
+    knowledge.bases_in_use.clear()
     yield base
     base.delete()
 
