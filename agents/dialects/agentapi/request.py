@@ -36,6 +36,7 @@ from agents.requests import (
 )
 from config.errors import InvalidRequest
 
+NAME: Final = "agent-api"
 MOST_MESSAGES: Final = 1_000
 LONGEST_SESSION: Final = 512
 LONGEST_ID: Final = 128
@@ -49,7 +50,7 @@ _BLOCKS: Final = ("[", '{"content"')
 _CALL_ID: Final = ("call_id", "tool_call_id")
 
 
-def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
+def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
     """Return the canonical request; raise InvalidRequest with field errors for a wrong body.
 
     A request with an `id` is one run, however often it is sent; its `response_id`, which names the
@@ -59,7 +60,7 @@ def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
     _check(parsed)
     name = parsed.id or parsed.response_id or None
     return RunRequest(
-        dialect=dialect,
+        dialect=NAME,
         model=(parsed.model or "").strip(),
         messages=tuple(_messages(parsed.input)),
         request_id=request_id,

@@ -33,6 +33,7 @@ from agents.requests import (
 )
 from config.errors import InvalidRequest
 
+NAME: Final = "responses"
 LONGEST_NAME: Final = 512
 
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME)]
@@ -118,7 +119,7 @@ _SETTLED: Final[dict[str, tuple[Any, ...]]] = {
 _LOGPROBS: Final = "message.output_text.logprobs"
 
 
-def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
+def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
     """Return the canonical request; raise InvalidRequest with field errors for a wrong body.
 
     `parent_run_id` is the run of `previous_response_id`, whose thread the caller must look up.
@@ -137,7 +138,7 @@ def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
     if offered.named:
         wire["named"] = msgspec.to_builtins(offered.named)
     return RunRequest(
-        dialect=dialect,
+        dialect=NAME,
         model=(parsed.model or "").strip(),
         messages=messages,
         request_id=request_id,
