@@ -165,12 +165,12 @@ def _image(image: ImagePart) -> Body:
 
 
 def _call(call: ToolCall, names: ToolNames) -> Body:
-    fields = {
+    return {
+        "type": "tool_use",
         "id": _id(call.id),
         "name": names.to_provider(call.name),
         "input": parse_object(call.arguments),
     }
-    return {"type": "tool_use"} | fields
 
 
 def _id(call_id: str) -> str:
@@ -179,9 +179,8 @@ def _id(call_id: str) -> str:
 
 
 def _tool(tool: ToolSpec, names: ToolNames) -> Body:
-    schema = {"type": "object"} | tool.parameters
     return {
         "name": names.to_provider(tool.name),
         "description": tool.description,
-        "input_schema": schema,
+        "input_schema": {"type": "object"} | tool.parameters,
     }
