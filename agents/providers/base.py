@@ -8,11 +8,13 @@ from typing import Any, Final, Literal, Self
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agents.requests import AskedCall, Generation
 from agents.requests import Effort as Effort
-from agents.requests import Generation
 from conversations.blocks import Layout, arrange
 from conversations.events import Usage
 
+ToolCall = AskedCall
+"""A call that the model makes, put together from its pieces."""
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "refusal", "invalid_tool_call"]
 
 
@@ -31,14 +33,6 @@ class TextDelta(Struct, frozen=True, gc=False):
 
 class ReasoningText(Struct, frozen=True, gc=False):
     text: str
-
-
-class ToolCall(Struct, frozen=True):
-    """A call that the model makes, put together from its pieces; arguments are JSON text."""
-
-    id: str
-    name: str
-    arguments: str
 
 
 class ReasoningBlock(Struct, frozen=True):
