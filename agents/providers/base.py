@@ -162,14 +162,8 @@ _SUPPORTED_BY: Final = {
 
 def first_unsupported(wire: str, generation: Generation) -> str | None:
     """Return the first wanted parameter that the wire does not have and that nothing else can do."""
-    return next(
-        (
-            name
-            for name, wires in _SUPPORTED_BY.items()
-            if getattr(generation, name) is not None and wire not in wires
-        ),
-        None,
-    )
+    lacking = (name for name, wires in _SUPPORTED_BY.items() if wire not in wires)
+    return next((name for name in lacking if getattr(generation, name) is not None), None)
 
 
 class ProviderError(Exception):
