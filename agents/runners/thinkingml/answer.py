@@ -8,9 +8,10 @@ later nevertheless, it is left out.
 from __future__ import annotations
 
 from typing import Self
+from xml.sax.saxutils import escape
 
 from agents.runners.thinkingml import queries
-from agents.runners.thinkingml.output import Output, escape
+from agents.runners.thinkingml.output import Output
 from agents.runners.thinkingml.part import Part, TextPart
 from agents.runners.thinkingml.tags import LONGEST_GAP, LONGEST_QUERIES, Tag
 
