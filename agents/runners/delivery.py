@@ -8,7 +8,7 @@ log shows the decision too: it is the run's first `message.delta` or `upstream.r
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
@@ -24,14 +24,16 @@ RAW_CHARACTERS: Final = 4_096
 MOST_RAW_PIECES: Final = 64
 
 
-class Delivery(Protocol):
-    """One run's facts on their way to the log."""
+class Delivery:
+    """One run's facts on their way to the log: in `raw_passthrough` each of the runner's, unchanged."""
 
     def take(self, fact: Fact) -> Iterable[Fact]:
         """Return the facts to log now, after this fact of the runner."""
+        return (fact,)
 
     def end(self, terminal: Terminal) -> tuple[Sequence[Fact], Terminal]:
         """Return the facts still to be logged, however the run ended, and its ending."""
+        return (), terminal
 
 
 def delivery_for(mode: ResultMode | None) -> Delivery:
@@ -41,20 +43,10 @@ def delivery_for(mode: ResultMode | None) -> Delivery:
             return RepairedDelivery()
         case "auto":
             return AutoDelivery()
-    return RawDelivery()
+    return Delivery()
 
 
-class RawDelivery:
-    """`raw_passthrough`: every fact of the runner, unchanged."""
-
-    def take(self, fact: Fact) -> Iterable[Fact]:
-        return (fact,)
-
-    def end(self, terminal: Terminal) -> tuple[Sequence[Fact], Terminal]:
-        return (), terminal
-
-
-class RepairedDelivery:
+class RepairedDelivery(Delivery):
     """`xml_plaintext`: each message is ThinkingML, repaired while it streams.
 
     The ending of a run that completes contains `thinkingml`: "ok", or the validator's finding in the
@@ -149,7 +141,7 @@ class _Message:
         return (MessageDelta(self.id, text),)
 
 
-class AutoDelivery:
+class AutoDelivery(Delivery):
     """`auto`: the first text makes it `xml_plaintext`, raw pieces without any `raw_passthrough`."""
 
     def __init__(self) -> None:
@@ -191,6 +183,6 @@ class AutoDelivery:
         return len(telling) >= RAW_FRAMES or size >= RAW_CHARACTERS or len(self._raw) >= MOST_RAW_PIECES
 
     def _flush(self) -> Sequence[Fact]:
-        self._decide(RawDelivery())
+        self._decide(Delivery())
         flushed, self._raw = tuple(self._raw), []
         return flushed
