@@ -19,17 +19,8 @@ from agents.dialects.steps import Item
 from agents.dialects.wire import encode_json
 from config import errors
 from config.errors import ParleyError, Unavailable
-from conversations.events import (
-    ArtifactCreated,
-    MessageCompleted,
-    MessageContent,
-    MessageDelta,
-    RunCompleted,
-    RunEvent,
-    RunFailed,
-    Terminal,
-    Usage,
-)
+from conversations import events
+from conversations.events import MessageDelta, RunEvent
 
 DONE: Final = "done"
 _GAP: Final = "\n\n"
@@ -44,8 +35,8 @@ class CompletionEncoder(Encoder):
         self._text, self._thoughts = _Voice("content"), _Voice("reasoning_content")
         self._calls: list[steps.ToolCalled] = []
         self._cited: list[dict[str, Any]] = []
-        self._terminal: Terminal | None = None
-        self._usage = Usage()
+        self._terminal: events.Terminal | None = None
+        self._usage = events.Usage()
         self._begun = False
         self._made: list[bytes] = []
         self._counts = head.wire.get("usage") is True
@@ -59,12 +50,12 @@ class CompletionEncoder(Encoder):
             item = self._order.open_message(fact.message_id)
             if item is not None:
                 return (self._delta(item, fact.text, event.seq),) if fact.text else ()
-        if self._terminal is None and isinstance(fact, RunCompleted | RunFailed):
+        if self._terminal is None and isinstance(fact, events.RunCompleted | events.RunFailed):
             self._terminal = fact
         taken = self._order.take(fact)
         for step in taken:
             self._render(step)
-        if isinstance(fact, MessageCompleted) and fact.replaces and not (taken or self.ended):
+        if isinstance(fact, events.MessageCompleted) and fact.replaces and not (taken or self.ended):
             self._say(self._text, f"{_GAP}{fact.message.content}")  # the streamed text stays
         made, self._made = self._made, []
         return self._frames(made, event.seq)
@@ -77,14 +68,14 @@ class CompletionEncoder(Encoder):
     @property
     def failure(self) -> ParleyError | None:
         """The reason why there is no answer: the run failed, or it has not ended yet."""
-        if isinstance(self._terminal, RunFailed):
+        if isinstance(self._terminal, events.RunFailed):
             return objects.failure(self._terminal)
         return None if self.ended else Unavailable("The run has not ended yet.", retry_after=1)
 
     @property
     def may_retry(self) -> bool:
         """Whether the same request may succeed although this run failed."""
-        return not isinstance(self._terminal, RunFailed) or self._terminal.retryable
+        return not isinstance(self._terminal, events.RunFailed) or self._terminal.retryable
 
     def answer(self) -> bytes:
         """Return the completion, or OpenAI's error body if there is none."""
@@ -105,7 +96,7 @@ class CompletionEncoder(Encoder):
     @property
     def _reason(self) -> str:
         terminal = self._terminal
-        return terminal.finish_reason if isinstance(terminal, RunCompleted) else ""
+        return terminal.finish_reason if isinstance(terminal, events.RunCompleted) else ""
 
     @property
     def _finished(self) -> str:
@@ -143,7 +134,7 @@ class CompletionEncoder(Encoder):
         self._begin("" if voice is self._text else None)
         self._put({voice.field: voice.with_gap(text)})
 
-    def _cite(self, files: Sequence[ArtifactCreated | MessageContent]) -> None:
+    def _cite(self, files: Sequence[events.ArtifactCreated | events.MessageContent]) -> None:
         """Name files at the end of the text so far."""
         self._begin("")
         at = len(self._content() or "")
@@ -167,7 +158,7 @@ class CompletionEncoder(Encoder):
             self._begun = True
             self._put({"role": "assistant", "content": content, "refusal": None})
 
-    def _end(self, usage: Usage) -> None:
+    def _end(self, usage: events.Usage) -> None:
         self._usage = usage
         if self.failure is not None:
             self._made.append(encode_json({"error": errors.openai_error(self.failure)}))

@@ -9,14 +9,7 @@ from uuid import UUID
 from agents.dialects.base import RunHead
 from agents.dialects.steps import ToolCalled
 from agents.dialects.wire import Wire
-from config.errors import (
-    Conflict,
-    Gone,
-    InvalidRequest,
-    ParleyError,
-    TooManyRequests,
-    Unavailable,
-)
+from config import errors
 from conversations.events import RunFailed, Usage
 
 _FINISHED: Final = {
@@ -26,23 +19,23 @@ _FINISHED: Final = {
     "content_filter": "content_filter",
     "refusal": "content_filter",
 }
-_ERRORS: Final[dict[str, type[ParleyError]]] = {
-    "provider_rate_limited": TooManyRequests,
-    "provider_quota_exceeded": TooManyRequests,
-    "budget_exceeded": TooManyRequests,
-    "provider_bad_request": InvalidRequest,
-    "provider_context_exceeded": InvalidRequest,
-    "provider_content_filtered": InvalidRequest,
-    "model_not_allowed": InvalidRequest,
-    "provider_timeout": Unavailable,
-    "provider_unavailable": Unavailable,
-    "provider_unreachable": Unavailable,
-    "deadline_exceeded": Unavailable,
-    "queue_timeout": Unavailable,
-    "internal_error": ParleyError,
-    "cancelled": Conflict,
-    "run_not_stored": Gone,
-    "thread_deleted": Gone,
+_ERRORS: Final[dict[str, type[errors.ParleyError]]] = {
+    "provider_rate_limited": errors.TooManyRequests,
+    "provider_quota_exceeded": errors.TooManyRequests,
+    "budget_exceeded": errors.TooManyRequests,
+    "provider_bad_request": errors.InvalidRequest,
+    "provider_context_exceeded": errors.InvalidRequest,
+    "provider_content_filtered": errors.InvalidRequest,
+    "model_not_allowed": errors.InvalidRequest,
+    "provider_timeout": errors.Unavailable,
+    "provider_unavailable": errors.Unavailable,
+    "provider_unreachable": errors.Unavailable,
+    "deadline_exceeded": errors.Unavailable,
+    "queue_timeout": errors.Unavailable,
+    "internal_error": errors.ParleyError,
+    "cancelled": errors.Conflict,
+    "run_not_stored": errors.Gone,
+    "thread_deleted": errors.Gone,
 }
 
 
@@ -51,10 +44,10 @@ def completion_id(run_id: UUID) -> str:
     return f"chatcmpl-{run_id.hex}"
 
 
-def failure(failed: RunFailed) -> ParleyError:
+def failure(failed: RunFailed) -> errors.ParleyError:
     """Return the run's failure as an error with a status; the code is the run's."""
-    kind = _ERRORS.get(failed.code, Unavailable if failed.retryable else ParleyError)
-    later = 1 if issubclass(kind, Unavailable | TooManyRequests) else None
+    kind = _ERRORS.get(failed.code, errors.Unavailable if failed.retryable else errors.ParleyError)
+    later = 1 if issubclass(kind, errors.Unavailable | errors.TooManyRequests) else None
     return kind(failed.message, code=failed.code, retry_after=later)
 
 
