@@ -23,7 +23,6 @@ from agents.dialects.agui.body import (
     drop_unknown,
 )
 from agents.dialects.agui.encoder import AgUiEncoder
-from agents.dialects.agui.reconnect import ReturningAgUiEncoder
 from agents.dialects.base import RunHead, prefers_json
 from agents.dialects.client_inputs import Parts
 from agents.dialects.field_errors import validate_body
@@ -44,7 +43,6 @@ from conversations import events
 NAME: Final = "ag-ui"
 OPENING: Final = b""
 encoder: Final = AgUiEncoder
-returning: Final = ReturningAgUiEncoder
 LONGEST_TEXT: Final = 1_000_000
 _SDK: Final = frozenset({"state", "tools", "context", "forwarded_props"})
 

@@ -23,7 +23,10 @@ class ReturningAgUiEncoder(AgUiEncoder):
         self._known = _known_messages(body)
 
     def catch_up(self, before: Iterable[StoredRow], *, state: Any, sign: Sign) -> Sequence[Frame]:
-        """Return the snapshots of all that was fed."""
+        """Return the snapshots of all events fed so far; from then on `feed` returns frames.
+
+        `before` are the thread's messages up to the run's own input, `state` the thread's state.
+        """
         reasoned = [message for message in self._known if self._run not in message["id"]]
         earlier = with_reasoning(to_messages(before, sign=sign), reasoned)
         return self.prelude(earlier, known=[message["id"] for message in self._known], state=state)
