@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 from pydantic.alias_generators import to_camel
 
 from agents.dialects.field_errors import validate_body
-from agents.dialects.wire import as_text
+from agents.dialects.wire import optional_text
 from agents.json_schemas.answer_format import ANY_OBJECT, invalid_form, require_object_schema
 from agents.requests import Effort, Generation
 
@@ -102,7 +102,7 @@ def forwarded_options(forwarded_props: Any) -> dict[str, Any]:
     """Return the fields of a RunRequest that `forwardedProps` sets; raise InvalidRequest."""
     props = forwarded_props if isinstance(forwarded_props, dict) else {}
     return {
-        "model": as_text(props.get("model")).strip(),
+        "model": optional_text(props, "model").strip(),
         "forwarded_props": forwarded_props,
         "generation": _forwarded_generation(props),
         "on_disconnect": "cancel" if props.get("onDisconnect") == "cancel" else "continue",

@@ -15,23 +15,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from agents.dialects.artifact_links import TOOL_RESULT
-from agents.dialects.steps import (
-    ApprovalRequested,
-    Closed,
-    Created,
-    Ended,
-    FileMade,
-    Item,
-    Opened,
-    Started,
-    Status,
-    Step,
-    TextAdded,
-    ToolAnswered,
-    ToolCalled,
-    ToolsListed,
-)
-from agents.dialects.wire import as_text, json_text
+from agents.dialects.base import id_in_run
+from agents.dialects.steps import Item, Status, Step
+from agents.dialects.wire import json_text, optional_text
 from conversations import events
 from conversations.events import Fact, MessageDelta, Terminal, Usage
 
@@ -246,10 +232,11 @@ class StepOrder:
 
     def _ask(self, about: dict[str, Any]) -> None:
         """Ask once per call, though both the action and the interrupt at the end contain the request."""
-        call_id, server_label = as_text(about.get("tool_call_id")), as_text(about.get("server_label"))
-        name = as_text(about.get("tool_name")) or as_text(about.get("name"))
+        call_id = optional_text(about, "tool_call_id")
+        server_label = optional_text(about, "server_label")
+        name = optional_text(about, "tool_name") or optional_text(about, "name")
         arguments = _arguments(about)
-        given_id = as_text(about.get("id")) or call_id
+        given_id = optional_text(about, "id") or call_id
         asked_id = given_id or f"approval-{len(self._approvals) + 1}-{self._run}"
         if asked_id in self._approvals:
             return
@@ -339,7 +326,7 @@ def _arguments(about: dict[str, Any]) -> str:
 def _offered(tool: dict[str, Any]) -> dict[str, Any]:
     return {
         "input_schema": tool.get("input_schema", tool.get("inputSchema", {})),
-        "name": as_text(tool.get("name")),
+        "name": optional_text(tool, "name"),
         "annotations": tool.get("annotations"),
-        "description": as_text(tool.get("description")) or None,
+        "description": optional_text(tool, "description") or None,
     }
