@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec import Raw
 
 from agents.dialects import steps
-from agents.dialects.base import Frame, RunHead
+from agents.dialects.base import Frame, RunHead, id_in_run
 from agents.dialects.item_encoder import ItemEncoder
 from agents.dialects.openai_responses import objects
 from agents.dialects.openai_responses.client_tools import tool_name
@@ -122,7 +122,7 @@ class ResponsesEncoder(ItemEncoder):
 
     def _client_call(self, call: steps.ToolCalled) -> None:
         tool = tool_name(self._head.wire, call.name)
-        identity = (self._unique(call.id), call.call_id, tool)
+        identity = (id_in_run(call.id, self._head.run_id.hex), call.call_id, tool)
         done = objects.client_call(*identity, call.arguments, "completed")
         place = self._add(objects.client_call(*identity, "", "in_progress"))
         where = {"item_id": done["id"], "output_index": place}
@@ -161,11 +161,6 @@ class ResponsesEncoder(ItemEncoder):
     def _whole(self, status: str, **more: Any) -> bytes:
         done = [Raw(item) for item in self._output if item]
         return encode_json(objects.response(self._head, status, done, **more))
-
-    def _unique(self, call_id: str) -> str:
-        """Return an id that contains the run: a client may send it as an `item_reference`."""
-        run = self._head.run_id.hex
-        return call_id if run in call_id else f"{call_id}-{run}"
 
     # out
 
