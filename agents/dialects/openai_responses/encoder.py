@@ -41,11 +41,10 @@ class ResponsesEncoder(ItemEncoder):
         return self._response or self._whole(self._status)
 
     def _delta(self, item: Item, text: str) -> Frame:
-        """Return a delta, on the hot path: put together by hand, since most frames are deltas."""
-        item.add(text)
         number = self._number
         self._number = number + 1
-        return Frame(*_text_delta(item, number, text), number)
+        name, form = (_REASONING_DELTA, _REASONING) if item.is_reasoning else (_TEXT_DELTA, _TEXT)
+        return Frame(name, form % (number, item.prefix, encode_json(text)), number)
 
     def _render(self, step: steps.Step) -> None:
         match step:
@@ -57,7 +56,7 @@ class ResponsesEncoder(ItemEncoder):
             case steps.Opened(item):
                 self._open(item)
             case steps.TextAdded(item, text):
-                self._put(*_text_delta(item, self._number, text))
+                self._frames.append(self._delta(item, text))
             case steps.Closed(item, status):
                 self._close(item, "completed" if status == "completed" else "incomplete")
             case steps.FileMade(artifact):
@@ -176,19 +175,13 @@ class ResponsesEncoder(ItemEncoder):
         self._send("response.output_item.done", {"output_index": place, "item": whole})
 
     def _send(self, name: str, more: Wire) -> None:
-        self._put(name, encode_json({"type": name, "sequence_number": self._number} | more))
+        self._put(encode_json({"type": name, "sequence_number": self._number} | more), name)
 
 
 def _where(item: Item) -> Wire:
     """Return the place of an item's text: its one part."""
     index = "summary_index" if item.is_reasoning else "content_index"
     return {"item_id": item.wire_id, "output_index": item.place, index: 0}
-
-
-def _text_delta(item: Item, number: int, text: str) -> tuple[str, bytes]:
-    if item.is_reasoning:
-        return _REASONING_DELTA, _REASONING % (number, item.prefix, encode_json(text))
-    return _TEXT_DELTA, _TEXT % (number, item.prefix, encode_json(text))
 
 
 _TEXT_DELTA: Final = "response.output_text.delta"
