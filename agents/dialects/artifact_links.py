@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import msgspec
+from msgspec.structs import asdict
 
 from agents.dialects.steps import Item
 from conversations.events import ArtifactCreated, MessageContent
@@ -36,6 +36,4 @@ def citation(file: ArtifactCreated | MessageContent, *, at: int) -> dict[str, An
 
 def file_facts(artifact: ArtifactCreated) -> dict[str, Any]:
     """Return a file's facts and its address, without the event's tag, which each wire adds itself."""
-    facts: dict[str, Any] = msgspec.to_builtins(artifact)
-    facts.pop("type", None)
-    return facts | {"url": artifact_url(artifact.artifact_id)}
+    return asdict(artifact) | {"url": artifact_url(artifact.artifact_id)}
