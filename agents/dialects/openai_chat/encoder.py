@@ -41,7 +41,7 @@ class CompletionEncoder(Encoder):
         self._made: list[bytes] = []
         self._counts = head.wire.get("usage") is True
         self._no_usage = b',"usage":null}' if self._counts else b"}"
-        self._chunk = encode_json(objects.chunk(head))[:-1]
+        self._chunk = encode_json(objects.describe(head, "chat.completion.chunk"))[:-1]
 
     def feed(self, event: RunEvent) -> Sequence[Frame]:
         """Return the chunks of the next event; none after the last."""
@@ -82,10 +82,11 @@ class CompletionEncoder(Encoder):
         if self.failure is not None:
             body = errors.body(self.failure, errors.OPENAI_PATHS[0])
             return encode_json(body | {"request_id": self._head.request_id})
+        refused = self._reason == "refusal"
         message = objects.message(
-            self._content(), self._thoughts.whole, self._calls, refused=self._reason == "refusal"
-        ) | {"annotations": self._cited}
-        finished = "stop" if self._reason == "refusal" else self._finished
+            self._content(), self._thoughts.whole, self._calls, self._cited, refused=refused
+        )
+        finished = "stop" if refused else self._finished
         return encode_json(objects.completion(self._head, message, finished, self._usage))
 
     def _content(self) -> str | None:

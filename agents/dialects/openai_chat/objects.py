@@ -60,16 +60,18 @@ def finish_reason(reason: str, *, calls: bool) -> str:
 def completion(head: RunHead, message: Wire, finished: str, usage: Usage) -> Wire:
     """Return the whole answer."""
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finished}
-    return {**_head(head, "chat.completion"), "choices": [choice], "usage": usage_counts(usage)}
+    return {**describe(head, "chat.completion"), "choices": [choice], "usage": usage_counts(usage)}
 
 
-def message(text: str | None, thoughts: str, calls: Sequence[ToolCalled], *, refused: bool) -> Wire:
+def message(
+    text: str | None, thoughts: str, calls: Sequence[ToolCalled], cited: list[Wire], *, refused: bool
+) -> Wire:
     """Return the assistant's message; OpenAI has no `reasoning_content`, but clients read it."""
     fields: Wire = {
         "role": "assistant",
         "content": None if refused else text,
         "refusal": text if refused else None,
-        "annotations": [],
+        "annotations": cited,
     }
     if thoughts:
         fields["reasoning_content"] = thoughts
@@ -82,11 +84,6 @@ def call(tool_call: ToolCalled) -> Wire:
     """Return a call that the client answers with a message of the role `tool`."""
     function = {"name": tool_call.name, "arguments": tool_call.arguments}
     return {"id": tool_call.call_id, "type": "function", "function": function}
-
-
-def chunk(head: RunHead) -> Wire:
-    """Return the common beginning of all chunks of a stream."""
-    return _head(head, "chat.completion.chunk")
 
 
 def usage_counts(usage: Usage) -> Wire:
@@ -114,7 +111,8 @@ def approval_notice(tool: str) -> str:
     return f"[{tool or 'A tool'} waits for an approval.]"
 
 
-def _head(head: RunHead, kind: str) -> Wire:
+def describe(head: RunHead, kind: str) -> Wire:
+    """Return the common members of a completion and of all chunks of its stream."""
     return {
         "id": completion_id(head.run_id),
         "object": kind,
