@@ -6,7 +6,7 @@ the mapping, except that a request never gets more tokens than the mapping allow
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
@@ -59,43 +59,31 @@ def nearest_effort(effort: str | None) -> Effort | None:
     return None
 
 
-class SamplingParameters(Protocol):
-    """The parameters that several bodies have under the same names."""
+_SHARED: Final = {
+    "temperature",
+    "top_p",
+    "frequency_penalty",
+    "presence_penalty",
+    "max_tokens",
+    "stop",
+    "seed",
+    "reasoning_budget",
+}
+"""The parameters that several bodies have under the same names."""
 
-    temperature: float | None
-    top_p: float | None
-    frequency_penalty: float | None
-    presence_penalty: float | None
-    stop: str | list[str] | None
-    seed: int | None
 
-
-def make_generation(body: SamplingParameters, **more: Any) -> Generation:
+def make_generation(body: BaseModel, **more: Any) -> Generation:
     """Return the parameters of a body; `more` are those that it has under names of its own."""
-    stop = [body.stop] if isinstance(body.stop, str) else body.stop
-    return Generation(
-        temperature=body.temperature,
-        top_p=body.top_p,
-        frequency_penalty=body.frequency_penalty,
-        presence_penalty=body.presence_penalty,
-        stop=tuple(stop or ()),
-        seed=body.seed,
-        **more,
-    )
+    parameters = body.model_dump(include=_SHARED)
+    stop = parameters.get("stop") or ()
+    parameters["stop"] = (stop,) if isinstance(stop, str) else tuple(stop)
+    return Generation(**parameters | more)
 
 
 def parse_generation(body: GenerationBody | None, response_format: object = None) -> Generation:
     """Return the requested parameters; raise InvalidRequest `invalid_response_format`."""
-    schema = answer_schema(response_format)
-    if body is None:
-        return Generation(json_schema=schema)
-    return make_generation(
-        body,
-        max_tokens=body.max_tokens,
-        json_schema=schema,
-        reasoning=body.reasoning_effort,
-        reasoning_budget=body.reasoning_budget,
-    )
+    body, schema = body or GenerationBody(), answer_schema(response_format)
+    return make_generation(body, json_schema=schema, reasoning=body.reasoning_effort)
 
 
 def forwarded_options(forwarded_props: Any) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
         known="id" if parsed.session_id and len(parsed.input) > 1 else "none",
         tools=tuple(_tools(parsed.tools or ())),
         answers=tuple(_answers(parsed.input)),
-        generation=make_generation(parsed, max_tokens=parsed.max_tokens),
+        generation=make_generation(parsed),
         wire={"session_id": parsed.session_id, "id": name},
         **client_inputs.session_thread(parsed.session_id),
     )

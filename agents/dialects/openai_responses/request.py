@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from agents.dialects import client_inputs
 from agents.dialects.field_errors import validate_body
-from agents.dialects.generation import answer_schema, nearest_effort
+from agents.dialects.generation import answer_schema, make_generation, nearest_effort
 from agents.dialects.openai_responses import input_items, objects
 from agents.dialects.openai_responses.tools import (
     MOST_TOOLS,
@@ -207,9 +207,8 @@ def _limited(choice: ToolChoice, parsed: ResponsesBody) -> ToolChoice:
 def _generation(parsed: ResponsesBody) -> Generation:
     thinking, text = parsed.reasoning or Reasoning(), parsed.text or Text()
     summary = thinking.summary or thinking.generate_summary
-    return Generation(
-        temperature=parsed.temperature,
-        top_p=parsed.top_p,
+    return make_generation(
+        parsed,
         max_tokens=parsed.max_output_tokens,
         json_schema=_schema(text.format),
         reasoning=nearest_effort(thinking.effort),
