@@ -130,7 +130,8 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
     named = conversation.id if isinstance(conversation, Conversation) else conversation
     stored = parsed.store is not False
     answers = tuple(input_items.parse_answers(parsed.input))
-    continues = bool(named or parsed.previous_response_id)
+    previous = parsed.previous_response_id
+    continues = bool(named or previous)
     messages = _messages(parsed, answers, continues=continues, stored=stored)
     choice = plain_choice(parsed.tool_choice)
     offered = apply_choice(read_tools(parsed.tools or []), choice)
@@ -143,7 +144,7 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
         messages=messages,
         request_id=request_id,
         known="id" if continues and len(messages) > 1 else "none",
-        parent_run_id=_previous(parsed.previous_response_id),
+        parent_run_id=previous and objects.parse_run_id(previous),
         tools=offered.tools,
         server_tools=offered.server_tools,
         servers=offered.servers,
@@ -193,10 +194,6 @@ def _messages(
     if not (messages or answers or continues):
         raise InvalidRequest("input must say something.", code="invalid_input", param="input")
     return messages
-
-
-def _previous(response_id: str | None) -> str | None:
-    return objects.parse_run_id(response_id) if response_id else None
 
 
 def _limited(choice: ToolChoice, parsed: ResponsesBody) -> ToolChoice:
