@@ -175,9 +175,8 @@ def _document(part: DocumentPart, here: str) -> Upload:
     about = part.metadata if isinstance(part.metadata, dict) else {}
     name = next((about[key] for key in ("filename", "name") if isinstance(about.get(key), str)), "")
     source, mime_type = part.source, part.source.mime_type or ""
-    if source.type == "data":
-        return client_inputs.file_upload(here, data=source.value, name=name, mime_type=mime_type)
-    return client_inputs.file_upload(here, url=source.value, name=name, mime_type=mime_type)
+    content = {source.type: source.value}
+    return client_inputs.file_upload(here, **content, name=name, mime_type=mime_type)
 
 
 def _binary(part: BinaryPart, here: str) -> Upload:
