@@ -89,23 +89,22 @@ class RepairedDelivery(Delivery):
         """Return a whole message; its text is delivered as deltas too if it has not been."""
         deltas = () if body.message_id == self._message.id else self._say(body.message_id, body.content)
         message, rest = self._message, self._close()
-        whole = msgspec.structs.replace(body, content=message.delivered)
+        whole = msgspec.structs.replace(body, content=str(message.delivered))
         return (*deltas, *rest, events.MessageCompleted(whole))
 
     def _replace(self, body: MessageBody) -> Iterable[Fact]:
         """Return a message that replaces the streamed one, repaired as a whole."""
-        self._message = _Message(body.message_id)
-        self._message.add(body.content)
-        final = self._message
+        final = self._message = _Message(body.message_id)
+        final.add(body.content)
         self._close()
-        whole = msgspec.structs.replace(body, content=final.delivered)
+        whole = msgspec.structs.replace(body, content=str(final.delivered))
         return (events.MessageCompleted(whole, replaces=True),)
 
     def _close(self) -> Sequence[Fact]:
         message, self._message = self._message, _Message("")
         if message.original:
             self._any = True
-            self._verdict = self._verdict or validate_thinkingml(message.original)
+            self._verdict = self._verdict or validate_thinkingml(str(message.original))
         return message.finish()
 
 
@@ -114,30 +113,21 @@ class _Message:
 
     def __init__(self, message_id: str) -> None:
         self.id = message_id
-        self._original = GrowingText()
+        self.original = GrowingText()
+        self.delivered = GrowingText()
         self._repair = Repair()
-        self._delivered = GrowingText()
-
-    @property
-    def delivered(self) -> str:
-        return str(self._delivered)
-
-    @property
-    def original(self) -> str:
-        """The runner's text before the repair."""
-        return str(self._original)
 
     def add(self, text: str) -> Sequence[Fact]:
-        self._original.add(text)
+        self.original.add(text)
         return self._deliver(self._repair.feed(text))
 
     def finish(self) -> Sequence[Fact]:
-        return self._deliver(self._repair.finish()) if self._original else ()
+        return self._deliver(self._repair.finish()) if self.original else ()
 
     def _deliver(self, text: str) -> Sequence[Fact]:
         if not text:
             return ()
-        self._delivered.add(text)
+        self.delivered.add(text)
         return (MessageDelta(self.id, text),)
 
 
