@@ -122,7 +122,7 @@ class CompletionEncoder(Encoder):
                 self._call(call)
             case steps.ApprovalRequested(asked_id, name):
                 item = Item(asked_id, "assistant")
-                item.add(objects.approval_notice(name))
+                item.add(f"[{name or 'A tool'} waits for an approval.]")  # the wire has no form for it
                 self._text.open(item)
                 self._say(self._text, item.text)
             case steps.Ended(_, usage):

@@ -106,11 +106,6 @@ def usage_counts(usage: Usage) -> Wire:
     }
 
 
-def approval_notice(tool: str) -> str:
-    """Return a text about a call that needs an approval, which this wire cannot express."""
-    return f"[{tool or 'A tool'} waits for an approval.]"
-
-
 def describe(head: RunHead, kind: str) -> Wire:
     """Return the common members of a completion and of all chunks of its stream."""
     return {
