@@ -26,7 +26,6 @@ _LAST: Final[dict[str, str]] = {
     "failed": "response.failed",
     "rejected": "response.failed",
 }
-_STATUS: Final = {"rejected": "failed"}
 
 
 class ResponsesEncoder(ItemEncoder):
@@ -150,7 +149,7 @@ class ResponsesEncoder(ItemEncoder):
     def _end(self, status: str, usage: events.Usage, problem: events.Problem | None) -> None:
         for place, call in [*self._waiting.values()]:
             self._done(place, objects.server_call(call, "incomplete"))
-        self._status = _STATUS.get(status, status)
+        self._status = "failed" if status == "rejected" else status
         completed_at = self._at // 1000 if status == "completed" else None
         self._response = self._whole(
             self._status, completed_at=completed_at, problem=problem, usage=usage
