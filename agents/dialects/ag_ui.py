@@ -101,9 +101,7 @@ def _is_ours(message: Message) -> bool:
 def _check_newest(messages: Sequence[Message]) -> None:
     """Check the limits of the newest question; older ones were checked when they were new."""
     newest = next((message for message in reversed(messages) if message.role == "user"), None)
-    if newest is None:
-        return
-    if len(_text_of(newest)) > LONGEST_TEXT:
+    if newest is not None and len(_text_of(newest)) > LONGEST_TEXT:
         raise InvalidRequest(
             f"The message is too long: at most {LONGEST_TEXT:,} characters.", code="user_text_too_long"
         )

@@ -15,12 +15,11 @@ from conversations.events import ArtifactCreated, MessageContent
 
 TOOL_RESULT: Final = "tool_result"
 """The type of an artifact that its tool's output names."""
-_ARTIFACTS: Final = "/api/v1/agent/artifacts/"
 
 
 def artifact_url(artifact_id: str) -> str:
     """Return the address for a GET by the file's owner."""
-    return f"{_ARTIFACTS}{artifact_id}"
+    return f"/api/v1/agent/artifacts/{artifact_id}"
 
 
 def files_of(item: Item) -> list[ArtifactCreated | MessageContent]:

@@ -125,8 +125,7 @@ def _sampling(request: ModelRequest) -> Body:
 
 def _system(messages: Iterable[ChatMessage]) -> list[Body]:
     """Return all system messages as blocks; they and the tools are the same in every run, so cached."""
-    texts = [message.content for message in messages if message.role == "system"]
-    blocks = [_text(text) for text in texts if text.strip()]
+    blocks = [_text(each.content) for each in messages if each.role == "system" and each.content.strip()]
     return [*blocks[:-1], blocks[-1] | _CACHED] if blocks else []
 
 

@@ -98,8 +98,7 @@ class ContentBuilder:
         self.content.delta = False
         self.content.completed()
         self.message_builder.add_content(self.content)
-        done: Content = self.content
-        return done
+        return self.get_content_data()
 
     def get_content_data(self) -> Content:
         """Return the content in its present state."""
