@@ -18,15 +18,10 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from agents.api import streaming
 from agents.api.run_requests import Post, read_post
 from agents.api.streaming import SSE, STREAM_HEADERS, Format
-from agents.dialects.base import (
-    AnsweringDialect,
-    AnsweringEncoder,
-    Dialect,
-    Frame,
-    ReturningDialect,
-    RunHead,
-)
-from agents.dialects.recognition import ANSWERING, RETURNING
+from agents.dialects import ag_ui
+from agents.dialects.agui.reconnect import ReturningAgUiEncoder
+from agents.dialects.base import AnsweringDialect, AnsweringEncoder, Dialect, Frame, RunHead
+from agents.dialects.recognition import ANSWERING
 from agents.intake import start, stream_slots
 from agents.intake.start import StartedRun
 from agents.intake.stream_slots import StreamSlot
@@ -88,29 +83,27 @@ async def answer(
 
 
 async def stream(caller: Caller, post: Post, form: Format = SSE) -> HttpResponseBase:
-    """Start the run; return its stream, or for a client that starts it again what it has missed."""
-    returning = RETURNING.get(post.request.dialect)
-    started = await start.start_for_reader(caller, post.request, resumed=returning is not None)
+    """Start the run; return its stream, or for a client of AG-UI that starts it again what it missed."""
+    may_return = post.request.dialect == ag_ui.NAME
+    started = await start.start_for_reader(caller, post.request, resumed=may_return)
     with started.slot.release_on_error():
-        if returning is None or started.created:
+        if started.created or not may_return:
             lists = streaming.frames(streaming.open_cursor(started.row, post.dialect))
         else:
             count_reconnect(started.row.run_id)
-            lists = missed_frames(started.row, returning, post.body)
+            lists = missed_frames(started.row, post.body)
         return send(started.slot, lists, post.dialect.OPENING, form=form, on_leaving=started.on_leaving)
 
 
-async def missed_frames(
-    run: RunRow, dialect: ReturningDialect, body: dict[str, Any]
-) -> AsyncGenerator[list[Frame]]:
-    """Yield what a client that sends this body again has missed of the run, then the live run."""
+async def missed_frames(run: RunRow, body: dict[str, Any]) -> AsyncGenerator[list[Frame]]:
+    """Yield what a client of AG-UI that sends this body again has missed, then the live run."""
     head = streaming.run_head(run)
     try:
         before, state = await _before(run)
     except NotFound:  # deleted a moment ago
-        yield [*dialect.encoder(head).feed(streaming.deletion_event(run, 0))]
+        yield [*ag_ui.encoder(head).feed(streaming.deletion_event(run, 0))]
         return
-    encoder = dialect.returning(head, body)
+    encoder = ReturningAgUiEncoder(head, body)
     cursor = streaming.Cursor(run, encoder)
     await cursor.catch_up()
     yield [*encoder.catch_up(before, state=state, sign=attachments.sign_url)]

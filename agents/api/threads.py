@@ -9,7 +9,6 @@ from django.http import HttpRequest, HttpResponseBase
 from msgspec.structs import replace
 
 from agents.api import answering
-from agents.dialects import ag_ui
 from agents.dialects.agui import snapshots
 from agents.dialects.agui.capabilities import CAPABILITIES
 from agents.dialects.agui.messages import to_messages as ag_ui_messages
@@ -73,9 +72,7 @@ async def connect(request: HttpRequest, caller: Caller, thread_id: str) -> HttpR
     )
     lists = _at_rest(found, caller.user_id, thread_id, head)
     if row is not None and await client_queries.has_events(row):
-        lists = answering.missed_frames(
-            _as_spoken_by(row, request.GET.get("protocolVersion")), ag_ui, {}
-        )
+        lists = answering.missed_frames(_as_spoken_by(row, request.GET.get("protocolVersion")), {})
     return answering.send(await stream_slots.admit(caller.user_id, found, resumed=True), lists)
 
 

@@ -23,7 +23,6 @@ from agents.dialects.agui.body import (
     drop_unknown,
 )
 from agents.dialects.agui.encoder import AgUiEncoder
-from agents.dialects.agui.reconnect import ReturningAgUiEncoder
 from agents.dialects.base import RunHead, prefers_json
 from agents.dialects.client_inputs import Parts
 from agents.dialects.field_errors import validate_body
@@ -44,7 +43,6 @@ from conversations import events
 NAME: Final = "ag-ui"
 OPENING: Final = b""
 encoder: Final = AgUiEncoder
-returning: Final = ReturningAgUiEncoder
 LONGEST_TEXT: Final = 1_000_000
 _SDK: Final = frozenset({"state", "tools", "context", "forwarded_props"})
 
@@ -103,9 +101,7 @@ def _is_ours(message: Message) -> bool:
 def _check_newest(messages: Sequence[Message]) -> None:
     """Check the limits of the newest question; older ones were checked when they were new."""
     newest = next((message for message in reversed(messages) if message.role == "user"), None)
-    if newest is None:
-        return
-    if len(_text_of(newest)) > LONGEST_TEXT:
+    if newest is not None and len(_text_of(newest)) > LONGEST_TEXT:
         raise InvalidRequest(
             f"The message is too long: at most {LONGEST_TEXT:,} characters.", code="user_text_too_long"
         )
@@ -177,9 +173,8 @@ def _document(part: DocumentPart, here: str) -> Upload:
     about = part.metadata if isinstance(part.metadata, dict) else {}
     name = next((about[key] for key in ("filename", "name") if isinstance(about.get(key), str)), "")
     source, mime_type = part.source, part.source.mime_type or ""
-    if source.type == "data":
-        return client_inputs.file_upload(here, data=source.value, name=name, mime_type=mime_type)
-    return client_inputs.file_upload(here, url=source.value, name=name, mime_type=mime_type)
+    content = {source.type: source.value}
+    return client_inputs.file_upload(here, **content, name=name, mime_type=mime_type)
 
 
 def _binary(part: BinaryPart, here: str) -> Upload:

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from agents.dialects.agentapi import request
 from agents.dialects.agentapi.builders import ContentBuilder as ContentBuilder
 from agents.dialects.agentapi.builders import MessageBuilder as MessageBuilder
 from agents.dialects.agentapi.builders import ResponseBuilder as ResponseBuilder
@@ -42,19 +41,14 @@ from agents.dialects.agentapi.entities import RunStatus as RunStatus
 from agents.dialects.agentapi.entities import TextContent as TextContent
 from agents.dialects.agentapi.entities import Tool as Tool
 from agents.dialects.agentapi.entities import VideoContent as VideoContent
+from agents.dialects.agentapi.request import NAME as NAME
+from agents.dialects.agentapi.request import parse as parse
 from agents.dialects.base import RunHead
-from agents.requests import RunRequest
 
-NAME: Final = "agent-api"
 OPENING: Final = b""
 encoder: Final = AgentApiEncoder
 QUEUE: Final = "runs"
 _flag: Final = TypeAdapter(bool)
-
-
-def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
-    """Return the canonical request; raise InvalidRequest for a wrong body."""
-    return request.parse(body, dialect=NAME, request_id=request_id)
 
 
 def streams(body: dict[str, Any], *, accept: str) -> bool:

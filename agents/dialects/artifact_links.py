@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import msgspec
+from msgspec.structs import asdict
 
 from agents.dialects.steps import Item
 from conversations.events import ArtifactCreated, MessageContent
 
 TOOL_RESULT: Final = "tool_result"
 """The type of an artifact that its tool's output names."""
-_ARTIFACTS: Final = "/api/v1/agent/artifacts/"
 
 
 def artifact_url(artifact_id: str) -> str:
     """Return the address for a GET by the file's owner."""
-    return f"{_ARTIFACTS}{artifact_id}"
+    return f"/api/v1/agent/artifacts/{artifact_id}"
 
 
 def files_of(item: Item) -> list[ArtifactCreated | MessageContent]:
@@ -36,6 +35,4 @@ def citation(file: ArtifactCreated | MessageContent, *, at: int) -> dict[str, An
 
 def file_facts(artifact: ArtifactCreated) -> dict[str, Any]:
     """Return a file's facts and its address, without the event's tag, which each wire adds itself."""
-    facts: dict[str, Any] = msgspec.to_builtins(artifact)
-    facts.pop("type", None)
-    return facts | {"url": artifact_url(artifact.artifact_id)}
+    return asdict(artifact) | {"url": artifact_url(artifact.artifact_id)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 from uuid import UUID
 
@@ -42,7 +42,6 @@ class Encoder(Protocol):
 
     def feed(self, event: RunEvent) -> Sequence[Frame]:
         """Return the frames of the next event; the last of them has an `id`."""
-        ...
 
     def heartbeat(self, at_ms: int) -> Frame | None:
         """Return a frame for a silence, without an `id`, since the log has none; None: a comment."""
@@ -55,23 +54,18 @@ class Dialect(Protocol):
     @property
     def OPENING(self) -> bytes:  # noqa: N802
         """The first bytes of an SSE response."""
-        ...
 
     def parse(self, body: dict[str, Any], *, request_id: str) -> RunRequest:
         """Return the canonical request. Raise InvalidRequest, with the dialect's own codes."""
-        ...
 
     def streams(self, body: dict[str, Any], *, accept: str) -> bool:
         """Return whether the answer to the POST is the run's stream itself."""
-        ...
 
     def accepted(self, head: RunHead) -> dict[str, Any]:
         """Return the body of the 202."""
-        ...
 
     def encoder(self, head: RunHead) -> Encoder:
         """Return a new encoder for one reader of one run."""
-        ...
 
 
 class AnsweringEncoder(Encoder, Protocol):
@@ -79,7 +73,6 @@ class AnsweringEncoder(Encoder, Protocol):
 
     def answer(self) -> bytes:
         """Return the run as one JSON object, as far as the encoder has been fed."""
-        ...
 
 
 class AnsweringDialect(Dialect, Protocol):
@@ -87,11 +80,9 @@ class AnsweringDialect(Dialect, Protocol):
 
     def waits(self, body: dict[str, Any]) -> bool:
         """Return whether a POST that does not stream waits for the run's end."""
-        ...
 
     def encoder(self, head: RunHead) -> AnsweringEncoder:
         """Return a new encoder for one reader of one run."""
-        ...
 
 
 class StoredRow(Protocol):
@@ -109,23 +100,9 @@ class StoredRow(Protocol):
     def client_id(self) -> str | None: ...
 
 
-class ReturningEncoder(Encoder, Protocol):
-    """An encoder for a client that comes back: it takes past events without frames, then catches up."""
-
-    def catch_up(self, before: Iterable[StoredRow], *, state: Any, sign: Sign) -> Sequence[Frame]:
-        """Return the frames of all events fed so far; from then on `feed` returns frames.
-
-        `before` are the thread's messages up to the run's own input, `state` the thread's state.
-        """
-        ...
-
-
-class ReturningDialect(Dialect, Protocol):
-    """A protocol whose client comes back to a run by starting it again."""
-
-    def returning(self, head: RunHead, body: dict[str, Any]) -> ReturningEncoder:
-        """Return an encoder for the client that has sent this body again."""
-        ...
+def id_in_run(own_id: str, run: str) -> str:
+    """Return an id of a run (32 hex digits) on a wire: it contains the run, so no other run has it."""
+    return own_id if run in own_id else f"{own_id}-{run}"
 
 
 Sign = Callable[[str, str], str]

@@ -9,18 +9,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from agents.dialects.base import RunHead
-from agents.dialects.openai_chat import objects, request
+from agents.dialects.openai_chat import objects
 from agents.dialects.openai_chat.encoder import CompletionEncoder
-from agents.requests import RunRequest
+from agents.dialects.openai_chat.request import NAME as NAME
+from agents.dialects.openai_chat.request import parse as parse
 
-NAME: Final = "chat-completions"
 OPENING: Final = b""
 encoder: Final = CompletionEncoder
-
-
-def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
-    """Return the canonical request; raise InvalidRequest, naming the field, for a wrong body."""
-    return request.parse(body, dialect=NAME, request_id=request_id)
 
 
 def streams(body: dict[str, Any], *, accept: str) -> bool:

@@ -6,7 +6,7 @@ union, one error for each, and its sentences may hold values of the body. None o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -19,36 +19,35 @@ _LONGEST_KEY: Final = 64
 Body = TypeVar("Body", bound=BaseModel)
 _Path = tuple[str | int, ...]
 
-_KINDS: Final[dict[str, str]] = {
-    "string_type": "a string",
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "int_parsing": "a whole number",
-    "float_type": "a number",
-    "float_parsing": "a number",
-    "finite_number": "a number",
-    "bool_type": "true or false",
-    "bool_parsing": "true or false",
-    "dict_type": "an object",
-    "model_type": "an object",
-    "model_attributes_type": "an object",
-    "list_type": "an array",
+_WORDS: Final = {
+    "string_type": "must be a string",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+    "list_type": "must be an array",
+    "missing": "is required",
+    "extra_forbidden": "is not known here",
+    "literal_error": "must be {expected}",
+    "union_tag_invalid": "must be one of {expected_tags}",
+    "union_tag_not_found": "is required",
+    "string_too_long": "may have at most {max_length:,} characters",
+    "string_too_short": "must have at least {min_length:,} characters",
+    "too_long": "may have at most {max_length:,} items",
+    "too_short": "must have at least {min_length:,} items",
+    "greater_than": "must be more than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be at most {le}",
 }
-_WORDS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
-    "missing": lambda _: "is required",
-    "extra_forbidden": lambda _: "is not known here",
-    "literal_error": lambda context: f"must be {context['expected']}",
-    "union_tag_invalid": lambda context: f"must be one of {context['expected_tags']}",
-    "union_tag_not_found": lambda _: "is required",
-    "string_too_long": lambda context: f"may have at most {context['max_length']:,} characters",
-    "string_too_short": lambda context: f"must have at least {context['min_length']:,} characters",
-    "too_long": lambda context: f"may have at most {context['max_length']:,} items",
-    "too_short": lambda context: f"must have at least {context['min_length']:,} items",
-    "greater_than": lambda context: f"must be more than {context['gt']}",
-    "greater_than_equal": lambda context: f"must be at least {context['ge']}",
-    "less_than": lambda context: f"must be less than {context['lt']}",
-    "less_than_equal": lambda context: f"must be at most {context['le']}",
-}
+"""Our words for each kind of pydantic's errors; the names are those of its context."""
 
 
 def validate_body(model: type[Body], body: Any, what: str, *, at: Sequence[str | int] = ()) -> Body:
@@ -79,7 +78,8 @@ def _field_errors(error: ValidationError, body: Any, *, at: Sequence[str | int])
         if not whole:
             branches.add(path)
         words = found.setdefault(path, {})
-        words.setdefault(_words(item["type"], item.get("ctx", {})), []).append(item["type"])
+        template = _WORDS.get(item["type"], "is not valid")
+        words.setdefault(template.format(**item.get("ctx", {})), []).append(item["type"])
     paths = [path for path in found if not (path in branches and _is_within(path, found))]
     return [
         {
@@ -119,12 +119,6 @@ def _key(step: str, node: dict[str, Any]) -> str | None:
 def _is_within(path: _Path, found: dict[_Path, Any]) -> bool:
     """Return whether another error is more exact, in the branch that the sender meant."""
     return any(len(other) > len(path) and other[: len(path)] == path for other in found)
-
-
-def _words(kind: str, context: dict[str, Any]) -> str:
-    if kind in _KINDS:
-        return f"must be {_KINDS[kind]}"
-    return _WORDS[kind](context) if kind in _WORDS else "is not valid"
 
 
 def _together(words: list[str]) -> str:

@@ -6,13 +6,13 @@ the mapping, except that a request never gets more tokens than the mapping allow
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
 from agents.dialects.field_errors import validate_body
-from agents.dialects.wire import as_text
+from agents.dialects.wire import optional_text
 from agents.json_schemas.answer_format import ANY_OBJECT, invalid_form, require_object_schema
 from agents.requests import Effort, Generation
 
@@ -59,50 +59,38 @@ def nearest_effort(effort: str | None) -> Effort | None:
     return None
 
 
-class SamplingParameters(Protocol):
-    """The parameters that several bodies have under the same names."""
+_SHARED: Final = {
+    "temperature",
+    "top_p",
+    "frequency_penalty",
+    "presence_penalty",
+    "max_tokens",
+    "stop",
+    "seed",
+    "reasoning_budget",
+}
+"""The parameters that several bodies have under the same names."""
 
-    temperature: float | None
-    top_p: float | None
-    frequency_penalty: float | None
-    presence_penalty: float | None
-    stop: str | list[str] | None
-    seed: int | None
 
-
-def make_generation(body: SamplingParameters, **more: Any) -> Generation:
+def make_generation(body: BaseModel, **more: Any) -> Generation:
     """Return the parameters of a body; `more` are those that it has under names of its own."""
-    stop = [body.stop] if isinstance(body.stop, str) else body.stop
-    return Generation(
-        temperature=body.temperature,
-        top_p=body.top_p,
-        frequency_penalty=body.frequency_penalty,
-        presence_penalty=body.presence_penalty,
-        stop=tuple(stop or ()),
-        seed=body.seed,
-        **more,
-    )
+    parameters = body.model_dump(include=_SHARED)
+    stop = parameters.get("stop") or ()
+    parameters["stop"] = (stop,) if isinstance(stop, str) else tuple(stop)
+    return Generation(**parameters | more)
 
 
 def parse_generation(body: GenerationBody | None, response_format: object = None) -> Generation:
     """Return the requested parameters; raise InvalidRequest `invalid_response_format`."""
-    schema = answer_schema(response_format)
-    if body is None:
-        return Generation(json_schema=schema)
-    return make_generation(
-        body,
-        max_tokens=body.max_tokens,
-        json_schema=schema,
-        reasoning=body.reasoning_effort,
-        reasoning_budget=body.reasoning_budget,
-    )
+    body, schema = body or GenerationBody(), answer_schema(response_format)
+    return make_generation(body, json_schema=schema, reasoning=body.reasoning_effort)
 
 
 def forwarded_options(forwarded_props: Any) -> dict[str, Any]:
     """Return the fields of a RunRequest that `forwardedProps` sets; raise InvalidRequest."""
     props = forwarded_props if isinstance(forwarded_props, dict) else {}
     return {
-        "model": as_text(props.get("model")).strip(),
+        "model": optional_text(props, "model").strip(),
         "forwarded_props": forwarded_props,
         "generation": _forwarded_generation(props),
         "on_disconnect": "cancel" if props.get("onDisconnect") == "cancel" else "continue",

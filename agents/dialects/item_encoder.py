@@ -33,6 +33,7 @@ class ItemEncoder(Encoder):
         if type(fact) is MessageDelta:
             item = self._order.open_message(fact.message_id)
             if item is not None:
+                item.add(fact.text)
                 return (self._delta(item, fact.text),) if fact.text else ()
         self._at = event.at
         for step in self._order.take(fact):
@@ -42,13 +43,13 @@ class ItemEncoder(Encoder):
 
     @abstractmethod
     def _delta(self, item: Item, text: str) -> Frame:
-        """Return a delta of an open message, on the hot path: most frames are deltas."""
+        """Return the next frame, a delta, put together by hand: most frames are deltas."""
 
     @abstractmethod
     def _render(self, step: Step) -> None:
         """Send the frames of a step."""
 
-    def _put(self, name: str, data: bytes) -> bytes:
+    def _put(self, data: bytes, name: str = "") -> bytes:
         """Send a frame under the next number; return its data."""
         self._frames.append(Frame(name, data, self._number))
         self._number += 1

@@ -13,7 +13,7 @@ from agents.dialects import (
     runner,
     text,
 )
-from agents.dialects.base import AnsweringDialect, Dialect, ReturningDialect
+from agents.dialects.base import AnsweringDialect, Dialect
 from config.errors import InvalidRequest
 
 ANSWERING: Final[dict[str, AnsweringDialect]] = {
@@ -21,7 +21,6 @@ ANSWERING: Final[dict[str, AnsweringDialect]] = {
     responses.NAME: responses,
     chat_completions.NAME: chat_completions,
 }
-RETURNING: Final[dict[str, ReturningDialect]] = {ag_ui.NAME: ag_ui}
 DIALECTS: Final[dict[str, Dialect]] = {
     text.NAME: text,
     run_agent_input.NAME: run_agent_input,

@@ -5,18 +5,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from agents.dialects.base import RunHead
-from agents.dialects.openai_responses import objects, request
+from agents.dialects.openai_responses import objects
 from agents.dialects.openai_responses.encoder import ResponsesEncoder
-from agents.requests import RunRequest
+from agents.dialects.openai_responses.request import NAME as NAME
+from agents.dialects.openai_responses.request import parse as parse
 
-NAME: Final = "responses"
 OPENING: Final = b""
 encoder: Final = ResponsesEncoder
-
-
-def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
-    """Return the canonical request; raise InvalidRequest for a wrong body."""
-    return request.parse(body, dialect=NAME, request_id=request_id)
 
 
 def streams(body: dict[str, Any], *, accept: str) -> bool:

@@ -128,9 +128,7 @@ def _text(parsed: RunnerBody) -> str:
     text = content.text if content.text is not None else text_in(content.contents)
     if text.strip():
         return text
-    if _files(parsed):
-        return ""
-    if parsed.event.event_type != MESSAGE:
+    if _files(parsed) or parsed.event.event_type != MESSAGE:
         return ""
     if parsed.input is None:
         raise InvalidRequest("The body is no run of a runner: a message needs `input`.")

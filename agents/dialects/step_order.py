@@ -14,24 +14,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from agents.dialects import steps
 from agents.dialects.artifact_links import TOOL_RESULT
-from agents.dialects.steps import (
-    ApprovalRequested,
-    Closed,
-    Created,
-    Ended,
-    FileMade,
-    Item,
-    Opened,
-    Started,
-    Status,
-    Step,
-    TextAdded,
-    ToolAnswered,
-    ToolCalled,
-    ToolsListed,
-)
-from agents.dialects.wire import as_text, json_text
+from agents.dialects.base import id_in_run
+from agents.dialects.steps import Item, Status, Step
+from agents.dialects.wire import json_text, optional_text
 from conversations import events
 from conversations.events import Fact, MessageDelta, Terminal, Usage
 
@@ -51,7 +38,7 @@ class StepOrder:
         self._reasoning: Item | None = None
         self._reasoned_as = ""
         self._closing: list[Item] = []
-        self._calls: dict[str, ToolCalled] = {}
+        self._calls: dict[str, steps.ToolCalled] = {}
         self._answered: set[str] = set()
         self._approvals: set[str] = set()
         self._files: dict[str, events.ArtifactCreated] = {}
@@ -81,10 +68,10 @@ class StepOrder:
     def _begin(self, fact: Fact) -> None:
         if not self._created:
             self._created = True
-            self._steps.append(Created())
+            self._steps.append(steps.Created())
         if not self._started and not isinstance(fact, events.RunQueued | events.RunFailed):
             self._started = True
-            self._steps.append(Started())
+            self._steps.append(steps.Started())
 
     def _take(self, fact: Fact) -> None:
         match fact:
@@ -112,7 +99,7 @@ class StepOrder:
     def _message(self, message_id: str, role: str = "assistant") -> Item:
         item = self._messages.get(message_id)
         if item is None:
-            item = self._messages[message_id] = Item(self._unique(message_id), role)
+            item = self._messages[message_id] = Item(id_in_run(message_id, self._run), role)
             self._open(item)
         elif item.open:
             self._stop_reasoning()
@@ -122,7 +109,7 @@ class StepOrder:
         if self._reasoning is not None and self._reasoned_as == message_id:
             return self._reasoning
         self._count += 1
-        wire_id = f"reasoning-{self._count}-{self._unique(message_id)}"
+        wire_id = f"reasoning-{self._count}-{id_in_run(message_id, self._run)}"
         item = Item(wire_id, "assistant", is_reasoning=True)
         self._open(item)
         self._reasoning, self._reasoned_as = item, message_id
@@ -131,12 +118,12 @@ class StepOrder:
     def _open(self, item: Item) -> None:
         self._release()
         self._stop_reasoning()
-        self._steps.append(Opened(item))
+        self._steps.append(steps.Opened(item))
 
     def _say(self, item: Item, text: str) -> None:
         if item.open and text:
             item.add(text)
-            self._steps.append(TextAdded(item, text))
+            self._steps.append(steps.TextAdded(item, text))
 
     def _complete(self, body: events.MessageBody) -> None:
         is_reasoning = body.role == "reasoning"
@@ -176,7 +163,7 @@ class StepOrder:
         if self._reasoning is not None:
             item, self._reasoning = self._reasoning, None
             item.open = False
-            self._steps.append(Closed(item, "completed"))
+            self._steps.append(steps.Closed(item, "completed"))
 
     def _release(self, status: Status = "completed", *, refused: bool = False) -> None:
         self._close(self._closing, status, refused=refused)
@@ -193,7 +180,7 @@ class StepOrder:
         """Close these items; the words of a refused run are those of its last message."""
         words = [item for item in items if not item.is_reasoning and item.role == "assistant"]
         last = words[-1] if refused and words else None
-        self._steps += [Closed(item, status, problem, item is last) for item in items]
+        self._steps += [steps.Closed(item, status, problem, item is last) for item in items]
 
     # tools
 
@@ -201,12 +188,12 @@ class StepOrder:
         if started.tool_call_id in self._calls:
             return
         is_clients = started.kind == "frontend"
-        call_id = started.tool_call_id if is_clients else self._unique(started.tool_call_id)
+        call_id = started.tool_call_id if is_clients else id_in_run(started.tool_call_id, self._run)
         arguments, kind, label = json_text(started.parameters), started.kind, started.server_label
-        call = ToolCalled(call_id, call_id, started.tool_name, arguments, kind, label)
+        call = steps.ToolCalled(call_id, call_id, started.tool_name, arguments, kind, label)
         self._make(started.tool_call_id, call)
 
-    def _make(self, known_as: str, call: ToolCalled) -> None:
+    def _make(self, known_as: str, call: steps.ToolCalled) -> None:
         self._stop_reasoning()
         self._calls[known_as] = call
         self._steps.append(call)
@@ -226,15 +213,15 @@ class StepOrder:
         if problem is None and not completed.ok:
             problem = events.Problem("failed", "The tool failed.")
         result = completed.result or {} if problem is None else {"error": problem}
-        self._steps.append(ToolAnswered(call, json_text(result), problem))
+        self._steps.append(steps.ToolAnswered(call, json_text(result), problem))
 
     def _recall(self, known_as: str, completed: events.ToolCallCompleted) -> None:
         """Add a call whose outcome comes first: an earlier run made it, or its start is missing."""
-        call_id = _unique(completed.tool_call_id, completed.asked_in or self._run)
+        call_id = id_in_run(completed.tool_call_id, completed.asked_in or self._run)
         self._make(
             known_as,
-            ToolCalled(
-                _unique(call_id, self._run),
+            steps.ToolCalled(
+                id_in_run(call_id, self._run),
                 call_id,
                 completed.tool_name,
                 json_text(completed.parameters or {}),
@@ -246,10 +233,11 @@ class StepOrder:
 
     def _ask(self, about: dict[str, Any]) -> None:
         """Ask once per call, though both the action and the interrupt at the end contain the request."""
-        call_id, server_label = as_text(about.get("tool_call_id")), as_text(about.get("server_label"))
-        name = as_text(about.get("tool_name")) or as_text(about.get("name"))
+        call_id = optional_text(about, "tool_call_id")
+        server_label = optional_text(about, "server_label")
+        name = optional_text(about, "tool_name") or optional_text(about, "name")
         arguments = _arguments(about)
-        given_id = as_text(about.get("id")) or call_id
+        given_id = optional_text(about, "id") or call_id
         asked_id = given_id or f"approval-{len(self._approvals) + 1}-{self._run}"
         if asked_id in self._approvals:
             return
@@ -259,13 +247,13 @@ class StepOrder:
             name, arguments = name or call.name, arguments or call.arguments
             server_label = server_label or call.server_label
         self._stop_reasoning()
-        self._steps.append(ApprovalRequested(asked_id, name, arguments or "{}", server_label))
+        self._steps.append(steps.ApprovalRequested(asked_id, name, arguments or "{}", server_label))
 
     def _list_tools(self, server_label: str, tools: list[Any]) -> None:
         self._count += 1
         listed = [_offered(tool) for tool in tools if isinstance(tool, dict)]
         self._stop_reasoning()
-        self._steps.append(ToolsListed(f"mcpl_{self._count}_{self._run}", server_label, listed))
+        self._steps.append(steps.ToolsListed(f"mcpl_{self._count}_{self._run}", server_label, listed))
 
     # the end
 
@@ -276,13 +264,13 @@ class StepOrder:
             problem = events.Problem(terminal.code, terminal.message)
         failed: Status = "failed" if status == "rejected" else status
         self._close_all(failed, problem, refused=_finish_reason(terminal) == REFUSED)
-        self._steps += map(FileMade, self._files.values())
+        self._steps += map(steps.FileMade, self._files.values())
         if isinstance(terminal, events.RunCompleted):
             for interrupt in terminal.interrupts:
                 self._ask(_interrupt(interrupt))
             self._say_something()
         usage = terminal.usage if isinstance(terminal, events.RunCompleted) else Usage()
-        self._steps.append(Ended(status, usage, problem))
+        self._steps.append(steps.Ended(status, usage, problem))
         self._ended = True
 
     def _close_all(self, status: Status, problem: events.Problem | None, *, refused: bool) -> None:
@@ -305,16 +293,8 @@ class StepOrder:
     def _say_something(self) -> None:
         """Add an empty message to an empty answer: some clients wait for one for ever."""
         if not (self._messages or self._count or self._calls or self._approvals or self._files):
-            item = Item(self._unique("execution"), "assistant")
-            self._steps += [Opened(item), Closed(item, "completed")]
-
-    def _unique(self, name: str) -> str:
-        """Return an id that is unique among the runs of the thread."""
-        return _unique(name, self._run)
-
-
-def _unique(name: str, run: str) -> str:
-    return name if run in name else f"{name}-{run}"
+            item = Item(id_in_run("execution", self._run), "assistant")
+            self._steps += [steps.Opened(item), steps.Closed(item, "completed")]
 
 
 def _finish_reason(fact: Fact) -> str:
@@ -339,7 +319,7 @@ def _arguments(about: dict[str, Any]) -> str:
 def _offered(tool: dict[str, Any]) -> dict[str, Any]:
     return {
         "input_schema": tool.get("input_schema", tool.get("inputSchema", {})),
-        "name": as_text(tool.get("name")),
+        "name": optional_text(tool, "name"),
         "annotations": tool.get("annotations"),
-        "description": as_text(tool.get("description")) or None,
+        "description": optional_text(tool, "description") or None,
     }

@@ -16,7 +16,7 @@ from agents.dialects.artifact_links import TOOL_RESULT, file_facts
 from agents.dialects.base import Frame, RunHead, wants_stream
 from agents.dialects.field_errors import validate_body
 from agents.dialects.generation import GenerationBody, Whole, parse_generation
-from agents.dialects.wire import as_text, encode_json
+from agents.dialects.wire import encode_json, optional_text
 from agents.json_schemas.answer_format import invalid_form
 from agents.requests import InputMessage, ResultMode, RunRequest, ToolUse
 from config.errors import InvalidRequest
@@ -65,7 +65,7 @@ def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
     if _blank(body.get("text")):
         raise InvalidRequest("text is required: it is what the user says.", code="text_required")
     parsed = validate_body(TextRunBody, _without_nulls(body), "text run")
-    thread_id = uuid_of(as_text(parsed.conversation_id))
+    thread_id = uuid_of(optional_text(body, "conversation_id"))
     return RunRequest(
         dialect=NAME,
         model=parsed.model,

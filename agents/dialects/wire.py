@@ -18,8 +18,9 @@ def json_text(value: Any) -> str:
     return encode_json(value).decode()
 
 
-def as_text(value: object) -> str:
-    """Return a member that should be a text; "" for any other value."""
+def optional_text(member: Wire, key: str) -> str:
+    """Return a text of an object; "" for any other value."""
+    value = member.get(key)
     return value if isinstance(value, str) else ""
 
 

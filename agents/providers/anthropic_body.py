@@ -125,8 +125,7 @@ def _sampling(request: ModelRequest) -> Body:
 
 def _system(messages: Iterable[ChatMessage]) -> list[Body]:
     """Return all system messages as blocks; they and the tools are the same in every run, so cached."""
-    texts = [message.content for message in messages if message.role == "system"]
-    blocks = [_text(text) for text in texts if text.strip()]
+    blocks = [_text(each.content) for each in messages if each.role == "system" and each.content.strip()]
     return [*blocks[:-1], blocks[-1] | _CACHED] if blocks else []
 
 
@@ -165,12 +164,12 @@ def _image(image: ImagePart) -> Body:
 
 
 def _call(call: ToolCall, names: ToolNames) -> Body:
-    fields = {
+    return {
+        "type": "tool_use",
         "id": _id(call.id),
         "name": names.to_provider(call.name),
         "input": parse_object(call.arguments),
     }
-    return {"type": "tool_use"} | fields
 
 
 def _id(call_id: str) -> str:
@@ -179,9 +178,8 @@ def _id(call_id: str) -> str:
 
 
 def _tool(tool: ToolSpec, names: ToolNames) -> Body:
-    schema = {"type": "object"} | tool.parameters
     return {
         "name": names.to_provider(tool.name),
         "description": tool.description,
-        "input_schema": schema,
+        "input_schema": {"type": "object"} | tool.parameters,
     }

@@ -8,11 +8,13 @@ from typing import Any, Final, Literal, Self
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agents.requests import AskedCall, Generation
 from agents.requests import Effort as Effort
-from agents.requests import Generation
 from conversations.blocks import Layout, arrange
 from conversations.events import Usage
 
+ToolCall = AskedCall
+"""A call that the model makes, put together from its pieces."""
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "refusal", "invalid_tool_call"]
 
 
@@ -31,14 +33,6 @@ class TextDelta(Struct, frozen=True, gc=False):
 
 class ReasoningText(Struct, frozen=True, gc=False):
     text: str
-
-
-class ToolCall(Struct, frozen=True):
-    """A call that the model makes, put together from its pieces; arguments are JSON text."""
-
-    id: str
-    name: str
-    arguments: str
 
 
 class ReasoningBlock(Struct, frozen=True):
@@ -168,14 +162,8 @@ _SUPPORTED_BY: Final = {
 
 def first_unsupported(wire: str, generation: Generation) -> str | None:
     """Return the first wanted parameter that the wire does not have and that nothing else can do."""
-    return next(
-        (
-            name
-            for name, wires in _SUPPORTED_BY.items()
-            if getattr(generation, name) is not None and wire not in wires
-        ),
-        None,
-    )
+    lacking = (name for name, wires in _SUPPORTED_BY.items() if wire not in wires)
+    return next((name for name in lacking if getattr(generation, name) is not None), None)
 
 
 class ProviderError(Exception):

@@ -63,53 +63,48 @@ class Wire(Struct, frozen=True):
         """Return the address at which a provider lists its models."""
         return self.url(base_url, "/models")
 
-    def __call__(self, target: Candidate, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+    async def __call__(self, target: Candidate, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Stream one answer. Raise ProviderError if the provider refuses, hangs, breaks off or rambles.
 
         With `request.raw` each SSE event is also yielded unchanged, after the events read from it.
         """
-        return _stream(self, target, request)
-
-
-async def _stream(wire: Wire, target: Candidate, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-    """Stream one answer, in one generator and not two: every delta would pay for the hop."""
-    names = ToolNames.of(request)
-    reader, cutter, heard, unsaid = wire.reader(names), EventSplitter(), False, 0
-    redactor = Redactor(target.key)
-    forms = _forms(wire, target.model, request, names)
-    response = await _opened(wire, target, forms, _manner(request))
-    try:
-        yield redactor.redact_whole(
-            Opened(target.endpoint_id, target.provider, target.model, _request_id(response))
-        )
-        async with aclosing(http.read(response)) as body:
-            async for some in body:
-                unsaid += len(some)
-                for data in cutter.feed(some):
-                    heard = True
-                    for event in reader.read(data):
-                        unsaid = 0
-                        for shown in redactor.redact(event):
-                            yield shown
-                    if request.raw and data != DONE:
-                        piece = data.decode(errors="replace")
-                        yield redactor.redact_whole(RawChunk(wire.name, piece, reader.kind))
+        names = ToolNames.of(request)
+        reader, cutter, heard, unsaid = self.reader(names), EventSplitter(), False, 0
+        redactor = Redactor(target.key)
+        forms = _forms(self, target.model, request, names)
+        response = await _opened(self, target, forms, _manner(request))
+        try:
+            yield redactor.redact_whole(
+                Opened(target.endpoint_id, target.provider, target.model, _request_id(response))
+            )
+            async with aclosing(http.read(response)) as body:
+                async for some in body:
+                    unsaid += len(some)
+                    for data in cutter.feed(some):
+                        heard = True
+                        for event in reader.read(data):
+                            unsaid = 0
+                            for shown in redactor.redact(event):
+                                yield shown
+                        if request.raw and data != DONE:
+                            piece = data.decode(errors="replace")
+                            yield redactor.redact_whole(RawChunk(self.name, piece, reader.kind))
+                        if reader.done:
+                            break
                     if reader.done:
+                        await _let_end(body)
                         break
-                if reader.done:
-                    await _let_end(body)
-                    break
-                if unsaid > _MOST_UNSAID:
-                    raise invalid_response_error()
-        if not heard:
-            raise invalid_response_error()
-        for shown in redactor.flush():
-            yield shown
-        yield redactor.redact_whole(reader.end())
-    finally:
-        response.close()
-        if request.on_usage is not None:
-            request.on_usage(reader.usage)
+                    if unsaid > _MOST_UNSAID:
+                        raise invalid_response_error()
+            if not heard:
+                raise invalid_response_error()
+            for shown in redactor.flush():
+                yield shown
+            yield redactor.redact_whole(reader.end())
+        finally:
+            response.close()
+            if request.on_usage is not None:
+                request.on_usage(reader.usage)
 
 
 def _forms(wire: Wire, model: str, request: ModelRequest, names: ToolNames) -> list[Body]:

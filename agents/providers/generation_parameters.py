@@ -69,8 +69,6 @@ def reasoning_source(candidate: Candidate) -> str:
 
 def with_source(finished: Finished, candidate: Candidate) -> Finished:
     """Return the candidate's last event, its reasoning with its source."""
-    if not finished.reasoning:
-        return finished
     source = reasoning_source(candidate)
     return replace(
         finished, reasoning=tuple(replace(block, source=source) for block in finished.reasoning)

@@ -31,14 +31,14 @@ def forms(model: str, request: ModelRequest, names: ToolNames) -> list[Body]:
 
 def _sampled(body: Body, request: ModelRequest) -> list[Body]:
     most = request.max_tokens
-    plain = body | _given(request, *_SAMPLING) | ({"max_tokens": most} if most else {})
+    plain = body | given(request, *_SAMPLING) | ({"max_tokens": most} if most else {})
     effort = {"reasoning_effort": request.reasoning} if request.reasoning else {}
     thinking = body | effort | ({"max_completion_tokens": most} if most else {})
     return [thinking, plain] if effort else [plain, thinking]
 
 
-def _given(request: ModelRequest, *names: str) -> Body:
-    """Return those of the parameters that the request sets."""
+def given(request: ModelRequest, *names: str) -> Body:
+    """Return those of the parameters that the request sets; both of OpenAI's wires name them alike."""
     return {name: value for name in names if (value := getattr(request, name)) is not None}
 
 
@@ -57,7 +57,7 @@ def _body(model: str, request: ModelRequest, names: ToolNames) -> Body:
     if request.tools:
         body["tools"] = [_tool(tool, names) for tool in request.tools]
         body |= call_options(request, lambda name: {"function": {"name": names.to_provider(name)}})
-    body |= _given(request, "verbosity", "seed")
+    body |= given(request, "verbosity", "seed")
     if request.stop:
         body["stop"] = list(request.stop)
     return body

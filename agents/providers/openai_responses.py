@@ -99,12 +99,6 @@ class ResponsesReader(Reader):
             case "response.refusal.delta" if _is_text(event.delta):
                 self.refused = True
                 return [TextDelta(event.delta)]
-            case _:
-                self._note(event)
-                return ()
-
-    def _note(self, event: _Event) -> None:
-        match event.type:
             case "response.output_item.added":
                 self._begin(event.output_index, _decode_item(bytes(event.item)))
             case "response.function_call_arguments.done":
@@ -118,6 +112,7 @@ class ResponsesReader(Reader):
                 raise stream_error(event.response and event.response.error)
             case "error":
                 raise stream_error(event.error or {"code": event.code})
+        return ()
 
     def _begin(self, place: int, item: _Item) -> None:
         if item.type == "function_call":

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from agents.providers.base import ChatMessage, ImagePart, ModelRequest, ToolCall, ToolSpec
-from agents.providers.openai_chat_body import call_options, image_url, named_schema
+from agents.providers.openai_chat_body import call_options, given, image_url, named_schema
 from agents.providers.schemas import is_strict
 from agents.providers.tool_names import ToolNames
 
@@ -18,8 +18,7 @@ Body = dict[str, Any]
 def forms(model: str, request: ModelRequest, names: ToolNames) -> list[Body]:
     """Return the bodies for reasoning models first, and for models that only sample last."""
     body = _body(model, request, names)
-    chosen = {"temperature": request.temperature, "top_p": request.top_p}
-    sampling = {name: value for name, value in chosen.items() if value is not None}
+    sampling = given(request, "temperature", "top_p")
     effort = {"effort": request.reasoning} if request.reasoning else {}
     summary = {"summary": request.reasoning_summary or "auto"}
     thinking = {"reasoning": summary | effort, "include": ["reasoning.encrypted_content"]}
@@ -75,12 +74,12 @@ def _answer(message: ChatMessage, names: ToolNames) -> Iterator[Body]:
 
 
 def _call(call: ToolCall, names: ToolNames) -> Body:
-    fields = {
+    return {
+        "type": "function_call",
         "call_id": call.id,
         "name": names.to_provider(call.name),
         "arguments": call.arguments or "{}",
     }
-    return {"type": "function_call"} | fields
 
 
 def _content(message: ChatMessage) -> list[Body]:
@@ -88,11 +87,9 @@ def _content(message: ChatMessage) -> list[Body]:
 
 
 def _block(block: str | ImagePart) -> Body:
-    return {"type": "input_text", "text": block} if isinstance(block, str) else _image(block)
-
-
-def _image(image: ImagePart) -> Body:
-    return {"type": "input_image", "image_url": image_url(image), "detail": "auto"}
+    if isinstance(block, str):
+        return {"type": "input_text", "text": block}
+    return {"type": "input_image", "image_url": image_url(block), "detail": "auto"}
 
 
 def _tool(tool: ToolSpec, names: ToolNames) -> Body:

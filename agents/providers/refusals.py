@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
@@ -69,6 +69,7 @@ _KINDS: Final = {
     "UNAUTHENTICATED": "provider_auth_error",
     "UNAVAILABLE": "provider_unavailable",
 }
+Facts = dict[str, Any]
 _DELAY: Final = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)s", re.ASCII)
 
 
@@ -95,9 +96,12 @@ def refusal_error(status: int, headers: Mapping[str, str], body: bytes) -> Provi
 
 def stream_error(error: object) -> ProviderError:
     """Return the error for an error event inside a stream."""
-    code = _kind(error) or next(map(_code, _numbers(error)), "provider_error")
+    facts = error if isinstance(error, dict) else {}
+    numbers = (facts.get("code"), facts.get("status_code"))  # the HTTP status that it would have had
+    statuses = (_code(number) for number in numbers if isinstance(number, int))
+    code = _kind(facts) or next(statuses, "provider_error")
     message = _MESSAGES.get(code, "The model provider reported an error in its stream.")
-    return ProviderError(code, message, retryable=code in _RETRYABLE, retry_after_s=_delay(error))
+    return ProviderError(code, message, retryable=code in _RETRYABLE, retry_after_s=_delay(facts))
 
 
 def interrupted_error() -> ProviderError:
@@ -116,44 +120,31 @@ def _code(status: int) -> str:
     return "provider_unavailable" if status >= 500 else _STATUSES.get(status, "provider_error")
 
 
-def _error_in(body: bytes) -> object:
+def _error_in(body: bytes) -> Facts:
     """Return the error object of a body: `{"error": …}`, or a list with that, as Gemini sends it."""
     try:
         found = json.loads(body or b"null")
     except (ValueError, RecursionError):
-        return None
-    first = found[0] if isinstance(found, list) and found else found
-    return first.get("error") if isinstance(first, dict) else None
+        return {}
+    match found:
+        case {"error": dict(error)} | [{"error": dict(error)}, *_]:
+            return error
+    return {}
 
 
-def _kind(error: object) -> str | None:
+def _kind(error: Facts) -> str | None:
     """Return our code for the most exact known word of the error."""
-    return next((_KINDS[word] for word in _words(error) if word in _KINDS), None)
-
-
-def _words(error: object) -> Iterator[str]:
-    if not isinstance(error, dict):
-        return
     reasons = (detail.get("reason") for detail in _details(error))
-    for word in (error.get("code"), *reasons, error.get("type"), error.get("status")):
-        if isinstance(word, str):
-            yield word
+    words = (error.get("code"), *reasons, error.get("type"), error.get("status"))
+    return next((_KINDS[word] for word in words if isinstance(word, str) and word in _KINDS), None)
 
 
-def _numbers(error: object) -> Iterator[int]:
-    """Yield the HTTP status that the error would have had."""
-    if isinstance(error, dict):
-        for number in (error.get("code"), error.get("status_code")):
-            if isinstance(number, int):
-                yield number
-
-
-def _details(error: object) -> list[dict[str, Any]]:
-    found = error.get("details") if isinstance(error, dict) else None
+def _details(error: Facts) -> list[Facts]:
+    found = error.get("details")
     return [detail for detail in found if isinstance(detail, dict)] if isinstance(found, list) else []
 
 
-def _delay(error: object) -> float | None:
+def _delay(error: Facts) -> float | None:
     """Return the seconds of Gemini's RetryInfo, which is in the body."""
     delays = (_DELAY.fullmatch(str(detail.get("retryDelay", ""))) for detail in _details(error))
     return next((float(found[1]) for found in delays if found), None)

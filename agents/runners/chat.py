@@ -115,13 +115,9 @@ class _Step:
         self._thoughts_told = False
 
     @property
-    def text(self) -> str:
-        return str(self._text)
-
-    @property
     def delivered(self) -> str:
         """The part of its message that the user has read, including our own text before the model's."""
-        return self._opening + self.text
+        return f"{self._opening}{self._text}"
 
     def with_thoughts(self, fact: Fact) -> Fact:
         """Return the fact; the step's first call gets the reasoning that its provider wants back."""
@@ -147,9 +143,9 @@ class _Step:
                 self.finished = event
 
     def message(self) -> ChatMessage:
-        finished = self.finished
+        text, finished = str(self._text), self.finished
         return ChatMessage(
-            "assistant", self.text, tool_calls=finished.tool_calls, reasoning=finished.reasoning
+            "assistant", text, tool_calls=finished.tool_calls, reasoning=finished.reasoning
         )
 
 

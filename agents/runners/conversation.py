@@ -8,8 +8,8 @@ from typing import Final
 from msgspec import convert
 from msgspec.structs import replace
 
-from agents.providers.base import ChatMessage, ImagePart, ReasoningBlock, ToolCall
-from agents.requests import AskedCall, Attachment, InputMessage
+from agents.providers.base import ChatMessage, ImagePart, ReasoningBlock
+from agents.requests import Attachment, InputMessage
 
 PREFETCHED: Final = "prefetch-"  # ids of calls that the request made before the model's
 
@@ -53,7 +53,7 @@ def _paired(messages: Sequence[InputMessage], answered: set[str | None]) -> Iter
                 calls = [call for call in message.tool_calls if call.id in answered - open_calls]
                 open_calls |= {call.id for call in calls}
                 if calls or message.content:
-                    made = tuple(_call(made_with.get(call.id, call)) for call in calls)
+                    made = tuple(made_with.get(call.id, call) for call in calls)
                     thoughts = _thoughts(message) if calls else ()
                     yield ChatMessage("assistant", message.content, tool_calls=made, reasoning=thoughts)
             case "tool":
@@ -68,8 +68,8 @@ def _answer(message: InputMessage, open_calls: set[str]) -> Iterator[ChatMessage
     if call_id not in open_calls:
         if not message.tool_calls:
             return
-        made = tuple(map(_call, message.tool_calls))
-        yield ChatMessage("assistant", "", tool_calls=made, reasoning=_thoughts(message))
+        thoughts = _thoughts(message)
+        yield ChatMessage("assistant", "", tool_calls=message.tool_calls, reasoning=thoughts)
     open_calls.discard(call_id)
     content = message.content if message.error is None else f"Error: {message.error}"
     images = tuple(map(_image, message.attachments))
@@ -78,10 +78,6 @@ def _answer(message: InputMessage, open_calls: set[str]) -> Iterator[ChatMessage
 
 def _thoughts(message: InputMessage) -> tuple[ReasoningBlock, ...]:
     return tuple(convert(block, ReasoningBlock) for block in message.reasoning)
-
-
-def _call(call: AskedCall) -> ToolCall:
-    return ToolCall(call.id, call.name, call.arguments)
 
 
 def _image(file: Attachment) -> ImagePart:

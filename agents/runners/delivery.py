@@ -8,7 +8,7 @@ log shows the decision too: it is the run's first `message.delta` or `upstream.r
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
@@ -24,14 +24,16 @@ RAW_CHARACTERS: Final = 4_096
 MOST_RAW_PIECES: Final = 64
 
 
-class Delivery(Protocol):
-    """One run's facts on their way to the log."""
+class Delivery:
+    """One run's facts on their way to the log: in `raw_passthrough` each of the runner's, unchanged."""
 
     def take(self, fact: Fact) -> Iterable[Fact]:
         """Return the facts to log now, after this fact of the runner."""
+        return (fact,)
 
     def end(self, terminal: Terminal) -> tuple[Sequence[Fact], Terminal]:
         """Return the facts still to be logged, however the run ended, and its ending."""
+        return (), terminal
 
 
 def delivery_for(mode: ResultMode | None) -> Delivery:
@@ -41,20 +43,10 @@ def delivery_for(mode: ResultMode | None) -> Delivery:
             return RepairedDelivery()
         case "auto":
             return AutoDelivery()
-    return RawDelivery()
+    return Delivery()
 
 
-class RawDelivery:
-    """`raw_passthrough`: every fact of the runner, unchanged."""
-
-    def take(self, fact: Fact) -> Iterable[Fact]:
-        return (fact,)
-
-    def end(self, terminal: Terminal) -> tuple[Sequence[Fact], Terminal]:
-        return (), terminal
-
-
-class RepairedDelivery:
+class RepairedDelivery(Delivery):
     """`xml_plaintext`: each message is ThinkingML, repaired while it streams.
 
     The ending of a run that completes contains `thinkingml`: "ok", or the validator's finding in the
@@ -97,23 +89,22 @@ class RepairedDelivery:
         """Return a whole message; its text is delivered as deltas too if it has not been."""
         deltas = () if body.message_id == self._message.id else self._say(body.message_id, body.content)
         message, rest = self._message, self._close()
-        whole = msgspec.structs.replace(body, content=message.delivered)
+        whole = msgspec.structs.replace(body, content=str(message.delivered))
         return (*deltas, *rest, events.MessageCompleted(whole))
 
     def _replace(self, body: MessageBody) -> Iterable[Fact]:
         """Return a message that replaces the streamed one, repaired as a whole."""
-        self._message = _Message(body.message_id)
-        self._message.add(body.content)
-        final = self._message
+        final = self._message = _Message(body.message_id)
+        final.add(body.content)
         self._close()
-        whole = msgspec.structs.replace(body, content=final.delivered)
+        whole = msgspec.structs.replace(body, content=str(final.delivered))
         return (events.MessageCompleted(whole, replaces=True),)
 
     def _close(self) -> Sequence[Fact]:
         message, self._message = self._message, _Message("")
         if message.original:
             self._any = True
-            self._verdict = self._verdict or validate_thinkingml(message.original)
+            self._verdict = self._verdict or validate_thinkingml(str(message.original))
         return message.finish()
 
 
@@ -122,34 +113,25 @@ class _Message:
 
     def __init__(self, message_id: str) -> None:
         self.id = message_id
-        self._original = GrowingText()
+        self.original = GrowingText()
+        self.delivered = GrowingText()
         self._repair = Repair()
-        self._delivered = GrowingText()
-
-    @property
-    def delivered(self) -> str:
-        return str(self._delivered)
-
-    @property
-    def original(self) -> str:
-        """The runner's text before the repair."""
-        return str(self._original)
 
     def add(self, text: str) -> Sequence[Fact]:
-        self._original.add(text)
+        self.original.add(text)
         return self._deliver(self._repair.feed(text))
 
     def finish(self) -> Sequence[Fact]:
-        return self._deliver(self._repair.finish()) if self._original else ()
+        return self._deliver(self._repair.finish()) if self.original else ()
 
     def _deliver(self, text: str) -> Sequence[Fact]:
         if not text:
             return ()
-        self._delivered.add(text)
+        self.delivered.add(text)
         return (MessageDelta(self.id, text),)
 
 
-class AutoDelivery:
+class AutoDelivery(Delivery):
     """`auto`: the first text makes it `xml_plaintext`, raw pieces without any `raw_passthrough`."""
 
     def __init__(self) -> None:
@@ -191,6 +173,6 @@ class AutoDelivery:
         return len(telling) >= RAW_FRAMES or size >= RAW_CHARACTERS or len(self._raw) >= MOST_RAW_PIECES
 
     def _flush(self) -> Sequence[Fact]:
-        self._decide(RawDelivery())
+        self._decide(Delivery())
         flushed, self._raw = tuple(self._raw), []
         return flushed

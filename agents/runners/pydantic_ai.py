@@ -12,26 +12,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Any
 
 import msgspec
-from pydantic_ai import Agent
-from pydantic_ai.messages import (
-    AgentStreamEvent,
-    BinaryContent,
-    FunctionToolCallEvent,
-    FunctionToolResultEvent,
-    ModelMessage,
-    ModelRequest,
-    ModelResponse,
-    PartDeltaEvent,
-    PartStartEvent,
-    RetryPromptPart,
-    SystemPromptPart,
-    TextPart,
-    TextPartDelta,
-    ThinkingPart,
-    ThinkingPartDelta,
-    UserContent,
-    UserPromptPart,
-)
+from pydantic_ai import Agent, messages
 from pydantic_ai.run import AgentRunResultEvent
 from pydantic_ai.usage import RunUsage
 
@@ -70,7 +51,7 @@ class PydanticAiRunner:
         before = context.bootstrap.messages if context.bootstrap else ()
         history = [message for one in before for message in _as_history(one)]
         if system := await host.prompt():
-            history.insert(0, ModelRequest([SystemPromptPart(system)]))
+            history.insert(0, messages.ModelRequest([messages.SystemPromptPart(system)]))
         question = await _question(context, host)
         stream = self._agent.run_stream_events(question, message_history=history, usage=usage)
         async with stream as happening:
@@ -82,16 +63,16 @@ class PydanticAiRunner:
         yield events.RunCompleted("stop", Usage(usage.input_tokens, usage.output_tokens))
 
 
-async def _question(context: AgentRunContext, host: HostApi) -> str | Sequence[UserContent]:
+async def _question(context: AgentRunContext, host: HostApi) -> str | Sequence[messages.UserContent]:
     """Return the question, with its images."""
     text = context.input.text or ""
     sent = [one for one in context.input.attachments if (one.mime_type or "").startswith("image/")]
     if not sent:
         return text
-    images: list[UserContent] = []
+    images: list[messages.UserContent] = []
     for one in sent:
         data = b"".join([piece async for piece in host.artifacts.open_stream(one.artifact_id)])
-        images.append(BinaryContent(data, media_type=one.mime_type or ""))
+        images.append(messages.BinaryContent(data, media_type=one.mime_type or ""))
     return [text, *images] if text else images
 
 
@@ -102,41 +83,41 @@ class _Translator:
         self._message_id = message_id
         self._begun: dict[str, float] = {}
 
-    def facts(self, event: AgentStreamEvent) -> Iterator[Fact]:
+    def facts(self, event: messages.AgentStreamEvent) -> Iterator[Fact]:
         match event:
-            case PartStartEvent(part=TextPart(content=text)) if text:
+            case messages.PartStartEvent(part=messages.TextPart(content=text)) if text:
                 yield events.MessageDelta(self._message_id, text)
-            case PartDeltaEvent(delta=TextPartDelta(content_delta=text)) if text:
+            case messages.PartDeltaEvent(delta=messages.TextPartDelta(content_delta=text)) if text:
                 yield events.MessageDelta(self._message_id, text)
-            case PartStartEvent(part=ThinkingPart(content=text)) if text:
+            case messages.PartStartEvent(part=messages.ThinkingPart(content=text)) if text:
                 yield events.ReasoningDelta(self._message_id, text)
-            case PartDeltaEvent(delta=ThinkingPartDelta(content_delta=text)) if text:
+            case messages.PartDeltaEvent(delta=messages.ThinkingPartDelta(content_delta=text)) if text:
                 yield events.ReasoningDelta(self._message_id, text)
-            case FunctionToolCallEvent(part=call):
+            case messages.FunctionToolCallEvent(part=call):
                 self._begun[call.tool_call_id] = time.monotonic()
                 yield events.ToolCallStarted(call.tool_call_id, call.tool_name, call.args_as_dict())
-            case FunctionToolResultEvent(part=answer):
+            case messages.FunctionToolResultEvent(part=answer):
                 yield self._completed(answer)
 
     def _completed(self, answer: Any) -> Fact:
         elapsed = time.monotonic() - self._begun.pop(answer.tool_call_id, time.monotonic())
         name, elapsed_ms = answer.tool_name or "", round(elapsed * 1000)
-        if isinstance(answer, RetryPromptPart):
+        if isinstance(answer, messages.RetryPromptPart):
             problem = Problem("tool_error", "The agent's tool refused the call.")
             return events.ToolCallCompleted(answer.tool_call_id, name, False, elapsed_ms, error=problem)
         result = msgspec.to_builtins(answer.model_response_object(), enc_hook=str)
         return events.ToolCallCompleted(answer.tool_call_id, name, True, elapsed_ms, result)
 
 
-def _as_history(message: Message) -> Iterator[ModelMessage]:
+def _as_history(message: Message) -> Iterator[messages.ModelMessage]:
     """Yield an earlier message; calls of other runs' tools mean nothing to this agent."""
     text = text_in(message.content)
     if not text:
         return
     match message.role:
         case "user":
-            yield ModelRequest([UserPromptPart(text)])
+            yield messages.ModelRequest([messages.UserPromptPart(text)])
         case "system":
-            yield ModelRequest([SystemPromptPart(text)])
+            yield messages.ModelRequest([messages.SystemPromptPart(text)])
         case "assistant":
-            yield ModelResponse([TextPart(text)])
+            yield messages.ModelResponse([messages.TextPart(text)])

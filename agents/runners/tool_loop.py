@@ -76,7 +76,5 @@ def completion_fact(call_id: str, outcome: ToolOutcome) -> events.ToolCallComple
 
 def outcome_text(outcome: ToolOutcome) -> str:
     """Return an outcome in words for the model."""
-    if outcome.problem is not None:
-        error = {"error": {"code": outcome.problem.code, "message": outcome.problem.message}}
-        return _encode(error).decode()
-    return _encode(outcome.result or {}).decode()
+    said = {"error": outcome.problem} if outcome.problem else outcome.result or {}
+    return _encode(said).decode()

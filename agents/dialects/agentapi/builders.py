@@ -13,22 +13,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, TypeVar, get_args
 from uuid import uuid4
 
-from agents.dialects.agentapi.entities import (
-    AgentResponse,
-    AnyContent,
-    AudioContent,
-    Content,
-    DataContent,
-    Error,
-    Event,
-    FileContent,
-    ImageContent,
-    Message,
-    RefusalContent,
-    TextContent,
-    VideoContent,
-    merged,
-)
+from agents.dialects.agentapi import entities
+from agents.dialects.agentapi.entities import AgentResponse, AnyContent, Content, Error, Event, Message
 
 T = TypeVar("T", bound=Content)
 _CONTENTS: Final[dict[str, type[Content]]] = {
@@ -52,55 +38,54 @@ class ContentBuilder:
         self.data_deltas: list[dict[str, Any]] = []
         self.content: Any = made(type=content_type, index=index, msg_id=message_builder.message.id)
 
-    def add_text_delta(self, text: str | None) -> TextContent:
+    def add_text_delta(self, text: str | None) -> entities.TextContent:
         """Add a piece of the text; return its event."""
-        self._only("add_text_delta", TextContent)
+        self._only("add_text_delta", entities.TextContent)
         self.text_tokens.append(text or "")
-        return self._delta(TextContent, text=text or "")
+        return self._delta(entities.TextContent, text=text or "")
 
-    def add_delta(self, text: str | None) -> TextContent:
-        """Do the same as `add_text_delta`."""
-        return self.add_text_delta(text)
+    add_delta = add_text_delta
 
-    def set_text(self, text: str) -> TextContent:
+    def set_text(self, text: str) -> entities.TextContent:
         """Set the whole text, in place of earlier pieces (the package would repeat it)."""
-        content = self._set("set_text", TextContent, text=text)
+        content = self._set("set_text", entities.TextContent, text=text)
         self.text_tokens.clear()
         return content
 
-    def set_refusal(self, text: str) -> RefusalContent:
-        return self._set("set_refusal", RefusalContent, refusal=text)
+    def set_refusal(self, text: str) -> entities.RefusalContent:
+        return self._set("set_refusal", entities.RefusalContent, refusal=text)
 
-    def set_image_url(self, image_url: str) -> ImageContent:
-        return self._set("set_image_url", ImageContent, image_url=image_url)
+    def set_image_url(self, image_url: str) -> entities.ImageContent:
+        return self._set("set_image_url", entities.ImageContent, image_url=image_url)
 
-    def set_audio(self, data: str, format: str | None = None) -> AudioContent:  # noqa: A002
+    def set_audio(self, data: str, format: str | None = None) -> entities.AudioContent:  # noqa: A002
         """Set a sound as base64, and its format (`wav`, `mp3`)."""
-        return self._set("set_audio", AudioContent, data=data, format=format)
+        return self._set("set_audio", entities.AudioContent, data=data, format=format)
 
-    def set_video_url(self, video_url: str) -> VideoContent:
-        return self._set("set_video_url", VideoContent, video_url=video_url)
+    def set_video_url(self, video_url: str) -> entities.VideoContent:
+        return self._set("set_video_url", entities.VideoContent, video_url=video_url)
 
-    def set_file(self, **fields: str | None) -> FileContent:
+    def set_file(self, **fields: str | None) -> entities.FileContent:
         """Set any of `file_url`, `file_id`, `filename`, `file_data`."""
-        unknown = fields.keys() - FileContent.model_fields.keys()
+        unknown = fields.keys() - entities.FileContent.model_fields.keys()
         if unknown:
             raise ValueError(f"a file content has no {', '.join(sorted(unknown))}")
-        return self._set("set_file", FileContent, **fields)
+        return self._set("set_file", entities.FileContent, **fields)
 
-    def set_data(self, data: dict[str, Any]) -> DataContent:
-        return self._set("set_data", DataContent, data=data)
+    def set_data(self, data: dict[str, Any]) -> entities.DataContent:
+        return self._set("set_data", entities.DataContent, data=data)
 
-    def update_data(self, key: str, value: Any) -> DataContent:
+    def update_data(self, key: str, value: Any) -> entities.DataContent:
         """Set one field of the data."""
-        self._only("update_data", DataContent)
-        return self._set("update_data", DataContent, data={**(self.content.data or {}), key: value})
+        self._only("update_data", entities.DataContent)
+        whole = (self.content.data or {}) | {key: value}
+        return self._set("update_data", entities.DataContent, data=whole)
 
-    def add_data_delta(self, delta_data: dict[str, Any]) -> DataContent:
+    def add_data_delta(self, delta_data: dict[str, Any]) -> entities.DataContent:
         """Add a part of the data, to be merged in `complete`; return its event."""
-        self._only("add_data_delta", DataContent)
+        self._only("add_data_delta", entities.DataContent)
         self.data_deltas.append(delta_data)
-        return self._delta(DataContent, data=delta_data)
+        return self._delta(entities.DataContent, data=delta_data)
 
     def complete(self) -> Content:
         """Return the whole content and put it into its message; a second call returns the same."""
@@ -108,13 +93,12 @@ class ContentBuilder:
             self.content.text = "".join([self.content.text or "", *self.text_tokens])
             self.text_tokens.clear()
         for delta in self.data_deltas:
-            self.content.data = merged(self.content.data or {}, delta)
+            self.content.data = entities.merged(self.content.data or {}, delta)
         self.data_deltas.clear()
         self.content.delta = False
         self.content.completed()
         self.message_builder.add_content(self.content)
-        done: Content = self.content
-        return done
+        return self.get_content_data()
 
     def get_content_data(self) -> Content:
         """Return the content in its present state."""

@@ -65,8 +65,6 @@ class AgentApiEncoder(ItemEncoder):
         return self._response or self._whole(self._output, max(self._number - 1, 0))
 
     def _delta(self, item: Item, text: str) -> Frame:
-        """Return a delta, on the hot path: put together by hand, since most frames are deltas."""
-        item.add(text)
         number = self._number
         self._number = number + 1
         data = b'{"sequence_number":%d%b%b}' % (number, item.prefix, encode_json(text))
@@ -81,8 +79,7 @@ class AgentApiEncoder(ItemEncoder):
             case steps.Opened(item):
                 self._open(item)
             case steps.TextAdded(item, text):
-                value = encode_json(text)
-                self._send(b'{"sequence_number":%d%b%b}' % (self._number, item.prefix, value))
+                self._frames.append(self._delta(item, text))
             case steps.Closed(item, status, problem, refused):
                 self._close(item, _WORDS.get(status, status), problem, refused=refused)
             case steps.FileMade(artifact):
@@ -138,8 +135,8 @@ class AgentApiEncoder(ItemEncoder):
     def _send_content(self, part: _Part, status: str, problem: events.Problem | None = None) -> Raw:
         """Send a content from its beginning to its end; one of words has begun with its first delta."""
         if part.kind != "text":
-            self._send(self._content(part, "in_progress"))
-        return Raw(self._send(self._content(part, status, problem)))
+            self._put(self._content(part, "in_progress"))
+        return Raw(self._put(self._content(part, status, problem)))
 
     def _send_message(
         self,
@@ -148,13 +145,13 @@ class AgentApiEncoder(ItemEncoder):
         content: list[Raw] | None = None,
         problem: events.Problem | None = None,
     ) -> bytes:
-        return self._send(encode_json(_message(self._number, status, head, content, problem)))
+        return self._put(encode_json(_message(self._number, status, head, content, problem)))
 
     # the response
 
     def _say_response(self, status: str) -> None:
         self._status = status
-        self._send(self._whole([], self._number))
+        self._put(self._whole([], self._number))
 
     def _end(self, status: str, usage: Usage, problem: events.Problem | None) -> None:
         self._status, self._problem = status, problem
@@ -162,7 +159,7 @@ class AgentApiEncoder(ItemEncoder):
         if problem is not None and status == "failed":
             head = _MessageHead(f"error_{self._head.run_id.hex}", "error")
             self._tell(head, "text", {"text": problem.message}, problem)
-        self._response = self._send(self._whole(self._output, self._number))
+        self._response = self._put(self._whole(self._output, self._number))
 
     def _whole(self, output: list[bytes], number: int) -> bytes:
         ended = self._status in ("completed", "incomplete")
@@ -197,9 +194,6 @@ class AgentApiEncoder(ItemEncoder):
             }
             | part.value
         )
-
-    def _send(self, data: bytes) -> bytes:
-        return self._put("", data)
 
 
 def _head_of(item: Item) -> _MessageHead:

@@ -8,19 +8,8 @@ from typing import Any, Final, cast
 import msgspec
 
 from agents.dialects import client_inputs, tool_outputs
-from agents.dialects.agentapi.entities import (
-    AgentRequest,
-    AnyContent,
-    AudioContent,
-    DataContent,
-    FileContent,
-    ImageContent,
-    Message,
-    RefusalContent,
-    TextContent,
-    Tool,
-    VideoContent,
-)
+from agents.dialects.agentapi import entities
+from agents.dialects.agentapi.entities import AgentRequest, AnyContent, Message, Tool
 from agents.dialects.client_inputs import Parts
 from agents.dialects.field_errors import validate_body
 from agents.dialects.generation import make_generation
@@ -36,6 +25,7 @@ from agents.requests import (
 )
 from config.errors import InvalidRequest
 
+NAME: Final = "agent-api"
 MOST_MESSAGES: Final = 1_000
 LONGEST_SESSION: Final = 512
 LONGEST_ID: Final = 128
@@ -43,13 +33,13 @@ _CALLS: Final = frozenset({"function_call", "plugin_call", "component_call", "mc
 _OUTPUTS: Final = frozenset(f"{kind}_output" for kind in _CALLS)
 _UNSAID: Final = frozenset({"heartbeat", "error", "mcp_list_tools", "mcp_approval_request"})
 _ANSWERS: Final = frozenset({"mcp_approval_response"})
-_WORDS: Final = (TextContent, RefusalContent, DataContent)
+_WORDS: Final = (entities.TextContent, entities.RefusalContent, entities.DataContent)
 _MOST_VALUES: Final = 50_000
 _BLOCKS: Final = ("[", '{"content"')
 _CALL_ID: Final = ("call_id", "tool_call_id")
 
 
-def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
+def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
     """Return the canonical request; raise InvalidRequest with field errors for a wrong body.
 
     A request with an `id` is one run, however often it is sent; its `response_id`, which names the
@@ -59,7 +49,7 @@ def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
     _check(parsed)
     name = parsed.id or parsed.response_id or None
     return RunRequest(
-        dialect=dialect,
+        dialect=NAME,
         model=(parsed.model or "").strip(),
         messages=tuple(_messages(parsed.input)),
         request_id=request_id,
@@ -67,7 +57,7 @@ def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
         known="id" if parsed.session_id and len(parsed.input) > 1 else "none",
         tools=tuple(_tools(parsed.tools or ())),
         answers=tuple(_answers(parsed.input)),
-        generation=make_generation(parsed, max_tokens=parsed.max_tokens),
+        generation=make_generation(parsed),
         wire={"session_id": parsed.session_id, "id": name},
         **client_inputs.session_thread(parsed.session_id),
     )
@@ -174,7 +164,7 @@ def _tool_words(message: Message, place: int, waiting: dict[str, None]) -> Input
     if output is not None:
         tool_outputs.add_output(_decoded(output), f"input[{place}].content", parts)
     for number, content in enumerate(message.content or []):
-        if not isinstance(content, DataContent):
+        if not isinstance(content, entities.DataContent):
             _take(content, f"input[{place}].content[{number}]", parts, "tool")
     return parts.message("tool", _client_id(message), tool_call_id=call_id)
 
@@ -198,29 +188,29 @@ def _take(content: AnyContent, place: str, parts: Parts, role: str) -> None:
     if role == "system":
         raise client_inputs.unsupported_kind(place, "a file of the system's")
     match content:
-        case ImageContent() if content.image_url:
+        case entities.ImageContent() if content.image_url:
             parts.add(client_inputs.image_upload(content.image_url, f"{place}.image_url"))
-        case FileContent():
+        case entities.FileContent():
             parts.add(_file(content, place))
-        case AudioContent():
+        case entities.AudioContent():
             raise client_inputs.unsupported_kind(place, "audio")
-        case VideoContent():
+        case entities.VideoContent():
             raise client_inputs.unsupported_kind(place, "a video")
 
 
 def _text(content: AnyContent) -> str:
     """Return the words of a content."""
     match content:
-        case TextContent():
+        case entities.TextContent():
             return content.text or ""
-        case RefusalContent():
+        case entities.RefusalContent():
             return content.refusal or ""
-        case DataContent():
+        case entities.DataContent():
             return json_text(content.data) if content.data else ""
     return ""
 
 
-def _file(content: FileContent, place: str) -> Upload:
+def _file(content: entities.FileContent, place: str) -> Upload:
     """Return a file by its data, id or URL: our own output names a file in two of these ways."""
     data = content.file_data or ""
     file_id = "" if data else content.file_id or ""
@@ -294,7 +284,7 @@ def _data(message: Message) -> dict[Any, Any]:
 
 
 def _datas(message: Message) -> list[dict[Any, Any]]:
-    found = (part.data for part in message.content or [] if isinstance(part, DataContent))
+    found = (part.data for part in message.content or [] if isinstance(part, entities.DataContent))
     return [data for data in found if data]
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from agents.dialects.agui import message_ids, outcomes
+from agents.dialects.agui import outcomes
+from agents.dialects.agui.message_ids import call_id
+from agents.dialects.base import id_in_run
 from agents.dialects.wire import Wire, json_text
 from conversations import events
 
@@ -28,7 +30,7 @@ class KnownCalls:
         if started.tool_call_id in self._made:
             return []
         self._made[started.tool_call_id] = started
-        wire_id = self.wire_id(started)
+        wire_id = call_id(started, self._run)
         parent = events.call_message_id(wire_id)
         named = {"toolCallName": started.tool_name, "parentMessageId": parent}
         arguments = json_text(started.parameters)
@@ -46,16 +48,16 @@ class KnownCalls:
 
     def result_event(self, completed: events.ToolCallCompleted) -> Wire | None:
         """Return the event of an outcome; None for a second one, and for a tool of the client's."""
-        call_id, asked_in = completed.tool_call_id, completed.asked_in or ""
-        if (asked_in, call_id) in self._answered:
+        own_id, asked_in = completed.tool_call_id, completed.asked_in or ""
+        if (asked_in, own_id) in self._answered:
             return None
-        if not asked_in and self._made[call_id].kind == "frontend":
+        if not asked_in and self._made[own_id].kind == "frontend":
             return None
-        self._answered.add((asked_in, call_id))
+        self._answered.add((asked_in, own_id))
         return {
             "type": "TOOL_CALL_RESULT",
-            "messageId": events.tool_message_id(self._run, call_id, completed.asked_in),
-            "toolCallId": message_ids.call_id(call_id, asked_in or self._run, frontend=False),
+            "messageId": events.tool_message_id(self._run, own_id, completed.asked_in),
+            "toolCallId": id_in_run(own_id, asked_in or self._run),
             "role": "tool",
             "content": outcomes.answer_text(completed.result, completed.error, ok=completed.ok),
         }
@@ -70,18 +72,13 @@ class KnownCalls:
 
     def pending(self) -> list[str]:
         """Return the wire ids of the calls that the client must answer."""
-        return [self.wire_id(call) for call in self._waiting() if call.kind == "frontend"]
+        return [call_id(call, self._run) for call in self._waiting() if call.kind == "frontend"]
 
     def use_wire_id(self, interrupt: Wire) -> None:
         """Replace the call's id in an interrupt by the client's id of it."""
         call = self._made.get(interrupt.get("toolCallId", ""))
         if call is not None:
-            interrupt["toolCallId"] = self.wire_id(call)
-
-    def wire_id(self, started: events.ToolCallStarted) -> str:
-        """Return the id of a call of this run on the wire."""
-        frontend = started.kind == "frontend"
-        return message_ids.call_id(started.tool_call_id, self._run, frontend=frontend)
+            interrupt["toolCallId"] = call_id(call, self._run)
 
     def _waiting(self) -> list[events.ToolCallStarted]:
-        return [call for call_id, call in self._made.items() if ("", call_id) not in self._answered]
+        return [call for own_id, call in self._made.items() if ("", own_id) not in self._answered]

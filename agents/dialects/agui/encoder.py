@@ -22,7 +22,7 @@ from agents.dialects.agui.open_message import Kind, StreamedMessage
 from agents.dialects.agui.snapshots import snapshots
 from agents.dialects.agui.state_patches import SharedState
 from agents.dialects.artifact_links import file_facts
-from agents.dialects.base import Encoder, Frame, RunHead
+from agents.dialects.base import Encoder, Frame, RunHead, id_in_run
 from agents.dialects.wire import Wire, encode_json
 from conversations import events
 from conversations.cards.ui_schema import compile_ui_schema
@@ -143,7 +143,7 @@ class AgUiEncoder(Encoder):
         self._stop_reasoning()
         message = self._messages.get(message_id)
         if message is None:
-            wire_id = message_ids.message_id(message_id, self._run)
+            wire_id = id_in_run(message_id, self._run)
             message = self._messages[message_id] = self._begin_saying("TEXT_MESSAGE", wire_id)
             self._start(message, role)
         return message
@@ -191,9 +191,7 @@ class AgUiEncoder(Encoder):
     def _complete(self, body: events.MessageBody, *, replaces: bool) -> None:
         for number, content in enumerate(body.contents):
             if content.url and not content.artifact_id:
-                self._link(
-                    f"{message_ids.message_id(body.message_id, self._run)}-link-{number}", content
-                )
+                self._link(f"{id_in_run(body.message_id, self._run)}-link-{number}", content)
         if body.role == "reasoning":
             message = self._reason(body.message_id)
         elif body.message_id in self._messages or body.content or body.ui_hints:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from agents.dialects.base import RunHead
+from agents.dialects.base import RunHead, id_in_run
+from conversations.events import ToolCallStarted
 
 _RUN: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{12}7[0-9a-f]{3}[89ab][0-9a-f]{15}(?![0-9a-f])")
 
@@ -27,19 +28,15 @@ def is_ours(wire_id: str) -> bool:
     return _RUN.search(wire_id) is not None
 
 
-def message_id(own_id: str, run: str) -> str:
-    """Return the wire id of a message that has the id `own_id` in the run (32 hex digits)."""
-    return own_id if run in own_id else f"{own_id}-{run}"
-
-
 def reasoning_id(own_id: str, run: str) -> str:
     """Return the wire id of reasoning; runners use one id for it and for the answer, a client cannot."""
-    return f"reasoning-{message_id(own_id, run)}"
+    return f"reasoning-{id_in_run(own_id, run)}"
 
 
-def call_id(own_id: str, run: str, *, frontend: bool) -> str:
-    """Return the wire id of a tool call."""
-    return own_id if frontend else message_id(own_id, run)
+def call_id(started: ToolCallStarted, run: str) -> str:
+    """Return the wire id of a tool call; the client's own tools keep theirs."""
+    is_clients = started.kind == "frontend"
+    return started.tool_call_id if is_clients else id_in_run(started.tool_call_id, run)
 
 
 def artifact_message_id(artifact_id: str, run: str) -> str:

@@ -13,7 +13,7 @@ import msgspec
 
 from agents.dialects.agui import message_ids, outcomes
 from agents.dialects.agui.message_fold import put_beside_call
-from agents.dialects.base import Sign, StoredRow
+from agents.dialects.base import Sign, StoredRow, id_in_run
 from agents.dialects.wire import Wire, json_text
 from conversations import events
 from conversations.blocks import arrange
@@ -97,7 +97,7 @@ def _asked_id(row: StoredRow, call_id: str) -> str:
     """Return the id of a call that waits for an answer: the client's tools keep theirs."""
     if not row.metadata.get("awaits"):
         return call_id
-    return message_ids.call_id(call_id, row.metadata["run_id"], frontend=False)
+    return id_in_run(call_id, row.metadata["run_id"])
 
 
 def _spoken_id(row: StoredRow) -> str:
@@ -107,7 +107,7 @@ def _spoken_id(row: StoredRow) -> str:
         return events.call_message_id(_asked_id(row, row.metadata["tool_calls"][0]["id"]))
     if not (message_id and run) or row.metadata.get("tool_calls"):
         return row.client_id or row.id
-    return message_ids.message_id(message_id, run)
+    return id_in_run(message_id, run)
 
 
 def _reasoned_id(row: StoredRow) -> str:
@@ -161,7 +161,7 @@ def _tool(row: StoredRow, sign: Sign) -> list[Wire]:
 
 def _call(row: StoredRow, call_id: str) -> list[Wire]:
     run = row.metadata["run_id"]
-    wire_id = message_ids.call_id(call_id, run, frontend=False)
+    wire_id = id_in_run(call_id, run)
     arguments = json_text(row.metadata.get("tool_arguments") or {})
     call = _tool_call(wire_id, row.metadata.get("tool_name") or "tool", arguments)
     return [{"id": events.call_message_id(wire_id), "role": "assistant", "toolCalls": [call]}]
@@ -176,6 +176,6 @@ def _answer(row: StoredRow, call_id: str, output: Wire) -> Wire:
     problem = msgspec.convert(output.get("error"), events.Problem | None)
     return {
         "id": events.tool_message_id(run, call_id, output.get("asked_in")),
-        "toolCallId": message_ids.call_id(call_id, output.get("asked_in") or run, frontend=False),
+        "toolCallId": id_in_run(call_id, output.get("asked_in") or run),
         "content": outcomes.answer_text(output.get("result"), problem, ok=ok),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.dialects.wire import Wire, as_text, json_text
+from agents.dialects.wire import Wire, json_text, optional_text
 from conversations import events
 
 _FAILED = events.Problem("failed", "The tool failed.")
@@ -48,9 +48,9 @@ _OBJECTS = ("responseSchema", "metadata")
 
 def interrupt(stored: Wire, place: int) -> Wire:
     """Return an interrupt with all that a client needs and nothing that it refuses."""
-    made: Wire = {"id": as_text(stored.get("id")) or f"interrupt-{place}"}
-    made["reason"] = as_text(stored.get("reason")) or "input_required"
-    made |= {key: stored[key] for key in _TEXTS if as_text(stored.get(key))}
+    made: Wire = {"id": optional_text(stored, "id") or f"interrupt-{place}"}
+    made["reason"] = optional_text(stored, "reason") or "input_required"
+    made |= {key: stored[key] for key in _TEXTS if optional_text(stored, key)}
     return made | {key: stored[key] for key in _OBJECTS if isinstance(stored.get(key), dict)}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from agents.dialects.agui import message_ids
+from agents.dialects.base import id_in_run
 from agents.dialects.wire import Wire
 from conversations import events
 from conversations.events import RunEvent
@@ -29,12 +30,10 @@ def outline(run: str, some: Iterable[RunEvent]) -> list[Wire]:
             case events.MessageDelta(message_id) | events.MessageCompleted(
                 events.MessageBody(message_id=message_id)
             ):
-                wire_id = message_ids.message_id(message_id, run)
+                wire_id = id_in_run(message_id, run)
                 known.setdefault(wire_id, {"id": wire_id})
             case events.ToolCallStarted() as started:
-                is_clients = started.kind == "frontend"
-                call_id = message_ids.call_id(started.tool_call_id, run, frontend=is_clients)
-                wire_id = events.call_message_id(call_id)
+                wire_id = events.call_message_id(message_ids.call_id(started, run))
                 known.setdefault(wire_id, {"id": wire_id})
     return list(known.values())
 

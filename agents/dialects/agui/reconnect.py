@@ -23,7 +23,10 @@ class ReturningAgUiEncoder(AgUiEncoder):
         self._known = _known_messages(body)
 
     def catch_up(self, before: Iterable[StoredRow], *, state: Any, sign: Sign) -> Sequence[Frame]:
-        """Return the snapshots of all that was fed."""
+        """Return the snapshots of all events fed so far; from then on `feed` returns frames.
+
+        `before` are the thread's messages up to the run's own input, `state` the thread's state.
+        """
         reasoned = [message for message in self._known if self._run not in message["id"]]
         earlier = with_reasoning(to_messages(before, sign=sign), reasoned)
         return self.prelude(earlier, known=[message["id"] for message in self._known], state=state)
@@ -31,15 +34,12 @@ class ReturningAgUiEncoder(AgUiEncoder):
 
 def _known_messages(body: Wire) -> list[Wire]:
     """Return the client's messages: reasoning as a whole, of the others the id and the role."""
-    value = body.get("messages")
-    found = value if isinstance(value, list) else []
-    return [kept for message in found if isinstance(message, dict) and (kept := _kept(message))]
-
-
-def _kept(message: Wire) -> Wire | None:
-    match message:
-        case {"id": str(message_id), "role": "reasoning", "content": str(content)}:
-            return {"id": message_id, "role": "reasoning", "content": content}
-        case {"id": str(message_id), "role": str(role)}:
-            return {"id": message_id, "role": role}
-    return None
+    messages = body.get("messages")
+    known: list[Wire] = []
+    for message in messages if isinstance(messages, list) else ():
+        match message:
+            case {"id": str(message_id), "role": "reasoning", "content": str(content)}:
+                known.append({"id": message_id, "role": "reasoning", "content": content})
+            case {"id": str(message_id), "role": str(role)}:
+                known.append({"id": message_id, "role": role})
+    return known

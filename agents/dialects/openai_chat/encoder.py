@@ -19,17 +19,8 @@ from agents.dialects.steps import Item
 from agents.dialects.wire import encode_json
 from config import errors
 from config.errors import ParleyError, Unavailable
-from conversations.events import (
-    ArtifactCreated,
-    MessageCompleted,
-    MessageContent,
-    MessageDelta,
-    RunCompleted,
-    RunEvent,
-    RunFailed,
-    Terminal,
-    Usage,
-)
+from conversations import events
+from conversations.events import MessageDelta, RunEvent
 
 DONE: Final = "done"
 _GAP: Final = "\n\n"
@@ -44,13 +35,13 @@ class CompletionEncoder(Encoder):
         self._text, self._thoughts = _Voice("content"), _Voice("reasoning_content")
         self._calls: list[steps.ToolCalled] = []
         self._cited: list[dict[str, Any]] = []
-        self._terminal: Terminal | None = None
-        self._usage = Usage()
+        self._terminal: events.Terminal | None = None
+        self._usage = events.Usage()
         self._begun = False
         self._made: list[bytes] = []
         self._counts = head.wire.get("usage") is True
         self._no_usage = b',"usage":null}' if self._counts else b"}"
-        self._chunk = encode_json(objects.chunk(head))[:-1]
+        self._chunk = encode_json(objects.describe(head, "chat.completion.chunk"))[:-1]
 
     def feed(self, event: RunEvent) -> Sequence[Frame]:
         """Return the chunks of the next event; none after the last."""
@@ -59,12 +50,12 @@ class CompletionEncoder(Encoder):
             item = self._order.open_message(fact.message_id)
             if item is not None:
                 return (self._delta(item, fact.text, event.seq),) if fact.text else ()
-        if self._terminal is None and isinstance(fact, RunCompleted | RunFailed):
+        if self._terminal is None and isinstance(fact, events.RunCompleted | events.RunFailed):
             self._terminal = fact
         taken = self._order.take(fact)
         for step in taken:
             self._render(step)
-        if isinstance(fact, MessageCompleted) and fact.replaces and not (taken or self.ended):
+        if isinstance(fact, events.MessageCompleted) and fact.replaces and not (taken or self.ended):
             self._say(self._text, f"{_GAP}{fact.message.content}")  # the streamed text stays
         made, self._made = self._made, []
         return self._frames(made, event.seq)
@@ -77,24 +68,25 @@ class CompletionEncoder(Encoder):
     @property
     def failure(self) -> ParleyError | None:
         """The reason why there is no answer: the run failed, or it has not ended yet."""
-        if isinstance(self._terminal, RunFailed):
+        if isinstance(self._terminal, events.RunFailed):
             return objects.failure(self._terminal)
         return None if self.ended else Unavailable("The run has not ended yet.", retry_after=1)
 
     @property
     def may_retry(self) -> bool:
         """Whether the same request may succeed although this run failed."""
-        return not isinstance(self._terminal, RunFailed) or self._terminal.retryable
+        return not isinstance(self._terminal, events.RunFailed) or self._terminal.retryable
 
     def answer(self) -> bytes:
         """Return the completion, or OpenAI's error body if there is none."""
         if self.failure is not None:
             body = errors.body(self.failure, errors.OPENAI_PATHS[0])
             return encode_json(body | {"request_id": self._head.request_id})
+        refused = self._reason == "refusal"
         message = objects.message(
-            self._content(), self._thoughts.whole, self._calls, refused=self._reason == "refusal"
-        ) | {"annotations": self._cited}
-        finished = "stop" if self._reason == "refusal" else self._finished
+            self._content(), self._thoughts.whole, self._calls, self._cited, refused=refused
+        )
+        finished = "stop" if refused else self._finished
         return encode_json(objects.completion(self._head, message, finished, self._usage))
 
     def _content(self) -> str | None:
@@ -105,7 +97,7 @@ class CompletionEncoder(Encoder):
     @property
     def _reason(self) -> str:
         terminal = self._terminal
-        return terminal.finish_reason if isinstance(terminal, RunCompleted) else ""
+        return terminal.finish_reason if isinstance(terminal, events.RunCompleted) else ""
 
     @property
     def _finished(self) -> str:
@@ -130,7 +122,7 @@ class CompletionEncoder(Encoder):
                 self._call(call)
             case steps.ApprovalRequested(asked_id, name):
                 item = Item(asked_id, "assistant")
-                item.add(objects.approval_notice(name))
+                item.add(f"[{name or 'A tool'} waits for an approval.]")  # the wire has no form for it
                 self._text.open(item)
                 self._say(self._text, item.text)
             case steps.Ended(_, usage):
@@ -143,7 +135,7 @@ class CompletionEncoder(Encoder):
         self._begin("" if voice is self._text else None)
         self._put({voice.field: voice.with_gap(text)})
 
-    def _cite(self, files: Sequence[ArtifactCreated | MessageContent]) -> None:
+    def _cite(self, files: Sequence[events.ArtifactCreated | events.MessageContent]) -> None:
         """Name files at the end of the text so far."""
         self._begin("")
         at = len(self._content() or "")
@@ -167,7 +159,7 @@ class CompletionEncoder(Encoder):
             self._begun = True
             self._put({"role": "assistant", "content": content, "refusal": None})
 
-    def _end(self, usage: Usage) -> None:
+    def _end(self, usage: events.Usage) -> None:
         self._usage = usage
         if self.failure is not None:
             self._made.append(encode_json({"error": errors.openai_error(self.failure)}))

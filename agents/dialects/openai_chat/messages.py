@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from agents.dialects import client_inputs
 from agents.dialects.client_inputs import Parts
-from agents.dialects.wire import Wire, invalid_member, required_text
+from agents.dialects.wire import Wire, invalid_member, optional_text, required_text
 from agents.requests import AskedCall, InputMessage, Upload
 
 MOST_MESSAGES: Final = 1_000
@@ -56,7 +56,7 @@ def _words(message: Wire, where: str) -> InputMessage:
             return _user(message, where)
         case "system" | "developer" as role:
             text = "\n".join(_texts(message.get("content"), f"{where}.content", _TEXT))
-            return InputMessage(role, text, name=_text(message, "name"))
+            return InputMessage(role, text, name=optional_text(message, "name") or None)
     raise _wrong(f"{where}.role", "must be system, developer, user, assistant or tool")
 
 
@@ -64,7 +64,7 @@ def _user(message: Wire, where: str) -> InputMessage:
     parts = Parts()
     for place, part in enumerate(_parts(message.get("content"), f"{where}.content")):
         _take(part, f"{where}.content[{place}]", parts)
-    return parts.message("user", name=_text(message, "name"))
+    return parts.message("user", name=optional_text(message, "name") or None)
 
 
 def _take(part: Wire, here: str, parts: Parts) -> None:
@@ -90,10 +90,10 @@ def _object(part: Wire, key: str, where: str) -> Wire:
 
 
 def _file(part: Wire, where: str) -> Upload:
-    data, file_id = _text(part, "file_data") or "", _text(part, "file_id") or ""
+    data, file_id = optional_text(part, "file_data"), optional_text(part, "file_id")
     place = f"{where}.file_id" if file_id else f"{where}.file_data"
     return client_inputs.file_upload(
-        place, data=data, file_id=file_id, name=_text(part, "filename") or ""
+        place, data=data, file_id=file_id, name=optional_text(part, "filename")
     )
 
 
@@ -102,14 +102,16 @@ def _assistant(message: Wire, where: str) -> Iterator[InputMessage]:
     for name, why in _ELSEWHERE.items():
         if message.get(name) is not None:
             raise _wrong(f"{where}.{name}", f"cannot be taken: {why}")
-    if thoughts := _text(message, "reasoning_content") or _text(message, "reasoning"):
+    if thoughts := optional_text(message, "reasoning_content") or optional_text(message, "reasoning"):
         yield InputMessage("reasoning", thoughts)
     calls = tuple(_calls(message.get("tool_calls"), f"{where}.tool_calls"))
-    content, refusal = message.get("content"), _text(message, "refusal")
+    content, refusal = message.get("content"), optional_text(message, "refusal")
     texts = [refusal] if refusal else []
     if content is not None or not (calls or refusal):
         texts = [*_texts(content, f"{where}.content", _ASSISTANT_TEXT), *texts]
-    yield InputMessage("assistant", "\n".join(texts), name=_text(message, "name"), tool_calls=calls)
+    yield InputMessage(
+        "assistant", "\n".join(texts), name=optional_text(message, "name") or None, tool_calls=calls
+    )
 
 
 def _calls(made: Any, where: str) -> Iterator[AskedCall]:
@@ -136,7 +138,7 @@ def _answer(message: Wire, where: str, unanswered: dict[str, str]) -> InputMessa
     if unanswered.pop(call_id, None) is None:
         raise _wrong(f"{where}.tool_call_id", "answers no call of the assistant's message before it")
     text = "\n".join(_texts(message.get("content"), f"{where}.content", _TEXT))
-    return InputMessage("tool", text, name=_text(message, "name"), tool_call_id=call_id)
+    return InputMessage("tool", text, name=optional_text(message, "name") or None, tool_call_id=call_id)
 
 
 def _texts(content: Any, where: str, kinds: dict[str, str]) -> Iterator[str]:
@@ -156,8 +158,3 @@ def _objects(value: Any, where: str) -> list[Wire]:
         return value
     kinds = "a text or a list of parts" if where.endswith("content") else "a list of objects"
     raise _wrong(where, f"must be {kinds}")
-
-
-def _text(member: Wire, key: str) -> str | None:
-    value = member.get(key)
-    return value if isinstance(value, str) and value else None

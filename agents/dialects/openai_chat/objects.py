@@ -9,14 +9,7 @@ from uuid import UUID
 from agents.dialects.base import RunHead
 from agents.dialects.steps import ToolCalled
 from agents.dialects.wire import Wire
-from config.errors import (
-    Conflict,
-    Gone,
-    InvalidRequest,
-    ParleyError,
-    TooManyRequests,
-    Unavailable,
-)
+from config import errors
 from conversations.events import RunFailed, Usage
 
 _FINISHED: Final = {
@@ -26,23 +19,23 @@ _FINISHED: Final = {
     "content_filter": "content_filter",
     "refusal": "content_filter",
 }
-_ERRORS: Final[dict[str, type[ParleyError]]] = {
-    "provider_rate_limited": TooManyRequests,
-    "provider_quota_exceeded": TooManyRequests,
-    "budget_exceeded": TooManyRequests,
-    "provider_bad_request": InvalidRequest,
-    "provider_context_exceeded": InvalidRequest,
-    "provider_content_filtered": InvalidRequest,
-    "model_not_allowed": InvalidRequest,
-    "provider_timeout": Unavailable,
-    "provider_unavailable": Unavailable,
-    "provider_unreachable": Unavailable,
-    "deadline_exceeded": Unavailable,
-    "queue_timeout": Unavailable,
-    "internal_error": ParleyError,
-    "cancelled": Conflict,
-    "run_not_stored": Gone,
-    "thread_deleted": Gone,
+_ERRORS: Final[dict[str, type[errors.ParleyError]]] = {
+    "provider_rate_limited": errors.TooManyRequests,
+    "provider_quota_exceeded": errors.TooManyRequests,
+    "budget_exceeded": errors.TooManyRequests,
+    "provider_bad_request": errors.InvalidRequest,
+    "provider_context_exceeded": errors.InvalidRequest,
+    "provider_content_filtered": errors.InvalidRequest,
+    "model_not_allowed": errors.InvalidRequest,
+    "provider_timeout": errors.Unavailable,
+    "provider_unavailable": errors.Unavailable,
+    "provider_unreachable": errors.Unavailable,
+    "deadline_exceeded": errors.Unavailable,
+    "queue_timeout": errors.Unavailable,
+    "internal_error": errors.ParleyError,
+    "cancelled": errors.Conflict,
+    "run_not_stored": errors.Gone,
+    "thread_deleted": errors.Gone,
 }
 
 
@@ -51,10 +44,10 @@ def completion_id(run_id: UUID) -> str:
     return f"chatcmpl-{run_id.hex}"
 
 
-def failure(failed: RunFailed) -> ParleyError:
+def failure(failed: RunFailed) -> errors.ParleyError:
     """Return the run's failure as an error with a status; the code is the run's."""
-    kind = _ERRORS.get(failed.code, Unavailable if failed.retryable else ParleyError)
-    later = 1 if issubclass(kind, Unavailable | TooManyRequests) else None
+    kind = _ERRORS.get(failed.code, errors.Unavailable if failed.retryable else errors.ParleyError)
+    later = 1 if issubclass(kind, errors.Unavailable | errors.TooManyRequests) else None
     return kind(failed.message, code=failed.code, retry_after=later)
 
 
@@ -67,16 +60,18 @@ def finish_reason(reason: str, *, calls: bool) -> str:
 def completion(head: RunHead, message: Wire, finished: str, usage: Usage) -> Wire:
     """Return the whole answer."""
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finished}
-    return {**_head(head, "chat.completion"), "choices": [choice], "usage": usage_counts(usage)}
+    return {**describe(head, "chat.completion"), "choices": [choice], "usage": usage_counts(usage)}
 
 
-def message(text: str | None, thoughts: str, calls: Sequence[ToolCalled], *, refused: bool) -> Wire:
+def message(
+    text: str | None, thoughts: str, calls: Sequence[ToolCalled], cited: list[Wire], *, refused: bool
+) -> Wire:
     """Return the assistant's message; OpenAI has no `reasoning_content`, but clients read it."""
     fields: Wire = {
         "role": "assistant",
         "content": None if refused else text,
         "refusal": text if refused else None,
-        "annotations": [],
+        "annotations": cited,
     }
     if thoughts:
         fields["reasoning_content"] = thoughts
@@ -89,11 +84,6 @@ def call(tool_call: ToolCalled) -> Wire:
     """Return a call that the client answers with a message of the role `tool`."""
     function = {"name": tool_call.name, "arguments": tool_call.arguments}
     return {"id": tool_call.call_id, "type": "function", "function": function}
-
-
-def chunk(head: RunHead) -> Wire:
-    """Return the common beginning of all chunks of a stream."""
-    return _head(head, "chat.completion.chunk")
 
 
 def usage_counts(usage: Usage) -> Wire:
@@ -116,12 +106,8 @@ def usage_counts(usage: Usage) -> Wire:
     }
 
 
-def approval_notice(tool: str) -> str:
-    """Return a text about a call that needs an approval, which this wire cannot express."""
-    return f"[{tool or 'A tool'} waits for an approval.]"
-
-
-def _head(head: RunHead, kind: str) -> Wire:
+def describe(head: RunHead, kind: str) -> Wire:
+    """Return the common members of a completion and of all chunks of its stream."""
     return {
         "id": completion_id(head.run_id),
         "object": kind,

@@ -19,6 +19,8 @@ from agents.dialects.openai_responses.tools import MOST_TOOLS, Tools, apply_choi
 from agents.requests import ClientTool, Generation, RunRequest
 from config.errors import InvalidRequest
 
+NAME: Final = "chat-completions"
+
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 _Stop = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 _Penalty = Annotated[float, Field(ge=-2, le=2)]
@@ -102,14 +104,14 @@ IGNORED: Final = frozenset(
 _KNOWN: Final = CompletionBody.model_fields.keys() | REFUSED.keys() | IGNORED
 
 
-def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
+def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
     """Return the canonical request; raise InvalidRequest, with field errors or the `param` at fault."""
     _check_known(body)
     parsed = validate_body(CompletionBody, body, "chat completion request")
     generation, offered = _generation(parsed), _offered(parsed)
     options = parsed.stream_options
     return RunRequest(
-        dialect=dialect,
+        dialect=NAME,
         model=(parsed.model or "").strip(),
         messages=tuple(parse_messages(parsed.messages)),
         request_id=request_id,

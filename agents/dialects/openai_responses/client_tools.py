@@ -12,9 +12,8 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from agents.dialects.wire import Wire, json_text
+from agents.dialects.wire import Wire, json_text, optional_text
 
-NAMESPACE: Final = "namespace"
 INPUT: Final[Wire] = {
     "type": "object",
     "properties": {"input": {"type": "string"}},
@@ -43,8 +42,7 @@ def tool_name(wire: Wire, name: str) -> ToolName:
 
 def function_name_of(item: Wire) -> str:
     """Return the function of an item or a choice, which has a name and maybe a namespace."""
-    space = item.get(NAMESPACE)
-    return ToolName(item["name"], space if isinstance(space, str) else "").function_name
+    return ToolName(item["name"], optional_text(item, "namespace")).function_name
 
 
 def text_as_arguments(text: str) -> str:

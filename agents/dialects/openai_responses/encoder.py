@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec import Raw
 
 from agents.dialects import steps
-from agents.dialects.base import Frame, RunHead
+from agents.dialects.base import Frame, RunHead, id_in_run
 from agents.dialects.item_encoder import ItemEncoder
 from agents.dialects.openai_responses import objects
 from agents.dialects.openai_responses.client_tools import tool_name
@@ -26,7 +26,6 @@ _LAST: Final[dict[str, str]] = {
     "failed": "response.failed",
     "rejected": "response.failed",
 }
-_STATUS: Final = {"rejected": "failed"}
 
 
 class ResponsesEncoder(ItemEncoder):
@@ -41,11 +40,10 @@ class ResponsesEncoder(ItemEncoder):
         return self._response or self._whole(self._status)
 
     def _delta(self, item: Item, text: str) -> Frame:
-        """Return a delta, on the hot path: put together by hand, since most frames are deltas."""
-        item.add(text)
         number = self._number
         self._number = number + 1
-        return Frame(*_text_delta(item, number, text), number)
+        name, form = (_REASONING_DELTA, _REASONING) if item.is_reasoning else (_TEXT_DELTA, _TEXT)
+        return Frame(name, form % (number, item.prefix, encode_json(text)), number)
 
     def _render(self, step: steps.Step) -> None:
         match step:
@@ -57,7 +55,7 @@ class ResponsesEncoder(ItemEncoder):
             case steps.Opened(item):
                 self._open(item)
             case steps.TextAdded(item, text):
-                self._put(*_text_delta(item, self._number, text))
+                self._frames.append(self._delta(item, text))
             case steps.Closed(item, status):
                 self._close(item, "completed" if status == "completed" else "incomplete")
             case steps.FileMade(artifact):
@@ -122,7 +120,7 @@ class ResponsesEncoder(ItemEncoder):
 
     def _client_call(self, call: steps.ToolCalled) -> None:
         tool = tool_name(self._head.wire, call.name)
-        identity = (self._unique(call.id), call.call_id, tool)
+        identity = (id_in_run(call.id, self._head.run_id.hex), call.call_id, tool)
         done = objects.client_call(*identity, call.arguments, "completed")
         place = self._add(objects.client_call(*identity, "", "in_progress"))
         where = {"item_id": done["id"], "output_index": place}
@@ -151,7 +149,7 @@ class ResponsesEncoder(ItemEncoder):
     def _end(self, status: str, usage: events.Usage, problem: events.Problem | None) -> None:
         for place, call in [*self._waiting.values()]:
             self._done(place, objects.server_call(call, "incomplete"))
-        self._status = _STATUS.get(status, status)
+        self._status = "failed" if status == "rejected" else status
         completed_at = self._at // 1000 if status == "completed" else None
         self._response = self._whole(
             self._status, completed_at=completed_at, problem=problem, usage=usage
@@ -161,11 +159,6 @@ class ResponsesEncoder(ItemEncoder):
     def _whole(self, status: str, **more: Any) -> bytes:
         done = [Raw(item) for item in self._output if item]
         return encode_json(objects.response(self._head, status, done, **more))
-
-    def _unique(self, call_id: str) -> str:
-        """Return an id that contains the run: a client may send it as an `item_reference`."""
-        run = self._head.run_id.hex
-        return call_id if run in call_id else f"{call_id}-{run}"
 
     # out
 
@@ -181,19 +174,13 @@ class ResponsesEncoder(ItemEncoder):
         self._send("response.output_item.done", {"output_index": place, "item": whole})
 
     def _send(self, name: str, more: Wire) -> None:
-        self._put(name, encode_json({"type": name, "sequence_number": self._number} | more))
+        self._put(encode_json({"type": name, "sequence_number": self._number} | more), name)
 
 
 def _where(item: Item) -> Wire:
     """Return the place of an item's text: its one part."""
     index = "summary_index" if item.is_reasoning else "content_index"
     return {"item_id": item.wire_id, "output_index": item.place, index: 0}
-
-
-def _text_delta(item: Item, number: int, text: str) -> tuple[str, bytes]:
-    if item.is_reasoning:
-        return _REASONING_DELTA, _REASONING % (number, item.prefix, encode_json(text))
-    return _TEXT_DELTA, _TEXT % (number, item.prefix, encode_json(text))
 
 
 _TEXT_DELTA: Final = "response.output_text.delta"

@@ -10,7 +10,7 @@ from uuid import UUID
 from agents.dialects import client_inputs, tool_outputs
 from agents.dialects.client_inputs import Parts
 from agents.dialects.openai_responses import client_tools, objects
-from agents.dialects.wire import Wire, invalid_member, json_text, required_text
+from agents.dialects.wire import Wire, invalid_member, json_text, optional_text, required_text
 from agents.requests import (
     AskedCall,
     Attachment,
@@ -52,12 +52,12 @@ def parse_messages(value: Any, *, after_requests: bool = False) -> Iterator[Inpu
 
 def _after_requests(found: list[Wire]) -> int:
     """Return the place after the last item that requests an approval, or refers to such an item."""
-    answered = {_text(item, "approval_request_id") for item in found if _kind(item) == _ANSWER}
+    answered = {optional_text(item, "approval_request_id") for item in found if _kind(item) == _ANSWER}
     asking = (
         place
         for place, item in enumerate(found)
         if _kind(item) == "mcp_approval_request"
-        or (_kind(item) == "item_reference" and _text(item, "id") in answered)
+        or (_kind(item) == "item_reference" and optional_text(item, "id") in answered)
     )
     return max(asking, default=-1) + 1
 
@@ -69,7 +69,7 @@ def parse_answers(value: Any) -> Iterator[InterruptAnswer]:
             approval_id, approve = item.get("approval_request_id"), item.get("approve")
             if not isinstance(approval_id, str) or not isinstance(approve, bool):
                 raise _wrong(f"input[{place}]", "needs approval_request_id and approve")
-            payload = {"approved": approve, "reason": _text(item, "reason")}
+            payload = {"approved": approve, "reason": optional_text(item, "reason")}
             yield InterruptAnswer(approval_id, "resolved", payload)
 
 
@@ -143,7 +143,7 @@ def _message(item: Wire, where: str) -> Iterator[InputMessage]:
             named = Reference(_needed(item, "id", where)[:LONGEST_ID], where)
             yield InputMessage("user", "", refers=named)
         case "function_call":
-            yield _called(item, _text(item, "arguments") or "{}", where)
+            yield _called(item, optional_text(item, "arguments") or "{}", where)
         case "custom_tool_call":
             text = _needed(item, "input", where, empty=True)
             yield _called(item, client_tools.text_as_arguments(text), where)
@@ -189,7 +189,7 @@ def _made(item: Wire, where: str) -> Iterator[InputMessage]:
     if output is None and fault is None:
         return
     call_id = _needed(item, "id", where).removeprefix("mcp_")[:LONGEST_ID]
-    call = AskedCall(call_id, name, _text(item, "arguments") or "{}")
+    call = AskedCall(call_id, name, optional_text(item, "arguments") or "{}")
     yield InputMessage("assistant", "", call_id, tool_calls=(call,))
     text = output if isinstance(output, str) else json_text({"error": fault})
     answer_id = f"{call_id}-answer"[:LONGEST_ID]
@@ -216,7 +216,7 @@ def _take(part: Wire, here: str, parts: Parts, *, files: bool) -> None:
         case "input_image":
             parts.add(_image(part, here))
         case "input_file":
-            given_as = {name: _text(part, name) for name in ("file_url", "file_data", "file_id")}
+            given_as = {name: optional_text(part, name) for name in ("file_url", "file_data", "file_id")}
             used = next((name for name, value in given_as.items() if value), "file_data")
             parts.add(
                 client_inputs.file_upload(
@@ -224,7 +224,7 @@ def _take(part: Wire, here: str, parts: Parts, *, files: bool) -> None:
                     url=given_as["file_url"],
                     data=given_as["file_data"],
                     file_id=given_as["file_id"],
-                    name=_text(part, "filename"),
+                    name=optional_text(part, "filename"),
                 )
             )
         case "input_audio":
@@ -235,7 +235,7 @@ def _take(part: Wire, here: str, parts: Parts, *, files: bool) -> None:
 
 def _image(part: Wire, here: str) -> Upload:
     """Return an image by its URL or, if it is stored here, by its id."""
-    if (file_id := _text(part, "file_id")) and not _text(part, "image_url"):
+    if (file_id := optional_text(part, "file_id")) and not optional_text(part, "image_url"):
         return Upload("", file_id=file_id, place=f"{here}.file_id")
     return client_inputs.image_upload(_needed(part, "image_url", here), f"{here}.image_url")
 
@@ -271,14 +271,9 @@ def _is_parts(output: Any) -> TypeGuard[list[Wire]]:
 def _summary(item: Wire) -> str:
     parts = item.get("summary")
     found = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
-    return "\n".join(_text(part, "text") for part in found)
+    return "\n".join(optional_text(part, "text") for part in found)
 
 
 def _client_id(item: Wire) -> str | None:
     """Return the client's id of a message; ours on this wire begin with `msg_`."""
-    return _text(item, "id").removeprefix("msg_")[:LONGEST_ID] or None
-
-
-def _text(item: Wire, key: str) -> str:
-    value = item.get(key)
-    return value if isinstance(value, str) else ""
+    return optional_text(item, "id").removeprefix("msg_")[:LONGEST_ID] or None

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from agents.dialects import client_inputs
 from agents.dialects.field_errors import validate_body
-from agents.dialects.generation import answer_schema, nearest_effort
+from agents.dialects.generation import answer_schema, make_generation, nearest_effort
 from agents.dialects.openai_responses import input_items, objects
 from agents.dialects.openai_responses.tools import (
     MOST_TOOLS,
@@ -33,6 +33,7 @@ from agents.requests import (
 )
 from config.errors import InvalidRequest
 
+NAME: Final = "responses"
 LONGEST_NAME: Final = 512
 
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME)]
@@ -118,7 +119,7 @@ _SETTLED: Final[dict[str, tuple[Any, ...]]] = {
 _LOGPROBS: Final = "message.output_text.logprobs"
 
 
-def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
+def parse(body: dict[str, Any], *, request_id: str) -> RunRequest:
     """Return the canonical request; raise InvalidRequest with field errors for a wrong body.
 
     `parent_run_id` is the run of `previous_response_id`, whose thread the caller must look up.
@@ -129,7 +130,8 @@ def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
     named = conversation.id if isinstance(conversation, Conversation) else conversation
     stored = parsed.store is not False
     answers = tuple(input_items.parse_answers(parsed.input))
-    continues = bool(named or parsed.previous_response_id)
+    previous = parsed.previous_response_id
+    continues = bool(named or previous)
     messages = _messages(parsed, answers, continues=continues, stored=stored)
     choice = plain_choice(parsed.tool_choice)
     offered = apply_choice(read_tools(parsed.tools or []), choice)
@@ -137,12 +139,12 @@ def parse(body: dict[str, Any], *, dialect: str, request_id: str) -> RunRequest:
     if offered.named:
         wire["named"] = msgspec.to_builtins(offered.named)
     return RunRequest(
-        dialect=dialect,
+        dialect=NAME,
         model=(parsed.model or "").strip(),
         messages=messages,
         request_id=request_id,
         known="id" if continues and len(messages) > 1 else "none",
-        parent_run_id=_previous(parsed.previous_response_id),
+        parent_run_id=previous and objects.parse_run_id(previous),
         tools=offered.tools,
         server_tools=offered.server_tools,
         servers=offered.servers,
@@ -194,10 +196,6 @@ def _messages(
     return messages
 
 
-def _previous(response_id: str | None) -> str | None:
-    return objects.parse_run_id(response_id) if response_id else None
-
-
 def _limited(choice: ToolChoice, parsed: ResponsesBody) -> ToolChoice:
     one_by_one = parsed.parallel_tool_calls is False
     return replace(choice, one_by_one=one_by_one, most_calls=parsed.max_tool_calls)
@@ -206,9 +204,8 @@ def _limited(choice: ToolChoice, parsed: ResponsesBody) -> ToolChoice:
 def _generation(parsed: ResponsesBody) -> Generation:
     thinking, text = parsed.reasoning or Reasoning(), parsed.text or Text()
     summary = thinking.summary or thinking.generate_summary
-    return Generation(
-        temperature=parsed.temperature,
-        top_p=parsed.top_p,
+    return make_generation(
+        parsed,
         max_tokens=parsed.max_output_tokens,
         json_schema=_schema(text.format),
         reasoning=nearest_effort(thinking.effort),

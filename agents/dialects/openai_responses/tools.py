@@ -133,23 +133,17 @@ class _Clients:
         if not tool.name:
             raise _unsupported(f"{here}.name: a {tool.type} tool needs a name")
         named = ToolName(tool.name, namespace.name if namespace else "", tool.type == "custom")
-        if named != ToolName(named.function_name):
-            if named.function_name in self._names:
-                raise _unsupported(f"{here}.name: another tool of the request is called so")
-            self.named[named.function_name] = named
-        elif named.function_name in self.named:
+        is_plain = named == ToolName(named.function_name)
+        if named.function_name in (self.named if is_plain else self._names):
             raise _unsupported(f"{here}.name: another tool of the request is called so")
+        if not is_plain:
+            self.named[named.function_name] = named
         self._names.add(named.function_name)
         if len(self.functions) >= MOST_TOOLS:
             raise _unsupported(f"tools: at most {MOST_TOOLS} are taken")
-        description = _join(
-            namespace.description if namespace else None, tool.description, _form(tool, here)
-        )
+        above = namespace.description if namespace else None
+        description = "\n\n".join(filter(None, (above, tool.description, _form(tool, here))))
         self.functions.append(ClientTool(named.function_name, description, schema, strict))
-
-
-def _join(*texts: str | None) -> str:
-    return "\n\n".join(text for text in texts if text)
 
 
 def _form(tool: Tool, here: str) -> str:

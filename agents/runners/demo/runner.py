@@ -60,8 +60,9 @@ class DemoRunner:
             exercises = _found(context)
             if not context.findings and _may_search(context):
                 outcome = await host.call_tool(_search(context))
-                for fact in _call_facts(outcome):
-                    yield fact
+                made = outcome.use
+                yield events.ToolCallStarted("demo-1", made.name, made.arguments)
+                yield completion_fact("demo-1", outcome)
                 exercises = _results(outcome)
             answers = [compose_answer(shows.strip_control_words(context.question), exercises)]
         count, answer = 0, _written("\n\n".join(filter(None, answers)), context, exercises)
@@ -121,13 +122,6 @@ def _search(context: RunContext) -> ToolUse:
         "gymbro.exercise.search",
         {"query": shows.strip_control_words(context.question) or "-", "top_k": 5},
     )
-
-
-def _call_facts(outcome: ToolOutcome) -> tuple[Fact, Fact]:
-    """Return a call and its outcome, as facts."""
-    use = outcome.use
-    started = events.ToolCallStarted("demo-1", use.name, use.arguments)
-    return started, completion_fact("demo-1", outcome)
 
 
 def _usage(context: RunContext, count: int) -> events.Usage:

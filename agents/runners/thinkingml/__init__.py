@@ -3,8 +3,9 @@
 It is pure. A text that one accepts the other leaves unchanged, so both read tags through `tags`.
 """
 
+from xml.sax.saxutils import escape
+
 from agents.runners.thinkingml.form import form_instructions, is_thinkingml
-from agents.runners.thinkingml.output import escape
 from agents.runners.thinkingml.repair import Repair
 from agents.runners.thinkingml.validate import validate_thinkingml
 

@@ -8,9 +8,10 @@ later nevertheless, it is left out.
 from __future__ import annotations
 
 from typing import Self
+from xml.sax.saxutils import escape
 
 from agents.runners.thinkingml import queries
-from agents.runners.thinkingml.output import Output, escape
+from agents.runners.thinkingml.output import Output
 from agents.runners.thinkingml.part import Part, TextPart
 from agents.runners.thinkingml.tags import LONGEST_GAP, LONGEST_QUERIES, Tag
 
@@ -74,7 +75,7 @@ class Answer(TextPart):
     def tag(self, tag: Tag) -> Part:
         match tag.name:
             case "/final":
-                self._close()
+                self.end()
                 return _After(self.output)
             case "queries":
                 return _Queries(self, tag.text)
@@ -84,9 +85,6 @@ class Answer(TextPart):
                 self._awaits_tag = False
                 return self._instead("\n")
         return self.quote(tag)
-
-    def end(self) -> None:
-        self._close()
 
     def keep(self, block: str) -> Self:
         """Hold a block of queries back for the end."""
@@ -105,7 +103,7 @@ class Answer(TextPart):
         self.output.put(text)
         return self
 
-    def _close(self) -> None:
+    def end(self) -> None:
         if self._queries and self._after is not None:
             self.output.write(self._queries + self._after)
         else:

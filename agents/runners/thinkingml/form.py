@@ -10,7 +10,6 @@ from typing import Final
 
 from agents.requests import ResultMode
 
-_MODES: Final = frozenset({"xml_plaintext", "auto"})  # `auto` that begins with text is the former
 FORM: Final = """# The form of your reply
 Your reply is ThinkingML v4.5: the blocks below, in this order, and nothing but white space before, between and after them.
 
@@ -36,7 +35,7 @@ Your answer.
 
 def is_thinkingml(mode: ResultMode | None) -> bool:
     """Return whether the text of a run in this mode is delivered as ThinkingML."""
-    return mode in _MODES
+    return mode in ("xml_plaintext", "auto")  # `auto` that begins with text is the former
 
 
 def form_instructions(mode: ResultMode | None) -> str:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from typing import Final, Self
+from xml.sax.saxutils import escape
 
 from agents.runners.thinkingml import queries
-from agents.runners.thinkingml.output import Output, escape
+from agents.runners.thinkingml.output import Output
 from agents.runners.thinkingml.part import Part, TextPart
 from agents.runners.thinkingml.tags import LONGEST_GAP, Tag
 from agents.runners.thinkingml.thinking import Thinking

@@ -7,6 +7,8 @@ follows them, and are escaped before an edit; a stub too far away to become a ta
 
 from __future__ import annotations
 
+from xml.sax.saxutils import escape
+
 from agents.runners.thinkingml.tags import LONGEST_TAG, Tag
 
 
@@ -45,11 +47,6 @@ class Output:
         taken = "".join(self._pieces[:certain])
         del self._pieces[:certain]
         return taken
-
-
-def escape(text: str) -> str:
-    """Return the text without anything that could be a tag or an entity."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def as_text(tag: Tag) -> str:

@@ -41,21 +41,6 @@ def validate_thinkingml(text: str) -> str | None:
     return next((reason for check in _CHECKS if (reason := check(reply))), None)
 
 
-@dataclass(frozen=True)
-class _Tag:
-    """A tag at its place; `name` as written."""
-
-    name: str
-    closes: bool
-    text: str
-    start: int
-    end: int
-
-    @property
-    def canonical(self) -> bool:
-        return self.name in STRUCTURE and self.text == f"<{'/' * self.closes}{self.name}>"
-
-
 @dataclass
 class _Reply:
     """A text and its parts; each part only for a text that has it."""
@@ -63,15 +48,12 @@ class _Reply:
     text: str
 
     @cached_property
-    def tags(self) -> list[_Tag]:
-        return [
-            _Tag(found["name"], bool(found["mark"]), found[0], found.start(), found.end())
-            for found in TAG.finditer(self.text)
-        ]
+    def tags(self) -> list[re.Match[str]]:
+        return list(TAG.finditer(self.text))
 
     @cached_property
-    def counts(self) -> Counter[tuple[str, bool]]:
-        return Counter((tag.name.lower(), tag.closes) for tag in self.tags)
+    def counts(self) -> Counter[tuple[str, str]]:
+        return Counter((tag["mark"], tag["name"].lower()) for tag in self.tags)
 
     def place(self, tag: str) -> int:
         return self.text.find(tag)
@@ -93,28 +75,28 @@ class _Reply:
         return found["body"] if found else ""
 
     @cached_property
-    def phase_tags(self) -> list[_Tag]:
-        return [tag for tag in self.tags if tag.name == "phase"]
+    def phase_tags(self) -> list[re.Match[str]]:
+        return [tag for tag in self.tags if tag["name"] == "phase"]
 
     @cached_property
     def phase_ids(self) -> list[int]:
         begin, end = self.place("<thinking>"), self.place("</thinking>")
-        inside = (tag.text for tag in self.phase_tags if begin < tag.start < end)
+        inside = (tag[0] for tag in self.phase_tags if begin < tag.start() < end)
         return [int(found[1]) for text in inside if (found := PHASE.fullmatch(text))]
 
     @cached_property
     def phases(self) -> list[str]:
         """The text between the tags of each phase, in a text whose phase tags alternate."""
         pairs = zip(self.phase_tags[::2], self.phase_tags[1::2], strict=False)
-        return [self.text[begin.end : end.start] for begin, end in pairs]
+        return [self.text[begin.end() : end.start()] for begin, end in pairs]
 
     @cached_property
     def outside_phases(self) -> str:
         """The text of the thinking that is in no phase."""
         place, parts = self.place("<thinking>") + len("<thinking>"), []
         for begin, end in zip(self.phase_tags[::2], self.phase_tags[1::2], strict=False):
-            parts.append(self.text[place : begin.start])
-            place = end.end
+            parts.append(self.text[place : begin.start()])
+            place = end.end()
         return "".join(parts) + self.text[place : self.place("</thinking>")]
 
 
@@ -127,7 +109,7 @@ def _require_count(name: str, *allowed: int) -> Check:
     """Require as many closing as opening tags of a block, and an allowed number of them."""
 
     def is_allowed(reply: _Reply) -> bool:
-        opened, closed = reply.counts[name, False], reply.counts[name, True]
+        opened, closed = reply.counts["", name], reply.counts["/", name]
         return opened == closed and opened in allowed
 
     return _require(f"invalid_{name}_block_count", is_allowed)
@@ -156,15 +138,20 @@ def _final_in_order(reply: _Reply) -> bool:
 
 def _find_unexpected(reply: _Reply) -> str | None:
     """Find an unexpected tag; phases are checked later, because their tags have attributes."""
-    found = (tag.name for tag in reply.tags if tag.name != "phase" and not tag.canonical)
+    found = (tag["name"] for tag in reply.tags if tag["name"] != "phase" and not _is_canonical(tag))
     return next((f"unexpected_tag:{name}" for name in found), None)
+
+
+def _is_canonical(tag: re.Match[str]) -> bool:
+    return tag["name"] in STRUCTURE and tag[0] == f"<{tag['mark']}{tag['name']}>"
 
 
 def _blocks_match(reply: _Reply) -> bool:
     tags = reply.phase_tags
-    in_turn = [tag.closes for tag in tags] == [False, True] * len(reply.phase_ids)
-    exact = all(PHASE.fullmatch(tag.text) or tag.text == "</phase>" for tag in tags)
-    inside = reply.place("<thinking>") < tags[0].start < tags[-1].start < reply.place("</thinking>")
+    in_turn = [tag["mark"] for tag in tags] == ["", "/"] * len(reply.phase_ids)
+    exact = all(PHASE.fullmatch(tag[0]) or tag[0] == "</phase>" for tag in tags)
+    first, last = tags[0].start(), tags[-1].start()
+    inside = reply.place("<thinking>") < first < last < reply.place("</thinking>")
     return in_turn and exact and inside and not reply.outside_phases.strip()
 
 
@@ -175,7 +162,7 @@ def _has_titles(reply: _Reply) -> bool:
         for phase in reply.phases
     )
     count = len(reply.phases)
-    return each and (reply.counts["title", False], reply.counts["title", True]) == (count, count)
+    return each and reply.counts["", "title"] == reply.counts["/", "title"] == count
 
 
 def _has_queries(reply: _Reply) -> bool:
