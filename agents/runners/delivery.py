@@ -36,6 +36,9 @@ class Delivery:
         return (), terminal
 
 
+RawDelivery = Delivery  # its name until 2026-11: runners of others may import it
+
+
 def delivery_for(mode: ResultMode | None) -> Delivery:
     """Return the delivery of a run in this mode; a dialect without modes has None."""
     match mode:

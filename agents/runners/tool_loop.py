@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -34,7 +34,7 @@ class StepCalls:
         """Yield all starts first, then each outcome as it comes."""
         for call in self._calls:
             kind, server = self._host.tool_kind(call.name), self._host.tool_server(call.name)
-            yield events.ToolCallStarted(call.id, call.name, parse_object(call.arguments), kind, server)
+            yield events.ToolCallStarted(call.id, call.name, parse_call_arguments(call), kind, server)
         tasks = [asyncio.ensure_future(self._run(call)) for call in self._calls]
         try:
             for done in asyncio.as_completed(tasks):
@@ -45,7 +45,7 @@ class StepCalls:
                 task.cancel()
 
     async def _run(self, call: ToolCall) -> Sequence[Fact]:
-        use = ToolUse(call.name, parse_object(call.arguments))
+        use = ToolUse(call.name, parse_call_arguments(call))
         outcome = await self._host.call_granted(use, call_id=call.id)
         self._answers[call.id] = outcome_text(outcome)
         return outcome_facts(call.id, outcome)
@@ -54,6 +54,11 @@ class StepCalls:
         """Yield the answers for the model."""
         for call in self._calls:
             yield ChatMessage("tool", self._answers[call.id], tool_call_id=call.id)
+
+
+def parse_call_arguments(call: ToolCall) -> dict[str, Any]:
+    """Return the arguments as an object; any other value becomes text under `arguments`."""
+    return parse_object(call.arguments)
 
 
 def outcome_facts(call_id: str, outcome: ToolOutcome) -> Sequence[Fact]:
