@@ -178,18 +178,30 @@ async def list_available(user_id: UUID) -> list[AvailableModel]:
 
 def list_models(user_id: UUID) -> list[dict[str, Any]]:
     """Return the models that the account may request (GET /api/v1/llm/models, llm_models_item)."""
-    reached = tiers.list_reached_sync(user_id)
-    return [
-        _serialize_model(mapping, mapping.routable)
-        for mapping in _list_mappings()
-        if mapping.routable and mapping.required_tier in reached
-    ]
+    routable = routable_candidates().select_related("endpoint")
+    mappings: Any = (
+        ModelMapping.objects.filter(is_active=True, required_tier__in=tiers.list_reached_sync(user_id))
+        .prefetch_related(Prefetch("candidates", queryset=routable, to_attr="routable"))
+        .order_by("key")
+    )
+    return [_serialize_model(mapping, mapping.routable) for mapping in mappings if mapping.routable]
 
 
 def list_endpoints() -> list[dict[str, Any]]:
     """Return all endpoints for staff, with masked keys."""
-    endpoints = Endpoint.objects.select_related("secret").order_by("name")
-    return [_serialize_endpoint(endpoint) for endpoint in endpoints]
+    return [
+        {
+            "endpoint_id": endpoint.pk,
+            "name": endpoint.name,
+            "provider": endpoint.provider,
+            "dialect": endpoint.dialect,
+            "base_url": endpoint.base_url,
+            "is_active": endpoint.is_active,
+            "key_masked": endpoint.secret.mask if endpoint.secret else "",
+            "updated_at": endpoint.updated_at.isoformat(),
+        }
+        for endpoint in Endpoint.objects.select_related("secret").order_by("name")
+    ]
 
 
 def routable_candidates() -> QuerySet[ModelCandidate]:
@@ -271,16 +283,6 @@ _routes: Final = CachedValue(_read_routes, seconds=0.5)
 clear_cache: Final = _routes.clear
 
 
-def _list_mappings() -> list[Any]:
-    """Return the active mappings, each with its routable candidates in order as `routable`."""
-    routable = routable_candidates().select_related("endpoint")
-    return list(
-        ModelMapping.objects.filter(is_active=True)
-        .prefetch_related(Prefetch("candidates", queryset=routable, to_attr="routable"))
-        .order_by("key")
-    )
-
-
 def _serialize_model(mapping: ModelMapping, candidates: list[ModelCandidate]) -> dict[str, Any]:
     first = candidates[0]
     offline = first.endpoint.dialect == ProviderDialect.DEMO
@@ -300,17 +302,4 @@ def _serialize_model(mapping: ModelMapping, candidates: list[ModelCandidate]) ->
             "max_output_tokens": first.max_tokens,
         },
         "endpoint_hint": {"endpoint_id": first.endpoint.pk, "endpoint_name": first.endpoint.name},
-    }
-
-
-def _serialize_endpoint(endpoint: Endpoint) -> dict[str, Any]:
-    return {
-        "endpoint_id": endpoint.pk,
-        "name": endpoint.name,
-        "provider": endpoint.provider,
-        "dialect": endpoint.dialect,
-        "base_url": endpoint.base_url,
-        "is_active": endpoint.is_active,
-        "key_masked": endpoint.secret.mask if endpoint.secret else "",
-        "updated_at": endpoint.updated_at.isoformat(),
     }
