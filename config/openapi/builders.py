@@ -126,12 +126,13 @@ _HEADERS: Final[dict[int, dict[str, Any]]] = {
 }
 
 
-def query(name: str, description: str, kind: str = "string") -> dict[str, Any]:
-    return {"name": name, "in": "query", "schema": {"type": kind}, "description": description}
+def query(name: str, description: str, **schema: Any) -> dict[str, Any]:
+    """Return a parameter of the query, a text unless the schema has another type."""
+    return {"name": name, "in": "query", "schema": TEXT | schema, "description": description}
 
 
 def header(name: str, description: str, **schema: Any) -> dict[str, Any]:
-    return {"name": name, "in": "header", "schema": TEXT | schema, "description": description}
+    return query(name, description, **schema) | {"in": "header"}
 
 
 _VARIABLES: Final[dict[str, dict[str, Any]]] = {
@@ -164,7 +165,7 @@ BRANCH: Final = query(
 
 
 PAGING: Final = [
-    query("limit", "The page size, 1 to 100.", "integer"),
+    query("limit", "The page size, 1 to 100.", type="integer"),
     query("cursor", "The `nextCursor` of the previous page."),
 ]
 

@@ -215,6 +215,13 @@ _FAILED: Final = {
 }
 _operation = partial(operation, error=OPENAI_ERROR)
 
+
+def _unsupported(name: str, what: str) -> Route:
+    return _operation(
+        f"POST /v1/responses/{name}", f"responses_{name}", f"Not supported: {what}", {}, (404,)
+    )
+
+
 OPERATIONS: Final[list[Route]] = [
     _operation(
         "POST /v1/responses",
@@ -226,20 +233,8 @@ OPERATIONS: Final[list[Route]] = [
         STARTS_RUN,
         requestBody=body(ref("ResponsesRequest")),
     ),
-    _operation(
-        "POST /v1/responses/input_tokens",
-        "responses_input_tokens",
-        "Not supported: counting tokens before a run",
-        {},
-        (404,),
-    ),
-    _operation(
-        "POST /v1/responses/compact",
-        "responses_compact",
-        "Not supported: compacting a response",
-        {},
-        (404,),
-    ),
+    _unsupported("input_tokens", "counting tokens before a run"),
+    _unsupported("compact", "compacting a response"),
     _operation(
         "GET /v1/responses/{response_id}",
         "responses_retrieve",
@@ -250,7 +245,7 @@ OPERATIONS: Final[list[Route]] = [
         (410,),
         parameters=[
             query("stream", "`true`: stream the events."),
-            query("starting_after", "The sequence number of the last event received.", "integer"),
+            query("starting_after", "The sequence number of the last event received.", type="integer"),
         ],
     ),
     _operation(
@@ -265,7 +260,7 @@ OPERATIONS: Final[list[Route]] = [
         "List the input items of a response",
         {"200": response("A page of input items.", ref("ResponseItems"))},
         parameters=[
-            query("limit", "The page size, 1 to 100. Default: 20.", "integer"),
+            query("limit", "The page size, 1 to 100. Default: 20.", type="integer"),
             query("order", "`asc` or `desc` (default)."),
             query("after", "The id of the last item received."),
         ],
