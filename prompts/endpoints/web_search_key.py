@@ -9,7 +9,6 @@ import structlog
 from django.conf import settings
 from django.db import transaction
 
-from config import sql
 from config.audit.recording import record
 from config.auth.models import User
 from config.cache import CachedValue
@@ -83,8 +82,7 @@ async def open_key() -> str:
 
 
 async def _read() -> SealedSecret | None:
-    row = await sql.one("SELECT name, sealed FROM prompts_secret WHERE name = %s", [_NAME])
-    return SealedSecret(*row) if row else None
+    return (await secrets.read_sealed([_NAME])).get(_NAME)
 
 
 _sealed: Final = CachedValue(_read, seconds=1.0)
