@@ -36,7 +36,8 @@ _CANDIDATES: Final = """
      WHERE m.is_active AND (e.dialect = 'demo' OR s.id IS NOT NULL OR NOT e.needs_key)
 """
 _ROUTES: Final = f"""
-    SELECT m.key, m.supports_vision, m.supports_tools, m.required_tier, m.family, m.context_tokens,
+    SELECT m.key, m.supports_vision, m.supports_tools, m.required_tier,
+           coalesce(nullif(m.family, ''), m.key), m.context_tokens,
            floor(extract(epoch FROM m.updated_at))::bigint,
            e.id, e.provider, e.dialect, e.base_url, c.model, s.name, s.sealed,
            c.input_price, c.output_price, c.cached_input_price, c.cache_write_price,
@@ -105,22 +106,13 @@ async def route(model: str) -> ModelRoute:
     if mapping is None or not candidates:
         raise _not_allowed()
     return ModelRoute(
-        _full_name(key),
+        mapping.name,
         key,
         candidates,
         mapping.supports_vision,
         mapping.supports_tools and not mapping.offline,
         mapping.context_tokens,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class ServedModel:
-    """A model that an account may use: its public name, quota family and endpoint dialects."""
-
-    name: str
-    family: str
-    dialects: tuple[str, ...] = ()
 
 
 async def check_model(model: str, *, user_id: UUID) -> ServedModel:
@@ -133,7 +125,7 @@ async def check_model(model: str, *, user_id: UUID) -> ServedModel:
     mapping = (await _routes.get()).get(key)
     if mapping is None or not await tiers.has_tier(user_id, mapping.required_tier):
         raise _not_allowed()
-    return ServedModel(_full_name(key), mapping.family, mapping.dialects)
+    return mapping
 
 
 async def get_default_model() -> str:
@@ -154,26 +146,12 @@ async def get_default_model() -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class AvailableModel:
-    """A model that an account may request; `updated_at` is in epoch seconds."""
-
-    name: str
-    key: str
-    provider: str
-    updated_at: int
-
-
-async def list_available(user_id: UUID) -> list[AvailableModel]:
+async def list_available(user_id: UUID) -> list[ServedModel]:
     """Return the models of `list_models`, cached for half a second; only tiers need a statement."""
     routes = await _routes.get()
     required = {mapping.required_tier for mapping in routes.values()} - {""}
     reached = await tiers.list_reached(user_id) if required else {""}
-    return [
-        AvailableModel(_full_name(key), key, mapping.provider, mapping.updated_at)
-        for key, mapping in routes.items()
-        if mapping.required_tier in reached
-    ]
+    return [mapping for mapping in routes.values() if mapping.required_tier in reached]
 
 
 def list_models(user_id: UUID) -> list[dict[str, Any]]:
@@ -244,16 +222,24 @@ def _open_candidate(row: tuple[Any, ...]) -> Candidate | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Mapping:
-    """A cached routable model; `candidates` are arguments of `_open_candidate`, with sealed keys."""
+class ServedModel:
+    """A routable model, as it is cached; `updated_at` is in epoch seconds.
 
+    `candidates` are arguments of `_open_candidate`, with sealed keys.
+    """
+
+    key: str
     supports_vision: bool
     supports_tools: bool
     required_tier: str
     family: str
     context_tokens: int | None
     updated_at: int
-    candidates: tuple[tuple[Any, ...], ...]
+    candidates: tuple[tuple[Any, ...], ...] = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        return _full_name(self.key)
 
     @property
     def provider(self) -> str:
@@ -268,14 +254,12 @@ class _Mapping:
         return tuple(candidate[2] for candidate in self.candidates)
 
 
-async def _read_routes() -> dict[str, _Mapping]:
+async def _read_routes() -> dict[str, ServedModel]:
     """Return every routable model by key, sorted by key, with one statement."""
     rows = await sql.every(_ROUTES)
     return {
-        key: _Mapping(sees, calls, tier, family or key, size, at, tuple(row[7:] for row in candidates))
-        for (key, sees, calls, tier, family, size, at), candidates in groupby(
-            rows, key=lambda row: row[:7]
-        )
+        facts[0]: ServedModel(*(*facts, tuple(row[7:] for row in candidates)))
+        for facts, candidates in groupby(rows, key=lambda row: row[:7])
     }
 
 
