@@ -220,6 +220,7 @@ def operation(
     more_errors: tuple[int, ...] = (),
     *,
     error: Schema = ERROR,
+    parameters: Sequence[dict[str, Any]] = (),
     **more: Any,
 ) -> Route:
     """Return an operation that needs a bearer token, with the common errors and its own.
@@ -229,28 +230,6 @@ def operation(
     """
     method, path = address.split()
     statuses = common_errors(has_body=method != "GET") + ((404,) if "{" in path else ()) + more_errors
-    found = errors(*statuses, error=error) | responses
-    return _route(address, operation_id, summary, found, **more)
-
-
-def public_operation(
-    address: str, operation_id: str, summary: str, responses: dict[str, Any], **more: Any
-) -> Route:
-    """Return an operation that needs no token, of a path with variables."""
-    found = errors(404, 405, 503) | responses
-    return _route(address, operation_id, summary, found, security=[], **more)
-
-
-def _route(
-    address: str,
-    operation_id: str,
-    summary: str,
-    responses: dict[str, Any],
-    *,
-    parameters: Sequence[dict[str, Any]] = (),
-    **more: Any,
-) -> Route:
-    method, path = address.split()
     if parameters := [*_path_parameters(path), *parameters]:
         more["parameters"] = parameters
     described = {
@@ -258,6 +237,15 @@ def _route(
         "summary": summary,
         "tags": ["agent"],
         "security": [{"bearer": []}],
-        "responses": responses,
+        "responses": errors(*statuses, error=error) | responses,
     }
     return path, method.lower(), described | more
+
+
+def public_operation(
+    address: str, operation_id: str, summary: str, responses: dict[str, Any], **more: Any
+) -> Route:
+    """Return an operation that needs no token, of a path with variables."""
+    path, method, described = operation(address, operation_id, summary, {}, security=[], **more)
+    described["responses"] = errors(404, 405, 503) | responses
+    return path, method, described

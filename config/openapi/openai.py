@@ -214,6 +214,7 @@ _FAILED: Final = {
     "500": response("The run failed; the code names the cause.", OPENAI_ERROR),
 }
 _operation = partial(operation, error=OPENAI_ERROR)
+_streamed = partial(streamed, frame=ref("ResponsesEvent"), whole=ref("Response"))
 
 
 def _unsupported(name: str, what: str) -> Route:
@@ -227,9 +228,7 @@ OPERATIONS: Final[list[Route]] = [
         "POST /v1/responses",
         "responses_create",
         "Create a response; /compatible-mode/v1/responses is an alias",
-        streamed(
-            "The response, or its events with `stream: true`.", ref("ResponsesEvent"), ref("Response")
-        ),
+        _streamed("The response, or its events with `stream: true`."),
         STARTS_RUN,
         requestBody=body(ref("ResponsesRequest")),
     ),
@@ -239,9 +238,7 @@ OPERATIONS: Final[list[Route]] = [
         "GET /v1/responses/{response_id}",
         "responses_retrieve",
         "Get a response in its present state, or its events",
-        streamed(
-            "The response, or its events with `stream=true`.", ref("ResponsesEvent"), ref("Response")
-        ),
+        _streamed("The response, or its events with `stream=true`."),
         (410,),
         parameters=[
             query("stream", "`true`: stream the events."),
