@@ -19,6 +19,8 @@ from prompts.models import AppSetting, Secret
 
 log = structlog.get_logger(__name__)
 
+FIELD: Final = "web_search_exa_api_key"
+"""The name of the key among the settings."""
 LONGEST_KEY: Final = 512
 _NAME: Final = "web_search_exa"
 _OWNER: Final = Purpose.WEB_SEARCH.of(_NAME)
@@ -48,7 +50,7 @@ def check_key(key: object) -> str:
         raise InvalidRequest(
             f"A key is a text of at most {LONGEST_KEY} characters; an empty one removes it.",
             code="key_invalid",
-            field="web_search_exa_api_key",
+            field=FIELD,
         )
     key = key.strip()
     if key:
