@@ -153,6 +153,8 @@ def _with_api_policy(request: HttpRequest, response: HttpResponseBase) -> HttpRe
 class StaticFiles(WhiteNoiseMiddleware, MiddlewareMixin):  # type: ignore[misc]
     """WhiteNoise, made to run under ASGI without a thread hop for what is not a static file."""
 
+    get_response: Callable[[HttpRequest], Any]
+
     def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
         super().__init__(get_response)
         MiddlewareMixin.__init__(self, get_response)
