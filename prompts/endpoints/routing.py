@@ -8,6 +8,7 @@ them. Keys of endpoints are opened only here, for a run.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 from itertools import groupby
 from typing import Any, Final
 from uuid import UUID
@@ -21,13 +22,14 @@ from config.errors import InvalidRequest
 from prompts import app_settings
 from prompts.allowances import tiers
 from prompts.endpoints import secrets
-from prompts.endpoints.prices import OwnPrice
+from prompts.endpoints.published_prices import TokenCounts
 from prompts.endpoints.secrets import Purpose
 from prompts.models import Endpoint, ModelCandidate, ModelMapping, ProviderDialect
 
 log = structlog.get_logger(__name__)
 
 _SCOPE: Final = "global"
+_MILLION: Final = Decimal(1_000_000)
 _CANDIDATES: Final = """
       FROM prompts_modelmapping m
       JOIN prompts_modelcandidate c ON c.mapping_id = m.id
@@ -51,6 +53,27 @@ _ROUTABLE: Final = Q(endpoint__is_active=True) & (
     | Q(endpoint__secret__isnull=False)
     | Q(endpoint__needs_key=False)
 )
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPrice:
+    """US dollars per million tokens; None: cached tokens cost as much as other input."""
+
+    input: Decimal
+    output: Decimal
+    cached_input: Decimal | None = None
+    cache_write: Decimal | None = None
+
+    def compute_cost(self, counted: TokenCounts) -> Decimal:
+        read = self.input if self.cached_input is None else self.cached_input
+        write = self.input if self.cache_write is None else self.cache_write
+        fresh = counted.input - counted.cached - counted.cache_write
+        return (
+            fresh * self.input
+            + counted.cached * read
+            + counted.cache_write * write
+            + counted.output * self.output
+        ) / _MILLION
 
 
 @dataclass(frozen=True, slots=True)
