@@ -89,11 +89,7 @@ def time_zone(name: str, default: str) -> str:
     raw = text(name, default)
     try:
         ZoneInfo(raw)
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-    ):  # a directory, an outside path, an unknown name
+    except (OSError, ValueError, KeyError):  # a directory, an outside path, an unknown name
         raise _invalid(name, raw, "a time zone's name", "Asia/Shanghai") from None
     return raw
 

@@ -7,6 +7,7 @@ from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 from agents.urls import chat_urlpatterns, foreign_urlpatterns
+from config.auth.views import SignIn
 from config.http import pages
 from conversations.api.prometheus import prometheus
 
@@ -22,7 +23,7 @@ urlpatterns = [
     path("api/docs/", _docs),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/v1/schemas/<str:name>", pages.contract_schema),
-    path("api/v1/auth/", include("config.auth.urls")),
+    path("api/v1/auth/token", SignIn.as_view(), name="sign-in"),
     path("api/v1/llm/", include("prompts.urls")),
     path("api/v1/", include("agents.urls")),
     path("api/v1/", include("conversations.urls")),

@@ -162,8 +162,7 @@ def _validated(name: str, stored: dict[str, object]) -> Value:
 
 
 async def _read() -> dict[str, object]:
-    rows = await sql.every("SELECT key, value FROM prompts_appsetting")
-    return dict(rows)
+    return dict(await sql.every("SELECT key, value FROM prompts_appsetting"))
 
 
 _stored: Final = CachedValue(_read, seconds=1.0)

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Q
 
+from config import sql
 from prompts.models import Endpoint, ModelMapping, Prompt, PromptKind, ProviderDialect
 from prompts.wordings import staff_actions
 
@@ -26,8 +27,7 @@ _DESCRIPTIONS: Final = {
 @transaction.atomic
 def seed() -> tuple[str, ...]:
     """Create what is missing, and return it for people; of processes that start together one does so."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('prompts.seed'))")
+    sql.fetch("SELECT pg_advisory_xact_lock(hashtext('prompts.seed'))")
     return (*_seed_prompts(), *_seed_demo())
 
 

@@ -21,7 +21,7 @@ from config.auth.requirements import READ, RUN
 from config.errors import NotFound
 from config.http.async_views import LateResponse, api, json_response
 from prompts.endpoints import routing
-from prompts.endpoints.routing import AvailableModel
+from prompts.endpoints.routing import ServedModel
 
 _DONE: Final = b"data: [DONE]\n\n"
 
@@ -86,7 +86,7 @@ async def model(request: HttpRequest, caller: Caller, model_id: str) -> HttpResp
     raise NotFound("There is no such model.", code="model_not_found", param="model")
 
 
-def _model(listed: AvailableModel) -> dict[str, Any]:
+def _model(listed: ServedModel) -> dict[str, Any]:
     return {
         "id": listed.key,
         "object": "model",

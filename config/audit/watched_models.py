@@ -162,8 +162,3 @@ def watch_pages(apps: Collection[str], *, but: Collection[str]) -> None:
     for model in admin.site._registry:
         if model._meta.app_label in apps and model._meta.label_lower not in but:
             watch(model, by_people=True)
-
-
-def is_watched(model: type[models.Model]) -> bool:
-    """Return whether changes of this model are recorded."""
-    return model in _watched

@@ -18,7 +18,6 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection as django_connection
 from django.utils import timezone
 
 from config import sql
@@ -88,13 +87,11 @@ def authenticate_sync(header: str | None) -> Caller:
     if not token.startswith(API_TOKEN_PREFIX) and (keys := jwt_checks.pending_keys(token)) is not None:
         jwks_cache.wait_for_sync(keys)
     lookup = _make_lookup(token)
-    with django_connection.cursor() as cursor:
-        for _ in range(lookup.tries):
-            cursor.execute(lookup.sql, lookup.parameters)
-            row = cursor.fetchone()
-            if row is not None:
-                break
-    return lookup.judge(row and _Account(*row))
+    for _ in range(lookup.tries):
+        rows = sql.fetch(lookup.sql, lookup.parameters)
+        if rows:
+            break
+    return lookup.judge(_Account(*rows[0]) if rows else None)
 
 
 def issue_token(

@@ -71,11 +71,9 @@ class Jwks:
             if self._fetching is None and monotonic() - self._tried_at >= COOLDOWN_S:
                 self._tried_at = monotonic()
                 self._fetching = Future()
-                threading.Thread(target=self._run, name="jwks", daemon=True).start()
+                work = self._refresh()
+                threading.Thread(target=asyncio.run, args=(work,), name="jwks", daemon=True).start()
             return self._fetching
-
-    def _run(self) -> None:
-        asyncio.run(self._refresh())
 
     async def _refresh(self) -> None:
         try:

@@ -39,9 +39,8 @@ class Claims:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Algorithms with a common type of key, and the function that finds the key."""
+    """Algorithms with a common type of key: the function that finds the key."""
 
-    algorithms: tuple[str, ...]
     key: Callable[[Mapping[str, Any]], Any]
     is_ours: bool
 
@@ -67,11 +66,10 @@ def _public_key(header: Mapping[str, Any]) -> Any:
     return found.key
 
 
-FAMILIES: Final = (
-    Family(("HS256",), _shared_secret, is_ours=True),
-    Family(public_keys.ALGORITHMS, _public_key, is_ours=False),
-)
-_FAMILY_OF: Final = {name: family for family in FAMILIES for name in family.algorithms}
+_FAMILY_OF: Final = {
+    "HS256": Family(_shared_secret, is_ours=True),
+    **dict.fromkeys(public_keys.ALGORITHMS, Family(_public_key, is_ours=False)),
+}
 
 _ERRORS: Final[tuple[tuple[type[jwt.PyJWTError], str, str], ...]] = (
     (jwt.ExpiredSignatureError, "token_expired", "The token has expired: get a new one."),

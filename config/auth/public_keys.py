@@ -34,11 +34,11 @@ class PublicKey:
     key: Any
 
 
+@dataclass(frozen=True, slots=True)
 class KeySet:
     """The keys of one issuer."""
 
-    def __init__(self, keys: tuple[PublicKey, ...]) -> None:
-        self.keys = keys
+    keys: tuple[PublicKey, ...]
 
     def find(self, algorithm: str, kid: str | None) -> PublicKey | None:
         """Return the key with that id; without an id on either side, the only key for the algorithm."""

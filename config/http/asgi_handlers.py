@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from io import BytesIO
 from typing import Any, Final
 
@@ -113,16 +114,14 @@ class UploadHandler(ApiHandler):
         await self.send_response(response, streamed_body.Lingering(body, send))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
     """Each request to the application for its address; see `config.http.paths`."""
 
-    def __init__(
-        self, *, hot: Application, uploads: Application, with_orm: Application, pages: Application
-    ) -> None:
-        self.hot = hot
-        self.uploads = uploads
-        self.with_orm = with_orm
-        self.pages = pages
+    hot: Application
+    uploads: Application
+    with_orm: Application
+    pages: Application
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         path = scope["path"]

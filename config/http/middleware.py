@@ -9,7 +9,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 import structlog
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction, sync_to_async
+from asgiref.sync import sync_to_async
 from asgiref.typing import (
     ASGI3Application,
     ASGIReceiveCallable,
@@ -21,6 +21,7 @@ from corsheaders.middleware import CorsMiddleware
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpResponseBase
 from django.middleware.security import SecurityMiddleware
+from django.utils.deprecation import MiddlewareMixin
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 from config.audit.recording import acting_in
@@ -85,28 +86,21 @@ class Security(SecurityMiddleware):
         return super().process_request(request)
 
 
-class _Around:
+class _Around(MiddlewareMixin):
     """A middleware of ours: it runs on either side, and hops to no thread.
 
     The view runs inside `surround`, and `finish` completes its response.
     """
 
-    async_capable = True
-    sync_capable = True
-
-    def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
-        self.get_response = get_response
-        self._is_async = iscoroutinefunction(get_response)
-        if self._is_async:
-            markcoroutinefunction(self)
+    get_response: Callable[[HttpRequest], Any]
 
     def __call__(self, request: HttpRequest) -> Any:
-        if self._is_async:
-            return self._acall(request)
+        if self.async_mode:
+            return self.__acall__(request)
         with self.surround(request):
             return self.finish(request, self.get_response(request))
 
-    async def _acall(self, request: HttpRequest) -> HttpResponseBase:
+    async def __acall__(self, request: HttpRequest) -> HttpResponseBase:
         with self.surround(request):
             return self.finish(request, await self.get_response(request))
 
@@ -156,22 +150,19 @@ def _with_api_policy(request: HttpRequest, response: HttpResponseBase) -> HttpRe
     return response
 
 
-class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]
+class StaticFiles(WhiteNoiseMiddleware, MiddlewareMixin):  # type: ignore[misc]
     """WhiteNoise, made to run under ASGI without a thread hop for what is not a static file."""
 
-    async_capable = True
-    sync_capable = True
+    get_response: Callable[[HttpRequest], Any]
 
     def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
         super().__init__(get_response)
-        self._is_async = iscoroutinefunction(get_response)
-        if self._is_async:
-            markcoroutinefunction(self)
+        MiddlewareMixin.__init__(self, get_response)
 
     def __call__(self, request: HttpRequest) -> Any:
-        return self._acall(request) if self._is_async else super().__call__(request)
+        return self.__acall__(request) if self.async_mode else super().__call__(request)
 
-    async def _acall(self, request: HttpRequest) -> HttpResponseBase:
+    async def __acall__(self, request: HttpRequest) -> HttpResponseBase:
         found = self.files.get(request.path_info)
         if found is None:
             response: HttpResponseBase = await self.get_response(request)

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from config.openapi import (
     ag_ui,
-    attachments,
     exercise_library,
     metrics,
     openai,
@@ -45,7 +44,7 @@ _OPERATIONS: Final[list[Route]] = [
     *runs.OPERATIONS,
     *threads.OPERATIONS,
     *ag_ui.OPERATIONS,
-    *attachments.OPERATIONS,
+    *threads.ATTACHMENT_OPERATIONS,
     *exercise_library.OPERATIONS,
     *openai.OPERATIONS,
     *metrics.OPERATIONS,

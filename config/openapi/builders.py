@@ -126,12 +126,13 @@ _HEADERS: Final[dict[int, dict[str, Any]]] = {
 }
 
 
-def query(name: str, description: str, kind: str = "string") -> dict[str, Any]:
-    return {"name": name, "in": "query", "schema": {"type": kind}, "description": description}
+def query(name: str, description: str, **schema: Any) -> dict[str, Any]:
+    """Return a parameter of the query, a text unless the schema has another type."""
+    return {"name": name, "in": "query", "schema": TEXT | schema, "description": description}
 
 
 def header(name: str, description: str, **schema: Any) -> dict[str, Any]:
-    return {"name": name, "in": "header", "schema": TEXT | schema, "description": description}
+    return query(name, description, **schema) | {"in": "header"}
 
 
 _VARIABLES: Final[dict[str, dict[str, Any]]] = {
@@ -164,7 +165,7 @@ BRANCH: Final = query(
 
 
 PAGING: Final = [
-    query("limit", "The page size, 1 to 100.", "integer"),
+    query("limit", "The page size, 1 to 100.", type="integer"),
     query("cursor", "The `nextCursor` of the previous page."),
 ]
 
@@ -219,6 +220,7 @@ def operation(
     more_errors: tuple[int, ...] = (),
     *,
     error: Schema = ERROR,
+    parameters: Sequence[dict[str, Any]] = (),
     **more: Any,
 ) -> Route:
     """Return an operation that needs a bearer token, with the common errors and its own.
@@ -228,28 +230,6 @@ def operation(
     """
     method, path = address.split()
     statuses = common_errors(has_body=method != "GET") + ((404,) if "{" in path else ()) + more_errors
-    found = errors(*statuses, error=error) | responses
-    return _route(address, operation_id, summary, found, **more)
-
-
-def public_operation(
-    address: str, operation_id: str, summary: str, responses: dict[str, Any], **more: Any
-) -> Route:
-    """Return an operation that needs no token, of a path with variables."""
-    found = errors(404, 405, 503) | responses
-    return _route(address, operation_id, summary, found, security=[], **more)
-
-
-def _route(
-    address: str,
-    operation_id: str,
-    summary: str,
-    responses: dict[str, Any],
-    *,
-    parameters: Sequence[dict[str, Any]] = (),
-    **more: Any,
-) -> Route:
-    method, path = address.split()
     if parameters := [*_path_parameters(path), *parameters]:
         more["parameters"] = parameters
     described = {
@@ -257,6 +237,15 @@ def _route(
         "summary": summary,
         "tags": ["agent"],
         "security": [{"bearer": []}],
-        "responses": responses,
+        "responses": errors(*statuses, error=error) | responses,
     }
     return path, method.lower(), described | more
+
+
+def public_operation(
+    address: str, operation_id: str, summary: str, responses: dict[str, Any], **more: Any
+) -> Route:
+    """Return an operation that needs no token, of a path with variables."""
+    path, method, described = operation(address, operation_id, summary, {}, security=[], **more)
+    described["responses"] = errors(404, 405, 503) | responses
+    return path, method, described

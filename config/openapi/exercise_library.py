@@ -77,7 +77,7 @@ OPERATIONS: Final[list[Route]] = [
         "Get all exercises of a published version",
         {"200": response("The ExerciseDtos; gzip if the client accepts it.", _EXERCISES)} | _UNCHANGED,
         (404,),
-        parameters=[query("version", "The version. Default: the newest.", "integer"), _KNOWN],
+        parameters=[query("version", "The version. Default: the newest.", type="integer"), _KNOWN],
     ),
     _operation(
         "GET /api/v1/exercise/library/updates",
@@ -86,8 +86,8 @@ OPERATIONS: Final[list[Route]] = [
         {"200": response("The changed exercises.", _UPDATES)},
         (404,),
         parameters=[
-            query("from", "The caller's version; 0 if it has none.", "integer"),
-            query("to", "The target version. Default: the newest.", "integer"),
+            query("from", "The caller's version; 0 if it has none.", type="integer"),
+            query("to", "The target version. Default: the newest.", type="integer"),
         ],
     ),
 ]

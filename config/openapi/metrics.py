@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from config.openapi.builders import (
     COUNT,
@@ -24,26 +24,22 @@ from conversations.metrics.dimensions import GROUPS
 from conversations.metrics.query import MetricsQuery
 from conversations.metrics.sheets import SHEETS, kind_of
 
-
-def _choice(name: str, description: str, *options: str) -> dict[str, Any]:
-    found = query(name, description)
-    return found | {"schema": {"type": "string", "enum": list(options)}}
-
-
 _FILTERS: Final = [
     query("from", "A day or a time. Default: the last seven days, including today."),
     query("to", "A day (inclusive) or a time (exclusive)."),
-    _choice("bucket", "For the sheet timeseries.", "hour", "day", "week", "month"),
-    _choice("group_by", "For timeseries and models.", "model", "prompt_version", "dialect", "runner"),
+    query("bucket", "For the sheet timeseries.", enum=["hour", "day", "week", "month"]),
+    query(
+        "group_by", "For timeseries and models.", enum=["model", "prompt_version", "dialect", "runner"]
+    ),
     query("model", "Only runs that requested this model."),
-    query("prompt_version", "Only runs that used the version with this id.", "integer"),
+    query("prompt_version", "Only runs that used the version with this id.", type="integer"),
     query("dialect", "Only runs of this dialect."),
     query("runner", "Only runs of this runner."),
     query("user", "Only runs of the user with this id."),
-    _choice("compare", "For overview: add a row for the previous period.", "previous"),
+    query("compare", "For overview: add a row for the previous period.", enum=["previous"]),
     query("versions", "For prompts: the ids of two versions to compare, such as 12,15."),
-    _choice("format", "Default: json.", "json", "csv", "jsonl", "parquet"),
-    query("limit", "Rows per page, 1 to 1000.", "integer"),
+    query("format", "Default: json.", enum=["json", "csv", "jsonl", "parquet"]),
+    query("limit", "Rows per page, 1 to 1000.", type="integer"),
     query("cursor", "The `next_cursor` of the previous page."),
 ]
 _NUMBER: Final = {"type": "number"}

@@ -214,43 +214,35 @@ _FAILED: Final = {
     "500": response("The run failed; the code names the cause.", OPENAI_ERROR),
 }
 _operation = partial(operation, error=OPENAI_ERROR)
+_streamed = partial(streamed, frame=ref("ResponsesEvent"), whole=ref("Response"))
+
+
+def _unsupported(name: str, what: str) -> Route:
+    return _operation(
+        f"POST /v1/responses/{name}", f"responses_{name}", f"Not supported: {what}", {}, (404,)
+    )
+
 
 OPERATIONS: Final[list[Route]] = [
     _operation(
         "POST /v1/responses",
         "responses_create",
         "Create a response; /compatible-mode/v1/responses is an alias",
-        streamed(
-            "The response, or its events with `stream: true`.", ref("ResponsesEvent"), ref("Response")
-        ),
+        _streamed("The response, or its events with `stream: true`."),
         STARTS_RUN,
         requestBody=body(ref("ResponsesRequest")),
     ),
-    _operation(
-        "POST /v1/responses/input_tokens",
-        "responses_input_tokens",
-        "Not supported: counting tokens before a run",
-        {},
-        (404,),
-    ),
-    _operation(
-        "POST /v1/responses/compact",
-        "responses_compact",
-        "Not supported: compacting a response",
-        {},
-        (404,),
-    ),
+    _unsupported("input_tokens", "counting tokens before a run"),
+    _unsupported("compact", "compacting a response"),
     _operation(
         "GET /v1/responses/{response_id}",
         "responses_retrieve",
         "Get a response in its present state, or its events",
-        streamed(
-            "The response, or its events with `stream=true`.", ref("ResponsesEvent"), ref("Response")
-        ),
+        _streamed("The response, or its events with `stream=true`."),
         (410,),
         parameters=[
             query("stream", "`true`: stream the events."),
-            query("starting_after", "The sequence number of the last event received.", "integer"),
+            query("starting_after", "The sequence number of the last event received.", type="integer"),
         ],
     ),
     _operation(
@@ -265,7 +257,7 @@ OPERATIONS: Final[list[Route]] = [
         "List the input items of a response",
         {"200": response("A page of input items.", ref("ResponseItems"))},
         parameters=[
-            query("limit", "The page size, 1 to 100. Default: 20.", "integer"),
+            query("limit", "The page size, 1 to 100. Default: 20.", type="integer"),
             query("order", "`asc` or `desc` (default)."),
             query("after", "The id of the last item received."),
         ],

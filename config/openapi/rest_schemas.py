@@ -23,8 +23,8 @@ from config.openapi.builders import (
 )
 from config.openapi.derived_schemas import derive_structs
 from config.openapi.exercise_library import LIBRARY_META
-from prompts.api import app_config
 from prompts.app_settings import SETTINGS, Setting
+from prompts.endpoints import web_search_key
 from prompts.wordings.prompt_items import PromptBody
 
 _ID: Final = {"type": "integer"}
@@ -70,7 +70,7 @@ def _value(setting: Setting) -> Schema:
 
 def _app_config() -> tuple[Schema, Schema]:
     """Return the schemas of the settings in requests and in responses."""
-    key, settings = app_config.KEY, {name: _value(setting) for name, setting in SETTINGS.items()}
+    key, settings = web_search_key.FIELD, {name: _value(setting) for name, setting in SETTINGS.items()}
     written = TEXT | {"description": "Write-only; an empty value removes the key."}
     shown: dict[str, Schema] = {
         f"{key}_masked": TEXT,

@@ -196,8 +196,8 @@ def _watch(address: str, operation_id: str) -> Route:
         (410,),
         parameters=[
             header("Last-Event-ID", "The id of the last event received."),
-            query("after", "The same as the header Last-Event-ID.", "integer"),
-            query("wait", "For long polling: seconds to wait for the first new event.", "number"),
+            query("after", "The same as the header Last-Event-ID.", type="integer"),
+            query("wait", "For long polling: seconds to wait for the first new event.", type="number"),
             query(
                 "conversation_id",
                 "The run's thread. The id of another thread is an error; other values are ignored.",

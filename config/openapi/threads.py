@@ -1,4 +1,4 @@
-"""The OpenAPI operations of history, search, threads (specs/run-agent-input.md §4) and feedback."""
+"""The OpenAPI operations of threads, attachments (specs/run-agent-input.md §4, §6) and feedback."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Final
 
 from config.openapi.builders import (
     BRANCH,
+    COUNT,
     ERROR,
     FLAG,
     PAGING,
@@ -21,6 +22,7 @@ from config.openapi.builders import (
     open_object,
     operation,
     page,
+    public_operation,
     query,
     record,
     ref,
@@ -102,6 +104,10 @@ _DETAIL: Final = record(
     },
 )
 _CHANGES: Final = record(optional={"title": {"type": "string", "maxLength": 200}, "archived": FLAG})
+_BYTES: Final = {"type": "string", "format": "binary"}
+_UPLOAD: Final = record(file=_BYTES, optional={"threadId": TEXT, "runId": TEXT})
+_ARTIFACT: Final = record(artifact_id=TEXT, mime_type=TEXT, url=TEXT, size_bytes=COUNT)
+_DOWNLOAD: Final = {"*/*": {"schema": _BYTES}}
 _feedback_operation = partial(operation, tags=["feedback"])
 
 OPERATIONS: Final[list[Route]] = [
@@ -181,5 +187,48 @@ OPERATIONS: Final[list[Route]] = [
         "agent_run_feedback_withdraw",
         "Delete the caller's feedback on a run",
         {"204": {"description": "The feedback is deleted."}},
+    ),
+]
+
+ATTACHMENT_OPERATIONS: Final[list[Route]] = [
+    operation(
+        "GET /api/v1/agent/artifacts/{artifact_id}",
+        "agent_artifact_retrieve",
+        "Get a tool result that was too large for the stream",
+        {"200": response("The size of the result, and a url that is valid for an hour.", _ARTIFACT)},
+    ),
+    operation(
+        "POST /api/v1/agent/attachments",
+        "agent_attachments_create",
+        "Upload an image for a message",
+        {
+            "201": response(
+                "The image is stored; its url is valid for an hour.",
+                record(bucket=TEXT, path=TEXT, mime_type=TEXT, url=TEXT),
+            )
+        },
+        (404, 415, 507),
+        requestBody=body(_UPLOAD, "multipart/form-data"),
+    ),
+    public_operation(
+        "GET /storage/v1/object/sign/{bucket}/{path}",
+        "attachment_retrieve",
+        "Download an attachment by its signed URL",
+        {
+            "200": {"description": "The whole file.", "content": _DOWNLOAD},
+            "206": {"description": "A range of the file.", "content": _DOWNLOAD},
+            "302": {"description": "A redirect to the file in the object store."},
+            "304": {"description": "The caller's copy is current."},
+            "400": response(
+                "The token or the object is not valid.",
+                record(statusCode=TEXT, error=TEXT, message=TEXT),
+            ),
+            "412": {"description": "The file is another version than the caller's."},
+            "416": {
+                "description": "The file does not have this range.",
+                "headers": {"Content-Range": {"required": True, "schema": TEXT}},
+            },
+        },
+        parameters=[query("token", "The token of the signed URL.") | {"required": True}],
     ),
 ]

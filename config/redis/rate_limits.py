@@ -142,8 +142,7 @@ def admit(user_id: UUID, *, is_guest: bool, meta: Meta) -> None:
     A guest also counts for the address, because one person can create any number of guests.
     """
     if not is_guest:
-        if settings.RATE_USER_PER_MINUTE:
-            _take(f"user:{user_id.hex}", settings.RATE_USER_PER_MINUTE)
+        _take(f"user:{user_id.hex}", settings.RATE_USER_PER_MINUTE)
         return
     _take(f"guest:{user_id.hex}", settings.RATE_GUEST_PER_MINUTE)
     _take(f"ip:{client_address(meta)}", settings.RATE_IP_PER_MINUTE)

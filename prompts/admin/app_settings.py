@@ -26,8 +26,8 @@ from prompts.admin.forms import CheckedField, get_staff
 from prompts.endpoints import web_search_key
 from prompts.models import AppSetting
 
-_KEY: Final = "web_search_exa_api_key"
-_REMOVE: Final = "remove_web_search_exa_api_key"
+_KEY: Final = web_search_key.FIELD
+_REMOVE: Final = f"remove_{_KEY}"
 
 
 class SettingsForm(forms.Form):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 
@@ -14,10 +15,8 @@ class Compose(Protocol):
     def __call__(self, prompts: str, *, tools: Any, context: Any) -> str: ...
 
 
-class TestEndpoint(Protocol):
-    """Lists the models of an endpoint: (whether it works, a message for staff, model names)."""
-
-    def __call__(self, endpoint: Any) -> tuple[bool, str, tuple[str, ...]]: ...
+TestEndpoint = Callable[[Any], tuple[bool, str, tuple[str, ...]]]
+"""Lists the models of an endpoint: (whether it works, a message for staff, model names)."""
 
 
 def _prompts_only(prompts: str, *, tools: Any, context: Any) -> str:

@@ -6,6 +6,7 @@ import json
 from typing import Any, ClassVar
 
 from django import forms
+from django.forms.fields import InvalidJSONInput
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from prompts.admin.forms import show_errors
@@ -13,18 +14,13 @@ from prompts.models import Prompt
 from prompts.wordings import staff_actions
 
 
-class IndentedJSON(json.JSONEncoder):
-    """An encoder of indented JSON, for editing."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs | {"indent": 2})
-
-
 class ToolsField(forms.JSONField):
     """Indented JSON; None is shown as an empty field instead of `null`."""
 
-    def prepare_value(self, value: Any) -> Any:
-        return "" if value is None else super().prepare_value(value)
+    def prepare_value(self, value: Any) -> str:
+        if value is None or isinstance(value, InvalidJSONInput):
+            return value or ""
+        return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 class PromptForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -40,7 +36,6 @@ class PromptForm(forms.ModelForm):  # type: ignore[type-arg]
         required=False,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 4, "class": "wording-editor"}),
         help_text="Optional tool definitions that belong to this wording.",
-        encoder=IndentedJSON,
     )
     note = forms.CharField(
         required=False,

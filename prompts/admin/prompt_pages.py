@@ -84,11 +84,11 @@ class PromptPages(ModelAdmin):
         """Return the effective system message with this wording, as JSON for the editor."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        fields = {
-            name: str(request.POST.get(name, "")) for name in ("content", "kind", "tools", "context")
-        }
-        fields = {name: text[:_LONGEST_FIELD] for name, text in fields.items()}
-        return JsonResponse(preview(fields.pop("content"), **fields))
+        content, kind, tools, context = (
+            request.POST.get(name, "")[:_LONGEST_FIELD]
+            for name in ("content", "kind", "tools", "context")
+        )
+        return JsonResponse(preview(content, kind=kind, tools=tools, context=context))
 
     def compare_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show two versions side by side; by default the newest two."""

@@ -77,8 +77,7 @@ def _seconds_until_midnight() -> int:
 
 
 async def _read() -> frozenset[str]:
-    rows = await sql.every(_FAMILIES)
-    return frozenset(family for (family,) in rows)
+    return frozenset(family for (family,) in await sql.every(_FAMILIES))
 
 
 _families: Final = CachedValue(_read, seconds=1.0)

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from typing import Final
 from uuid import UUID
 
-from django.db import connection
-
 from config import sql
 
 _HELD: Final = """
@@ -40,9 +38,7 @@ async def list_reached(user_id: UUID) -> frozenset[str]:
 
 def list_reached_sync(user_id: UUID) -> frozenset[str]:
     """Do the same as `list_reached`, for synchronous code."""
-    with connection.cursor() as cursor:
-        cursor.execute(_REACHED, [user_id])
-        return _names(cursor.fetchall())
+    return _names(sql.fetch(_REACHED, (user_id,)))
 
 
 def _names(rows: Iterable[tuple[str]]) -> frozenset[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final, cast
 
+from django.db import transaction
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -13,8 +14,8 @@ from config.auth.models import Scope, User
 from config.auth.requirements import READ, Access, Needs
 from config.errors import Forbidden, InvalidRequest
 from config.http.drf_views import View, json_of, published
-from prompts.api import app_config
-from prompts.endpoints import routing
+from prompts import app_settings
+from prompts.endpoints import routing, web_search_key
 
 
 class LlmAdminRequired(Forbidden):
@@ -73,7 +74,7 @@ class AppConfig(View):
         tags=["llm"],
     )
     def get(self, request: Request) -> Response:
-        return item_response(app_config.read_config())
+        return item_response(_read_config())
 
     @extend_schema(
         operation_id="llm_app_config_update",
@@ -85,8 +86,35 @@ class AppConfig(View):
         tags=["llm"],
     )
     def post(self, request: Request) -> Response:
-        app_config.change(read_json_object(request), by=get_user(request))
-        return item_response(app_config.read_config())
+        _change_config(read_json_object(request), by=get_user(request))
+        return item_response(_read_config())
+
+
+def _read_config() -> dict[str, Any]:
+    """Return all settings with their values, and the mask and source of the web search's key."""
+    key, name = web_search_key.get_masked_key(), web_search_key.FIELD
+    return app_settings.get_all() | {f"{name}_masked": key.masked, f"{name}_source": key.source}
+
+
+@transaction.atomic
+def _change_config(values: dict[str, Any], *, by: User) -> None:
+    """Store the given settings; raise `InvalidRequest` and store nothing if one is invalid."""
+    for name, value in values.items():
+        _check_config(name, value)
+    for name, value in values.items():
+        if name == web_search_key.FIELD:
+            web_search_key.store_key(value, by=by)
+        elif app_settings.get(name) != value:
+            app_settings.change(name, value, by=by)
+
+
+def _check_config(name: str, value: object) -> None:
+    if name == web_search_key.FIELD:
+        web_search_key.check_key(value)
+    elif not name.isprintable() or len(name) > 100:
+        raise InvalidRequest("There is no such setting.", code="setting_unknown")
+    else:
+        app_settings.check(name, value)
 
 
 def read_json_object(request: Request) -> dict[str, Any]:

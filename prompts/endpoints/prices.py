@@ -5,59 +5,24 @@ An unknown price is None, never 0. Amounts are Decimals with ten decimal places.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
-from typing import Final, Protocol
+from typing import Final
 
 from prompts.endpoints import published_prices
 from prompts.endpoints.published_prices import TokenCounts
+from prompts.endpoints.routing import Candidate
 
-_MILLION: Final = Decimal(1_000_000)
 _SMALLEST: Final = Decimal("1e-10")  # the precision of the run's column
 
 
-@dataclass(frozen=True, slots=True)
-class OwnPrice:
-    """US dollars per million tokens; None: cached tokens cost as much as other input."""
-
-    input: Decimal
-    output: Decimal
-    cached_input: Decimal | None = None
-    cache_write: Decimal | None = None
-
-    def compute_cost(self, counted: TokenCounts) -> Decimal:
-        read = self.input if self.cached_input is None else self.cached_input
-        write = self.input if self.cache_write is None else self.cache_write
-        fresh = counted.input - counted.cached - counted.cache_write
-        return (
-            fresh * self.input
-            + counted.cached * read
-            + counted.cache_write * write
-            + counted.output * self.output
-        ) / _MILLION
-
-
-class PricedModel(Protocol):
-    """A model with its price, such as `routing.Candidate`."""
-
-    @property
-    def provider(self) -> str: ...
-    @property
-    def base_url(self) -> str: ...
-    @property
-    def model(self) -> str: ...
-    @property
-    def price(self) -> OwnPrice | None: ...
-
-
-async def prepare(model: PricedModel) -> None:
+async def prepare(candidate: Candidate) -> None:
     """Load what `compute_cost` needs for this model: the published prices, unless it has its own."""
-    if model.price is None:
+    if candidate.price is None:
         await published_prices.load()
 
 
 def compute_cost(
-    model: PricedModel,
+    candidate: Candidate,
     *,
     input_tokens: int,
     output_tokens: int,
@@ -73,8 +38,9 @@ def compute_cost(
     cached = min(cached_tokens, input_tokens)
     written = min(cache_write_tokens, input_tokens - cached)
     counted = TokenCounts(input_tokens, output_tokens, cached, written)
-    if model.price is not None:
-        cost: Decimal | None = model.price.compute_cost(counted)
+    if candidate.price is not None:
+        cost: Decimal | None = candidate.price.compute_cost(counted)
     else:
-        cost = published_prices.compute_cost(model.provider, model.base_url, model.model, counted)
+        served = candidate.provider, candidate.base_url, candidate.model
+        cost = published_prices.compute_cost(*served, counted)
     return None if cost is None else cost.quantize(_SMALLEST)

@@ -8,6 +8,7 @@ them. Keys of endpoints are opened only here, for a run.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 from itertools import groupby
 from typing import Any, Final
 from uuid import UUID
@@ -21,13 +22,14 @@ from config.errors import InvalidRequest
 from prompts import app_settings
 from prompts.allowances import tiers
 from prompts.endpoints import secrets
-from prompts.endpoints.prices import OwnPrice
+from prompts.endpoints.published_prices import TokenCounts
 from prompts.endpoints.secrets import Purpose
 from prompts.models import Endpoint, ModelCandidate, ModelMapping, ProviderDialect
 
 log = structlog.get_logger(__name__)
 
 _SCOPE: Final = "global"
+_MILLION: Final = Decimal(1_000_000)
 _CANDIDATES: Final = """
       FROM prompts_modelmapping m
       JOIN prompts_modelcandidate c ON c.mapping_id = m.id
@@ -36,7 +38,8 @@ _CANDIDATES: Final = """
      WHERE m.is_active AND (e.dialect = 'demo' OR s.id IS NOT NULL OR NOT e.needs_key)
 """
 _ROUTES: Final = f"""
-    SELECT m.key, m.supports_vision, m.supports_tools, m.required_tier, m.family, m.context_tokens,
+    SELECT m.key, m.supports_vision, m.supports_tools, m.required_tier,
+           coalesce(nullif(m.family, ''), m.key), m.context_tokens,
            floor(extract(epoch FROM m.updated_at))::bigint,
            e.id, e.provider, e.dialect, e.base_url, c.model, s.name, s.sealed,
            c.input_price, c.output_price, c.cached_input_price, c.cache_write_price,
@@ -50,6 +53,27 @@ _ROUTABLE: Final = Q(endpoint__is_active=True) & (
     | Q(endpoint__secret__isnull=False)
     | Q(endpoint__needs_key=False)
 )
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPrice:
+    """US dollars per million tokens; None: cached tokens cost as much as other input."""
+
+    input: Decimal
+    output: Decimal
+    cached_input: Decimal | None = None
+    cache_write: Decimal | None = None
+
+    def compute_cost(self, counted: TokenCounts) -> Decimal:
+        read = self.input if self.cached_input is None else self.cached_input
+        write = self.input if self.cache_write is None else self.cache_write
+        fresh = counted.input - counted.cached - counted.cache_write
+        return (
+            fresh * self.input
+            + counted.cached * read
+            + counted.cache_write * write
+            + counted.output * self.output
+        ) / _MILLION
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,22 +129,13 @@ async def route(model: str) -> ModelRoute:
     if mapping is None or not candidates:
         raise _not_allowed()
     return ModelRoute(
-        _full_name(key),
+        mapping.name,
         key,
         candidates,
         mapping.supports_vision,
         mapping.supports_tools and not mapping.offline,
         mapping.context_tokens,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class ServedModel:
-    """A model that an account may use: its public name, quota family and endpoint dialects."""
-
-    name: str
-    family: str
-    dialects: tuple[str, ...] = ()
 
 
 async def check_model(model: str, *, user_id: UUID) -> ServedModel:
@@ -133,7 +148,7 @@ async def check_model(model: str, *, user_id: UUID) -> ServedModel:
     mapping = (await _routes.get()).get(key)
     if mapping is None or not await tiers.has_tier(user_id, mapping.required_tier):
         raise _not_allowed()
-    return ServedModel(_full_name(key), mapping.family, mapping.dialects)
+    return mapping
 
 
 async def get_default_model() -> str:
@@ -154,42 +169,40 @@ async def get_default_model() -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class AvailableModel:
-    """A model that an account may request; `updated_at` is in epoch seconds."""
-
-    name: str
-    key: str
-    provider: str
-    updated_at: int
-
-
-async def list_available(user_id: UUID) -> list[AvailableModel]:
+async def list_available(user_id: UUID) -> list[ServedModel]:
     """Return the models of `list_models`, cached for half a second; only tiers need a statement."""
     routes = await _routes.get()
     required = {mapping.required_tier for mapping in routes.values()} - {""}
     reached = await tiers.list_reached(user_id) if required else {""}
-    return [
-        AvailableModel(_full_name(key), key, mapping.provider, mapping.updated_at)
-        for key, mapping in routes.items()
-        if mapping.required_tier in reached
-    ]
+    return [mapping for mapping in routes.values() if mapping.required_tier in reached]
 
 
 def list_models(user_id: UUID) -> list[dict[str, Any]]:
     """Return the models that the account may request (GET /api/v1/llm/models, llm_models_item)."""
-    reached = tiers.list_reached_sync(user_id)
-    return [
-        _serialize_model(mapping, mapping.routable)
-        for mapping in _list_mappings()
-        if mapping.routable and mapping.required_tier in reached
-    ]
+    routable = routable_candidates().select_related("endpoint")
+    mappings: Any = (
+        ModelMapping.objects.filter(is_active=True, required_tier__in=tiers.list_reached_sync(user_id))
+        .prefetch_related(Prefetch("candidates", queryset=routable, to_attr="routable"))
+        .order_by("key")
+    )
+    return [_serialize_model(mapping, mapping.routable) for mapping in mappings if mapping.routable]
 
 
 def list_endpoints() -> list[dict[str, Any]]:
     """Return all endpoints for staff, with masked keys."""
-    endpoints = Endpoint.objects.select_related("secret").order_by("name")
-    return [_serialize_endpoint(endpoint) for endpoint in endpoints]
+    return [
+        {
+            "endpoint_id": endpoint.pk,
+            "name": endpoint.name,
+            "provider": endpoint.provider,
+            "dialect": endpoint.dialect,
+            "base_url": endpoint.base_url,
+            "is_active": endpoint.is_active,
+            "key_masked": endpoint.secret.mask if endpoint.secret else "",
+            "updated_at": endpoint.updated_at.isoformat(),
+        }
+        for endpoint in Endpoint.objects.select_related("secret").order_by("name")
+    ]
 
 
 def routable_candidates() -> QuerySet[ModelCandidate]:
@@ -232,16 +245,24 @@ def _open_candidate(row: tuple[Any, ...]) -> Candidate | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Mapping:
-    """A cached routable model; `candidates` are arguments of `_open_candidate`, with sealed keys."""
+class ServedModel:
+    """A routable model, as it is cached; `updated_at` is in epoch seconds.
 
+    `candidates` are arguments of `_open_candidate`, with sealed keys.
+    """
+
+    key: str
     supports_vision: bool
     supports_tools: bool
     required_tier: str
     family: str
     context_tokens: int | None
     updated_at: int
-    candidates: tuple[tuple[Any, ...], ...]
+    candidates: tuple[tuple[Any, ...], ...] = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        return _full_name(self.key)
 
     @property
     def provider(self) -> str:
@@ -256,29 +277,17 @@ class _Mapping:
         return tuple(candidate[2] for candidate in self.candidates)
 
 
-async def _read_routes() -> dict[str, _Mapping]:
+async def _read_routes() -> dict[str, ServedModel]:
     """Return every routable model by key, sorted by key, with one statement."""
     rows = await sql.every(_ROUTES)
     return {
-        key: _Mapping(sees, calls, tier, family or key, size, at, tuple(row[7:] for row in candidates))
-        for (key, sees, calls, tier, family, size, at), candidates in groupby(
-            rows, key=lambda row: row[:7]
-        )
+        facts[0]: ServedModel(*(*facts, tuple(row[7:] for row in candidates)))
+        for facts, candidates in groupby(rows, key=lambda row: row[:7])
     }
 
 
 _routes: Final = CachedValue(_read_routes, seconds=0.5)
 clear_cache: Final = _routes.clear
-
-
-def _list_mappings() -> list[Any]:
-    """Return the active mappings, each with its routable candidates in order as `routable`."""
-    routable = routable_candidates().select_related("endpoint")
-    return list(
-        ModelMapping.objects.filter(is_active=True)
-        .prefetch_related(Prefetch("candidates", queryset=routable, to_attr="routable"))
-        .order_by("key")
-    )
 
 
 def _serialize_model(mapping: ModelMapping, candidates: list[ModelCandidate]) -> dict[str, Any]:
@@ -300,17 +309,4 @@ def _serialize_model(mapping: ModelMapping, candidates: list[ModelCandidate]) ->
             "max_output_tokens": first.max_tokens,
         },
         "endpoint_hint": {"endpoint_id": first.endpoint.pk, "endpoint_name": first.endpoint.name},
-    }
-
-
-def _serialize_endpoint(endpoint: Endpoint) -> dict[str, Any]:
-    return {
-        "endpoint_id": endpoint.pk,
-        "name": endpoint.name,
-        "provider": endpoint.provider,
-        "dialect": endpoint.dialect,
-        "base_url": endpoint.base_url,
-        "is_active": endpoint.is_active,
-        "key_masked": endpoint.secret.mask if endpoint.secret else "",
-        "updated_at": endpoint.updated_at.isoformat(),
     }

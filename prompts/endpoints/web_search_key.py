@@ -9,7 +9,6 @@ import structlog
 from django.conf import settings
 from django.db import transaction
 
-from config import sql
 from config.audit.recording import record
 from config.auth.models import User
 from config.cache import CachedValue
@@ -20,6 +19,8 @@ from prompts.models import AppSetting, Secret
 
 log = structlog.get_logger(__name__)
 
+FIELD: Final = "web_search_exa_api_key"
+"""The name of the key among the settings."""
 LONGEST_KEY: Final = 512
 _NAME: Final = "web_search_exa"
 _OWNER: Final = Purpose.WEB_SEARCH.of(_NAME)
@@ -49,7 +50,7 @@ def check_key(key: object) -> str:
         raise InvalidRequest(
             f"A key is a text of at most {LONGEST_KEY} characters; an empty one removes it.",
             code="key_invalid",
-            field="web_search_exa_api_key",
+            field=FIELD,
         )
     key = key.strip()
     if key:
@@ -83,8 +84,7 @@ async def open_key() -> str:
 
 
 async def _read() -> SealedSecret | None:
-    row = await sql.one("SELECT name, sealed FROM prompts_secret WHERE name = %s", [_NAME])
-    return SealedSecret(*row) if row else None
+    return (await secrets.read_sealed([_NAME])).get(_NAME)
 
 
 _sealed: Final = CachedValue(_read, seconds=1.0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 from uuid import UUID
 
@@ -188,22 +188,11 @@ async def _read() -> ActivePrompts:
 
 
 def _build_part(row: tuple[Any, ...]) -> Part:
-    (
-        kind,
-        prompt_id,
-        name,
-        version_id,
-        number,
-        content,
-        other_id,
-        other_number,
-        other_content,
-        percent,
-    ) = row
-    version = ActiveVersion(kind, prompt_id, name, version_id, number)
-    if other_id in (None, version_id):
+    *facts, content, other_id, other_number, other_content, percent = row
+    version = ActiveVersion(*facts)
+    if other_id in (None, version.version_id):
         return Part(version, content)
-    other = ActiveVersion(kind, prompt_id, name, other_id, other_number)
+    other = replace(version, version_id=other_id, number=other_number)
     return Part(version, content, other, other_content, percent)
 
 

@@ -22,6 +22,7 @@ from config.errors import InvalidRequest
 from config.http import json_limits
 from prompts.models import Prompt, PromptKind, PromptVersion
 from prompts.wordings import releases, staff_actions
+from prompts.wordings.prompt_items import Kind
 
 LARGEST_FILE: Final = 3 * 1024 * 1024
 MOST_VERSIONS: Final = 2_000
@@ -31,7 +32,6 @@ _NAMED: Final = (*_OF_PROMPT, "note")
 _Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]*\S[^\x00-\x1f]*\Z")]
 _Label = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}\Z")]
 _Number = Annotated[int, Meta(ge=1, le=1_000_000)]
-Kind = Literal["agent_system", "agent_tools", "system", "tools"]
 
 
 class ExportedVersion(Struct, frozen=True, omit_defaults=True):
@@ -71,7 +71,6 @@ class ImportResult:
     name: str
     created: bool
     published: int
-    prompt_id: int
 
 
 def export_prompts(prompts: Iterable[Prompt]) -> PromptFile:
@@ -159,12 +158,8 @@ def _parse_markdown(text: str, filename: str) -> PromptFile:
     facts = dict(_parse_header_line(line) for line in head.split("\n") if line.strip())
     named = {name: facts[name] for name in _NAMED if name in facts}
     stem = filename.rpartition("/")[2].rpartition("\\")[2].partition(".")[0]
-    version = {
-        "number": 1,
-        "content": content,
-        "tools": facts.get("tools"),
-        "note": named.pop("note", ""),
-    }
+    note = named.pop("note", "")
+    version = {"number": 1, "content": content, "tools": facts.get("tools"), "note": note}
     prompt = {"name": stem, "kind": PromptKind.SYSTEM.value} | named | {"versions": [version]}
     try:
         return msgspec.convert({"parley_prompts": 1, "prompts": [prompt]}, PromptFile)
@@ -213,17 +208,10 @@ def import_prompts(file: PromptFile, *, by: User) -> list[ImportResult]:
 
 
 def _import_prompt(filed_prompt: ExportedPrompt, by: User) -> ImportResult:
-    prompt = Prompt.objects.filter(name=filed_prompt.name).first()
-    if prompt is not None and prompt.kind != filed_prompt.kind:
+    facts = {name: getattr(filed_prompt, name) for name in ("kind", "category", "description")}
+    prompt, created = Prompt.objects.get_or_create(name=filed_prompt.name, defaults=facts)
+    if prompt.kind != filed_prompt.kind:
         raise _invalid_file(f"{prompt.name} exists with the kind {prompt.kind}. Rename one of them.")
-    created = prompt is None
-    if prompt is None:
-        prompt = Prompt.objects.create(
-            name=filed_prompt.name,
-            kind=filed_prompt.kind,
-            category=filed_prompt.category,
-            description=filed_prompt.description,
-        )
     published = {}
     for version in _find_new_versions(prompt, filed_prompt):
         published[version.number] = staff_actions.publish_version(
@@ -233,7 +221,7 @@ def _import_prompt(filed_prompt: ExportedPrompt, by: User) -> ImportResult:
         for label, number in filed_prompt.labels.items():
             releases.move_label(prompt, label, published[number], by=by)
     record("imported", prompt, by=by, after={"versions published": len(published), "created": created})
-    return ImportResult(prompt.name, created, len(published), prompt.pk)
+    return ImportResult(prompt.name, created, len(published))
 
 
 def _find_new_versions(prompt: Prompt, filed_prompt: ExportedPrompt) -> list[ExportedVersion]:

@@ -39,13 +39,8 @@ def move_label(prompt: Prompt, name: str, version: PromptVersion, *, by: User | 
     if before == version.number:
         return label
     label.save()
-    _record_change(
-        prompt,
-        "label moved",
-        by,
-        {name: _format_version(before)},
-        {name: _format_version(version.number)},
-    )
+    was, now = {name: _format_version(before)}, {name: _format_version(version.number)}
+    _record_change(prompt, "label moved", by, was, now)
     return label
 
 

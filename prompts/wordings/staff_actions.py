@@ -11,9 +11,10 @@ import re
 from typing import Any, Final
 
 import structlog
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
+from config import sql
 from config.audit.recording import record
 from config.auth.models import User
 from config.errors import InvalidRequest
@@ -174,10 +175,7 @@ def _lock_kind(kind: str) -> None:
 
     Row locks are not enough: the prompt of a concurrent transaction may not be visible yet.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_advisory_xact_lock(hashtext('prompts.activate'), hashtext(%s))", [kind]
-        )
+    sql.fetch("SELECT pg_advisory_xact_lock(hashtext('prompts.activate'), hashtext(%s))", [kind])
 
 
 def check_text(field: str, text: str, *, longest: int) -> None:

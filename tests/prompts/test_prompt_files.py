@@ -89,7 +89,7 @@ def test_what_is_exported_comes_in_again_as_it_was(
     made.save()
     (brought,) = file_format.import_prompts(file_format.parse(file_format.to_json(before)), by=by)
     assert (brought.created, brought.published) == (True, len(before.prompts[0].versions))
-    again = exported(Prompt.objects.get(pk=brought.prompt_id))
+    again = exported(Prompt.objects.get(name=brought.name))
     assert what_counts(again) == what_counts(before)
     (same,) = file_format.import_prompts(file_format.parse(file_format.to_json(before)), by=by)
     assert (same.created, same.published) == (False, 0)
@@ -215,7 +215,7 @@ def test_an_import_never_puts_anything_into_use(prompt: Prompt, owner: Any) -> N
         uuid4().hex, filed.kind, filed.versions, labels=filed.labels, active=2
     )
     (brought,) = file_format.import_prompts(file_format.PromptFile(1, (named,)), by=owner)
-    made = Prompt.objects.get(pk=brought.prompt_id)
+    made = Prompt.objects.get(name=brought.name)
     assert (made.is_active, made.active_version) == (False, None)
 
 

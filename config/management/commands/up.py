@@ -10,6 +10,7 @@ import os
 import secrets
 import shlex
 import time
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http.client import HTTPConnection, HTTPException
@@ -135,11 +136,9 @@ def _client_token(notes: dict[str, Any]) -> str:
     """Return the demo user's token from the notes if it is valid, or else a new one."""
     user = User.objects.filter(username=_CLIENT).first() or User.objects.create_user(_CLIENT)
     known = notes.get("client_token", "")
-    try:
+    with suppress(errors.Unauthorized):
         if bearer.authenticate_sync(f"Bearer {known}").user_id == user.pk:
             return str(known)
-    except errors.Unauthorized:
-        pass
     _row, token = bearer.create_api_token(user, "manage.py up")
     return token
 
@@ -189,13 +188,10 @@ async def _announce(stop: asyncio.Event, claim: Claim, credentials: Credentials)
 
 def _healthy(claim: Claim) -> bool:
     connection = HTTPConnection(*claim.local, timeout=5)
-    try:
+    with closing(connection), suppress(OSError, HTTPException):
         connection.request("GET", "/health")
         return connection.getresponse().status < 500
-    except (OSError, HTTPException):
-        return False
-    finally:
-        connection.close()
+    return False
 
 
 def _words(claim: Claim, credentials: Credentials) -> str:

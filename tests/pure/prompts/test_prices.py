@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from conversations import usage
 from conversations.events import ModelCompleted, Usage
 from prompts.endpoints import prices, published_prices
-from prompts.endpoints.prices import OwnPrice
-from prompts.endpoints.routing import Candidate
+from prompts.endpoints.routing import Candidate, OwnPrice
 
 OPENAI = "https://api.openai.com/v1"
 HOME = "http://10.0.0.7:8000/v1"
