@@ -21,7 +21,7 @@ from config.audit import retention as audit_retention
 from conversations import attachments
 from conversations.log import fold, partitions
 from conversations.runs import interrupts
-from conversations.upkeep import analyst_roles, retention, search_index, unstored
+from conversations.upkeep import analyst_roles, retention, unstored
 
 logger = structlog.get_logger(__name__)
 
@@ -29,6 +29,8 @@ EVERY_S: Final = 5.0
 _BUSY_S: Final = 1.0
 _BUDGET_S: Final = 1.0
 _LOCK: Final = 0x5550_4B45
+# A writer only adds a message's keys to the search index's pending list, which every search scans.
+MERGE_PENDING: Final = "SELECT gin_clean_pending_list('message_tokens')"
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ async def run_upkeep_round(*, budget_s: float = _BUDGET_S) -> UpkeepResult | Non
         expired = await retention.drop_expired(now)
         folded, more = await _fold(budget_s)
         await partitions.rebuild_sparse_index()
-        await search_index.merge_new()
+        await sql.one(MERGE_PENDING)
         await interrupts.expire_due()
         forgotten = await unstored.erase_due()
         files, more_files = await attachments.delete_orphans()
