@@ -20,7 +20,7 @@ from psycopg import AsyncClientCursor, AsyncConnection
 
 from config import database
 from config.errors import InvalidRequest
-from conversations.threads.cursors import Place, microseconds, read_cursor, read_limit, write_cursor
+from conversations.threads.cursors import Place, read_cursor, read_limit, write_cursor
 from conversations.threads.history_message import timestamp
 from conversations.threads.ownership import thread_not_found
 from conversations.threads.search_terms import Terms, make_terms, spaced
@@ -138,10 +138,9 @@ async def search(user_id: UUID, search_query: SearchQuery) -> dict[str, Any]:
         results = await asyncio.to_thread(_results, page, terms)
     else:
         results = _results(page, terms)
-    return {
-        "results": results,
-        "nextCursor": _next_cursor(page) if len(found) > search_query.limit else None,
-    }
+    last = page[-1] if len(found) > search_query.limit else None
+    more = write_cursor(last.created_at, last.seq, last.message_id) if last else None
+    return {"results": results, "nextCursor": more}
 
 
 async def _find(
@@ -213,8 +212,3 @@ def _results(page: list[Found], terms: Terms) -> list[dict[str, Any]]:
         }
         for one in page
     ]
-
-
-def _next_cursor(page: list[Found]) -> str:
-    last = page[-1]
-    return write_cursor(_Place(microseconds(last.created_at), last.seq, last.message_id))
