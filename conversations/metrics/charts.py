@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -45,11 +45,12 @@ class Chart:
     bars: bool = False
     stacked: bool = False
     note: str = ""
-    rows: Sequence[tuple[str, str, Values]] = field(init=False)
 
-    def __post_init__(self) -> None:
-        columns = zip(*(one.values for one in self.series), strict=True) if self.series else ()
-        object.__setattr__(self, "rows", list(zip(self.labels, self.links, columns, strict=True)))
+    @property
+    def rows(self) -> Iterable[tuple[str, str, Values]]:
+        """Return the label, the link and the values of each bucket."""
+        columns = zip(*(one.values for one in self.series), strict=True)
+        return zip(self.labels, self.links, columns, strict=True)
 
     @property
     def kind(self) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Final
 
 from conversations.metrics import intervals
@@ -109,19 +108,13 @@ def group_to_row(group: RunGroup) -> dict[str, Any]:
 
 def spread_fields(name: str, spread: Spread, total: float) -> dict[str, Any]:
     """Return `{name}_n`, `_mean`, `_p50`, `_p95`, `_p99`."""
-    n, mean, p50, p95, p99 = _fields(name, ("n", "mean", "p50", "p95", "p99"))
     return {
-        n: spread.n,
-        mean: rounded(total / spread.n if spread.n else None, 1),
-        p50: rounded(spread.p50, 1),
-        p95: rounded(spread.p95, 1),
-        p99: rounded(spread.p99, 1),
+        f"{name}_n": spread.n,
+        f"{name}_mean": rounded(total / spread.n if spread.n else None, 1),
+        f"{name}_p50": rounded(spread.p50, 1),
+        f"{name}_p95": rounded(spread.p95, 1),
+        f"{name}_p99": rounded(spread.p99, 1),
     }
-
-
-@cache
-def _fields(name: str, endings: tuple[str, ...]) -> list[str]:
-    return [f"{name}_{ending}" for ending in endings]
 
 
 def _feedback(group: RunGroup, ended: int) -> dict[str, Any]:
