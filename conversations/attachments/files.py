@@ -57,15 +57,12 @@ async def store_bytes(
         file.unlink(missing_ok=True)
 
 
-async def store_artifact(
-    data: bytes, *, owner_id: UUID, thread_id: UUID, run_id: UUID
-) -> tuple[UUID, StoredObject]:
-    """Store a tool's JSON of this run, named by the id of its row. Return its id and place.
+async def store_artifact(data: bytes, *, owner_id: UUID, thread_id: UUID, run_id: UUID) -> StoredObject:
+    """Store a tool's JSON of this run, named by the id of its row.
 
     It lies below its thread, so it is erased with it. Raise StorageFull, Unavailable.
     """
-    stored = await store_bytes(data, ARTIFACT, owner_id=owner_id, thread=str(thread_id), run=str(run_id))
-    return stored.file_id, stored
+    return await store_bytes(data, ARTIFACT, owner_id=owner_id, thread=str(thread_id), run=str(run_id))
 
 
 async def _store_file(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -49,7 +49,7 @@ class LocalStorage:
         file.seek(start)
         return file
 
-    def delete(self, paths: Iterable[str]) -> None:
+    def delete(self, paths: Sequence[str]) -> None:
         for path in paths:
             with suppress(FileNotFoundError, NotADirectoryError):
                 os.unlink(self._backend.path(path))
