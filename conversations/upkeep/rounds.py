@@ -42,7 +42,6 @@ class UpkeepResult:
     dropped: int = 0
     deleted: int = 0
     files: int = 0
-    audit: int = 0
     more: bool = False
 
 
@@ -65,7 +64,7 @@ async def run_upkeep_round(*, budget_s: float = _BUDGET_S) -> UpkeepResult | Non
         await analyst_roles.end_long_sessions()
     left = more or expired.more or more_files
     left = left or audit == audit_retention.AT_ONCE or forgotten == unstored.AT_ONCE
-    return UpkeepResult(len(made), folded, expired.partitions, expired.rows, files, audit, left)
+    return UpkeepResult(len(made), folded, expired.partitions, expired.rows, files, left)
 
 
 async def upkeep_for_ever() -> None:
