@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
+from django.core.files.storage import FileSystemStorage, storages
+
 from config.errors import ParleyError
+from config.storage_settings import ALIAS
 from conversations.attachments import file_rows, images, scanning, spool
 from conversations.attachments.io_threads import run_decoding, run_file_io
 from conversations.attachments.object_names import (
@@ -24,12 +27,23 @@ from conversations.attachments.object_names import (
     owner_prefix,
 )
 from conversations.attachments.spool import Spool
-from conversations.attachments.storage import get_storage
-from conversations.attachments.storage_interface import Reader, Stat
+from conversations.attachments.storage_interface import Reader, Stat, Storage
 from conversations.identifiers import uuid_of
 
 PIECE: Final = 128 * 1024
 _CHECKED_AT_ONCE: Final = 200
+
+
+def get_storage() -> Storage:
+    """Return the storage of STORAGES["attachments"]; boto3 is loaded only where it is S3."""
+    backend = storages[ALIAS]
+    if isinstance(backend, FileSystemStorage):
+        from conversations.attachments.local_storage import LocalStorage
+
+        return LocalStorage(backend)
+    from conversations.attachments.s3_storage import S3Storage
+
+    return S3Storage(backend)
 
 
 # --- keep ---------------------------------------------------------------------------------------
