@@ -38,6 +38,9 @@ def _many() -> models.BigIntegerField[Any, Any]:
     return models.BigIntegerField(db_default=0)
 
 
+_DIMENSIONS: Final = ("model", "prompt_versions", "dialect", "runner")
+
+
 class Cell(models.Model):
     """A cell of a bucket: one model, one set of prompt versions, one dialect, one runner."""
 
@@ -68,7 +71,7 @@ class Rollup(Cell):
 class RunRollup(Rollup):
     """The runs that were accepted in a bucket. The thousands of a slot give its measure."""
 
-    pk = models.CompositePrimaryKey("grain", "bucket", "model", "prompt_versions", "dialect", "runner")
+    pk = models.CompositePrimaryKey("grain", "bucket", *_DIMENSIONS)
     runs = _many()
     queued = _many()
     running = _many()
@@ -97,9 +100,7 @@ class RunRollup(Rollup):
 class StepRollup(Rollup):
     """The stages and tool calls of those runs."""
 
-    pk = models.CompositePrimaryKey(
-        "grain", "bucket", "kind", "name", "model", "prompt_versions", "dialect", "runner"
-    )
+    pk = models.CompositePrimaryKey("grain", "bucket", "kind", "name", *_DIMENSIONS)
     kind = models.CharField(max_length=8, choices=[("stage", "stage"), ("tool", "tool")])
     name = models.TextField()
     calls = _many()
@@ -122,9 +123,7 @@ class MemberSet(Cell):
     over any days and cells; hours have no sets.
     """
 
-    pk = models.CompositePrimaryKey(
-        "grain", "bucket", "kind", "model", "prompt_versions", "dialect", "runner", "block"
-    )
+    pk = models.CompositePrimaryKey("grain", "bucket", "kind", *_DIMENSIONS, "block")
     kind = models.CharField(max_length=12, choices=[("user", "user"), ("conversation", "conversation")])
     block = models.BigIntegerField(help_text="Which BLOCK ordinals.")
     bits = BitsField()
@@ -154,9 +153,7 @@ class ThreadOrdinal(Ordinal):
 class ThreadDay(models.Model):
     """The numbers of one thread on one day: the source of users' sums and of member sets."""
 
-    pk = models.CompositePrimaryKey(
-        "day", "owner_id", "thread_id", "model", "prompt_versions", "dialect", "runner"
-    )
+    pk = models.CompositePrimaryKey("day", "owner_id", "thread_id", *_DIMENSIONS)
     day = models.DateTimeField()
     owner_id = models.UUIDField()
     thread_id = models.UUIDField()
