@@ -127,11 +127,10 @@ async def _find_newest_of_branch(
 
 def parse_content_form(parameter: str | None) -> Content:
     """Return the form of users' messages: `?content=text` (000, the default) or `blocks` (001)."""
-    match parameter:
-        case None | "" | "text":
-            return "text"
-        case "blocks":
-            return "blocks"
+    if parameter in (None, "", "text"):
+        return "text"
+    if parameter == "blocks":
+        return "blocks"
     raise InvalidRequest("content must be text or blocks.", code="invalid_content")
 
 
