@@ -8,19 +8,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from conversations.metrics.histograms import SHARES
-from conversations.metrics.query import MetricsQuery
+from conversations.metrics.query import MetricsQuery, end_of_bucket
 from conversations.metrics.rollups import zone
 from conversations.metrics.snapshot import Row
 
 COLOURS: Final = ("#2563eb", "#f59e0b", "#10b981", "#ef4444", "#8b5cf6", "#0891b2", "#db2777", "#65a30d")
 _FADED: Final = "#94a3b8"
 _MOST_GROUPS: Final = 8
-_BUCKETS: Final = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7)}
 Values = Sequence[float | int | None]
 
 
@@ -128,7 +127,8 @@ def runs_link(query: MetricsQuery, begin: datetime | None = None, **more: Any) -
     """Return the address of admin's list of runs: the question's filters, a bucket's begin, and more."""
     since, until = query.begin, query.end
     if begin is not None:
-        since, until = max(since, begin), min(until, _end_of(begin, query.bucket))
+        end = end_of_bucket(begin, query.bucket).astimezone(zone())
+        since, until = max(since, begin), min(until, end)
     parameters: dict[str, Any] = {
         "created_at__gte": since.isoformat(),
         "created_at__lt": until.isoformat(),
@@ -140,13 +140,6 @@ def runs_link(query: MetricsQuery, begin: datetime | None = None, **more: Any) -
     } | more
     kept = {name: value for name, value in parameters.items() if value is not None}
     return f"/admin/conversations/run/?{urlencode(kept)}"
-
-
-def _end_of(begin: datetime, bucket: str) -> datetime:
-    if bucket != "month":
-        return begin + _BUCKETS[bucket]
-    here = begin.astimezone(zone())
-    return (here + timedelta(days=32)).replace(day=1, hour=0)
 
 
 # --- charts -------------------------------------------------------------------------------------
