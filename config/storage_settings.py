@@ -1,6 +1,6 @@
 """The settings of the storage of attached files: a local folder, S3, or Supabase by its S3 endpoint.
 
-This module builds Django's STORAGES from the environment; `conversations.attachments.storage` uses it.
+This module builds Django's STORAGES from the environment; `conversations.attachments.files` uses it.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ async def _store(tool: Tool, data: bytes, caller: ToolContext | None) -> Artifac
     if caller is None or len(data) > LARGEST:
         return None
     try:
-        artifact_id, stored = await attachments.store_artifact(
+        stored = await attachments.store_artifact(
             data, owner_id=caller.user_id, thread_id=caller.thread_id, run_id=caller.run_id
         )
     except ParleyError as error:
@@ -62,7 +62,7 @@ async def _store(tool: Tool, data: bytes, caller: ToolContext | None) -> Artifac
         return None
     name = f"{tool.name}.json"
     mime_type = attachments.mime_type_of(stored)
-    return ArtifactCreated(artifact_id.hex, "tool_result", mime_type, name, len(data))
+    return ArtifactCreated(stored.file_id.hex, "tool_result", mime_type, name, len(data))
 
 
 def _note(length: int, artifact: ArtifactCreated | None) -> str:

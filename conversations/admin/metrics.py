@@ -122,7 +122,7 @@ def _form(query: MetricsQuery) -> dict[str, Any]:
             (name, name, getattr(query, name) or "", _options(name, getattr(query, name) or ""))
             for name in ("model", "dialect", "runner")
         ]
-        + [("prompt_version", "version", query.prompt_version or "", _versions())],
+        + [("prompt_version", "version", query.prompt_version or "", sql.fetch(_VERSIONS))],
         "ranges": [(title, _range(days)) for title, days in _RANGES],
     }
 
@@ -135,7 +135,3 @@ def _range(days: int) -> str:
 def _options(name: str, chosen: str) -> list[tuple[str, str]]:
     found = {value for (value,) in sql.fetch(_OPTIONS.format(name=name))} | {chosen}
     return [(value, value) for value in sorted(found) if value]
-
-
-def _versions() -> list[tuple[int, str]]:
-    return sql.fetch(_VERSIONS)

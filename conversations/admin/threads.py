@@ -52,9 +52,8 @@ class ThreadAdmin(ContentAdmin):
         term = search_term.replace("\x00", "").strip()
         if not term:
             return queryset, False
-        try:
-            found_id = UUID(term)
-        except ValueError:
+        found_id = uuid_of(term)
+        if found_id is None:
             ids = find_threads_holding(term)
             if users := find_users(term)[:_SEARCHED_USERS]:
                 ids += filter_by_owners(Thread.objects.all(), users).values_list("pk", flat=True)[

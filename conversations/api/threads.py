@@ -41,13 +41,14 @@ async def history_day(request: HttpRequest, caller: Caller) -> HttpResponseBase:
 async def history_search(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """Answer `GET /api/v1/agent/history/search`: messages that contain every word, newest first."""
     parameters = request.GET
-    search_query = search.parse_search(
+    found = await search.search(
+        caller.user_id,
         parameters.get("q"),
         thread_id=await _read_thread(request, caller),
         limit=parameters.get("limit"),
         cursor=parameters.get("cursor"),
     )
-    return json_response(await search.search(caller.user_id, search_query))
+    return json_response(found)
 
 
 async def _read_thread(request: HttpRequest, caller: Caller) -> UUID | None:

@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
+from django.core.files.storage import FileSystemStorage, storages
+
 from config.errors import ParleyError
+from config.storage_settings import ALIAS
 from conversations.attachments import file_rows, images, scanning, spool
 from conversations.attachments.io_threads import run_decoding, run_file_io
 from conversations.attachments.object_names import (
@@ -24,12 +27,23 @@ from conversations.attachments.object_names import (
     owner_prefix,
 )
 from conversations.attachments.spool import Spool
-from conversations.attachments.storage import get_storage
-from conversations.attachments.storage_interface import Reader, Stat
+from conversations.attachments.storage_interface import Reader, Stat, Storage
 from conversations.identifiers import uuid_of
 
 PIECE: Final = 128 * 1024
 _CHECKED_AT_ONCE: Final = 200
+
+
+def get_storage() -> Storage:
+    """Return the storage of STORAGES["attachments"]; boto3 is loaded only where it is S3."""
+    backend = storages[ALIAS]
+    if isinstance(backend, FileSystemStorage):
+        from conversations.attachments.local_storage import LocalStorage
+
+        return LocalStorage(backend)
+    from conversations.attachments.s3_storage import S3Storage
+
+    return S3Storage(backend)
 
 
 # --- keep ---------------------------------------------------------------------------------------
@@ -57,15 +71,12 @@ async def store_bytes(
         file.unlink(missing_ok=True)
 
 
-async def store_artifact(
-    data: bytes, *, owner_id: UUID, thread_id: UUID, run_id: UUID
-) -> tuple[UUID, StoredObject]:
-    """Store a tool's JSON of this run, named by the id of its row. Return its id and place.
+async def store_artifact(data: bytes, *, owner_id: UUID, thread_id: UUID, run_id: UUID) -> StoredObject:
+    """Store a tool's JSON of this run, named by the id of its row.
 
     It lies below its thread, so it is erased with it. Raise StorageFull, Unavailable.
     """
-    stored = await store_bytes(data, ARTIFACT, owner_id=owner_id, thread=str(thread_id), run=str(run_id))
-    return stored.file_id, stored
+    return await store_bytes(data, ARTIFACT, owner_id=owner_id, thread=str(thread_id), run=str(run_id))
 
 
 async def _store_file(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +24,9 @@ class LocalStorage:
     def save(self, path: str, file: Path, mime_type: str) -> None:
         with file.open("rb") as opened:
             os.fsync(opened.fileno())  # an acknowledged file is on disk
-            moved = _Movable(opened, str(file))
+            moved = File(opened, str(file))
+            # Django moves a file whose path is known, instead of copying it
+            moved.temporary_file_path = lambda: str(file)  # type: ignore[attr-defined]
             try:
                 self._backend.save(path, moved)
             except FileNotFoundError:  # its folder was just deleted for being empty
@@ -49,7 +51,7 @@ class LocalStorage:
         file.seek(start)
         return file
 
-    def delete(self, paths: Iterable[str]) -> None:
+    def delete(self, paths: Sequence[str]) -> None:
         for path in paths:
             with suppress(FileNotFoundError, NotADirectoryError):
                 os.unlink(self._backend.path(path))
@@ -73,14 +75,3 @@ class LocalStorage:
             while folder != root and folder.is_relative_to(root):
                 folder.rmdir()
                 folder = folder.parent
-
-
-class _Movable(File):  # type: ignore[type-arg]
-    """A file that Django moves instead of copying, because its path is known."""
-
-    def __init__(self, opened: object, path: str) -> None:
-        super().__init__(opened, path)  # type: ignore[arg-type]
-        self._path = path
-
-    def temporary_file_path(self) -> str:
-        return self._path

@@ -13,6 +13,7 @@ from uuid import UUID, uuid4
 from django.conf import settings
 
 from config.errors import InvalidRequest
+from conversations.identifiers import uuid_of
 
 NOT_GIVEN: Final = "_"
 _PREFIX: Final = "agent-inputs"
@@ -97,10 +98,7 @@ def normalize_path_part(text: str | None, *, field: str) -> str:
         return NOT_GIVEN
     if not _PLACE.fullmatch(text):
         raise InvalidRequest(f"{field} must be 1 to 128 letters, digits, hyphens and underscores.")
-    try:
-        return str(UUID(text))
-    except ValueError:
-        return text
+    return str(uuid_of(text) or text)
 
 
 def new_object(owner_id: UUID, *, thread: str, run: str, kind: FileKind) -> StoredObject:

@@ -5,9 +5,8 @@ boto3 blocks, and its sessions are per operating-system thread: another reason t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,9 +57,9 @@ class S3Storage:
         return _Body(found["Body"]) if found else None
 
     @_translate_errors()
-    def delete(self, paths: Iterable[str]) -> None:
-        for some in _batches(paths):
-            keys = [{"Key": path} for path in some]
+    def delete(self, paths: Sequence[str]) -> None:
+        for start in range(0, len(paths), _AT_ONCE):
+            keys = [{"Key": path} for path in paths[start : start + _AT_ONCE]]
             self._client().delete_objects(
                 Bucket=self._backend.bucket_name, Delete={"Objects": keys, "Quiet": True}
             )
@@ -108,9 +107,3 @@ class _Body:
 
     def close(self) -> None:
         self._body.close()
-
-
-def _batches(paths: Iterable[str]) -> Iterator[list[str]]:
-    left = iter(paths)
-    while some := list(islice(left, _AT_ONCE)):
-        yield some

@@ -71,13 +71,12 @@ def write_file(data: bytes) -> Path:
     return file
 
 
-def delete_stale() -> int:
-    """Delete the files that a killed process has left behind. Return their number."""
+def delete_stale() -> None:
+    """Delete the files that a killed process has left behind."""
     old = time.time() - _STALE_S
-    stale = [path for path in spool_folder().glob("*.*") if path.stat().st_mtime < old]
-    for path in stale:
-        path.unlink(missing_ok=True)
-    return len(stale)
+    for path in spool_folder().glob("*.*"):
+        if path.stat().st_mtime < old:
+            path.unlink(missing_ok=True)
 
 
 def _create_file(path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -38,7 +38,7 @@ class Storage(Protocol):
     def open(self, path: str, start: int) -> Reader | None:
         """Return the bytes from `start`; None where there is no such file."""
 
-    def delete(self, paths: Iterable[str]) -> None:
+    def delete(self, paths: Sequence[str]) -> None:
         """Delete files; missing ones count as deleted."""
 
     def delete_below(self, prefix: str) -> int:

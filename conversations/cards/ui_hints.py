@@ -9,21 +9,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from conversations.cards.ui_nodes import (
-    ButtonStyle,
-    Caption,
-    Columns,
-    Fraction,
-    ImageText,
-    ItemTitle,
-    Label,
-    Link,
-    Rows,
-    Status,
-    Theme,
-    UiAction,
-    Value,
-)
+from conversations.cards import ui_nodes as ui
 
 
 class Hint(Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,48 +17,48 @@ class Hint(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BadgeHint(Hint, frozen=True):
-    label: Label
-    status: Status = "info"
+    label: ui.Label
+    status: ui.Status = "info"
 
 
 class FieldHint(Hint, frozen=True):
-    label: Label
-    value: Value
+    label: ui.Label
+    value: ui.Value
     copyable: bool = False
 
 
 class ItemHint(Hint, frozen=True):
-    title: ItemTitle
-    description: Value = ""
+    title: ui.ItemTitle
+    description: ui.Value = ""
     badge: BadgeHint | UnsetType = UNSET
-    url: Link = ""
+    url: ui.Link = ""
 
 
 class TableHint(Hint, frozen=True):
-    columns: Columns
-    rows: Rows
+    columns: ui.Columns
+    rows: ui.Rows
 
 
 class ImageHint(Hint, frozen=True):
-    url: Link
-    alt: ImageText
+    url: ui.Link
+    alt: ui.ImageText
 
 
 class ProgressHint(Hint, frozen=True):
-    value: Fraction
-    label: Caption = ""
+    value: ui.Fraction
+    label: ui.Caption = ""
 
 
 class ActionHint(Hint, frozen=True):
-    label: Label
-    action: UiAction
-    style: ButtonStyle = "secondary"
+    label: ui.Label
+    action: ui.UiAction
+    style: ui.ButtonStyle = "secondary"
 
 
 class UiHints(Hint, frozen=True, kw_only=True):
     """What to show; every field is optional and what is empty is not shown."""
 
-    status: Status = "info"
+    status: ui.Status = "info"
     title: Annotated[str, Meta(min_length=1, max_length=200)] = ""
     subtitle: Annotated[str, Meta(max_length=200)] = ""
     body: Annotated[str, Meta(max_length=4000)] = ""
@@ -86,4 +72,4 @@ class UiHints(Hint, frozen=True, kw_only=True):
     progress: ProgressHint | UnsetType = UNSET
     actions: Annotated[tuple[ActionHint, ...], Meta(max_length=6)] = ()
     locale: str = ""
-    theme: Theme = "default"
+    theme: ui.Theme = "default"

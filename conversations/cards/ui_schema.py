@@ -41,7 +41,7 @@ _OUTPUTS: Final = {"assistant": "worker_agent_output", "tool": "tool_agent_outpu
 
 _encoder: Final = msgspec.json.Encoder()
 _checker: Final = msgspec.json.Decoder(ui.UiSchemaRenderer)
-_decoder: Final = msgspec.json.Decoder()
+_decoder: Final = msgspec.json.Decoder(dict[str, Any])
 
 log = structlog.get_logger(__name__)
 
@@ -192,8 +192,7 @@ def _json(card: ui.UiSchemaRenderer) -> dict[str, Any]:
     if len(encoded) > SIZE_LIMIT:
         raise NoCard("too_large")
     _checker.decode(encoded)
-    built: dict[str, Any] = _decoder.decode(encoded)
-    return built
+    return _decoder.decode(encoded)
 
 
 def _reason(error: Exception) -> str:

@@ -21,7 +21,6 @@ from conversations.log.growing_text import GrowingText
 from conversations.thread_state import set_value
 
 _LONGEST_ID: Final = 200  # of the column; the whole id stands in the metadata
-_STATUS_OF_CODE = {"cancelled": "cancelled"}
 
 
 @dataclass(frozen=True)
@@ -54,11 +53,7 @@ class _Draft:
     message_id: str
     stage: str | None
     body: events.MessageBody | None = None
-    _text: GrowingText = field(default_factory=GrowingText)
-
-    def add(self, text: str) -> None:
-        """Append text."""
-        self._text.add(text)
+    streamed: GrowingText = field(default_factory=GrowingText)
 
     @property
     def shows_something(self) -> bool:
@@ -66,7 +61,7 @@ class _Draft:
 
     @property
     def text(self) -> str:
-        return self.body.content if self.body else str(self._text)
+        return self.body.content if self.body else str(self.streamed)
 
 
 @dataclass
@@ -107,7 +102,7 @@ class Transcript:
         if type(fact) is events.MessageDelta:  # most facts are, and a pattern costs three times as much
             if self.first_token_at_ms is None:
                 self.first_token_at_ms = event.at
-            self._draft(fact.message_id).add(fact.text)
+            self._draft(fact.message_id).streamed.add(fact.text)
             return
         match fact:
             case events.MessageCompleted(body):
@@ -227,7 +222,7 @@ class Transcript:
             case None:
                 return "running"
             case events.RunFailed(code):
-                return _STATUS_OF_CODE.get(code, "failed")
+                return "cancelled" if code == "cancelled" else "failed"
         return "completed"
 
     def _draft(self, message_id: str, role: str = "assistant") -> _Draft:
@@ -251,14 +246,8 @@ class Transcript:
 
     def _stage_message(self, ended: events.StageCompleted) -> StoredMessage:
         message_id = f"{ended.stage}-{self.run_id.hex}"
-        metadata = {
-            "run_id": self.run_id.hex,
-            "stage": ended.stage,
-            "latency_ms": ended.latency_ms,
-            "message_id": message_id,
-        }
-        note = _storable("activity", ended.summary, metadata, message_id)
-        return replace(note, placed=False)
+        metadata = {"stage": ended.stage, "latency_ms": ended.latency_ms}
+        return replace(self._storable("activity", ended.summary, metadata, message_id), placed=False)
 
     def _spoken_message(self, draft: _Draft) -> StoredMessage:
         answer: dict[str, Any] = {"answer": draft.text, "status": self.status}
@@ -266,7 +255,6 @@ class Transcript:
             answer["ui_hints"] = draft.body.ui_hints
         role = draft.body.role if draft.body else "assistant"
         metadata: dict[str, Any] = dict(draft.body.metadata) if draft.body else {}
-        metadata |= {"run_id": self.run_id.hex, "message_id": draft.message_id}
         if draft.body and draft.body.contents:
             metadata["contents"] = [msgspec.to_builtins(one.kept) for one in draft.body.contents]
         if draft.stage:
@@ -274,7 +262,7 @@ class Transcript:
             metadata |= {"stage": draft.stage, "latency_ms": ended.latency_ms if ended else 0}
         if role == "assistant":
             metadata["worker_agent_output"] = answer
-        return _storable(role, draft.text, metadata | self._usage_of(draft), draft.message_id)
+        return self._storable(role, draft.text, metadata | self._usage_of(draft), draft.message_id)
 
     def _usage_of(self, draft: _Draft) -> dict[str, Any]:
         """Return the message's model call: model, outcome, usage and cost; {} if no model was called."""
@@ -292,11 +280,9 @@ class Transcript:
         arguments = msgspec.json.encode(call.parameters).decode()
         message_id = events.call_message_id(call.tool_call_id)
         metadata: dict[str, Any] = {
-            "run_id": self.run_id.hex,
-            "message_id": message_id,
-            "tool_calls": [{"id": call.tool_call_id, "name": call.tool_name, "arguments": arguments}],
-        } | more
-        return _storable("assistant", "", metadata | _thoughts(call), message_id)
+            "tool_calls": [{"id": call.tool_call_id, "name": call.tool_name, "arguments": arguments}]
+        }
+        return self._storable("assistant", "", metadata | more | _thoughts(call), message_id)
 
     def _tool_message(self, call: _Call) -> StoredMessage:
         started, done = call.started, call.completed
@@ -304,15 +290,26 @@ class Transcript:
         asked_in = done.asked_in if done else None
         message_id = events.tool_message_id(self.run_id.hex, started.tool_call_id, asked_in)
         metadata = {
-            "run_id": self.run_id.hex,
             "stage": "tool_execution",
-            "message_id": message_id,
             "tool_name": started.tool_name,
             "tool_arguments": started.parameters,
             "latency_ms": done.elapsed_ms if done else 0,
             "tool_agent_output": output | (_outcome(done) if done else {"ok": False}),
         }
-        return _storable("tool", _tool_summary(started, done), metadata | _thoughts(started), message_id)
+        summary = _tool_summary(started, done)
+        return self._storable("tool", summary, metadata | _thoughts(started), message_id)
+
+    def _storable(
+        self, role: str, content: str, metadata: dict[str, Any], message_id: str
+    ) -> StoredMessage:
+        """Return a message that PostgreSQL takes: neither its text nor its jsonb has a place for NUL."""
+        metadata = metadata | {"run_id": self.run_id.hex, "message_id": message_id}
+        encoded = msgspec.json.encode(metadata).decode()
+        if "\\u0000" in encoded:
+            encoded = msgspec.json.encode(_without_nul(metadata)).decode()
+        return StoredMessage(
+            role, _without_nul(content), encoded, _without_nul(message_id)[:_LONGEST_ID]
+        )
 
 
 def _thoughts(call: events.ToolCallStarted) -> dict[str, Any]:
@@ -357,14 +354,6 @@ def _tool_summary(started: events.ToolCallStarted, done: events.ToolCallComplete
     return (
         f"{started.tool_name}: {total} found" if isinstance(total, int) else f"{started.tool_name}: done"
     )
-
-
-def _storable(role: str, content: str, metadata: dict[str, Any], message_id: str) -> StoredMessage:
-    """Return a message that PostgreSQL takes: neither its text nor its jsonb has a place for NUL."""
-    encoded = msgspec.json.encode(metadata).decode()
-    if "\\u0000" in encoded:
-        encoded = msgspec.json.encode(_without_nul(metadata)).decode()
-    return StoredMessage(role, _without_nul(content), encoded, _without_nul(message_id)[:_LONGEST_ID])
 
 
 def _without_nul(value: Any) -> Any:

@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from conversations.metrics.histograms import SHARES
-from conversations.metrics.query import MetricsQuery
+from conversations.metrics.query import MetricsQuery, end_of_bucket
 from conversations.metrics.rollups import zone
 from conversations.metrics.snapshot import Row
 
 COLOURS: Final = ("#2563eb", "#f59e0b", "#10b981", "#ef4444", "#8b5cf6", "#0891b2", "#db2777", "#65a30d")
 _FADED: Final = "#94a3b8"
 _MOST_GROUPS: Final = 8
-_BUCKETS: Final = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7)}
 Values = Sequence[float | int | None]
 
 
@@ -45,11 +44,12 @@ class Chart:
     bars: bool = False
     stacked: bool = False
     note: str = ""
-    rows: Sequence[tuple[str, str, Values]] = field(init=False)
 
-    def __post_init__(self) -> None:
-        columns = zip(*(one.values for one in self.series), strict=True) if self.series else ()
-        object.__setattr__(self, "rows", list(zip(self.labels, self.links, columns, strict=True)))
+    @property
+    def rows(self) -> Iterable[tuple[str, str, Values]]:
+        """Return the label, the link and the values of each bucket."""
+        columns = zip(*(one.values for one in self.series), strict=True)
+        return zip(self.labels, self.links, columns, strict=True)
 
     @property
     def kind(self) -> str:
@@ -127,7 +127,8 @@ def runs_link(query: MetricsQuery, begin: datetime | None = None, **more: Any) -
     """Return the address of admin's list of runs: the question's filters, a bucket's begin, and more."""
     since, until = query.begin, query.end
     if begin is not None:
-        since, until = max(since, begin), min(until, _end_of(begin, query.bucket))
+        end = end_of_bucket(begin, query.bucket).astimezone(zone())
+        since, until = max(since, begin), min(until, end)
     parameters: dict[str, Any] = {
         "created_at__gte": since.isoformat(),
         "created_at__lt": until.isoformat(),
@@ -139,13 +140,6 @@ def runs_link(query: MetricsQuery, begin: datetime | None = None, **more: Any) -
     } | more
     kept = {name: value for name, value in parameters.items() if value is not None}
     return f"/admin/conversations/run/?{urlencode(kept)}"
-
-
-def _end_of(begin: datetime, bucket: str) -> datetime:
-    if bucket != "month":
-        return begin + _BUCKETS[bucket]
-    here = begin.astimezone(zone())
-    return (here + timedelta(days=32)).replace(day=1, hour=0)
 
 
 # --- charts -------------------------------------------------------------------------------------

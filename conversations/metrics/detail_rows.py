@@ -21,7 +21,7 @@ from conversations.identifiers import lowest_uuid7
 from conversations.metrics import query_sql, rollup_sql
 from conversations.metrics.query import MetricsQuery
 from conversations.metrics.snapshot import Row, open_snapshot
-from conversations.threads.cursors import Place, microseconds, read_cursor, write_cursor
+from conversations.threads.cursors import Place, read_cursor, write_cursor
 
 AT_ONCE: Final = 2_000  # some milliseconds of the loop that serves
 RANKED_AT_ONCE: Final = 250_000  # users, of 16 bytes each
@@ -222,9 +222,7 @@ async def fetch_run_page(
     statement = _RUNS.format(filters=query_sql.run_filters(query))
     arguments = query_sql.arguments(query) | place
     rows, last = await _fetch_page(statement, arguments, RUN_COLUMNS, limit)
-    if last is None:
-        return rows, None
-    return rows, write_cursor(RunCursor(microseconds(last["created_at"]), UUID(last["run_id"])))
+    return rows, write_cursor(last["created_at"], UUID(last["run_id"])) if last else None
 
 
 async def _fetch_page(

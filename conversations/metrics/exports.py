@@ -69,8 +69,7 @@ async def export_rows(lists: AsyncGenerator[list[Row]], writer: _Writer) -> Asyn
 
 class _JsonLines:
     def write(self, rows: Sequence[Row]) -> bytes:
-        encoder = msgspec.json.Encoder()
-        return b"".join(encoder.encode(row) + b"\n" for row in rows)
+        return msgspec.json.Encoder().encode_lines(rows)
 
     def end(self) -> bytes:
         return b""

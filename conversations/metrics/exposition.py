@@ -75,12 +75,6 @@ async def fetch_exposition() -> bytes:
         return _cached[1]
 
 
-def clear_cache() -> None:
-    """Drop the cached answer."""
-    global _cached
-    _cached = (float("-inf"), b"")
-
-
 def _write_exposition(found: Sequence[Rows]) -> bytes:
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collected([*_families(*found), *_process_metrics()]))

@@ -78,8 +78,13 @@ def bucket_starts(query: MetricsQuery) -> list[datetime]:
     start, found = _bucket_of(query.begin, query.bucket), list[datetime]()
     while start < query.end:
         found.append(start)
-        start = _bucket_of(start + _PAST_IT[query.bucket], query.bucket)
+        start = end_of_bucket(start, query.bucket)
     return found
+
+
+def end_of_bucket(begin: datetime, bucket: Bucket) -> datetime:
+    """Return the beginning of the next bucket."""
+    return _bucket_of(begin + _PAST_IT[bucket], bucket)
 
 
 _PAST_IT: Final = {  # from the beginning of a bucket surely into the next one, and no further

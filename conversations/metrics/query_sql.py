@@ -31,7 +31,7 @@ def run_cells(query: MetricsQuery, group: str | None = None) -> str:
     """Return the cells of `RunRollup`, with `group` and the filtered dimensions separate."""
     if query.user is None:
         names = _separate_columns(query, group)
-        days, hours = rollup_sql.day_grain_for(names), rollup_sql.hour_grain_for(names)
+        days, hours = rollup_sql.grain_for("day", names), rollup_sql.grain_for("hour", names)
         return _cells("conversations_runrollup", query, days=days, hours=hours)
     where = f"""run.owner_id = %(user)s AND run.created_at >= %(begin)s AND run.created_at < %(end)s
         {run_filters(query)}"""
@@ -44,7 +44,7 @@ def step_cells(query: MetricsQuery, kind: str) -> str:
     """Return the cells of `StepRollup`, for stages or for tools."""
     if query.user is None:
         more = f"AND kind = '{kind}'"
-        days = rollup_sql.day_grain_for(_separate_columns(query, None))
+        days = rollup_sql.grain_for("day", _separate_columns(query, None))
         return _cells("conversations_steprollup", query, more, days=days, hours="hour")
     made = rollup_sql.step_cells(
         "date_trunc('day', run.created_at, %(zone)s::text)",
@@ -72,7 +72,7 @@ def members_by_run(query: MetricsQuery) -> str:
 
 def member_sets(query: MetricsQuery, group: str | None) -> str:
     """Return (at, kind, cell, block, bits) of the members of whole days and of cut days."""
-    grain = rollup_sql.day_grain_for(_separate_columns(query, group))
+    grain = rollup_sql.grain_for("day", _separate_columns(query, group))
     whole = f"""
     SELECT bucket AS at, kind, {_CELL}, block, bits FROM conversations_memberset
     WHERE {_WHOLE.format(grain)} {_filters(query)}"""

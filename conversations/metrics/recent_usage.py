@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from django.db import connection, transaction
 
@@ -21,9 +20,9 @@ WITH parts AS MATERIALIZED (
         AND created_at <= statement_timestamp()
     GROUP BY model, endpoint_id, owner_id
 )
-SELECT grouping(model, endpoint_id), model, endpoint_id, coalesce(sum(total), 0),
-    coalesce(sum(success), 0), coalesce(sum(error), 0), count(DISTINCT owner_id),
-    coalesce(sum(spent), 0), coalesce(sum(tokens), 0), max(last_at)
+SELECT grouping(model, endpoint_id), model, endpoint_id, coalesce(sum(total), 0)::bigint,
+    coalesce(sum(success), 0)::bigint, coalesce(sum(error), 0)::bigint, count(DISTINCT owner_id),
+    coalesce(sum(spent), 0), coalesce(sum(tokens), 0)::bigint, max(last_at)
 FROM parts GROUP BY GROUPING SETS ((), (model), (endpoint_id))
 """
 _ALL, _OF_MODEL, _OF_ENDPOINT = 3, 1, 2  # what `grouping` says of a row
@@ -43,7 +42,7 @@ class UsageSums(NamedTuple):
     @property
     def latency_ms(self) -> float:
         """Return the mean time from acceptance to the end, of completed runs."""
-        return round(float(self.spent_s) * 1000 / self.success, 2) if self.success else 0.0
+        return round(self.spent_s * 1000 / self.success, 2) if self.success else 0.0
 
     @property
     def success_rate(self) -> float:
@@ -67,7 +66,7 @@ def fetch_recent_usage(seconds: int) -> RecentUsage:
         rows = cursor.fetchall()
     whole, models, endpoints = UsageSums(), dict[str, UsageSums](), dict[int, UsageSums]()
     for kind, model, endpoint_id, *numbers in rows:
-        used = _to_sums(numbers)
+        used = UsageSums(*numbers)
         if kind == _ALL:
             whole = used
         elif kind == _OF_MODEL:
@@ -75,12 +74,6 @@ def fetch_recent_usage(seconds: int) -> RecentUsage:
         elif endpoint_id is not None:
             endpoints[endpoint_id] = used
     return RecentUsage(whole, models, endpoints)
-
-
-def _to_sums(numbers: Sequence[Any]) -> UsageSums:
-    *counts, spent, tokens, last_at = numbers
-    total, success, error, users = map(int, counts)
-    return UsageSums(total, success, error, users, float(spent), int(tokens), last_at)
 
 
 def percent(part: int, whole: int) -> float:

@@ -96,8 +96,8 @@ def run_cells(source: str, bucket: str) -> str:
         FROM (SELECT {key}, error_code, count(*) AS n FROM ran WHERE status = 'failed'
             GROUP BY {key}, error_code) part
         GROUP BY {key})
-    SELECT bucket, model, prompt_versions, dialect, runner,
-        {", ".join(RUN_MEASURES)}, coalesce(slots, '{{}}') AS slots, coalesce(counts, '{{}}') AS counts,
+    SELECT {key}, {", ".join(RUN_MEASURES)},
+        coalesce(slots, '{{}}') AS slots, coalesce(counts, '{{}}') AS counts,
         coalesce(errors, '{{}}') AS errors
     FROM facts LEFT JOIN slots USING ({key}) LEFT JOIN codes USING ({key})"""
 
@@ -137,9 +137,7 @@ def step_cells(bucket: str, *, where: str = "") -> str:
         FROM (SELECT {key}, {slot_sql("ms")} AS slot, count(*)::int AS n FROM steps
             GROUP BY {key}, slot) part
         GROUP BY {key})
-    SELECT bucket, kind, name, model, prompt_versions, dialect, runner,
-        calls, succeeded, total_ms, slots, counts
-    FROM facts JOIN slots USING ({key})"""
+    SELECT {key}, calls, succeeded, total_ms, slots, counts FROM facts JOIN slots USING ({key})"""
 
 
 # --- days of days -------------------------------------------------------------------------------
@@ -151,14 +149,9 @@ CUTS: Final = {f"d{letter}": kept for letter, kept in _KEPT.items()}
 HOUR_CUTS: Final = {f"h{letter}": kept for letter, kept in _KEPT.items()}
 
 
-def day_grain_for(names: set[str]) -> str:
-    """Return the grain of days that keeps these dimensions, and as few others as possible."""
-    return next((cut for cut, kept in CUTS.items() if names == set(kept)), "day")
-
-
-def hour_grain_for(names: set[str]) -> str:
-    """Return the same for hours."""
-    return next((cut for cut, kept in HOUR_CUTS.items() if names == set(kept)), "hour")
+def grain_for(unit: str, names: set[str]) -> str:
+    """Return the grain of days or hours that keeps these dimensions, and as few others as possible."""
+    return next((unit[0] + letter for letter, kept in _KEPT.items() if names == set(kept)), unit)
 
 
 def merged_cells(
@@ -211,9 +204,7 @@ def thread_days(source: str) -> str:
     measures = ", ".join(f"{RUN_MEASURES[name]} AS {name}" for name in THREAD_MEASURES)
     key = "owner_id, thread_id, model, prompt_versions, dialect, runner"
     return f"""
-    SELECT %(begin)s::timestamptz AS day, owner_id, thread_id, model,
-        prompt_versions, dialect, runner, {", ".join(THREAD_MEASURES)}
-    FROM (SELECT {key}, {measures} FROM ({source}) ran GROUP BY {key}) part"""
+    SELECT %(begin)s::timestamptz AS day, {key}, {measures} FROM ({source}) ran GROUP BY {key}"""
 
 
 MEMBERS: Final = {
@@ -268,21 +259,18 @@ def _join_sets(source: str, kept: tuple[str, ...]) -> str:
 
 
 def replace_rows(
-    table: str, fresh: str, *, key: tuple[str, ...], values: tuple[str, ...], where: str, grain: str = ""
+    table: str, fresh: str, *, key: tuple[str, ...], values: tuple[str, ...], where: str
 ) -> str:
     """Return a statement that makes the rows of `table` under `where` equal to those of `fresh`."""
-    columns = (*key, *values)
-    constant = f"'{grain}' AS grain, " if grain else ""
-    whole = ("grain", *columns) if grain else columns
-    conflict = ("grain", *key) if grain else key
+    columns = ", ".join((*key, *values))
     same = " AND ".join(f"fresh.{name} = kept.{name}" for name in key)
     return f"""
-    WITH fresh AS MATERIALIZED (SELECT {constant}part.* FROM ({fresh}) part),
+    WITH fresh AS MATERIALIZED ({fresh}),
     gone AS (
         DELETE FROM {table} kept WHERE {where} AND NOT EXISTS (SELECT FROM fresh WHERE {same}))
-    INSERT INTO {table} AS kept ({", ".join(whole)})
-    SELECT {", ".join(whole)} FROM fresh
-    ON CONFLICT ({", ".join(conflict)}) DO UPDATE
+    INSERT INTO {table} AS kept ({columns})
+    SELECT {columns} FROM fresh
+    ON CONFLICT ({", ".join(key)}) DO UPDATE
     SET ({", ".join(values)}) = ROW ({", ".join(f"excluded.{name}" for name in values)})
     WHERE ({", ".join(f"kept.{name}" for name in values)})
         IS DISTINCT FROM ({", ".join(f"excluded.{name}" for name in values)})"""
@@ -290,7 +278,7 @@ def replace_rows(
 
 @dataclass(frozen=True)
 class RollupTable:
-    """A table of cells by grain: a row's `key` in its grain, and its values; `steps` are in the key."""
+    """A table of cells by grain: a row's key, and its values; `steps` are in the key."""
 
     name: str
     key: tuple[str, ...]
@@ -301,24 +289,25 @@ class RollupTable:
     def replace(self, fresh: str, grain: str) -> str:
         """Return a statement that makes the rows of this grain in a range equal to those of `fresh`."""
         where = f"kept.grain = '{grain}' AND kept.bucket >= %(begin)s AND kept.bucket < %(end)s"
-        return replace_rows(self.name, fresh, key=self.key, values=self.values, where=where, grain=grain)
+        rows = f"SELECT '{grain}' AS grain, part.* FROM ({fresh}) part"
+        return replace_rows(self.name, rows, key=self.key, values=self.values, where=where)
 
 
 RUNS: Final = RollupTable(
     "conversations_runrollup",
-    key=("bucket", *CELL),
+    key=("grain", "bucket", *CELL),
     values=(*RUN_MEASURES, "slots", "counts", "errors"),
     measures=tuple(RUN_MEASURES),
 )
 STEPS: Final = RollupTable(
     "conversations_steprollup",
-    key=("bucket", "kind", "name", *CELL),
+    key=("grain", "bucket", "kind", "name", *CELL),
     values=(*STEP_MEASURES, "slots", "counts"),
     measures=STEP_MEASURES,
     steps=("kind", "name"),
 )
 MEMBER_SETS: Final = RollupTable(
-    "conversations_memberset", key=("bucket", "kind", *CELL, "block"), values=("bits",)
+    "conversations_memberset", key=("grain", "bucket", "kind", *CELL, "block"), values=("bits",)
 )
 
 LEARN_NAMES: Final = """

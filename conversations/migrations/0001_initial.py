@@ -29,7 +29,6 @@ class Migration(migrations.Migration):
                 ('events', models.TextField(help_text='A JSON array; see `events.encode`.')),
             ],
             options={
-                'db_table': 'conversations_eventbatch',
                 'managed': False,
             },
         ),

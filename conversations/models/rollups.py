@@ -38,6 +38,9 @@ def _many() -> models.BigIntegerField[Any, Any]:
     return models.BigIntegerField(db_default=0)
 
 
+_DIMENSIONS: Final = ("model", "prompt_versions", "dialect", "runner")
+
+
 class Cell(models.Model):
     """A cell of a bucket: one model, one set of prompt versions, one dialect, one runner."""
 
@@ -68,7 +71,7 @@ class Rollup(Cell):
 class RunRollup(Rollup):
     """The runs that were accepted in a bucket. The thousands of a slot give its measure."""
 
-    pk = models.CompositePrimaryKey("grain", "bucket", "model", "prompt_versions", "dialect", "runner")
+    pk = models.CompositePrimaryKey("grain", "bucket", *_DIMENSIONS)
     runs = _many()
     queued = _many()
     running = _many()
@@ -93,24 +96,16 @@ class RunRollup(Rollup):
     feedback_bad = _many()
     errors = models.JSONField(db_default={})
 
-    class Meta:
-        db_table = "conversations_runrollup"
-
 
 class StepRollup(Rollup):
     """The stages and tool calls of those runs."""
 
-    pk = models.CompositePrimaryKey(
-        "grain", "bucket", "kind", "name", "model", "prompt_versions", "dialect", "runner"
-    )
+    pk = models.CompositePrimaryKey("grain", "bucket", "kind", "name", *_DIMENSIONS)
     kind = models.CharField(max_length=8, choices=[("stage", "stage"), ("tool", "tool")])
     name = models.TextField()
     calls = _many()
     succeeded = _many()
     total_ms = _many()
-
-    class Meta:
-        db_table = "conversations_steprollup"
 
 
 BLOCK: Final = 2_048
@@ -128,15 +123,10 @@ class MemberSet(Cell):
     over any days and cells; hours have no sets.
     """
 
-    pk = models.CompositePrimaryKey(
-        "grain", "bucket", "kind", "model", "prompt_versions", "dialect", "runner", "block"
-    )
+    pk = models.CompositePrimaryKey("grain", "bucket", "kind", *_DIMENSIONS, "block")
     kind = models.CharField(max_length=12, choices=[("user", "user"), ("conversation", "conversation")])
     block = models.BigIntegerField(help_text="Which BLOCK ordinals.")
     bits = BitsField()
-
-    class Meta:
-        db_table = "conversations_memberset"
 
 
 class Ordinal(models.Model):
@@ -155,23 +145,15 @@ class Ordinal(models.Model):
 class UserOrdinal(Ordinal):
     """The ordinal of a user; a trigger deletes it with the user's last run."""
 
-    class Meta:
-        db_table = "conversations_userordinal"
-
 
 class ThreadOrdinal(Ordinal):
     """The ordinal of a thread; a trigger deletes it with the thread's last run."""
-
-    class Meta:
-        db_table = "conversations_threadordinal"
 
 
 class ThreadDay(models.Model):
     """The numbers of one thread on one day: the source of users' sums and of member sets."""
 
-    pk = models.CompositePrimaryKey(
-        "day", "owner_id", "thread_id", "model", "prompt_versions", "dialect", "runner"
-    )
+    pk = models.CompositePrimaryKey("day", "owner_id", "thread_id", *_DIMENSIONS)
     day = models.DateTimeField()
     owner_id = models.UUIDField()
     thread_id = models.UUIDField()
@@ -189,7 +171,6 @@ class ThreadDay(models.Model):
     cost_usd = models.DecimalField(max_digits=24, decimal_places=10, db_default=0)
 
     class Meta:
-        db_table = "conversations_threadday"
         indexes: ClassVar = [models.Index(fields=["owner_id", "thread_id"], name="threadday_of_owner")]
 
     def __str__(self) -> str:
@@ -204,9 +185,6 @@ class VersionName(models.Model):
     name = models.CharField(max_length=200)
     number = models.IntegerField()
 
-    class Meta:
-        db_table = "conversations_versionname"
-
     def __str__(self) -> str:
         return f"{self.name} v{self.number}"
 
@@ -216,9 +194,6 @@ class Reconnect(models.Model):
 
     run_id = models.UUIDField(primary_key=True)
     times = models.IntegerField()
-
-    class Meta:
-        db_table = "conversations_reconnect"
 
     def __str__(self) -> str:
         return f"{self.run_id}: {self.times}"
@@ -232,9 +207,6 @@ class StaleHour(models.Model):
 
     at = models.DateTimeField(primary_key=True)
     marks = models.BigIntegerField(db_default=1)
-
-    class Meta:
-        db_table = "conversations_stalehour"
 
     def __str__(self) -> str:
         return self.at.isoformat()

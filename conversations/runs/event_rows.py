@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import groupby
 from typing import Any, Final
 from uuid import UUID
 
@@ -55,15 +56,12 @@ def _batches(run_id: UUID) -> QuerySet[Any]:
 def make_rows(run_events: list[RunEvent]) -> Iterable[TimelineRow]:
     """Return the events as rows."""
     begun = run_events[0].at if run_events else 0
-    joined: list[RunEvent] = []
-    for event in run_events:
-        continues = isinstance(event.fact, events.DELTAS) and joined and event.type == joined[0].type
-        if joined and not continues:
-            yield _row(joined, begun)
-            joined = []
-        joined.append(event)
-    if joined:
-        yield _row(joined, begun)
+    for _, joined in groupby(run_events, key=_group_key):
+        yield _row(list(joined), begun)
+
+
+def _group_key(event: RunEvent) -> str | int:
+    return event.type if isinstance(event.fact, events.DELTAS) else event.seq
 
 
 def _row(joined: list[RunEvent], begun: int) -> TimelineRow:

@@ -54,8 +54,7 @@ class Load:
 
     async def count(self) -> None:
         """Count anew."""
-        rows = await sql.every(_WAITING)
-        self._by_owner = Counter(dict(rows))
+        self._by_owner = Counter(dict(await sql.every(_WAITING)))
         self._total = self._by_owner.total()
 
     async def count_for_ever(self) -> None:

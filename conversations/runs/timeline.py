@@ -53,14 +53,13 @@ def measure_run(run_events: Sequence[RunEvent], *, now_ms: int | None = None) ->
     begun = run_events[0].at
     ended = isinstance(run_events[-1].fact, events.TERMINAL)
     end = run_events[-1].at if ended or now_ms is None else max(now_ms, run_events[-1].at)
-    made = (
-        _queue(run_events, end),
-        _stages(run_events, end),
-        _steps(run_events, end),
-        _words(run_events),
-        _tools(run_events, end),
-    )
-    spans = [span for kind in made for span in kind]
+    spans = [
+        *_queue(run_events, end),
+        *_stages(run_events, end),
+        *_steps(run_events, end),
+        *_words(run_events),
+        *_tools(run_events, end),
+    ]
     shown = sorted(spans, key=lambda span: (span.begin, -span.end))
     moved = tuple(Span(s.kind, s.label, s.begin - begun, s.end - begun) for s in shown)
     words = (event.at - begun for event in run_events if isinstance(event.fact, events.MessageDelta))

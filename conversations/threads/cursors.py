@@ -10,6 +10,7 @@ import base64
 import binascii
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar
+from uuid import UUID
 
 import msgspec
 from msgspec import Struct
@@ -39,13 +40,9 @@ class Place(Struct, frozen=True, array_like=True):
 T = TypeVar("T", bound=Place)
 
 
-def microseconds(at: datetime) -> int:
-    """Return a row's time as a place has it."""
-    return (at - _EPOCH) // timedelta(microseconds=1)
-
-
-def write_cursor(place: Place) -> str:
-    """Return the cursor of a place."""
+def write_cursor(at: datetime, *key: int | UUID) -> str:
+    """Return the cursor of the row with this time and key."""
+    place = ((at - _EPOCH) // timedelta(microseconds=1), *key)
     return base64.urlsafe_b64encode(msgspec.json.encode(place)).rstrip(b"=").decode()
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 from uuid import UUID
 
+import msgspec
 from msgspec import Struct
 from psycopg.errors import ForeignKeyViolation
 
@@ -27,7 +28,7 @@ class Judgement(Struct, frozen=True):
 
     score: int
     comment: str = ""
-    tags: tuple[str, ...] = ()
+    tags: list[str] = []
 
 
 _KNOWN: Final = frozenset(("score", "comment", "tags"))
@@ -45,16 +46,16 @@ def parse_judgement(body: dict[str, Any]) -> Judgement:
     return Judgement(int(score), (comment or "").strip(), _tags(tags))
 
 
-def _tags(tags: Any) -> tuple[str, ...]:
+def _tags(tags: Any) -> list[str]:
     """Return the tags without repetition, in their order."""
     if tags is None:
-        return ()
+        return []
     if not isinstance(tags, list) or len(tags) > TAGS:
         raise _invalid(f"tags must be a list of at most {TAGS} texts.")
     for tag in tags:
         if not (isinstance(tag, str) and tag.strip() and len(tag) <= TAG_LENGTH):
             raise _invalid(f"Each tag must be a text of 1 to {TAG_LENGTH} characters.")
-    return tuple(dict.fromkeys(tag.strip() for tag in tags))
+    return list(dict.fromkeys(tag.strip() for tag in tags))
 
 
 def _invalid(detail: str) -> InvalidRequest:
@@ -76,14 +77,8 @@ async def record_feedback(
 ) -> tuple[dict[str, Any], bool]:
     """Store the user's feedback. Return it, and whether it is new. Raise NotFound for a foreign run."""
     row = await client_queries.fetch_run(run, user_id=user_id)
-    arguments = {
-        "id": uuid7(),
-        "run_id": row.run_id,
-        "user_id": user_id,
-        "score": judgement.score,
-        "comment": judgement.comment,
-        "tags": list(judgement.tags),
-    }
+    keys = {"id": uuid7(), "run_id": row.run_id, "user_id": user_id}
+    arguments = keys | msgspec.structs.asdict(judgement)
     try:
         stored = await sql.one(_GIVE, arguments)
     except ForeignKeyViolation:  # deleted a moment ago

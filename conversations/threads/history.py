@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import re
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, Final, Literal
+from typing import Any, Final
 from uuid import UUID
 
 from django.utils import timezone
@@ -21,7 +21,7 @@ from config import database
 from config.errors import InvalidRequest
 from conversations.threads import history_message
 from conversations.threads.branches import IN_BRANCH, OF_BRANCH
-from conversations.threads.cursors import Place, microseconds, read_cursor, write_cursor
+from conversations.threads.cursors import Place, read_cursor, write_cursor
 from conversations.threads.history_message import Content, Stored
 from conversations.threads.ownership import thread_not_found
 
@@ -98,14 +98,10 @@ async def fetch_history_day(
         rows = await (await connection.execute(statement, arguments | of_day)).fetchall()
     cut = len(rows) > DAY_LIMIT
     stored = [Stored(*row[:-1]) for row in rows[:DAY_LIMIT]]
-    more = {"nextBefore": _to_cursor(stored[-1])} if cut else {}
+    more = {"nextBefore": write_cursor(stored[-1].created_at, stored[-1].seq)} if cut else {}
     has_more = cut or any(row[-1] for row in rows)
     shown = await _to_json(sorted(stored, key=lambda message: message.seq), content)
     return _snapshot(thread, day, shown, has_more=has_more) | more
-
-
-def _to_cursor(oldest: Stored) -> str:
-    return write_cursor(_Place(microseconds(oldest.created_at), oldest.seq))
 
 
 async def _find_newest(
@@ -131,11 +127,10 @@ async def _find_newest_of_branch(
 
 def parse_content_form(parameter: str | None) -> Content:
     """Return the form of users' messages: `?content=text` (000, the default) or `blocks` (001)."""
-    match parameter:
-        case None | "" | "text":
-            return "text"
-        case "blocks":
-            return "blocks"
+    if parameter in (None, "", "text"):
+        return "text"
+    if parameter == "blocks":
+        return "blocks"
     raise InvalidRequest("content must be text or blocks.", code="invalid_content")
 
 
@@ -173,9 +168,8 @@ async def _to_json(stored: list[Stored], content: Content) -> list[dict[str, Any
 def _snapshot(
     thread_id: UUID | None, day: date | None, messages: list[dict[str, Any]], *, has_more: bool
 ) -> dict[str, Any]:
-    scope: Literal["history_day"] = "history_day"
     return {
-        "scope": scope,
+        "scope": "history_day",
         "threadId": str(thread_id) if thread_id else None,
         "day": day.isoformat() if day else None,
         "hasMore": has_more,

@@ -103,14 +103,13 @@ def _block(attachment: Any) -> dict[str, Any] | None:
 
 
 def _file(block: dict[str, Any]) -> dict[str, Any]:
-    return {"name": block["filename"], "mimeType": block["mimeType"], "url": block["url"]}
+    return {"name": block.get("filename", ""), "mimeType": block["mimeType"], "url": block["url"]}
 
 
 def _extras(metadata: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Return what a run or a client's tool shows beside its words; more of an artifact if available."""
     sent, _ = _binary_blocks(metadata.get("user_message_attachments"))
-    for block in sent:
-        yield {"name": block.get("filename", ""), "mimeType": block["mimeType"], "url": block["url"]}
+    yield from map(_file, sent)
     listed = [one for one in metadata.get("contents") or () if one.get("type") != "data"]
     for one in listed:
         made = one.get("artifact_id")

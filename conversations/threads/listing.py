@@ -17,7 +17,7 @@ from msgspec import UNSET, Struct, UnsetType
 from config import sql
 from config.errors import InvalidRequest
 from conversations.threads import branches
-from conversations.threads.cursors import Place, microseconds, read_cursor, read_limit, write_cursor
+from conversations.threads.cursors import Place, read_cursor, read_limit, write_cursor
 from conversations.threads.history_message import timestamp
 from conversations.threads.ownership import parse_thread_id, thread_not_found
 from conversations.upkeep import retention
@@ -76,12 +76,8 @@ async def fetch_thread_page(
     arguments = {"owner_id": user_id, "limit": most + 1} | place
     rows = await sql.every(_PAGE.format(archived=_ARCHIVED[archived]), arguments)
     page = [ThreadRow(*row) for row in rows[:most]]
-    more = _cursor(page[-1]) if len(rows) > most else None
+    more = write_cursor(page[-1].updated_at, page[-1].thread_id) if len(rows) > most else None
     return {"threads": [_to_json(row) for row in page], "nextCursor": more}
-
-
-def _cursor(last: ThreadRow) -> str:
-    return write_cursor(_Place(microseconds(last.updated_at), last.thread_id))
 
 
 class _Place(Place, frozen=True, array_like=True):

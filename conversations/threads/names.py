@@ -11,16 +11,14 @@ from uuid import UUID, uuid5
 
 from config import sql
 from config.auth.bearer import Caller
+from conversations.identifiers import uuid_of
 
 _OWN: Final = "SELECT FROM conversations_thread WHERE id = %s AND owner_id = %s"
 
 
 async def thread_of(name_or_id: str, *, caller: Caller) -> UUID:
     """Return the thread that the caller means: by its id, or by a session's name."""
-    try:
-        return UUID(name_or_id)
-    except ValueError:
-        return await thread_of_session(name_or_id, caller=caller)
+    return uuid_of(name_or_id) or await thread_of_session(name_or_id, caller=caller)
 
 
 async def thread_of_session(name: str, *, caller: Caller) -> UUID:

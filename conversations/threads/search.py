@@ -9,7 +9,6 @@ found few. Neither step grows with other users' messages.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Final, NamedTuple
 from uuid import UUID
@@ -20,7 +19,7 @@ from psycopg import AsyncClientCursor, AsyncConnection
 
 from config import database
 from config.errors import InvalidRequest
-from conversations.threads.cursors import Place, microseconds, read_cursor, read_limit, write_cursor
+from conversations.threads.cursors import Place, read_cursor, read_limit, write_cursor
 from conversations.threads.history_message import timestamp
 from conversations.threads.ownership import thread_not_found
 from conversations.threads.search_terms import Terms, make_terms, spaced
@@ -56,31 +55,13 @@ class Found(NamedTuple):
     content: str
 
 
-@dataclass(frozen=True)
-class SearchQuery:
-    """A search as the client wrote it, checked."""
-
-    query: str
-    thread_id: UUID | None
-    limit: int
-    after: _Place | None
-
-
-def parse_search(
-    query: str | None, *, thread_id: UUID | None, limit: str | None, cursor: str | None
-) -> SearchQuery:
-    """Return the search that a request describes. Raise InvalidRequest if it is invalid."""
+def _read_words(query: str | None) -> str:
     text = (query or "").strip()
     if not 1 <= len(text) <= LONGEST:
         raise InvalidRequest(f"q must have 1 to {LONGEST} characters.", code="invalid_query")
     if "\x00" in text:
         raise InvalidRequest("q holds a NUL character.", code="invalid_characters")
-    return SearchQuery(
-        query=text,
-        thread_id=thread_id,
-        limit=read_limit(limit, default=_DEFAULT),
-        after=read_cursor(cursor, _Place) if cursor else None,
-    )
+    return text
 
 
 _ORDER: Final = "created_at DESC, seq DESC, id DESC"
@@ -124,51 +105,47 @@ WHERE {_HOLDS} ORDER BY {_ORDER} LIMIT %(limit)s
 _OWN_THREAD: Final = "SELECT FROM conversations_thread WHERE id = %s AND owner_id = %s"
 
 
-async def search(user_id: UUID, search_query: SearchQuery) -> dict[str, Any]:
+async def search(
+    user_id: UUID, query: str | None, *, thread_id: UUID | None, limit: str | None, cursor: str | None
+) -> dict[str, Any]:
     """Return a page of the caller's messages that hold every term, newest first, and the next cursor.
 
-    Raise NotFound for a thread that is not the caller's. A query without a word finds nothing.
+    Raise InvalidRequest for an invalid search, NotFound for a thread that is not the caller's. A query
+    without a word finds nothing.
     """
-    terms = make_terms(await spaced(search_query.query))
+    text, most = _read_words(query), read_limit(limit, default=_DEFAULT)
+    place = read_cursor(cursor, _Place).arguments if cursor else _NEWEST
+    terms = make_terms(await spaced(text))
+    arguments = {"owner_id": user_id, "thread_id": thread_id, "limit": most + 1} | place
+    arguments |= {"rough": terms.rough, "exact": terms.exact, "tsquery": terms.tsquery(user_id)}
     async with database.connection() as connection:
-        await _check_thread(connection, user_id, search_query.thread_id)
-        found = await _find(connection, user_id, search_query, terms) if terms.texts else []
-    page = found[: search_query.limit]
+        await _check_thread(connection, user_id, thread_id)
+        found = await _find(connection, arguments, most) if terms.texts else []
+    page = found[:most]
     if sum(len(one.content) for one in page) > _MUCH_TEXT:
         results = await asyncio.to_thread(_results, page, terms)
     else:
         results = _results(page, terms)
-    return {
-        "results": results,
-        "nextCursor": _next_cursor(page) if len(found) > search_query.limit else None,
-    }
+    last = page[-1] if len(found) > most else None
+    more = write_cursor(last.created_at, last.seq, last.message_id) if last else None
+    return {"results": results, "nextCursor": more}
 
 
-async def _find(
-    connection: AsyncConnection[Any], user_id: UUID, search_query: SearchQuery, terms: Terms
-) -> list[Found]:
-    """Return the newest messages past the cursor that hold the terms: one more than requested, if any.
+async def _find(connection: AsyncConnection[Any], arguments: dict[str, Any], most: int) -> list[Found]:
+    """Return the newest messages past the cursor that hold the terms: one more than `most`, if any.
 
     They are kept by id: a new message moves a window, so that a message may be found twice.
     """
-    arguments = {
-        "owner_id": user_id,
-        "thread_id": search_query.thread_id,
-        "rough": terms.rough,
-        "exact": terms.exact,
-        "tsquery": terms.tsquery(user_id),
-        "limit": search_query.limit + 1,
-    } | (search_query.after.arguments if search_query.after else _NEWEST)
     found: dict[UUID, Found] = {}
     for _ in range(_WINDOWS):
         found |= await _fetch_found(connection, _WALK, arguments)
-        if len(found) > search_query.limit:
+        if len(found) > most:
             return list(found.values())
         floor = await _fetch_rows(connection, _WALKED, arguments)
         if not floor:
             return list(found.values())
         arguments |= dict(zip(("at", "seq", "id"), floor[0], strict=True))
-        if len(found) < search_query.limit / _WINDOWS:
+        if len(found) < most / _WINDOWS:
             break
     return list((found | await _fetch_found(connection, _INDEXED, arguments)).values())
 
@@ -213,8 +190,3 @@ def _results(page: list[Found], terms: Terms) -> list[dict[str, Any]]:
         }
         for one in page
     ]
-
-
-def _next_cursor(page: list[Found]) -> str:
-    last = page[-1]
-    return write_cursor(_Place(microseconds(last.created_at), last.seq, last.message_id))

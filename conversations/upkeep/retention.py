@@ -105,8 +105,8 @@ def erase_user(
     be called again after an interruption, and for an erased user. Not for a serving loop's
     operating-system thread: it blocks.
     """
-    if not keep_account:
-        _disable_account(user_id)
+    if not keep_account:  # the user's tokens are worthless from now on
+        get_user_model().objects.filter(pk=user_id).update(is_active=False)
     erased = _erase_copies(_COPIES_OF_USER, user_id, progress=progress)
     erased = _erase(_OF_USER, user_id, _cancel_runs(_OF_USER, user_id), erased, progress)
     files = database.run_sync(attachments.delete_user_files(user_id))
@@ -189,11 +189,6 @@ def _erase(
                 raise
     _delete_events(live)  # rows that a worker wrote while its run was being erased
     return erased
-
-
-def _disable_account(user_id: UUID) -> None:
-    """Make the user's tokens worthless from now on."""
-    get_user_model().objects.filter(pk=user_id).update(is_active=False)
 
 
 _LIVE: Final = """

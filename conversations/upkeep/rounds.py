@@ -21,7 +21,7 @@ from config.audit import retention as audit_retention
 from conversations import attachments
 from conversations.log import fold, partitions
 from conversations.runs import interrupts
-from conversations.upkeep import analyst_roles, retention, search_index, unstored
+from conversations.upkeep import analyst_roles, retention, unstored
 
 logger = structlog.get_logger(__name__)
 
@@ -29,6 +29,8 @@ EVERY_S: Final = 5.0
 _BUSY_S: Final = 1.0
 _BUDGET_S: Final = 1.0
 _LOCK: Final = 0x5550_4B45
+# A writer only adds a message's keys to the search index's pending list, which every search scans.
+MERGE_PENDING: Final = "SELECT gin_clean_pending_list('message_tokens')"
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,6 @@ class UpkeepResult:
     dropped: int = 0
     deleted: int = 0
     files: int = 0
-    audit: int = 0
     more: bool = False
 
 
@@ -55,7 +56,7 @@ async def run_upkeep_round(*, budget_s: float = _BUDGET_S) -> UpkeepResult | Non
         expired = await retention.drop_expired(now)
         folded, more = await _fold(budget_s)
         await partitions.rebuild_sparse_index()
-        await search_index.merge_new()
+        await sql.one(MERGE_PENDING)
         await interrupts.expire_due()
         forgotten = await unstored.erase_due()
         files, more_files = await attachments.delete_orphans()
@@ -63,7 +64,7 @@ async def run_upkeep_round(*, budget_s: float = _BUDGET_S) -> UpkeepResult | Non
         await analyst_roles.end_long_sessions()
     left = more or expired.more or more_files
     left = left or audit == audit_retention.AT_ONCE or forgotten == unstored.AT_ONCE
-    return UpkeepResult(len(made), folded, expired.partitions, expired.rows, files, audit, left)
+    return UpkeepResult(len(made), folded, expired.partitions, expired.rows, files, left)
 
 
 async def upkeep_for_ever() -> None:

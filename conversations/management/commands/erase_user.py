@@ -13,6 +13,7 @@ from uuid import UUID
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from conversations.identifiers import uuid_of
 from conversations.upkeep import holdings
 from conversations.upkeep.holdings import Kind
 from conversations.upkeep.retention import ErasedCounts, erase_user
@@ -62,11 +63,10 @@ def _user_id(name: str) -> UUID:
     found = get_user_model().objects.filter(username=name).first()
     if found is not None:
         return found.pk
-    try:
-        user_id = UUID(name)
-    except ValueError:
-        raise CommandError(f"There is no user {name}.") from None
-    if not any(count for kind, count in holdings.count_rows(user_id).items() if not kind.kept):
+    user_id = uuid_of(name)
+    if user_id is None or not any(
+        count for kind, count in holdings.count_rows(user_id).items() if not kind.kept
+    ):
         raise CommandError(f"There is no user {name}.")
     return user_id
 

@@ -692,7 +692,6 @@ def test_a_thread_of_one_branch_is_read_with_as_many_statements_as_ever(
     chat.say("one")
     chat.say("two")
     owner, thread_id, run = chat.client.user.pk, UUID(chat.thread_id), Run.objects.latest("created_at")
-    asked = search.parse_search("answer", thread_id=thread_id, limit=None, cursor=None)
 
     def counted() -> dict[str, int]:
         before = {"thread_id": thread_id, "run_id": run.pk}
@@ -704,7 +703,7 @@ def test_a_thread_of_one_branch_is_read_with_as_many_statements_as_ever(
             "request": new_messages.with_new_messages(
                 shown_again(chat), owner_id=owner, thread_id=thread_id
             ),
-            "search": search.search(owner, asked),
+            "search": search.search(owner, "answer", thread_id=thread_id, limit=None, cursor=None),
         }
         return {name: count(work) for name, work in works.items()}
 

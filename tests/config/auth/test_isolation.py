@@ -63,7 +63,7 @@ def foreign(owner: Client) -> dict[str, str]:
     owner.wait_for(run_id, "completed")
     run = Run.objects.get(pk=run_id)
     owner.http.post(f"/api/v1/agent/runs/{run_id}/feedback", json=LIKED)
-    artifact_id, _ = run_sync(
+    artifact = run_sync(
         attachments.store_artifact(b"{}", owner_id=run.owner_id, thread_id=run.thread_id, run_id=run.pk)
     )
     responded = owner.http.post("/v1/responses", json={"model": "demo", "input": "hello"}).json()
@@ -72,7 +72,7 @@ def foreign(owner: Client) -> dict[str, str]:
         "run_id": run_id,
         "thread_id": run.thread_id.hex,
         "approval_id": str(Interrupt.objects.get(run_id=run.pk).pk),
-        "artifact_id": artifact_id.hex,
+        "artifact_id": artifact.file_id.hex,
         "response_id": responded["id"],
         "task_id": task["task_id"],
     }

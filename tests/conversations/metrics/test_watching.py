@@ -84,10 +84,10 @@ def test_metrics_are_for_prometheus_alone(
 
 
 def test_prometheus_reads_what_was_counted_by_hand(
-    server: Server, seeded: Seeded, settings: Any
+    server: Server, seeded: Seeded, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.METRICS_TOKEN = TOKEN
-    exposition.clear_cache()
+    monkeypatch.setattr(exposition, "CACHED_S", 0.0)
     text = get(server, "/metrics", Authorization=f"Bearer {TOKEN}").text
     found = {
         (sample.name, *sorted(sample.labels.items())): sample.value

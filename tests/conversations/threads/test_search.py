@@ -15,11 +15,11 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as effort
 from hypothesis import strategies as some
 
-from config import database
+from config import database, sql
 from conversations.models import Message
 from conversations.threads import search
 from conversations.threads.search_terms import make_terms
-from conversations.upkeep import rounds, search_index
+from conversations.upkeep import rounds
 from tests.support.client import Client
 from tests.support.conversation import NOON, Conversation
 from tests.support.properties.effort import examples
@@ -362,8 +362,8 @@ def test_upkeep_merges_what_was_said_into_the_index(client: Client) -> None:
         tries += 1
         assert tries < 10
         said.say("pangolin " + " ".join(uuid4().hex for _ in range(500)))
-        merged = database.run_sync(search_index.merge_new())
+        ((merged,),) = sql.fetch(rounds.MERGE_PENDING)
     said.say("pangolin " + " ".join(uuid4().hex for _ in range(500)))
     while database.run_sync(rounds.run_upkeep_round()) is None:
         pass
-    assert database.run_sync(search_index.merge_new()) == 0
+    assert sql.fetch(rounds.MERGE_PENDING) == [(0,)]
