@@ -50,7 +50,7 @@ def _ways() -> dict[str, Callable[[], Awaitable[Any]]]:
     from msgspec.structs import replace
 
     from agents.host import call_audit, gateway
-    from agents.host.actions import ACTIONS
+    from agents.host.action_registry import ACTIONS
     from agents.host.grants import Binding
     from agents.host.session import Scene, Session
     from agents.host_protocol import parameters, replies

@@ -149,7 +149,7 @@ def server(database: None) -> Iterator[Server]:
     from agents.worker.loop import serve_worker
     from config.asgi import application
     from config.process.bootstrap import bind
-    from config.process.connections import HttpProtocol, SocketProtocol
+    from config.process.server_protocols import HttpProtocol, SocketProtocol
 
     listener = bind("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"

@@ -14,6 +14,7 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 
 from agents.admin.connection_form import ConnectionForm, removal
 from agents.models.mcp import McpServer
+from agents.tools.mcp.sdk_client import FailureTrail, check_connection
 from agents.tools.mcp.secret_pairs import (
     delete_server,
     mask_pairs,
@@ -22,7 +23,6 @@ from agents.tools.mcp.secret_pairs import (
     store_pairs,
 )
 from agents.tools.mcp.servers import Kind, StdioRefused, check_stdio
-from agents.tools.mcp.sessions import FailureTrail, check_connection
 from agents.tools.mcp.tool_definitions import model_name, usable_schema
 from config.staff.list_field import LINES
 from config.staff.staff_pages import ConnectionAdmin

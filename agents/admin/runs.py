@@ -31,7 +31,7 @@ from conversations.admin.filters import OF_RUNS, DialectFilter, limit_to_window
 from conversations.identifiers import uuid_of
 from conversations.models import LIVE, Run, RunStatus
 from conversations.runs.client_queries import milliseconds_between
-from conversations.runs.event_rows import fetch_events, fetch_state_read, make_rows
+from conversations.runs.event_timeline import fetch_events, fetch_state_read, make_rows
 from conversations.runs.metadata_search import METADATA_MOST, find_runs_with_metadata
 from conversations.runs.timeline import measure_run, render_svg
 from conversations.usage import usd

@@ -25,7 +25,7 @@ from config.staff.staff_pages import ReportAdmin
 from config.staff.user_search import find_users
 from conversations.metrics import query_sql
 from conversations.metrics.query import parse_query as parse_metrics_query
-from conversations.metrics.snapshot import open_snapshot
+from conversations.metrics.rollup_reads import open_snapshot
 from conversations.models import Spend
 from conversations.runs import spending_report
 from conversations.runs.spending import SpendingSums

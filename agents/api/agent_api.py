@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponseBase
 from msgspec import Raw
 
 from agents.api import answering, run_requests, runs, streaming
-from agents.dialects import agent_api
+from agents.dialects.agent_api import dialect as agent_api
 from config.auth.bearer import Caller
 from config.auth.requirements import READ, RUN
 from config.http.async_views import api, json_response

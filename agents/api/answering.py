@@ -18,8 +18,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from agents.api import streaming
 from agents.api.run_requests import Post, read_post
 from agents.api.streaming import SSE, STREAM_HEADERS, Format
-from agents.dialects import ag_ui
-from agents.dialects.agui.reconnect import ReturningAgUiEncoder
+from agents.dialects.ag_ui import dialect as ag_ui
+from agents.dialects.ag_ui.reconnect import ReturningAgUiEncoder
 from agents.dialects.base import AnsweringDialect, AnsweringEncoder, Dialect, Frame, RunHead
 from agents.dialects.recognition import ANSWERING
 from agents.intake import start, stream_slots
@@ -32,8 +32,8 @@ from config.http.slow_readers import Leaving
 from conversations import attachments
 from conversations.metrics.reconnects import count_reconnect
 from conversations.runs.client_queries import RunRow
-from conversations.threads import stored_messages
-from conversations.threads.stored_messages import ThreadMessage
+from conversations.threads import newest_messages
+from conversations.threads.newest_messages import ThreadMessage
 
 
 def send_outcome(started: StartedRun, dialect: AnsweringDialect) -> HttpResponseBase:
@@ -115,8 +115,8 @@ async def missed_frames(run: RunRow, body: dict[str, Any]) -> AsyncGenerator[lis
 
 async def _before(run: RunRow) -> tuple[list[ThreadMessage], Any]:
     """Return the thread's messages up to the run's own input, and its state; raise NotFound."""
-    head = await stored_messages.fetch_thread_head(run.thread_id, owner_id=run.owner_id)
-    rows = await stored_messages.fetch_messages_before(
+    head = await newest_messages.fetch_thread_head(run.thread_id, owner_id=run.owner_id)
+    rows = await newest_messages.fetch_messages_before(
         run.run_id, thread_id=run.thread_id, owner_id=run.owner_id, branched=head.branch is not None
     )
     return rows, head.state

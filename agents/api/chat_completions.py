@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from agents.api import answering, streaming
 from agents.api.streaming import Format
-from agents.dialects import chat_completions
 from agents.dialects.base import AnsweringDialect, Frame
+from agents.dialects.openai_chat import dialect as chat_completions
 from agents.dialects.openai_chat.encoder import DONE, CompletionEncoder
 from agents.intake.start import StartedRun
 from config import errors

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponseBase
 
 from agents.api import answering, runs, streaming
 from agents.context import thread_history
-from agents.dialects import responses
+from agents.dialects.openai_responses import dialect as responses
 from agents.dialects.openai_responses import objects
 from agents.dialects.openai_responses.input_items import to_input_items
 from agents.intake import stream_slots, submit
@@ -22,7 +22,7 @@ from conversations.models import LIVE
 from conversations.runs import client_queries
 from conversations.runs.client_queries import RunRow
 from conversations.threads.cursors import read_limit
-from conversations.upkeep import unstored
+from conversations.upkeep import unstored_runs
 
 _STYLE: Final = answering.AnswerStyle(accepted_status=200)
 _ITEMS: Final = 20
@@ -58,7 +58,7 @@ async def response(request: HttpRequest, caller: Caller, response_id: str) -> Ht
 
 
 async def _deleted(row: RunRow) -> dict[str, Any]:
-    if not await unstored.erase_run(row.run_id, owner_id=row.owner_id):
+    if not await unstored_runs.erase_run(row.run_id, owner_id=row.owner_id):
         raise client_queries.run_not_found()
     await submit.cancel_run(row.run_id)
     return {"id": objects.response_id(row.run_id), "object": "response", "deleted": True}

@@ -7,7 +7,7 @@ from typing import Final
 from django.http import HttpRequest, HttpResponseBase
 
 from agents.api import answering, streaming
-from agents.dialects import ag_ui
+from agents.dialects.ag_ui import dialect as ag_ui
 from agents.dialects.base import prefers_json
 from agents.dialects.recognition import dialect_named
 from agents.intake import submit

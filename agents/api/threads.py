@@ -9,10 +9,10 @@ from django.http import HttpRequest, HttpResponseBase
 from msgspec.structs import replace
 
 from agents.api import answering
-from agents.dialects.agui import snapshots
-from agents.dialects.agui.capabilities import CAPABILITIES
-from agents.dialects.agui.messages import to_messages as ag_ui_messages
-from agents.dialects.agui.reasoning import outline, with_thoughts
+from agents.dialects.ag_ui import snapshots
+from agents.dialects.ag_ui.capabilities import CAPABILITIES
+from agents.dialects.ag_ui.messages import to_messages as ag_ui_messages
+from agents.dialects.ag_ui.reasoning import outline, with_thoughts
 from agents.dialects.base import Frame
 from agents.dialects.wire import Wire
 from agents.intake import stream_slots
@@ -24,8 +24,8 @@ from conversations.api.threads import change_thread, read_branch
 from conversations.events import RunEvent
 from conversations.runs import client_queries
 from conversations.runs.client_queries import RunRow
-from conversations.threads import feedback, listing, names, reasoning_events, stored_messages
-from conversations.threads.stored_messages import ThreadHead
+from conversations.threads import feedback, listing, names, newest_messages, reasoning_events
+from conversations.threads.newest_messages import ThreadHead
 
 
 @api(GET=READ, PATCH=RUN, DELETE=RUN)
@@ -40,7 +40,7 @@ async def thread(request: HttpRequest, caller: Caller, thread_id: str) -> HttpRe
         return await change_thread(request, caller, str(found))
     detail = await listing.fetch_thread(caller.user_id, str(found))
     branch = await read_branch(request, caller, found)
-    head = await stored_messages.fetch_thread_head(found, owner_id=caller.user_id, branch=branch)
+    head = await newest_messages.fetch_thread_head(found, owner_id=caller.user_id, branch=branch)
     reasoned: dict[str, list[RunEvent]] = {}
     if request.GET.get("reasoning") == "true":
         reasoned = await reasoning_events.fetch_reasoning_events(
@@ -64,7 +64,7 @@ async def connect(request: HttpRequest, caller: Caller, thread_id: str) -> HttpR
     """
     found = await names.thread_of(thread_id, caller=caller)
     branch = await read_branch(request, caller, found)
-    head = await stored_messages.fetch_thread_head(found, owner_id=caller.user_id, branch=branch)
+    head = await newest_messages.fetch_thread_head(found, owner_id=caller.user_id, branch=branch)
     if request.method == "HEAD":
         return answering.stream_head_response()
     row = (
@@ -97,7 +97,7 @@ async def _messages(thread_id: UUID, owner_id: UUID, branch: UUID | None) -> lis
 
     Files have fresh URLs.
     """
-    rows = await stored_messages.fetch_messages(thread_id, owner_id=owner_id, branch=branch)
+    rows = await newest_messages.fetch_messages(thread_id, owner_id=owner_id, branch=branch)
     return ag_ui_messages(rows, sign=attachments.sign_url)
 
 

@@ -1,1 +1,1 @@
-"""One module per protocol: `parse` for requests, `encoder` for events. No rows, no I/O."""
+"""One module or package per protocol: `parse` for requests, `encoder` for events. No rows, no I/O."""

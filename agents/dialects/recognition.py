@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from agents.dialects import (
-    ag_ui,
-    agent_api,
-    chat_completions,
-    responses,
-    run_agent_input,
-    runner,
-    text,
-)
+from agents.dialects import run_agent_input, runner, text_run
+from agents.dialects.ag_ui import dialect as ag_ui
+from agents.dialects.agent_api import dialect as agent_api
 from agents.dialects.base import AnsweringDialect, Dialect
+from agents.dialects.openai_chat import dialect as chat_completions
+from agents.dialects.openai_responses import dialect as responses
 from config.errors import InvalidRequest
 
 ANSWERING: Final[dict[str, AnsweringDialect]] = {
@@ -22,14 +18,14 @@ ANSWERING: Final[dict[str, AnsweringDialect]] = {
     chat_completions.NAME: chat_completions,
 }
 DIALECTS: Final[dict[str, Dialect]] = {
-    text.NAME: text,
+    text_run.NAME: text_run,
     run_agent_input.NAME: run_agent_input,
     ag_ui.NAME: ag_ui,
     runner.NAME: runner,
     **ANSWERING,
 }
 _KEYS: Final[dict[str, frozenset[str]]] = {
-    text.NAME: frozenset({"model", "text"}),
+    text_run.NAME: frozenset({"model", "text"}),
     run_agent_input.NAME: frozenset({"threadId", "messages"}),
     agent_api.NAME: frozenset({"input"}),
 }

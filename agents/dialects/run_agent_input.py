@@ -13,8 +13,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from agents.dialects.agui.encoder import AgUiEncoder
-from agents.dialects.agui.message_ids import run_ids
+from agents.dialects.ag_ui.encoder import AgUiEncoder
+from agents.dialects.ag_ui.message_ids import run_ids
 from agents.dialects.base import (
     LONGEST_DESCRIPTION,
     MOST_CONTEXT,

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from agents.host import call_audit
-from agents.host.actions import ACTIONS, Action
+from agents.host.action_registry import ACTIONS, Action
 from agents.host.calls.files import LANGBOT_VERSION
 from agents.host.session import Session
 from agents.host_protocol.errors import HostRefusal, invalid, unauthorized

@@ -19,7 +19,7 @@ import structlog
 from msgspec import Struct
 
 from agents.host import call_audit
-from agents.host.actions import ACTIONS, Action
+from agents.host.action_registry import ACTIONS, Action
 from agents.host.grants import Binding
 from agents.host_protocol.errors import HostRefusal, invalid, unauthorized
 from agents.host_protocol.manifest import RunnerManifest

@@ -39,4 +39,4 @@ for _name, _classes in _RENAMED_CLASSES.items():
     _module_with_new_names = import_module(f"{host_protocol.__name__}.{_name}")
     for _old, _new in _classes.items():
         setattr(_module_with_new_names, _old, getattr(_module_with_new_names, _new))
-globals()["actions"] = sys.modules[f"{__name__}.actions"] = import_module("agents.host.actions")
+globals()["actions"] = sys.modules[f"{__name__}.actions"] = import_module("agents.host.action_registry")

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, cast, get_args
 
 from msgspec.structs import replace
 
-from agents.dialects import responses
+from agents.dialects.openai_responses import dialect as responses
 from agents.intake import approvals, prompt_override
 from agents.requests import OnBusy, OnDisconnect, RunRequest
 from config.auth.bearer import Caller

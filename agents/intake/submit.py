@@ -28,7 +28,7 @@ from conversations.runs import acceptance, settling
 from conversations.runs.load_shedding import load
 from conversations.runs.settling import Due
 from conversations.threads import copies
-from conversations.upkeep.unstored import make_title
+from conversations.upkeep.unstored_runs import make_title
 from prompts import app_settings
 from prompts.allowances import budgets, quotas
 from prompts.endpoints.routing import ServedModel, check_model, get_default_model

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from agents.tools.arguments import closed_schema
 from agents.tools.base import Tool, ToolFailure, tool_context
-from agents.tools.installed import add_installed
+from agents.tools.entry_points import add_installed
 from config.errors import NotFound
 from conversations.threads.listing import TITLE_LENGTH, Changes, change_thread
 

@@ -9,8 +9,8 @@ from functools import cache
 
 from agents.tools import web_search
 from agents.tools.base import Tool
+from agents.tools.entry_points import add_installed
 from agents.tools.exercises import search_tool
-from agents.tools.installed import add_installed
 
 GROUP = "parley.tools"
 RESERVED = ("parley.", "demo.")  # prefixes of names that only Parley's own tools may have

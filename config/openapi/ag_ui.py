@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from agents.dialects.agui.capabilities import CAPABILITIES
+from agents.dialects.ag_ui.capabilities import CAPABILITIES
 from config.openapi.builders import (
     BRANCH,
     STARTS_RUN,

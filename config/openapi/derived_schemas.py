@@ -9,8 +9,8 @@ import msgspec
 from django.conf import settings
 from pydantic import BaseModel
 
-from agents.dialects.agentapi.entities import AgentRequest, AgentResponse
-from agents.dialects.agui import body as ag_ui_body
+from agents.dialects.ag_ui import body as ag_ui_body
+from agents.dialects.agent_api.entities import AgentRequest, AgentResponse
 from agents.dialects.openai_chat import request as completion_request
 from agents.dialects.openai_responses.request import ResponsesBody
 from agents.dialects.run_agent_input import (

@@ -25,7 +25,7 @@ from config.openapi.derived_schemas import derive_structs
 from config.openapi.exercise_library import LIBRARY_META
 from prompts.app_settings import SETTINGS, Setting
 from prompts.endpoints import web_search_key
-from prompts.wordings.prompt_items import PromptBody
+from prompts.wordings.prompt_crud import PromptBody
 
 _ID: Final = {"type": "integer"}
 _TOOLS: Final = {

@@ -20,7 +20,7 @@ from uvicorn.lifespan.on import LifespanOn
 
 from config import env, errors
 from config.process import cancellation, watchdog
-from config.process.connections import HttpProtocol, SocketProtocol
+from config.process.server_protocols import HttpProtocol, SocketProtocol
 
 Scope: TypeAlias = Any
 Receive: TypeAlias = Any

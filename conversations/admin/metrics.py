@@ -20,11 +20,11 @@ from config import sql
 from config.database import run_sync
 from config.errors import InvalidRequest
 from config.staff.staff_pages import ReportAdmin
-from conversations.metrics import charts, detail_rows, snapshot
+from conversations.metrics import charts, detail_rows, rollup_reads
 from conversations.metrics.dimensions import GROUPS
 from conversations.metrics.query import BUCKETS, MetricsQuery, parse_query
+from conversations.metrics.rollup_reads import Row
 from conversations.metrics.rollups import zone
-from conversations.metrics.snapshot import Row
 from conversations.models.rollups import Metrics
 
 T = TypeVar("T")
@@ -68,15 +68,15 @@ async def fetch_page(query: MetricsQuery) -> dict[str, Any]:
     ((users, _), versions, models), ((this, old), series, before, stages, tools) = await asyncio.gather(
         asyncio.gather(
             read(detail_rows.fetch_user_page(query, limit=_USERS, cursor=None)),
-            read(snapshot.fetch_by_group(query, "prompt_version")),
-            read(snapshot.fetch_by_group(query, "model")),
+            read(rollup_reads.fetch_by_group(query, "prompt_version")),
+            read(rollup_reads.fetch_by_group(query, "model")),
         ),
         asyncio.gather(
-            read(snapshot.fetch_overview(replace(query, compares=True))),
-            read(snapshot.fetch_timeseries(query)),
+            read(rollup_reads.fetch_overview(replace(query, compares=True))),
+            read(rollup_reads.fetch_timeseries(query)),
             read(_before(query)),
-            read(snapshot.fetch_steps(query, "stage")),
-            read(snapshot.fetch_steps(query, "tool")),
+            read(rollup_reads.fetch_steps(query, "stage")),
+            read(rollup_reads.fetch_steps(query, "tool")),
         ),
     )
     drawn = charts.make_charts_over_time(query, series, before)
@@ -102,7 +102,7 @@ async def fetch_page(query: MetricsQuery) -> dict[str, Any]:
 async def _before(query: MetricsQuery) -> list[Row]:
     if not query.compares or query.group is not None:
         return []
-    return await snapshot.fetch_timeseries(query.previous_period)
+    return await rollup_reads.fetch_timeseries(query.previous_period)
 
 
 def _version(query: MetricsQuery, row: Row) -> Row:

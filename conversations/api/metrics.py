@@ -17,7 +17,7 @@ from config.auth.requirements import Access
 from config.errors import InvalidRequest, NotFound, TooManyRequests
 from config.http.async_views import api, json_response
 from config.http.slow_readers import patiently
-from conversations.metrics import snapshot
+from conversations.metrics import rollup_reads
 from conversations.metrics.exports import CONTENT_TYPES, export_rows, make_writer
 from conversations.metrics.histograms import ERROR_BOUND
 from conversations.metrics.query import MetricsQuery, parse_query
@@ -54,7 +54,7 @@ async def metrics(request: HttpRequest, caller: Caller, sheet: str) -> HttpRespo
     if sheet == "timeseries":
         answer["bucket"] = query.bucket
     if sheet == "prompts" and (pair := request.GET.get("versions")):
-        answer["comparison"] = await snapshot.compare_versions(query, *_versions(pair))
+        answer["comparison"] = await rollup_reads.compare_versions(query, *_versions(pair))
     return json_response(answer)
 
 

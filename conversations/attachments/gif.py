@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from conversations.attachments.image_parts import Anatomy, Malformed, Piece, Source, Span, join_spans
+from conversations.attachments.image_segments import Anatomy, Malformed, Piece, Source, Span, join_spans
 
 _TRAILER, _EXTENSION, _IMAGE = 0x3B, 0x21, 0x2C
 _GRAPHIC_CONTROL, _APPLICATION = 0xF9, 0xFF

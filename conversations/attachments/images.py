@@ -16,7 +16,7 @@ from PIL import Image
 
 from config.errors import UnsupportedMedia
 from conversations.attachments import gif, jpeg, png, webp
-from conversations.attachments.image_parts import Anatomy, Malformed, Source
+from conversations.attachments.image_segments import Anatomy, Malformed, Source
 from conversations.attachments.object_names import MAGIC_BYTES, FileKind, kind_of
 
 _ANATOMIES: Final[dict[str, Callable[[Source], Anatomy]]] = {

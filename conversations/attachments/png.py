@@ -6,7 +6,7 @@ import struct
 import zlib
 from typing import Final
 
-from conversations.attachments.image_parts import (
+from conversations.attachments.image_segments import (
     Anatomy,
     Malformed,
     Piece,

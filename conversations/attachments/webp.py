@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from conversations.attachments.image_parts import (
+from conversations.attachments.image_segments import (
     Anatomy,
     Malformed,
     Piece,

@@ -14,8 +14,8 @@ from urllib.parse import urlencode
 
 from conversations.metrics.histograms import SHARES
 from conversations.metrics.query import MetricsQuery, end_of_bucket
+from conversations.metrics.rollup_reads import Row
 from conversations.metrics.rollups import zone
-from conversations.metrics.snapshot import Row
 
 COLOURS: Final = ("#2563eb", "#f59e0b", "#10b981", "#ef4444", "#8b5cf6", "#0891b2", "#db2777", "#65a30d")
 _FADED: Final = "#94a3b8"

@@ -20,7 +20,7 @@ from config.errors import InvalidRequest
 from conversations.identifiers import lowest_uuid7
 from conversations.metrics import query_sql, rollup_sql
 from conversations.metrics.query import MetricsQuery
-from conversations.metrics.snapshot import Row, open_snapshot
+from conversations.metrics.rollup_reads import Row, open_snapshot
 from conversations.threads.cursors import Place, read_cursor, write_cursor
 
 AT_ONCE: Final = 2_000  # some milliseconds of the loop that serves

@@ -18,8 +18,8 @@ import msgspec
 
 from config.errors import ParleyError
 from conversations.metrics.query import Format
+from conversations.metrics.rollup_reads import Row
 from conversations.metrics.sheets import kind_of
-from conversations.metrics.snapshot import Row
 
 CONTENT_TYPES: Final[dict[Format, str]] = {
     "json": "application/json",

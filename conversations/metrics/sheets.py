@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from conversations.metrics import detail_rows, snapshot
+from conversations.metrics import detail_rows, rollup_reads
 from conversations.metrics.dimensions import Group
 from conversations.metrics.measures import NOTHING, RunGroup, group_to_row, spread_fields
 from conversations.metrics.query import MetricsQuery
-from conversations.metrics.snapshot import ZEROS, Row
+from conversations.metrics.rollup_reads import ZEROS, Row
 
 MEASURES: Final = tuple(group_to_row(RunGroup(ZEROS)))
 _STEP: Final = ("calls", *spread_fields("latency_ms", NOTHING, 0))
@@ -55,20 +55,24 @@ def _group_columns(group: Group | None) -> tuple[str, ...]:
 
 
 SHEETS: Final[dict[str, Sheet]] = {
-    "overview": Sheet(lambda _: ("period", "from", "to", *MEASURES), fetch_all=snapshot.fetch_overview),
+    "overview": Sheet(
+        lambda _: ("period", "from", "to", *MEASURES), fetch_all=rollup_reads.fetch_overview
+    ),
     "timeseries": Sheet(
         lambda query: ("bucket", *_group_columns(query.group), *MEASURES),
-        fetch_all=snapshot.fetch_timeseries,
+        fetch_all=rollup_reads.fetch_timeseries,
     ),
-    "stages": Sheet(lambda _: ("stage", *_STEP), fetch_all=partial(snapshot.fetch_steps, kind="stage")),
-    "tools": Sheet(lambda _: ("tool", *_TOOL), fetch_all=partial(snapshot.fetch_steps, kind="tool")),
+    "stages": Sheet(
+        lambda _: ("stage", *_STEP), fetch_all=partial(rollup_reads.fetch_steps, kind="stage")
+    ),
+    "tools": Sheet(lambda _: ("tool", *_TOOL), fetch_all=partial(rollup_reads.fetch_steps, kind="tool")),
     "models": Sheet(
         lambda query: (*_group_columns(query.group or "model"), *MEASURES),
-        fetch_all=lambda query: snapshot.fetch_by_group(query, query.group or "model"),
+        fetch_all=lambda query: rollup_reads.fetch_by_group(query, query.group or "model"),
     ),
     "prompts": Sheet(
         lambda _: (*_VERSION, *MEASURES),
-        fetch_all=partial(snapshot.fetch_by_group, group="prompt_version"),
+        fetch_all=partial(rollup_reads.fetch_by_group, group="prompt_version"),
     ),
     "users": Sheet(
         lambda _: detail_rows.USER_COLUMNS,

@@ -15,7 +15,7 @@ from config.errors import InvalidRequest, NotFound
 from conversations.identifiers import uuid7
 from conversations.models.feedback import SCORES
 from conversations.runs import client_queries
-from conversations.threads import stored_messages
+from conversations.threads import newest_messages
 from conversations.threads.history_message import timestamp
 
 COMMENT_LENGTH: Final = 4_000
@@ -111,7 +111,7 @@ async def delete_feedback(run: str, *, user_id: UUID) -> None:
 _OF_THREAD: Final = f"""
 SELECT {_COLUMNS} FROM conversations_feedback WHERE user_id = %(user_id)s AND run_id IN (
     SELECT id FROM conversations_run WHERE thread_id = %(thread_id)s AND owner_id = %(user_id)s
-    ORDER BY thread_seq DESC LIMIT {stored_messages.MOST})
+    ORDER BY thread_seq DESC LIMIT {newest_messages.MOST})
 """
 
 

@@ -21,7 +21,7 @@ from config.audit import retention as audit_retention
 from conversations import attachments
 from conversations.log import fold, partitions
 from conversations.runs import interrupts
-from conversations.upkeep import analyst_roles, retention, unstored
+from conversations.upkeep import analyst_roles, retention, unstored_runs
 
 logger = structlog.get_logger(__name__)
 
@@ -58,12 +58,12 @@ async def run_upkeep_round(*, budget_s: float = _BUDGET_S) -> UpkeepResult | Non
         await partitions.rebuild_sparse_index()
         await sql.one(MERGE_PENDING)
         await interrupts.expire_due()
-        forgotten = await unstored.erase_due()
+        forgotten = await unstored_runs.erase_due()
         files, more_files = await attachments.delete_orphans()
         audit = await audit_retention.delete_old()
         await analyst_roles.end_long_sessions()
     left = more or expired.more or more_files
-    left = left or audit == audit_retention.AT_ONCE or forgotten == unstored.AT_ONCE
+    left = left or audit == audit_retention.AT_ONCE or forgotten == unstored_runs.AT_ONCE
     return UpkeepResult(len(made), folded, expired.partitions, expired.rows, files, left)
 
 

@@ -13,8 +13,8 @@ from config.errors import InvalidRequest
 from config.http.drf_views import View, json_of, published
 from prompts.api.models import get_user, item_response, list_response, llm_staff
 from prompts.models import PromptKind
-from prompts.wordings import active, prompt_items
-from prompts.wordings.prompt_items import LARGEST_PAGE, parse_body
+from prompts.wordings import active, prompt_crud
+from prompts.wordings.prompt_crud import LARGEST_PAGE, parse_body
 
 _NOT_FOUND: Final = {404: OpenApiResponse(description="The prompt does not exist.")}
 _CONFLICT: Final = {409: OpenApiResponse(description="The name is taken, or the prompt is in use.")}
@@ -43,7 +43,7 @@ class Prompts(View):
     def get(self, request: Request) -> Response:
         number = _parse_number(request, "page", 1, largest=_LARGEST_NUMBER)
         size = _parse_number(request, "page_size", 20, largest=LARGEST_PAGE)
-        total, items = prompt_items.list_page(
+        total, items = prompt_crud.list_page(
             number=number,
             size=size,
             kind=_parse_choice(request, "prompt_type", PromptKind.values),
@@ -60,7 +60,7 @@ class Prompts(View):
         responses={201: published("Prompt")} | _CONFLICT,
     )
     def post(self, request: Request) -> Response:
-        created = prompt_items.create(parse_body(request.data), by=get_user(request))
+        created = prompt_crud.create(parse_body(request.data), by=get_user(request))
         return item_response(created, status=201)
 
 
@@ -75,7 +75,7 @@ class Prompt(View):
         responses={200: published("Prompt")} | _NOT_FOUND,
     )
     def get(self, request: Request, prompt_id: int) -> Response:
-        return item_response(prompt_items.get_item(prompt_id))
+        return item_response(prompt_crud.get_item(prompt_id))
 
     @extend_schema(
         operation_id="llm_prompt_update",
@@ -85,7 +85,7 @@ class Prompt(View):
     )
     def put(self, request: Request, prompt_id: int) -> Response:
         staff = get_user(request)
-        return item_response(prompt_items.update(prompt_id, parse_body(request.data), by=staff))
+        return item_response(prompt_crud.update(prompt_id, parse_body(request.data), by=staff))
 
     @extend_schema(
         operation_id="llm_prompt_delete",
@@ -93,7 +93,7 @@ class Prompt(View):
         responses={200: published("PromptDeleted")} | _NOT_FOUND | _CONFLICT,
     )
     def delete(self, request: Request, prompt_id: int) -> Response:
-        prompt_items.delete(prompt_id, by=get_user(request))
+        prompt_crud.delete(prompt_id, by=get_user(request))
         return item_response({"id": prompt_id})
 
 
@@ -114,7 +114,7 @@ class Activate(View):
         number = body.get("version") if isinstance(body, dict) else "no object"
         if number is not None and (type(number) is not int or not 0 < number <= _LARGEST_NUMBER):
             raise InvalidRequest("version must be the number of a version.", field="version")
-        return item_response(prompt_items.activate(prompt_id, number, by=staff))
+        return item_response(prompt_crud.activate(prompt_id, number, by=staff))
 
 
 class ActiveAgentPrompts(View):
@@ -128,7 +128,7 @@ class ActiveAgentPrompts(View):
         responses={200: published("ActivePrompts")},
     )
     def get(self, request: Request) -> Response:
-        found = {kind: prompt_items.get_active(kind) for kind in ("agent_system", "agent_tools")}
+        found = {kind: prompt_crud.get_active(kind) for kind in ("agent_system", "agent_tools")}
         return item_response(found | {"system_message": active.read_system_message()})
 
 

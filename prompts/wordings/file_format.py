@@ -22,7 +22,7 @@ from config.errors import InvalidRequest
 from config.http import json_limits
 from prompts.models import Prompt, PromptKind, PromptVersion
 from prompts.wordings import releases, staff_actions
-from prompts.wordings.prompt_items import Kind
+from prompts.wordings.prompt_crud import Kind
 
 LARGEST_FILE: Final = 3 * 1024 * 1024
 MOST_VERSIONS: Final = 2_000

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from agents.dialects.agui.encoder import AgUiEncoder
+from agents.dialects.ag_ui.encoder import AgUiEncoder
 from agents.dialects.base import Frame, RunHead
 from conversations import events
 from conversations.events import RunEvent

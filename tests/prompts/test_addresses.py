@@ -17,9 +17,9 @@ from pytest_django import Settings
 
 from agents.models import McpServer, PluginRuntime
 from agents.runtimes.plugins.connection_check import check_connection
+from agents.tools.mcp.sdk_client import FailureTrail
+from agents.tools.mcp.sdk_client import check_connection as look_at_mcp
 from agents.tools.mcp.secret_pairs import server_from_row
-from agents.tools.mcp.sessions import FailureTrail
-from agents.tools.mcp.sessions import check_connection as look_at_mcp
 from prompts import outgoing_connections
 from prompts.addresses import REFUSED
 from prompts.endpoints import secrets

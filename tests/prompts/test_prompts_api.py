@@ -12,7 +12,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from prompts.models import Prompt, PromptVersion
-from prompts.wordings import active, prompt_items, staff_actions
+from prompts.wordings import active, prompt_crud, staff_actions
 from tests.support.client import Client
 
 pytestmark = pytest.mark.once
@@ -217,7 +217,7 @@ def test_only_staff_see_prompts(make_client: Made, client: Client, staff: Client
 def test_listing_costs_the_same_however_many_there_are(staff: Client) -> None:
     def queries() -> int:
         with CaptureQueriesContext(connection) as captured:
-            prompt_items.list_page(number=1, size=100, kind=None, is_active=None)
+            prompt_crud.list_page(number=1, size=100, kind=None, is_active=None)
         return len(captured)
 
     before = queries()

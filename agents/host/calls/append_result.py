@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from agents.host.actions import action
+from agents.host.action_registry import action
 from agents.host.session import Session
 from agents.host_protocol import parameters, replies, results
 from agents.host_protocol.errors import HostRefusal, invalid, too_large, unauthorized

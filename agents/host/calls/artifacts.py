@@ -16,7 +16,7 @@ from uuid import UUID, uuid4
 from django.conf import settings
 from psycopg.types.json import Jsonb
 
-from agents.host.actions import action
+from agents.host.action_registry import action
 from agents.host.calls.checks import checked_limit
 from agents.host.session import Scene, Session
 from agents.host_protocol import parameters, replies

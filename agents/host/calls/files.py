@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agents.host.actions import action
+from agents.host.action_registry import action
 from agents.host.session import Session
 from agents.host_protocol import parameters, replies
 from agents.host_protocol.errors import not_found

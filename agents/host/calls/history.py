@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agents.host.actions import action
+from agents.host.action_registry import action
 from agents.host.calls import transcript_items
 from agents.host.calls.checks import checked_limit, checked_query
 from agents.host.calls.transcript_items import KINDS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 from uuid import UUID
 
-from agents.host.actions import action
+from agents.host.action_registry import action
 from agents.host.calls.checks import checked_limit, checked_query
 from agents.host.grants import Base
 from agents.host.session import Session

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from agents.host.actions import action
+from agents.host.action_registry import action
 from agents.host.session import Session
 from agents.host_protocol import parameters, replies
 from agents.host_protocol.errors import HostRefusal, invalid, not_found, too_large

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import msgspec
 
-from agents.host.actions import action
+from agents.host.action_registry import action
 from agents.host.calls.checks import checked_limit
 from agents.host.calls.history import check_conversation
 from agents.host.session import Scene, Session

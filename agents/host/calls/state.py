@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 from psycopg.types.json import Jsonb
 
-from agents.host.actions import action
+from agents.host.action_registry import action
 from agents.host.calls.checks import checked_key, checked_limit, checked_prefix
 from agents.host.session import Scene, Session
 from agents.host_protocol import parameters, replies

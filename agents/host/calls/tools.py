@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import msgspec
 
-from agents.host.actions import action
+from agents.host.action_registry import action
 from agents.host.session import Session
 from agents.host_protocol import parameters, replies
 from agents.host_protocol.errors import Code, HostRefusal, not_found, too_large

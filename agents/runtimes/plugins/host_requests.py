@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from agents.host import gateway
-from agents.host.actions import ACTIONS
+from agents.host.action_registry import ACTIONS
 from agents.host_protocol.errors import invalid
 from agents.runtimes.plugins.envelopes import Request
 from agents.runtimes.plugins.wire_protocol import WireProtocol

@@ -17,8 +17,8 @@ from django.conf import settings
 
 from agents.tools.base import Tool, ToolFailure
 from agents.tools.mcp.call_results import result_to_json, result_type
+from agents.tools.mcp.sdk_client import FailureTrail, explain, list_tools, open_client, watch_changes
 from agents.tools.mcp.servers import Server, active_servers
-from agents.tools.mcp.sessions import FailureTrail, explain, list_tools, open_client, watch_changes
 from agents.tools.mcp.tool_definitions import clean_description, model_name, usable_schema
 from config.process.reconnecting import Link, Pool
 

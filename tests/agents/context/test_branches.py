@@ -19,7 +19,7 @@ from django.test.utils import CaptureQueriesContext
 from psycopg import AsyncCursor
 
 from agents.context import thread_history as context
-from agents.dialects import ag_ui
+from agents.dialects.ag_ui import dialect as ag_ui
 from agents.host.calls import history as host_history
 from agents.host_protocol import parameters
 from agents.intake import new_messages
@@ -27,7 +27,7 @@ from config.database import run_sync
 from conversations.admin import conversation_page as told
 from conversations.models import Message, Run, Thread
 from conversations.threads import history as history_room
-from conversations.threads import search, stored_messages
+from conversations.threads import newest_messages, search
 from tests.support.chat import UNSET, Chat, Told, system, user
 from tests.support.client import Client, ScriptedModel, read_sse
 from tests.support.fakes.fake_model import FakeModel, status, text, tool_calls
@@ -697,8 +697,8 @@ def test_a_thread_of_one_branch_is_read_with_as_many_statements_as_ever(
         before = {"thread_id": thread_id, "run_id": run.pk}
         works: dict[str, Coroutine[Any, Any, Any]] = {
             "history": history_room.fetch_history_day(owner, thread_id=thread_id, before=None),
-            "head": stored_messages.fetch_thread_head(thread_id, owner_id=owner),
-            "messages": stored_messages.fetch_messages(thread_id, owner_id=owner),
+            "head": newest_messages.fetch_thread_head(thread_id, owner_id=owner),
+            "messages": newest_messages.fetch_messages(thread_id, owner_id=owner),
             "context": context.read_history(**before, before=99, budget=9_999),  # type: ignore[arg-type]
             "request": new_messages.with_new_messages(
                 shown_again(chat), owner_id=owner, thread_id=thread_id

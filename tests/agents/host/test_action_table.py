@@ -10,7 +10,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from agents.host import gateway
-from agents.host.actions import ACTIONS
+from agents.host.action_registry import ACTIONS
 from agents.host_protocol import parameters
 from agents.host_protocol.errors import HostRefusal
 from agents.host_protocol.manifest import Permissions

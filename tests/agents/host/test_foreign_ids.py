@@ -18,7 +18,7 @@ from msgspec import to_builtins
 from msgspec.structs import fields
 
 from agents.host import gateway
-from agents.host.actions import ACTIONS
+from agents.host.action_registry import ACTIONS
 from agents.host_protocol.errors import HostRefusal
 from conversations.models import Attachment, Message
 from tests.support.host.stage import Stage, manifest, run

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 import pytest
 
-from agents.dialects import text
+from agents.dialects import text_run
 from agents.intake import start as starting
 from agents.intake import stream_slots, submit
 from config.auth import bearer
@@ -87,7 +87,7 @@ def test_a_stream_that_never_begins_ends_its_run(
 
     async def start() -> None:
         caller = await bearer.authenticate(f"Bearer {client.token}")
-        asked = text.parse(body, request_id="r")
+        asked = text_run.parse(body, request_id="r")
         await starting.start_for_reader(caller, msgspec.structs.replace(asked, on_disconnect="cancel"))
 
     asyncio.run_coroutine_threadsafe(start(), server.loop).result(10)

@@ -19,7 +19,7 @@ from django.test import Client as Browser
 from agents.host import runner_catalogue
 from agents.host_protocol.manifest import RunnerManifest
 from agents.runners import registry as runners
-from agents.tools import installed as installed_tools
+from agents.tools import entry_points as installed_tools
 from agents.tools import registry as tools
 from tests.agents.runtimes.plugins.bound import bound, said
 from tests.support.client import Client, ScriptedModel

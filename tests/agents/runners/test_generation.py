@@ -10,7 +10,10 @@ from uuid import uuid4
 
 import pytest
 
-from agents.dialects import ag_ui, agent_api, responses, run_agent_input, text
+from agents.dialects import run_agent_input, text_run
+from agents.dialects.ag_ui import dialect as ag_ui
+from agents.dialects.agent_api import dialect as agent_api
+from agents.dialects.openai_responses import dialect as responses
 from agents.providers.base import ChatMessage, ReasoningBlock, ToolCall
 from agents.providers.generation_parameters import model_request
 from agents.requests import Generation, RunRequest
@@ -56,8 +59,8 @@ WANTED = Generation(0.5, 0.9, 0.1, -1, 100, ("STOP",), 7, SCHEMA, "high", 2048)
 FORMAT = {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA}}
 
 
-def text_run(**more: Any) -> RunRequest:
-    return text.parse({"model": "m", "text": "Hi."} | more, request_id="r")
+def text_request(**more: Any) -> RunRequest:
+    return text_run.parse({"model": "m", "text": "Hi."} | more, request_id="r")
 
 
 def agui(dialect: Any, props: Any) -> RunRequest:
@@ -83,7 +86,7 @@ def test_a_request_says_how_its_answer_is_made_in_every_dialect_that_can() -> No
         "reasoning_effort": "high",
         "reasoning_budget": 2048,
     }
-    run = text_run(generation=snake, response_format=FORMAT)
+    run = text_request(generation=snake, response_format=FORMAT)
     assert (run.generation, run.result_mode) == (WANTED, "raw_passthrough")
     for dialect in (run_agent_input, ag_ui):
         props = {"generation": ASKED, "responseFormat": FORMAT}
@@ -123,7 +126,7 @@ def test_a_request_says_how_its_answer_is_made_in_every_dialect_that_can() -> No
 )
 def test_a_parameter_that_cannot_be_is_refused_with_its_place(wrong: Any) -> None:
     with pytest.raises(InvalidRequest) as caught:
-        text_run(generation=wrong)
+        text_request(generation=wrong)
     assert caught.value.facts["errors"][0]["loc"][:2] == ["body", "generation"]
     for dialect in (run_agent_input, ag_ui):
         with pytest.raises(InvalidRequest) as caught:
@@ -149,9 +152,9 @@ def test_a_form_that_cannot_be_is_refused(wrong: Any) -> None:
 
 def test_mended_words_and_a_form_exclude_each_other() -> None:
     with pytest.raises(InvalidRequest) as caught:
-        text_run(response_format=FORMAT, result_mode="xml_plaintext")
+        text_request(response_format=FORMAT, result_mode="xml_plaintext")
     assert caught.value.error_code == "invalid_response_format"
-    assert text_run(response_format={"type": "text"}, result_mode="auto").result_mode == "auto"
+    assert text_request(response_format={"type": "text"}, result_mode="auto").result_mode == "auto"
 
 
 def test_the_request_goes_before_the_mapping_but_never_past_its_limit() -> None:

@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from agents.json_schemas import helpers
 from agents.providers.tool_names import ToolNames
-from agents.tools import installed, registry
+from agents.tools import entry_points, registry
 from agents.tools.base import Tool, ToolFailure, tool_context
 from conversations.models import Message, Run
 from tests.support.client import Client, ScriptedModel, read_sse
@@ -268,7 +268,7 @@ def test_a_package_adds_a_tool_by_an_entry_point(monkeypatch: pytest.MonkeyPatch
             return self._found
 
     entries = [Entry("a", tool), Entry("b", ImportError("no")), Entry("c", "no tool"), Entry("d", tool)]
-    monkeypatch.setattr(installed, "entry_points", lambda group: entries)
+    monkeypatch.setattr(entry_points, "entry_points", lambda group: entries)
     registry.clear_cache()
     try:
         assert registry.find("theirs") is tool

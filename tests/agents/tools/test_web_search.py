@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 from structlog.testing import capture_logs
 
-from agents.dialects import text
+from agents.dialects import text_run
 from agents.intake.submit import allowed_prefetch
 from agents.tools import web_search
 from agents.tools.base import ToolFailure
@@ -357,7 +357,7 @@ def test_neither_the_key_nor_a_body_reaches_a_frame_a_row_or_a_log(
 
 def test_staff_decide_for_all_and_a_client_for_itself() -> None:
     def names(web_search: bool, **more: Any) -> list[str]:
-        asked = text.parse({"model": "m", "text": "t"} | more, request_id="r")
+        asked = text_run.parse({"model": "m", "text": "t"} | more, request_id="r")
         return [use.name for use in allowed_prefetch(asked, web_search=web_search)]
 
     assert names(True) == ["gymbro.exercise.search", "web_search.exa"]

@@ -20,7 +20,7 @@ from pytest_django import Settings
 from config.auth import bearer
 from config.errors import TooManyRequests, Unavailable
 from config.http import body_limits
-from config.process import connections
+from config.process import server_protocols
 from tests.config.http.histories import AG_UI, RUNS, history
 from tests.conftest import Server
 from tests.support.client import Client
@@ -120,7 +120,7 @@ def test_what_never_ends_is_not_read_and_not_kept(server: Server, begun: bytes, 
 def test_who_sends_no_head_or_half_of_one_is_hung_up_on(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "HEAD_S", 0.5)
+    monkeypatch.setattr(server_protocols, "HEAD_S", 0.5)
     with connection(server.url) as silent, connection(server.url) as half:
         half.sendall(b"GET /health HTTP/1.1\r\nHost: ")
         assert code_of(rest(half)) == (408, "request_timeout")
@@ -130,7 +130,7 @@ def test_who_sends_no_head_or_half_of_one_is_hung_up_on(
 def test_a_connection_may_rest_between_two_requests(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "HEAD_S", 0.3)
+    monkeypatch.setattr(server_protocols, "HEAD_S", 0.3)
     with connection(server.url) as raw:
         raw.sendall(head("GET", "/health"))
         assert one(raw).startswith(b"HTTP/1.1 200 ")
@@ -158,7 +158,7 @@ def test_requests_that_wait_for_each_other_are_few(server: Server) -> None:
     with connection(server.url) as raw:
         with suppress(ConnectionError):
             raw.sendall(head("GET", "/health") * 10_000)
-        assert rest(raw).count(b"HTTP/1.1 200 ") <= connections.MOST_PIPELINED + 1
+        assert rest(raw).count(b"HTTP/1.1 200 ") <= server_protocols.MOST_PIPELINED + 1
 
 
 def test_a_reader_that_asked_for_more_and_left_holds_no_place(
@@ -308,10 +308,10 @@ def test_an_address_holds_only_so_many_connections(client: Client, settings: Set
         assert code_of(rest(third)) == (429, "too_many_connections")
         assert client.http.get("/health").status_code == 200  # from another address
         first.close()
-        until(lambda: connections.connections._held[STRANGER] == 1)
+        until(lambda: server_protocols.connections._held[STRANGER] == 1)
         second.sendall(head("GET", "/health", "Connection: close"))
         assert rest(second).startswith(b"HTTP/1.1 200 ")
-    until(lambda: STRANGER not in connections.connections._held)
+    until(lambda: STRANGER not in server_protocols.connections._held)
 
 
 def test_a_socket_counts_for_its_address_until_it_is_closed(client: Client) -> None:
@@ -322,8 +322,8 @@ def test_a_socket_counts_for_its_address_until_it_is_closed(client: Client) -> N
             url, header=[f"Authorization: Bearer {client.token}"], socket=raw, timeout=PATIENCE_S
         )
         web.recv()
-        assert connections.connections._held[STRANGER] == 1
-    until(lambda: STRANGER not in connections.connections._held)
+        assert server_protocols.connections._held[STRANGER] == 1
+    until(lambda: STRANGER not in server_protocols.connections._held)
 
 
 def test_a_trusted_proxy_holds_as_many_as_its_clients_need(server: Server, settings: Settings) -> None:

@@ -20,8 +20,8 @@ from django.test import Client as Browser
 from config import database
 from conversations.metrics import detail_rows
 from conversations.metrics.query import parse_query
+from conversations.metrics.rollup_reads import Row
 from conversations.metrics.rollups import start_of_day
-from conversations.metrics.snapshot import Row
 from tests.conftest import Server
 from tests.support.client import Client
 from tests.support.conversation import Conversation

@@ -24,7 +24,7 @@ from django.utils import timezone
 
 from config import database
 from config.auth.bearer import create_api_token
-from conversations.metrics import histograms, intervals, reconnects, refresh, rollups, snapshot
+from conversations.metrics import histograms, intervals, reconnects, refresh, rollup_reads, rollups
 from conversations.metrics.query import parse_query
 from conversations.models import Feedback, Run
 from conversations.models.rollups import BLOCK, Metrics, StaleHour, ThreadOrdinal, UserOrdinal
@@ -370,7 +370,7 @@ def test_members_of_any_group_and_range_are_those_of_its_runs(
     seeded: Seeded, group: str, begin: str, end: str
 ) -> None:
     given = {"from": begin, "to": end, "model": seeded.model, "bucket": "day"}
-    rows = database.run_sync(snapshot.fetch_by_group(parse_query(given), group))  # type: ignore[arg-type]
+    rows = database.run_sync(rollup_reads.fetch_by_group(parse_query(given), group))  # type: ignore[arg-type]
     assert rows
     for row in rows:
         with connection.cursor() as cursor:

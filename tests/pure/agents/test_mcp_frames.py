@@ -24,7 +24,7 @@ from mcp.types import (
 )
 
 from agents.tools.mcp.call_results import result_to_json
-from agents.tools.mcp.sessions import list_tools
+from agents.tools.mcp.sdk_client import list_tools
 from tests.hostile import mcp as hostile
 from tests.hostile.loopback import Loopback
 from tests.support.fakes.shapes import Ids, Profile, reduce, unlike

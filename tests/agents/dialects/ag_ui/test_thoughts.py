@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from agents.dialects.agui.reasoning import outline, with_thoughts
+from agents.dialects.ag_ui.reasoning import outline, with_thoughts
 from conversations import events
 from conversations.events import Fact, RunEvent
 from conversations.models import EventBatch

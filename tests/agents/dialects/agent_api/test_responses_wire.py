@@ -18,7 +18,7 @@ from config.database import run_sync
 from conversations import attachments
 from conversations.admin import export
 from conversations.models import Attachment, EventBatch, Interrupt, Message, Run, Thread
-from conversations.upkeep import unstored
+from conversations.upkeep import unstored_runs
 from prompts import app_settings
 from tests.support.client import Client, ScriptedModel
 from tests.support.fakes.fake_model import Answer, FakeModel, text, tool_calls
@@ -398,7 +398,7 @@ def forgotten(made: Any) -> Run:
     async def look() -> None:
         async with database.connection() as held:
             await held.execute(_LONG_AGO, (run_of(made),))
-        await unstored.erase_due()
+        await unstored_runs.erase_due()
         async with database.connection() as held:  # the server's own upkeep may have been first
             await held.execute(_ENDED, (run_of(made),))
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from agents import requests
-from agents.dialects import ag_ui
+from agents.dialects.ag_ui import dialect as ag_ui
 from agents.requests import AskedCall, ClientTool, ContextItem, InputMessage, InterruptAnswer, Upload
 from config.errors import InvalidRequest
 from tests.support.properties.strategies import OBJECTS

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.dialects import agent_api
-from agents.dialects.agentapi import entities
+from agents.dialects.agent_api import entities
 from tests.agents.dialects.agent_api import oracle
 from tests.support.paths import shared
 from tests.support.properties import strategies

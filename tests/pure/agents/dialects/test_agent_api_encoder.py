@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.dialects import agent_api
+from agents.dialects.agent_api import dialect as agent_api
 from agents.dialects.base import Frame
 from conversations import events
 from conversations.events import Fact, MessageBody, RunEvent

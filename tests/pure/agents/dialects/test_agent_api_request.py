@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agents.dialects import agent_api
+from agents.dialects.agent_api import dialect as agent_api
 from agents.requests import RunRequest
 from config.errors import InvalidRequest
 

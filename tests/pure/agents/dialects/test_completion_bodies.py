@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from openai.types.chat import completion_create_params
 
-from agents.dialects import chat_completions
+from agents.dialects.openai_chat import dialect as chat_completions
 from agents.dialects.openai_chat.request import CompletionBody
 from agents.json_schemas.answer_format import ANY_OBJECT
 from agents.requests import AskedCall, Generation, InputMessage, RunRequest, Upload

@@ -14,8 +14,8 @@ from openai import omit
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
-from agents.dialects import chat_completions
 from agents.dialects.base import RunHead
+from agents.dialects.openai_chat import dialect as chat_completions
 from agents.dialects.openai_chat.encoder import CompletionEncoder
 from conversations import events
 from conversations.events import MessageBody, RunEvent

@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.dialects import ag_ui, agent_api, responses, run_agent_input, text
+from agents.dialects import run_agent_input, text_run
+from agents.dialects.ag_ui import dialect as ag_ui
+from agents.dialects.agent_api import dialect as agent_api
+from agents.dialects.openai_responses import dialect as responses
 from config import errors
 from config.errors import InvalidRequest
 
@@ -88,7 +91,7 @@ def test_the_place_is_a_path_in_the_body_and_the_words_are_ours(
 
 
 def test_a_long_key_is_cut() -> None:
-    (found,) = refusal(text, {"model": "m", "text": "t", SECRET: 1})["errors"]
+    (found,) = refusal(text_run, {"model": "m", "text": "t", SECRET: 1})["errors"]
     assert found == {"loc": ["body", SECRET[:64]], "msg": "is not known here", "type": "extra_forbidden"}
 
 
@@ -120,7 +123,7 @@ _KEYS = (
 )
 
 
-@pytest.mark.parametrize("dialect", [text, run_agent_input, ag_ui, agent_api, responses])
+@pytest.mark.parametrize("dialect", [text_run, run_agent_input, ag_ui, agent_api, responses])
 @given(body=st.dictionaries(st.sampled_from(_KEYS), _VALUES, max_size=8))
 def test_no_refusal_repeats_what_was_sent_or_names_a_class(dialect: Any, body: dict[str, Any]) -> None:
     try:

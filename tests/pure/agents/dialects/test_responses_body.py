@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.dialects import responses
+from agents.dialects.openai_responses import dialect as responses
 from agents.requests import (
     AskedCall,
     InputMessage,

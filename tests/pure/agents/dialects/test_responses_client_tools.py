@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from agents.dialects import responses
+from agents.dialects.openai_responses import dialect as responses
 from agents.dialects.openai_responses import input_items
 from agents.requests import AskedCall, RunRequest, ToolChoice
 from config.errors import InvalidRequest

@@ -15,7 +15,7 @@ from openai.lib.streaming.responses._responses import ResponseStreamState
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
-from agents.dialects import responses
+from agents.dialects.openai_responses import dialect as responses
 from conversations import events
 from conversations.events import MessageBody, RunEvent
 from conversations.log.transcript import fold

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.dialects import text
+from agents.dialects import text_run
 from agents.dialects.base import Frame, RunHead
 from agents.requests import InputMessage, RunRequest, ToolUse
 from config import errors
@@ -33,13 +33,13 @@ ECHO = "do-not-repeat-this"
 
 
 def parse(**body: Any) -> RunRequest:
-    return text.parse(body, request_id="req-1")
+    return text_run.parse(body, request_id="req-1")
 
 
 def refusal(body: dict[str, Any]) -> dict[str, Any]:
     """The error body for a body that is refused; it never repeats what was sent."""
     with pytest.raises(InvalidRequest) as caught:
-        text.parse(body, request_id="req-1")
+        text_run.parse(body, request_id="req-1")
     said = errors.body(caught.value)
     assert ECHO not in json.dumps(said)
     said.pop("request_id")
@@ -124,10 +124,10 @@ GOOD: list[dict[str, Any]] = [
 def test_what_the_schema_allows_is_accepted(more: dict[str, Any]) -> None:
     body = {"model": "demo", "text": "squat"} | more
     BODY.validate(body)
-    assert text.parse(body, request_id="req-1").messages == (InputMessage("user", body["text"]),)
+    assert text_run.parse(body, request_id="req-1").messages == (InputMessage("user", body["text"]),)
 
 
-@pytest.mark.parametrize("key", sorted(set(text.TextRunBody.model_fields) - {"model", "text"}))
+@pytest.mark.parametrize("key", sorted(set(text_run.TextRunBody.model_fields) - {"model", "text"}))
 def test_null_is_as_if_left_out(key: str) -> None:
     BODY.validate({"model": "demo", "text": "squat", key: None})
     assert parse(model="demo", text="squat", **{key: None}) == parse(model="demo", text="squat")
@@ -269,7 +269,7 @@ def test_a_model_name_longer_than_any_is_refused() -> None:
 
 def encode(some: list[RunEvent], head: RunHead = HEAD) -> list[Frame]:
     """All frames of a run, each checked against the published schema."""
-    encoder = text.encoder(head)
+    encoder = text_run.encoder(head)
     frames = [frame for event in some for frame in encoder.feed(event)]
     for frame in frames:
         check(frame)
@@ -430,7 +430,7 @@ def test_a_run_cancelled_while_it_waits_gives_two_frames() -> None:
 
 
 def test_silence_is_filled_with_a_heartbeat_that_has_no_place_in_the_log() -> None:
-    beat = text.encoder(HEAD).heartbeat(AT)
+    beat = text_run.encoder(HEAD).heartbeat(AT)
     check(beat)
     assert said([beat]) == [("heartbeat", {"ts": AT}, None)]
 
@@ -620,7 +620,7 @@ def test_deltas_of_any_run_join_to_its_text_and_count_from_one(some: list[RunEve
 
 @given(RUNS)
 def test_exactly_the_last_frame_of_an_event_carries_its_seq(some: list[RunEvent]) -> None:
-    encoder = text.encoder(HEAD)
+    encoder = text_run.encoder(HEAD)
     for event in some:
         places = [frame.id for frame in encoder.feed(event)]
         assert places in ([], [None] * (len(places) - 1) + [event.seq])
@@ -643,10 +643,10 @@ HEADS = st.sampled_from(["xml_plaintext", "raw_passthrough", "auto", None]).map(
 def test_a_reader_that_resumes_anywhere_gets_the_rest_of_the_whole(
     some: list[RunEvent], head: RunHead
 ) -> None:
-    whole = text.encoder(head)
+    whole = text_run.encoder(head)
     frames = [whole.feed(event) for event in some]
     for place in range(len(some) + 1):
-        resumed = text.encoder(head)
+        resumed = text_run.encoder(head)
         for event in some[:place]:
             resumed.feed(event)
         assert [resumed.feed(event) for event in some[place:]] == frames[place:]
@@ -654,7 +654,7 @@ def test_a_reader_that_resumes_anywhere_gets_the_rest_of_the_whole(
 
 @given(RUNS)
 def test_a_heartbeat_in_between_changes_no_frame(some: list[RunEvent]) -> None:
-    encoder = text.encoder(HEAD)
+    encoder = text_run.encoder(HEAD)
     interrupted: list[Frame] = []
     for event in some:
         encoder.heartbeat(event.at)
@@ -674,7 +674,7 @@ def test_frames_made_from_the_stored_events_are_those_made_live(
 
 @given(texts())
 def test_a_cut_text_joins_again_from_pieces_of_at_most_128(whole: str) -> None:
-    pieces = list(text.split_text(whole))
+    pieces = list(text_run.split_text(whole))
     assert "".join(pieces) == whole
     assert all(1 <= len(piece) <= 128 for piece in pieces)
 
@@ -682,7 +682,7 @@ def test_a_cut_text_joins_again_from_pieces_of_at_most_128(whole: str) -> None:
 @given(texts())
 def test_every_piece_but_the_last_ends_at_a_separator_if_it_has_one(whole: str) -> None:
     separators = set("\n 。？！.?!\t")
-    for piece in list(text.split_text(whole))[:-1]:
+    for piece in list(text_run.split_text(whole))[:-1]:
         assert piece[-1] in separators or (len(piece) == 128 and not separators & set(piece))
 
 
@@ -701,7 +701,7 @@ def test_every_piece_but_the_last_ends_at_a_separator_if_it_has_one(whole: str) 
     ],
 )
 def test_a_text_is_cut_into_pieces_of_these_lengths(whole: str, lengths: list[int]) -> None:
-    assert list(map(len, text.split_text(whole))) == lengths
+    assert list(map(len, text_run.split_text(whole))) == lengths
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,12 @@ from typing import Any, Final
 
 import msgspec
 
-from agents.dialects.agui import message_ids, outcomes
-from agents.dialects.agui.call_ids import KnownCalls
-from agents.dialects.agui.message_fold import Fold
-from agents.dialects.agui.open_message import Kind, StreamedMessage
-from agents.dialects.agui.snapshots import snapshots
-from agents.dialects.agui.state_patches import SharedState
+from agents.dialects.ag_ui import message_ids, outcomes
+from agents.dialects.ag_ui.known_calls import KnownCalls
+from agents.dialects.ag_ui.message_fold import Fold
+from agents.dialects.ag_ui.open_message import Kind, StreamedMessage
+from agents.dialects.ag_ui.snapshots import snapshots
+from agents.dialects.ag_ui.state_patches import SharedState
 from agents.dialects.artifact_links import file_facts
 from agents.dialects.base import Encoder, Frame, RunHead, id_in_run
 from agents.dialects.wire import Wire, encode_json

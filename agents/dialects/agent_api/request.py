@@ -8,8 +8,8 @@ from typing import Any, Final, cast
 import msgspec
 
 from agents.dialects import client_inputs, tool_outputs
-from agents.dialects.agentapi import entities
-from agents.dialects.agentapi.entities import AgentRequest, AnyContent, Message, Tool
+from agents.dialects.agent_api import entities
+from agents.dialects.agent_api.entities import AgentRequest, AnyContent, Message, Tool
 from agents.dialects.client_inputs import Parts
 from agents.dialects.field_errors import validate_body
 from agents.dialects.generation import make_generation

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, TypeVar, get_args
 from uuid import uuid4
 
-from agents.dialects.agentapi import entities
-from agents.dialects.agentapi.entities import AgentResponse, AnyContent, Content, Error, Event, Message
+from agents.dialects.agent_api import entities
+from agents.dialects.agent_api.entities import AgentResponse, AnyContent, Content, Error, Event, Message
 
 T = TypeVar("T", bound=Content)
 _CONTENTS: Final[dict[str, type[Content]]] = {

@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from agents.dialects.agui import message_ids, outcomes
-from agents.dialects.agui.message_fold import put_beside_call
+from agents.dialects.ag_ui import message_ids, outcomes
+from agents.dialects.ag_ui.message_fold import put_beside_call
 from agents.dialects.base import Sign, StoredRow, id_in_run
 from agents.dialects.wire import Wire, json_text
 from conversations import events

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from agents.dialects.agui import message_ids
+from agents.dialects.ag_ui import message_ids
 from agents.dialects.base import id_in_run
 from agents.dialects.wire import Wire
 from conversations import events

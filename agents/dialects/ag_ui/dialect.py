@@ -12,8 +12,8 @@ from itertools import compress
 from typing import Any, Final
 
 from agents.dialects import client_inputs
-from agents.dialects.agui import message_ids
-from agents.dialects.agui.body import (
+from agents.dialects.ag_ui import message_ids
+from agents.dialects.ag_ui.body import (
     BinaryPart,
     Body,
     DocumentPart,
@@ -22,7 +22,7 @@ from agents.dialects.agui.body import (
     TextPart,
     drop_unknown,
 )
-from agents.dialects.agui.encoder import AgUiEncoder
+from agents.dialects.ag_ui.encoder import AgUiEncoder
 from agents.dialects.base import RunHead, prefers_json
 from agents.dialects.client_inputs import Parts
 from agents.dialects.field_errors import validate_body

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from agents.dialects.agui.encoder import AgUiEncoder
-from agents.dialects.agui.messages import to_messages, with_reasoning
+from agents.dialects.ag_ui.encoder import AgUiEncoder
+from agents.dialects.ag_ui.messages import to_messages, with_reasoning
 from agents.dialects.base import Frame, RunHead, Sign, StoredRow
 from agents.dialects.wire import Wire
 

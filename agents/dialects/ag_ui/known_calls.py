@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from agents.dialects.agui import outcomes
-from agents.dialects.agui.message_ids import call_id
+from agents.dialects.ag_ui import outcomes
+from agents.dialects.ag_ui.message_ids import call_id
 from agents.dialects.base import id_in_run
 from agents.dialects.wire import Wire, json_text
 from conversations import events
