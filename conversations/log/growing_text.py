@@ -17,6 +17,11 @@ class GrowingText:
         """Append a piece."""
         self._bytes += text.encode("utf-8", _ERRORS)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GrowingText) and self._bytes == other._bytes
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
     def __bool__(self) -> bool:
         return bool(self._bytes)
 
