@@ -29,6 +29,7 @@ class Migration(migrations.Migration):
                 ('events', models.TextField(help_text='A JSON array; see `events.encode`.')),
             ],
             options={
+                'db_table': 'conversations_eventbatch',
                 'managed': False,
             },
         ),

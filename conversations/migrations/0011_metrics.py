@@ -66,6 +66,9 @@ class Migration(migrations.Migration):
                 ("run_id", models.UUIDField(primary_key=True, serialize=False)),
                 ("times", models.IntegerField()),
             ],
+            options={
+                "db_table": "conversations_reconnect",
+            },
         ),
         migrations.CreateModel(
             name="RunRollup",
@@ -133,6 +136,7 @@ class Migration(migrations.Migration):
                 ("errors", models.JSONField(db_default={})),
             ],
             options={
+                "db_table": "conversations_runrollup",
                 "abstract": False,
             },
         ),
@@ -142,6 +146,9 @@ class Migration(migrations.Migration):
                 ("at", models.DateTimeField(primary_key=True, serialize=False)),
                 ("marks", models.BigIntegerField(db_default=1)),
             ],
+            options={
+                "db_table": "conversations_stalehour",
+            },
         ),
         migrations.CreateModel(
             name="StepRollup",
@@ -193,6 +200,7 @@ class Migration(migrations.Migration):
                 ("total_ms", models.BigIntegerField(db_default=0)),
             ],
             options={
+                "db_table": "conversations_steprollup",
                 "abstract": False,
             },
         ),
@@ -204,6 +212,9 @@ class Migration(migrations.Migration):
                 ("name", models.CharField(max_length=200)),
                 ("number", models.IntegerField()),
             ],
+            options={
+                "db_table": "conversations_versionname",
+            },
         ),
         migrations.AddField(
             model_name="message",
@@ -280,6 +291,7 @@ class Migration(migrations.Migration):
                 ("cost_usd", models.DecimalField(db_default=0, decimal_places=10, max_digits=24)),
             ],
             options={
+                "db_table": "conversations_threadday",
                 "indexes": [models.Index(fields=["owner_id", "thread_id"], name="threadday_of_owner")],
             },
         ),

@@ -61,7 +61,7 @@ def ordinal(name: str) -> migrations.CreateModel:
             ("ordinal", models.BigAutoField(primary_key=True, serialize=False)),
             ("member", models.UUIDField(unique=True)),
         ],
-        options={"abstract": False},
+        options={"db_table": f"conversations_{name.lower()}", "abstract": False},
     )
 
 
@@ -111,7 +111,7 @@ class Migration(migrations.Migration):
                 ("block", models.BigIntegerField(help_text="Which BLOCK ordinals.")),
                 ("bits", conversations.models.rollups.BitsField()),
             ],
-            options={"abstract": False},
+            options={"db_table": "conversations_memberset", "abstract": False},
         ),
         *(
             migrations.AlterField(name, "grain", models.CharField(choices=GRAINS, max_length=4))

@@ -20,6 +20,7 @@ class EventBatch(models.Model):
 
     class Meta:
         managed = False
+        db_table = "conversations_eventbatch"
 
     def __str__(self) -> str:
         return f"{self.run_id} {self.first_seq}–{self.last_seq}"

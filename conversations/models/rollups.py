@@ -96,6 +96,9 @@ class RunRollup(Rollup):
     feedback_bad = _many()
     errors = models.JSONField(db_default={})
 
+    class Meta:
+        db_table = "conversations_runrollup"
+
 
 class StepRollup(Rollup):
     """The stages and tool calls of those runs."""
@@ -106,6 +109,9 @@ class StepRollup(Rollup):
     calls = _many()
     succeeded = _many()
     total_ms = _many()
+
+    class Meta:
+        db_table = "conversations_steprollup"
 
 
 BLOCK: Final = 2_048
@@ -128,6 +134,9 @@ class MemberSet(Cell):
     block = models.BigIntegerField(help_text="Which BLOCK ordinals.")
     bits = BitsField()
 
+    class Meta:
+        db_table = "conversations_memberset"
+
 
 class Ordinal(models.Model):
     """The bit of a member; it is assigned at its first run, and never to another member."""
@@ -145,9 +154,15 @@ class Ordinal(models.Model):
 class UserOrdinal(Ordinal):
     """The ordinal of a user; a trigger deletes it with the user's last run."""
 
+    class Meta:
+        db_table = "conversations_userordinal"
+
 
 class ThreadOrdinal(Ordinal):
     """The ordinal of a thread; a trigger deletes it with the thread's last run."""
+
+    class Meta:
+        db_table = "conversations_threadordinal"
 
 
 class ThreadDay(models.Model):
@@ -171,6 +186,7 @@ class ThreadDay(models.Model):
     cost_usd = models.DecimalField(max_digits=24, decimal_places=10, db_default=0)
 
     class Meta:
+        db_table = "conversations_threadday"
         indexes: ClassVar = [models.Index(fields=["owner_id", "thread_id"], name="threadday_of_owner")]
 
     def __str__(self) -> str:
@@ -185,6 +201,9 @@ class VersionName(models.Model):
     name = models.CharField(max_length=200)
     number = models.IntegerField()
 
+    class Meta:
+        db_table = "conversations_versionname"
+
     def __str__(self) -> str:
         return f"{self.name} v{self.number}"
 
@@ -194,6 +213,9 @@ class Reconnect(models.Model):
 
     run_id = models.UUIDField(primary_key=True)
     times = models.IntegerField()
+
+    class Meta:
+        db_table = "conversations_reconnect"
 
     def __str__(self) -> str:
         return f"{self.run_id}: {self.times}"
@@ -207,6 +229,9 @@ class StaleHour(models.Model):
 
     at = models.DateTimeField(primary_key=True)
     marks = models.BigIntegerField(db_default=1)
+
+    class Meta:
+        db_table = "conversations_stalehour"
 
     def __str__(self) -> str:
         return self.at.isoformat()
