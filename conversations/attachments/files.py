@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -115,12 +115,10 @@ class OpenedFile:
         reader = await run_file_io(get_storage().open, self.stored.path, start)
         if reader is None:
             return
-        try:
+        with closing(reader):
             while count and (piece := await run_file_io(reader.read, min(count, PIECE))):
                 count -= len(piece)
                 yield piece
-        finally:
-            reader.close()
 
 
 async def open_file(stored: StoredObject) -> OpenedFile | None:
@@ -169,12 +167,10 @@ def _read_whole(path: str, limit: int) -> bytes | None:
     reader: Reader | None = get_storage().open(path, 0)
     if reader is None:
         return None
-    try:
-        found = bytearray()
+    found = bytearray()
+    with closing(reader):
         while len(found) <= limit and (piece := reader.read(PIECE)):
             found += piece
-    finally:
-        reader.close()
     return bytes(found) if len(found) <= limit else None
 
 
