@@ -8,7 +8,7 @@ class AgentsConfig(AppConfig):
 
     def ready(self) -> None:
         from agents import models
-        from agents.host.calls.artifacts import find_own
+        from agents.host.actions.artifacts import find_own
         from agents.models import host, mcp
         from config.audit.watched_models import watch, watch_pages
         from conversations.threads.artifacts import add_source

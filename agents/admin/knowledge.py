@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import Count
 from django.http import HttpRequest
 
-from agents.host.calls import knowledge
+from agents.host.actions import knowledge
 from agents.knowledge import writing
 from agents.knowledge.reading import LARGEST, MIME_TYPES, Unreadable, text_of
 from agents.models import KnowledgeBase, KnowledgeDocument

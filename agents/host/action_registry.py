@@ -1,4 +1,4 @@
-"""The Host's actions for runners: each is a handler in `agents.host.calls`, decorated by `@action`.
+"""The Host's actions for runners: each is a handler in `agents.host.actions`, decorated by `@action`.
 
 A new action is one handler, with the types of its parameters and its reply; the checks of all actions
 are in one place, `agents.host.session`.

@@ -19,8 +19,8 @@ from django.conf import settings
 
 from agents.context.summary import wrap_summary
 from agents.host import request_messages, sealed_config
-from agents.host.calls import history, models, state
-from agents.host.calls.files import LANGBOT_VERSION
+from agents.host.actions import history, models, state
+from agents.host.actions.files import LANGBOT_VERSION
 from agents.host.grants import Binding
 from agents.host.run_input import agent_input, upload_ref
 from agents.host.session import Scene

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from agents.host import call_audit
 from agents.host.action_registry import ACTIONS, Action
-from agents.host.calls.files import LANGBOT_VERSION
+from agents.host.actions.files import LANGBOT_VERSION
 from agents.host.session import Session
 from agents.host_protocol.errors import HostRefusal, invalid, unauthorized
 from conversations.identifiers import uuid_of

@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from agents.host.calls import artifacts
+from agents.host.actions import artifacts
 from agents.host.runner_failures import protocol_error
 from agents.host.session import Scene
 from agents.host_protocol.errors import HostRefusal

@@ -17,8 +17,8 @@ import structlog
 from msgspec import Struct
 
 from agents.host import message_contents
+from agents.host.actions import artifacts, state
 from agents.host.builder_events import BuilderEvents, is_event
-from agents.host.calls import artifacts, state
 from agents.host.runner_failures import (
     MAX_CODE_LENGTH,
     MAX_MESSAGE_LENGTH,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import Final
 
-from agents.host.calls import transcript_items
+from agents.host.actions import transcript_items
 from agents.host_protocol.messages import ContentElement, ImageUrl
 from agents.host_protocol.run_context import AgentInput, ArtifactRef
 from agents.requests import Attachment, InputMessage

@@ -16,7 +16,7 @@ from typing import Any, Final
 import structlog
 
 from agents.host import gateway, grants, request_messages, runner_catalogue
-from agents.host.calls import knowledge
+from agents.host.actions import knowledge
 from agents.host.context_builder import build_context, runner_deadline
 from agents.host.grants import Binding
 from agents.host.model_and_tool_calls import RunHost

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
+from conversations.cards.card_compiler import compile_ui_schema
 from conversations.cards.ui_hints import UiHints
-from conversations.cards.ui_schema import compile_ui_schema
 
 SHOW: Final = "parley.show"
 

@@ -14,7 +14,7 @@ import msgspec
 
 from conversations import attachments
 from conversations.blocks import arrange
-from conversations.cards.ui_schema import ui_schema_for
+from conversations.cards.card_compiler import ui_schema_for
 
 Content = Literal["text", "blocks"]
 _ARTIFACTS: Final = "/api/v1/agent/artifacts/"

@@ -28,7 +28,7 @@ ALONE = (
     "conversations/cards/ui_nodes.py",
     "conversations/cards/ui_hints.py",
     "conversations/cards/ui_safety.py",
-    "conversations/cards/ui_schema.py",
+    "conversations/cards/card_compiler.py",
 )
 ALONE_MODULES = tuple(name.removesuffix(".py").replace("/", ".") for name in ALONE)
 PROTOCOLS = {
@@ -38,7 +38,7 @@ KNOWN_PROTOCOLS = {
     ("run_agent_input", "ag_ui"): "its stream is AG-UI's",
     ("openai_chat", "openai_responses"): "OpenAI's tools are the same on both",
 }
-FORMS = {"admin", "api", "models", "openapi", "calls", "commands"}
+FORMS = {"admin", "api", "models", "openapi", "actions", "commands"}
 """Folders of pages, addresses, tables, documentation, Host actions and commands, named by resources."""
 TWICE = {
     "admin": "Django looks for it in each app",

@@ -25,7 +25,7 @@ from agents.dialects.artifact_links import file_facts
 from agents.dialects.base import Encoder, Frame, RunHead, id_in_run
 from agents.dialects.wire import Wire, encode_json
 from conversations import events
-from conversations.cards.ui_schema import compile_ui_schema
+from conversations.cards.card_compiler import compile_ui_schema
 from conversations.events import RunEvent
 
 _TEXT_ROLES: Final = frozenset({"assistant", "user", "system"})

@@ -17,7 +17,7 @@ from agents.dialects.base import Sign, StoredRow, id_in_run
 from agents.dialects.wire import Wire, json_text
 from conversations import events
 from conversations.blocks import arrange
-from conversations.cards.ui_schema import ui_schema_for
+from conversations.cards.card_compiler import ui_schema_for
 
 _NAMED: Final = frozenset({"user", "assistant", "system", "developer"})
 _KEPT: Final = ("stage", "latency_ms", "run_id", "tool_name", "contents", "artifact_refs")

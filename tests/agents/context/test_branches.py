@@ -20,7 +20,7 @@ from psycopg import AsyncCursor
 
 from agents.context import thread_history as context
 from agents.dialects.ag_ui import dialect as ag_ui
-from agents.host.calls import history as host_history
+from agents.host.actions import history as host_history
 from agents.host_protocol import parameters
 from agents.intake import new_messages
 from config.database import run_sync

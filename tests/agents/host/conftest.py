@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 import pytest
 from msgspec.structs import replace
 
-from agents.host.calls import artifacts, files, knowledge
+from agents.host.actions import artifacts, files, knowledge
 from agents.host.grants import Base
 from agents.host_protocol.manifest import FormItem
 from agents.host_protocol.results import ArtifactCreatedData

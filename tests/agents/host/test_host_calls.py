@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from agents.host import gateway
-from agents.host.calls import state, storage
+from agents.host.actions import state, storage
 from agents.host.grants import Base, Binding
 from agents.host_protocol import parameters
 from agents.host_protocol.errors import HostRefusal

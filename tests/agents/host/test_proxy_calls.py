@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from msgspec.structs import replace
 
-from agents.host.calls import artifacts
+from agents.host.actions import artifacts
 from agents.host.grants import Base
 from agents.host_protocol.errors import HostRefusal
 from agents.host_protocol.host_api import HostApi

@@ -11,8 +11,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from agents.host.actions import artifacts
 from agents.host.call_audit import delete_old
-from agents.host.calls import artifacts
 from agents.host_protocol import parameters, results
 from agents.host_protocol.errors import HostRefusal
 from agents.host_protocol.host_api import HostApi

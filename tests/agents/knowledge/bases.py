@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
-from agents.host.calls import knowledge
+from agents.host.actions import knowledge
 from agents.host.grants import Base, Binding
 from agents.host_protocol.host_api import HostApi
 from agents.knowledge import writing

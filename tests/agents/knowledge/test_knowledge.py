@@ -10,7 +10,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client as Browser
 
-from agents.host.calls import knowledge
+from agents.host.actions import knowledge
 from agents.host_protocol import parameters
 from agents.host_protocol.errors import HostRefusal
 from agents.host_protocol.host_api import HostApi

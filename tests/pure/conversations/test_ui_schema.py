@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from conversations import events
+from conversations.cards.card_compiler import SIZE_LIMIT, compile_ui_schema, ui_schema_for
 from conversations.cards.ui_hints import BadgeHint, ProgressHint, UiHints
 from conversations.cards.ui_nodes import UiSchemaRenderer
 from conversations.cards.ui_safety import is_safe_markdown, is_safe_url, make_storable
-from conversations.cards.ui_schema import SIZE_LIMIT, compile_ui_schema, ui_schema_for
 from conversations.events import Fact
 from conversations.log.transcript import fold
 from tests.support.paths import SCHEMAS, shared

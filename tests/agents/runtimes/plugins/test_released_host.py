@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from agents.host import run_input
-from agents.host.calls import knowledge
+from agents.host.actions import knowledge
 from agents.knowledge.writing import store_chunks
 from agents.models import KnowledgeBase, KnowledgeDocument, PluginRuntime
 from conversations.models import Message

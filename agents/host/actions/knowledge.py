@@ -6,7 +6,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from agents.host.action_registry import action
-from agents.host.calls.checks import checked_limit, checked_query
+from agents.host.actions.checks import checked_limit, checked_query
 from agents.host.grants import Base
 from agents.host.session import Session
 from agents.host_protocol import parameters, replies

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Final
 
 from agents.host.action_registry import action
-from agents.host.calls import transcript_items
-from agents.host.calls.checks import checked_limit, checked_query
-from agents.host.calls.transcript_items import KINDS
+from agents.host.actions import transcript_items
+from agents.host.actions.checks import checked_limit, checked_query
+from agents.host.actions.transcript_items import KINDS
 from agents.host.session import Scene, Session
 from agents.host_protocol import parameters, replies
 from agents.host_protocol.errors import invalid, unauthorized

@@ -17,7 +17,7 @@ from django.conf import settings
 from psycopg.types.json import Jsonb
 
 from agents.host.action_registry import action
-from agents.host.calls.checks import checked_limit
+from agents.host.actions.checks import checked_limit
 from agents.host.session import Scene, Session
 from agents.host_protocol import parameters, replies
 from agents.host_protocol.errors import invalid, not_found, too_large

@@ -13,8 +13,8 @@ from uuid import UUID
 import msgspec
 
 from agents.host.action_registry import action
-from agents.host.calls.checks import checked_limit
-from agents.host.calls.history import check_conversation
+from agents.host.actions.checks import checked_limit
+from agents.host.actions.history import check_conversation
 from agents.host.session import Scene, Session
 from agents.host_protocol import parameters, replies
 from agents.host_protocol.errors import invalid, not_found

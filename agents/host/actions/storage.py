@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from agents.host.action_registry import action
-from agents.host.calls.checks import checked_key, checked_prefix
+from agents.host.actions.checks import checked_key, checked_prefix
 from agents.host.session import Scene, Session
 from agents.host_protocol import parameters, replies
 from agents.host_protocol.errors import invalid, not_found, too_large

@@ -9,7 +9,7 @@ import msgspec
 from psycopg.types.json import Jsonb
 
 from agents.host.action_registry import action
-from agents.host.calls.checks import checked_key, checked_limit, checked_prefix
+from agents.host.actions.checks import checked_key, checked_limit, checked_prefix
 from agents.host.session import Scene, Session
 from agents.host_protocol import parameters, replies
 from agents.host_protocol.errors import invalid, too_large, unauthorized
