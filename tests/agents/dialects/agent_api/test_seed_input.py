@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from agents.dialects.agent_api import dialect as agent_api
+from agents.dialects import agent_api
 from tests.agents.dialects.agent_api import oracle
 from tests.agents.dialects.agent_api.exchange import TOOL, frames, process, said
 from tests.support.client import Client, ScriptedModel
