@@ -17,7 +17,7 @@ from tests.faults.stack import FULL, SLACK, Stack
 from tests.faults.tally import Tally
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(600 if FULL else 120)]
-WAITING = 40
+WAITING = 40 if FULL else 16
 POSTS = 1_000 if FULL else 100
 AT_ONCE = 4
 REFUSED_S = 0.1 * SLACK**2

@@ -123,7 +123,7 @@ async def says_quotes_without_end(to: To) -> None:
 
 @_ends("completed")
 async def many_tiny_deltas(to: To) -> None:
-    await to.whole(to.words.said(b'"x"') * 10_000)
+    await to.whole(to.words.said(b'"x"') * 4_000)
 
 
 @_ends("completed", "chat")
