@@ -71,7 +71,8 @@ class Issuer:
                 pass
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/jwks.json"
+        # An address of its own, as keys are kept by address and a port may come again.
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/{uuid4().hex}/jwks.json"
 
     def publish(self, *keys: Key) -> None:
         self.document = {"keys": [key.jwk() for key in keys]}
