@@ -97,7 +97,7 @@ def _check_manifest(name: str, manifest: Any) -> None:
         raise _NotARunner(
             f'it has no manifest: add manifest = RunnerManifest(id="{expected}", name="{name}", '
             f'label={{"en_US": "{name}"}}) to it, from agents.host_protocol.manifest '
-            "(docs/write-a-runner.md)"
+            "(docs/extending/runners.md)"
         )
     if manifest.id != expected:
         raise _NotARunner(

@@ -1,4 +1,4 @@
-"""Addresses of OpenAI's API that are not here, each with why (docs/connect-openai-sdk.md)."""
+"""Addresses of OpenAI's API that are not here, each with why (docs/clients/openai-sdk.md)."""
 
 from __future__ import annotations
 

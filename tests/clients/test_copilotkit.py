@@ -1,4 +1,4 @@
-"""CopilotKit's own runtime, unmodified, as docs/connect-copilotkit.md says."""
+"""CopilotKit's own runtime, unmodified, as docs/clients/copilotkit.md says."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _newest_run(client: Client) -> str:
 
 
 def test_the_page_of_the_docs_shows_what_is_tested_here() -> None:
-    page = (ROOT / "docs" / "connect-copilotkit.md").read_text()
+    page = (ROOT / "docs" / "clients" / "copilotkit.md").read_text()
     for said in ("class DurableRunner extends InMemoryAgentRunner", '"X-On-Disconnect": "cancel"'):
         assert said in page
         assert said in (PROGRAMS / "copilotkit.mjs").read_text()

@@ -1,4 +1,4 @@
-"""`python -m tests.conformance`: write docs/conformance.md from the rows. Needs no database."""
+"""`python -m tests.conformance`: write docs/protocols/conformance.md from the rows. Needs no database."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from tests.conformance.rows import Row, Seed, State, seeds
 from tests.support.paths import ROOT
 
-PAGE: Final = ROOT / "docs" / "conformance.md"
+PAGE: Final = ROOT / "docs" / "protocols" / "conformance.md"
 STATES: Final[tuple[State, ...]] = ("holds", "ruling", "open")
 HEAD: Final = """# Conformance
 

@@ -1,4 +1,4 @@
-"""Every promise of docs/threat-model.md names a test that is there."""
+"""Every promise of docs/operating/threat-model.md names a test that is there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.once
 
-PAGE = (ROOT / "docs" / "threat-model.md").read_text()
+PAGE = (ROOT / "docs" / "operating" / "threat-model.md").read_text()
 NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py(?:::\w+)?)`", PAGE)))
 
 

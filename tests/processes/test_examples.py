@@ -1,4 +1,4 @@
-"""The examples of the README and of `docs/write-a-runner.md`, as printed, in a process of its own.
+"""The examples of the README and of `docs/extending/runners.md`, as printed, in a process of its own.
 
 Each is written to a folder, built and installed by pip, bound in admin by a form, and run over HTTP.
 """
@@ -55,7 +55,7 @@ def install_my_gym(folder: Path, site: Path) -> None:
 
 def install_my_agent(folder: Path, site: Path) -> None:
     """The package that `startrunner` makes, with pydantic-ai's agent in it as the page says."""
-    page = (ROOT / "docs" / "write-a-runner.md").read_text()
+    page = (ROOT / "docs" / "extending" / "runners.md").read_text()
     printed = page.split("## An agent of pydantic-ai\n")[1].split("\n## ")[0]
     call_command("startrunner", "my_agent", str(folder), verbosity=0)
     (module,) = blocks(printed, "python")

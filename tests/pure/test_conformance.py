@@ -1,4 +1,4 @@
-"""docs/conformance.md: every requirement of the seeds has a test, or a ruling on a page."""
+"""docs/protocols/conformance.md: every requirement of the seeds has a test, or a ruling on a page."""
 
 from __future__ import annotations
 

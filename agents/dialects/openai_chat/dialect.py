@@ -1,4 +1,4 @@
-"""OpenAI's Chat Completions, as its SDKs use it (docs/connect-chat-completions.md).
+"""OpenAI's Chat Completions, as its SDKs use it (docs/clients/chat-completions.md).
 
 It is stateless, as OpenAI's is: the body contains the whole conversation, and each request has a thread
 of its own. No client can come back to a completion, so a client that goes ends its run.

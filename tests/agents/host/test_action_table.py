@@ -1,4 +1,4 @@
-"""Every Host action: allowed, refused in each way, audited; docs/host-actions.md is what came out."""
+"""Every Host action: allowed, refused in each way, audited; docs/extending/host-actions.md is what came out."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.once
 
-DOC: Final = ROOT / "docs" / "host-actions.md"
+DOC: Final = ROOT / "docs" / "extending" / "host-actions.md"
 OPEN: Final = frozenset(("run_append_result", "get_prompt", "get_langbot_version"))
 HEAD: Final = """# Host actions
 

@@ -316,9 +316,9 @@ def test_what_is_none_of_it_is_refused_by_its_names(client: Client) -> None:
 
 
 def test_the_example_of_the_page_runs_as_it_is_printed(client: Client) -> None:
-    [_, code] = snippets("write-a-runner.md", "python")
+    [_, code] = snippets("extending/runners.md", "python")
     names: dict[str, Any] = {}
-    exec(compile(code, "write-a-runner.md", "exec"), names)
+    exec(compile(code, "extending/runners.md", "exec"), names)
 
     async def says(context: AgentRunContext, host: HostApi) -> AsyncGenerator[Any]:
         async for event in names["run"](None, context, host):

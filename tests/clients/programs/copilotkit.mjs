@@ -4,7 +4,7 @@
 // tool that was called last, `{resume}` for every pending interrupt, or `{keep}`, so many messages of the
 // conversation, behind which the rest is asked for again, with another question if there is one. Then a
 // second browser connects to the thread, whose history the runtime fetches from Parley by the runner of
-// docs/connect-copilotkit.md.
+// docs/clients/copilotkit.md.
 
 import { HttpAgent, runHttpRequest, transformHttpEventStream } from "@ag-ui/client";
 import { CopilotRuntime, InMemoryAgentRunner, createCopilotRuntimeHandler } from "@copilotkit/runtime/v2";

@@ -22,7 +22,7 @@ OTHERS: Final = frozenset(
         "RuntimeContext.host",  # the Host's own name
     }
 )
-"""Defaults that differ: docs/conformance.md says where they are ruled on."""
+"""Defaults that differ: docs/protocols/conformance.md says where they are ruled on."""
 SEED: Final[dict[type[msgspec.Struct], dict[str, Any]]] = {
     manifest.RunnerManifest: {
         "id": NEEDED,

@@ -18,7 +18,7 @@ assert oracle.clients, "without it the reference package cannot be imported alon
 
 
 @pytest.mark.parametrize(
-    "page", ["connect-agentscope.md", "connect-chat-completions.md", "connect-openai-sdk.md"]
+    "page", ["clients/agentscope.md", "clients/chat-completions.md", "clients/openai-sdk.md"]
 )
 def test_the_python_of_a_page_runs(
     page: str, client: Client, capsys: pytest.CaptureFixture[str]
@@ -36,7 +36,7 @@ def test_the_commands_of_the_curl_page_run(client: Client) -> None:
     run_id = client.start("chest")["run_id"]
     client.wait_for(run_id, "completed")
     known = {"TOKEN": client.token, "RUN": run_id, "TASK": run_id, "ID": f"resp_{run_id}"}
-    first, *blocks = snippets("curl.md", "sh")
+    first, *blocks = snippets("clients/curl.md", "sh")
     begun = first.replace("http://127.0.0.1:8000", client.url)
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", begun + "".join(blocks).replace("curl -", "curl -f -")],

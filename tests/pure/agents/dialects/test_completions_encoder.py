@@ -158,7 +158,7 @@ def test_a_stream_byte_for_byte() -> None:
 
 
 def test_the_exchange_on_the_page_is_what_is_sent() -> None:
-    page = (ROOT / "docs" / "connect-chat-completions.md").read_text()
+    page = (ROOT / "docs" / "clients" / "chat-completions.md").read_text()
     shown = [line.removeprefix("data: ") for line in page.splitlines() if line.startswith("data: ")]
     run = told([events.MessageDelta(SAID, "Hello"), events.RunCompleted("stop", events.Usage(11, 8))])
     assert shown == [
