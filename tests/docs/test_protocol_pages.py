@@ -69,8 +69,7 @@ KNOWN: Final[dict[str, list[set[str]]]] = {
         frames(),
     ],
     "run-agent-input.md": [
-        members(run_agent_input.RunAgentInputBody, run_agent_input.Tool, run_agent_input.Context)
-        - {"protocolVersion", "resume"},
+        members(run_agent_input.RunAgentInputBody, run_agent_input.Tool, run_agent_input.Context),
         members(*run_agent_input.Message.__args__, run_agent_input.BinaryBlock) - {"data"},
         quoted(r"_broken\(\s*\"([^\"]+)\"", "agents/dialects/run_agent_input.py"),
         quoted(r"\", \"([a-z_]+)\"\)", "agents/dialects/run_agent_input.py"),
