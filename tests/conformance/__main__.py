@@ -1,4 +1,4 @@
-"""`python -m tests.conformance`: write docs/protocols/conformance.md from the rows."""
+"""`python -m tests.conformance`: write docs/protocols/conformance.md. Needs no database."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _line(row: Row) -> str:
 
 def _state(row: Row) -> str:
     if row.docs is not None:
-        return f"ruling: {row.ruling} ([{row.docs.file}]({relpath(row.docs.file, 'docs')}))"
+        return f"ruling: {row.ruling} ([{row.docs.file}]({relpath(row.docs.file, 'docs/protocols')}))"
     return f"open: {row.open}" if row.open else "holds"
 
 
