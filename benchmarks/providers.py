@@ -1,10 +1,11 @@
 """What a provider client costs: CPU per 1,000 deltas, beside a bare reader of the same stream.
 
-    python -m benchmarks.providers [--deltas 1000] [--repeats 7]
+    python -m benchmarks.providers [--deltas 1000] [--repeats 7] [--sdks]
 
 A server in a process of its own plays each wire's stream, one event a write (as a model speaks) or
 all at once (as a fast provider's buffer arrives). The bare reader takes the bytes off the same HTTP
-client and looks at none of them; both run in this process by turns and the best turn counts.
+client and looks at none of them; both run in this process by turns and the best turn counts. `--sdks`
+adds what reads Chat Completions elsewhere: the openai SDK, and an agent of pydantic-ai on top of it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any, Final
 
 import httptools
@@ -27,6 +29,8 @@ _HEAD: Final = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 )
 _PACE_S: Final = 0.002
+_CHAT_WIRE: Final = "openai.chat_completions"
+_Read = Callable[[str], Awaitable[int]]
 
 
 # --- the streams ---------------------------------------------------------------------------------
@@ -80,7 +84,7 @@ def _gemini(deltas: int) -> list[bytes]:
 
 
 STREAMS: Final[dict[str, Callable[[int], list[bytes]]]] = {
-    "openai.chat_completions": _chat,
+    _CHAT_WIRE: _chat,
     "openai.responses": _responses,
     "anthropic.messages": _anthropic,
     "gemini.generate_content": _gemini,
@@ -144,7 +148,7 @@ class Row:
         return self.client_ms / self.bare_ms
 
 
-async def measure(port: int, *, deltas: int, repeats: int) -> list[Row]:
+async def measure(port: int, *, deltas: int, repeats: int, sdks: bool = False) -> list[Row]:
     """Every wire at both paces, bare and whole by turns."""
     from agents.providers import http
     from agents.providers.base import ModelRequest, TextDelta
@@ -163,18 +167,49 @@ async def measure(port: int, *, deltas: int, repeats: int) -> list[Row]:
         events = WIRES[wire](target, ModelRequest(messages=()))
         return sum([isinstance(event, TextDelta) and event.text != "" async for event in events])
 
+    clients: list[tuple[str, str, _Read]] = [(wire, wire, partial(whole, wire)) for wire in STREAMS]
+    if sdks:
+        clients += [(f"{_CHAT_WIRE}, {name}", _CHAT_WIRE, read) for name, read in _sdks()]
     rows = []
     for pace in ("paced", "burst"):
-        for wire in STREAMS:
+        for name, wire, read in clients:
             root = f"http://127.0.0.1:{port}/{wire}/{deltas}/{pace}"
             bares, wholes = [], []
             for _ in range(repeats):
                 bares.append(await _cpu_ms(bare(f"{root}/x"), deltas))
-                wholes.append(await _cpu_ms(whole(wire, root), deltas))
+                wholes.append(await _cpu_ms(read(root), deltas))
             per = 1000 / deltas
-            rows.append(Row(wire, pace, min(bares) * per, min(wholes) * per, deltas))
+            rows.append(Row(name, pace, min(bares) * per, min(wholes) * per, deltas))
     await http.close()
     return rows
+
+
+def _sdks() -> list[tuple[str, _Read]]:
+    """Return readers of the same stream by the packages that others use."""
+    from openai import AsyncOpenAI
+    from pydantic_ai import Agent
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    @cache  # making one costs more than a stream
+    def client(root: str) -> AsyncOpenAI:
+        return AsyncOpenAI(base_url=root, api_key="none", max_retries=0)
+
+    @cache
+    def agent(root: str) -> Agent:
+        return Agent(OpenAIChatModel("m", provider=OpenAIProvider(openai_client=client(root))))
+
+    async def openai_sdk(root: str) -> int:
+        stream = await client(root).chat.completions.create(
+            model="m", messages=[{"role": "user", "content": "x"}], stream=True
+        )
+        return sum([bool(chunk.choices[0].delta.content) async for chunk in stream])
+
+    async def pydantic_ai(root: str) -> int:
+        async with agent(root).run_stream("x") as answer:
+            return sum([True async for _ in answer.stream_text(delta=True, debounce_by=None)])
+
+    return [("openai SDK", openai_sdk), ("pydantic-ai", pydantic_ai)]
 
 
 async def _cpu_ms(reading: Awaitable[int], deltas: int) -> float:
@@ -194,14 +229,14 @@ def table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def run(*, deltas: int, repeats: int) -> list[Row]:
+def run(*, deltas: int, repeats: int, sdks: bool = False) -> list[Row]:
     """Start the server, measure, end it."""
     command = [sys.executable, "-m", "benchmarks.providers", "--serve"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdout is not None
         try:
             port = int(server.stdout.readline())
-            return uvloop.run(measure(port, deltas=deltas, repeats=repeats))
+            return uvloop.run(measure(port, deltas=deltas, repeats=repeats, sdks=sdks))
         finally:
             server.kill()
 
@@ -210,6 +245,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.providers")
     parser.add_argument("--deltas", type=int, default=1000)
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--sdks", action="store_true", help="measure the openai SDK and pydantic-ai too")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
@@ -220,7 +256,7 @@ def main() -> None:
     import django
 
     django.setup()
-    print(table(run(deltas=options.deltas, repeats=options.repeats)))
+    print(table(run(deltas=options.deltas, repeats=options.repeats, sdks=options.sdks)))
 
 
 if __name__ == "__main__":
