@@ -55,7 +55,8 @@ def _line(row: Row) -> str:
 
 def _state(row: Row) -> str:
     if row.docs is not None:
-        return f"ruling: {row.ruling} ([{row.docs.file}]({relpath(row.docs.file, 'docs')}))"
+        link = relpath(ROOT / row.docs.file, PAGE.parent)
+        return f"ruling: {row.ruling} ([{row.docs.file}]({link}))"
     return f"open: {row.open}" if row.open else "holds"
 
 
