@@ -1,4 +1,4 @@
-"""`python -m tests.conformance`: write docs/protocols/conformance.md from the rows. Needs no database."""
+"""`python -m tests.conformance` writes docs/protocols/conformance.md; it needs no database."""
 
 from __future__ import annotations
 
