@@ -1,4 +1,4 @@
-"""`python -m tests.conformance` writes docs/protocols/conformance.md; it needs no database."""
+"""`python -m tests.conformance`: write docs/protocols/conformance.md. Needs no database."""
 
 from __future__ import annotations
 
@@ -55,8 +55,7 @@ def _line(row: Row) -> str:
 
 def _state(row: Row) -> str:
     if row.docs is not None:
-        link = relpath(ROOT / row.docs.file, PAGE.parent)
-        return f"ruling: {row.ruling} ([{row.docs.file}]({link}))"
+        return f"ruling: {row.ruling} ([{row.docs.file}]({relpath(row.docs.file, 'docs/protocols')}))"
     return f"open: {row.open}" if row.open else "holds"
 
 
