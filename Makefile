@@ -6,10 +6,12 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 FAULTS ?= full
 CLIENTS ?= all
+RELEASE := var/release
+EXTRAS := analytics daphne docs otel s3
 PIP := $(RUN) -m pip --quiet --quiet --disable-pip-version-check install
 
 .DEFAULT_GOAL := help
-.PHONY: help up test clients faults hostile lint bench pins clean
+.PHONY: help up test clients faults hostile lint bench docs wheel sbom audit pins clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS='	' read -r name words; do printf 'make %-7s %s\n' "$$name" "$$words"; done
@@ -29,27 +31,49 @@ faults: $(VENV)/.dev ## Kill, stop and cut off real processes, in full: about an
 hostile: $(VENV)/.dev ## Attack a server with hostile input, in full: about an hour
 	@$(RUN) -m pytest tests/hostile -n0 --hypothesis-profile=hostile $(ARGS)
 
-lint: $(VENV)/.dev ## Check style, format, types and who may import whom
+lint: $(VENV)/.dev ## Check style, format, types, who may import whom, and the licences of all packages
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
 	@DATABASE_URL=postgresql:///unused $(VENV)/bin/mypy .
 	@$(VENV)/bin/lint-imports --no-cache
+	@$(VENV)/bin/pip-licenses --python=$(RUN) >/dev/null
 
 bench: $(VENV)/.dev ## Measure latency and throughput on this machine (ARGS= goes to the load client)
 	@$(RUN) -m benchmarks $(ARGS)
+
+docs: $(VENV)/.docs ## Serve the documentation at http://127.0.0.1:8001, and again after each change
+	@$(RUN) -m mkdocs --quiet serve --dev-addr 127.0.0.1:8001
+
+wheel: $(RELEASE)/.done ## Build the package for pip and pipx: var/dist
+	@$(RELEASE)/bin/python -m build --outdir var/dist .
+
+sbom: $(RELEASE)/.done ## Write the software bill of materials (CycloneDX): var/sbom.json
+	@$(RELEASE)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-file var/sbom.json requirements/base.txt
+
+audit: $(RELEASE)/.done ## Ask the public database of vulnerabilities about every pinned version
+	@for pins in base analytics daphne otel s3; do \
+		$(RELEASE)/bin/pip-audit --no-deps --disable-pip --progress-spinner off -r requirements/$$pins.txt || exit 1; done
 
 pins: ## Resolve requirements/*.in anew and write the exact versions
 	@rm -rf var/pins && mkdir -p var && $(PYTHON) -m venv var/pins
 	@var/pins/bin/pip --quiet --quiet install -r requirements/base.in
 	@var/pins/bin/pip freeze > requirements/base.txt
-	@var/pins/bin/pip --quiet --quiet install -c requirements/base.txt -r requirements/dev.in
-	@{ echo '-r base.txt'; var/pins/bin/pip freeze --all --exclude pip | grep -vxFf requirements/base.txt; } > requirements/dev.txt
-	@rm -rf var/pins
-	@for client in requirements/clients/*.in; do \
-		rm -rf var/pins && $(PYTHON) -m venv var/pins && var/pins/bin/pip --quiet --quiet install -r $$client && \
-		var/pins/bin/pip freeze > $${client%.in}.txt || exit 1; \
+	@cp requirements/base.txt var/pinned.txt
+	@for extra in $(EXTRAS); do \
+		rm -rf var/pins && $(PYTHON) -m venv var/pins && \
+		var/pins/bin/pip --quiet --quiet install -r requirements/base.txt && \
+		var/pins/bin/pip --quiet --quiet install -c var/pinned.txt -r requirements/$$extra.in && \
+		var/pins/bin/pip freeze | grep -vxFf requirements/base.txt > requirements/$$extra.txt && \
+		cat requirements/$$extra.txt >> var/pinned.txt || exit 1; \
 	done
-	@rm -rf var/pins
+	@var/pins/bin/pip --quiet --quiet install -c var/pinned.txt -r requirements/dev.in
+	@{ echo '-r base.txt'; printf -- '-r %s.txt\n' $(EXTRAS); \
+		var/pins/bin/pip freeze --all --exclude pip | grep -vxFf var/pinned.txt; } > requirements/dev.txt
+	@for file in requirements/release.in requirements/clients/*.in; do \
+		rm -rf var/pins && $(PYTHON) -m venv var/pins && var/pins/bin/pip --quiet --quiet install -r $$file && \
+		var/pins/bin/pip freeze > $${file%.in}.txt || exit 1; \
+	done
+	@rm -rf var/pins var/pinned.txt
 
 clean: ## Remove the caches and .venv; what is under var/ (the data) stays
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -66,7 +90,16 @@ $(VENV)/.base: requirements/base.txt | $(VENV)/bin/python
 	@$(PIP) -r requirements/base.txt
 	@touch $@
 
-$(VENV)/.dev: requirements/dev.txt requirements/analytics.txt requirements/oracle.txt $(VENV)/.base
-	@$(PIP) -r requirements/dev.txt -r requirements/analytics.txt
+$(VENV)/.docs: requirements/docs.txt $(VENV)/.base
+	@$(PIP) -r requirements/docs.txt
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt requirements/oracle.txt $(EXTRAS:%=requirements/%.txt) $(VENV)/.base
+	@$(PIP) -r requirements/dev.txt
 	@$(PIP) --no-deps -r requirements/oracle.txt
+	@touch $@
+
+$(RELEASE)/.done: requirements/release.txt
+	@mkdir -p var && $(PYTHON) -m venv --clear $(RELEASE)
+	@$(RELEASE)/bin/pip --quiet --quiet --disable-pip-version-check install -r requirements/release.txt
 	@touch $@

@@ -7,7 +7,6 @@ docs/reference/settings.md explains each setting in one sentence; a test compare
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from corsheaders.defaults import default_headers
@@ -15,9 +14,9 @@ from django.core.exceptions import ImproperlyConfigured
 from psycopg.conninfo import conninfo_to_dict
 
 from config import env, keys, storage_settings
+from config.process import installation
 
-BASE_DIR = Path(__file__).resolve().parent.parent
-VAR_DIR = Path(env.text("VAR_DIR", str(BASE_DIR / "var")))
+VAR_DIR = installation.var_folder()
 
 # --- network ------------------------------------------------------------------------------------
 HOST = env.text("HOST", "127.0.0.1")
@@ -62,8 +61,8 @@ JWT_CLOCK_SKEW_S = env.integer("JWT_CLOCK_SKEW_S", 120, minimum=0, maximum=3600)
 DATABASE_URL = env.url("DATABASE_URL", schemes=("postgresql", "postgres"))
 if not DATABASE_URL:
     raise ImproperlyConfigured(
-        "DATABASE_URL is not set. Start with `make up` (it brings its own PostgreSQL), go through "
-        "manage.py, or set DATABASE_URL=postgresql://user:password@host:5432/parley."
+        f"DATABASE_URL is not set. Start with `{installation.UP}` (it brings its own PostgreSQL), go "
+        f"through `{installation.MANAGE}`, or set DATABASE_URL=postgresql://user:password@host:5432/parley."
     )
 try:
     _database: dict[str, Any] = conninfo_to_dict(DATABASE_URL)
@@ -112,10 +111,9 @@ STREAMS_PER_USER = env.integer("STREAMS_PER_USER", 20, minimum=0, maximum=1_000_
 METRICS_TOKEN = env.text("METRICS_TOKEN")
 METRICS_NETWORKS = env.networks("METRICS_NETWORKS")
 OTEL_EXPORTER_OTLP_ENDPOINT = env.url("OTEL_EXPORTER_OTLP_ENDPOINT", schemes=("http", "https"))
-if OTEL_EXPORTER_OTLP_ENDPOINT and not env.is_installed("opentelemetry.exporter.otlp.proto.http"):
-    raise ImproperlyConfigured(
-        "OTEL_EXPORTER_OTLP_ENDPOINT is set, but OpenTelemetry's SDK is not installed. "
-        "Run pip install -r requirements/analytics.txt, or leave it unset."
+if OTEL_EXPORTER_OTLP_ENDPOINT:
+    installation.require_extra(
+        "otel", "opentelemetry.exporter.otlp.proto.http", setting="OTEL_EXPORTER_OTLP_ENDPOINT"
     )
 STREAMS_PER_CONVERSATION = env.integer("STREAMS_PER_CONVERSATION", 10, minimum=0, maximum=1_000_000)
 

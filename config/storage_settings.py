@@ -12,6 +12,7 @@ from typing import Any, Final
 from django.core.exceptions import ImproperlyConfigured
 
 from config import env
+from config.process import installation
 
 ALIAS: Final = "attachments"
 KIND: Final = env.choice("ATTACHMENT_STORAGE", "local", ("local", "s3", "supabase"))
@@ -76,6 +77,7 @@ def s3_options(
 
 
 def _remote_options() -> dict[str, Any]:
+    installation.require_extra("s3", "storages.backends.s3", setting=f"ATTACHMENT_STORAGE={KIND}")
     endpoint_url = env.url("S3_ENDPOINT_URL", schemes=("http", "https"))
     access_key, secret_key = env.text("S3_ACCESS_KEY_ID"), env.text("S3_SECRET_ACCESS_KEY")
     if bool(access_key) != bool(secret_key):

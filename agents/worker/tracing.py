@@ -2,8 +2,8 @@
 
 They are off unless OTEL_EXPORTER_OTLP_ENDPOINT is set, and cost nothing while a run goes on: after its
 end its spans are made from the log, with the times of its events. They hold names, counts and codes,
-and never the text of messages (promise P12). The SDK is an optional extra
-(requirements/analytics.txt); its own variables (OTEL_SERVICE_NAME, OTEL_EXPORTER_OTLP_HEADERS, …) hold.
+and never the text of messages (promise P12). The SDK is of the
+extra `otel`; its own variables (OTEL_SERVICE_NAME, OTEL_EXPORTER_OTLP_HEADERS, …) hold.
 """
 
 from __future__ import annotations

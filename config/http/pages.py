@@ -7,14 +7,13 @@ import functools
 from typing import Any
 
 import structlog
-from django.conf import settings
 from django.contrib import admin
 from django.db.migrations.loader import MigrationLoader
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.views import defaults
 
-from config import errors, sql
+from config import contracts, errors, sql
 from config.auth.sign_in_pages import finish_response
 from config.http import paths
 from config.http.async_views import allow, error_response, json_response
@@ -70,14 +69,13 @@ async def contract_schema(request: HttpRequest, name: str) -> HttpResponse:
     """`GET /api/v1/schemas/{name}`: a JSON Schema of the published contracts, with or without suffix."""
     if (refused := _unless_read(request)) is not None:
         return refused
-    folder = settings.BASE_DIR / "docs" / "api-contracts" / "schemas"
-    known = {path.name.removesuffix(".schema.json"): path for path in folder.glob("*.schema.json")}
+    known = contracts.read_all()
     found = known.get(name.removesuffix(".json").removesuffix(".schema"))
     if found is None:
         return error_response(
             errors.NotFound(f"There is no such schema; there are: {', '.join(sorted(known))}.")
         )
-    return HttpResponse(found.read_bytes(), content_type="application/schema+json")
+    return HttpResponse(found, content_type="application/schema+json")
 
 
 def _unless_read(request: HttpRequest) -> HttpResponse | None:

@@ -6,7 +6,6 @@ import json
 from typing import Any, Final
 
 import msgspec
-from django.conf import settings
 from pydantic import BaseModel
 
 from agents.dialects.ag_ui import body as ag_ui_body
@@ -22,6 +21,7 @@ from agents.dialects.run_agent_input import (
 from agents.dialects.runner import RunnerBody
 from agents.host_protocol.manifest import RunnerManifest
 from agents.host_protocol.results import RunResult
+from config import contracts
 from config.openapi.builders import TEXT, Schema, any_of, array, open_object, ref
 
 _REF: Final = "#/components/schemas/"
@@ -29,8 +29,7 @@ _REF: Final = "#/components/schemas/"
 
 def _load_contract(name: str) -> Schema:
     """Return a published JSON Schema as a component schema."""
-    path = settings.BASE_DIR / "docs" / "api-contracts" / "schemas" / f"{name}.schema.json"
-    whole: Schema = json.loads(path.read_text())
+    whole: Schema = json.loads(contracts.read_all()[name])
     found: Schema = _describe({key: value for key, value in whole.items() if not key.startswith("$")})
     return found
 
@@ -180,7 +179,6 @@ def _completion_request(whole: Schema) -> None:
 
 def _text_run_frame() -> dict[str, Schema]:
     """Return the schemas of a text run's frames: the data of each server-sent event."""
-    path = settings.BASE_DIR / "docs" / "api-contracts" / "schemas" / "agent_run_sse_frame.schema.json"
-    parts: dict[str, Schema] = json.loads(path.read_text())["$defs"]
+    parts: dict[str, Schema] = json.loads(contracts.read_all()["agent_run_sse_frame"])["$defs"]
     named = {f"TextRunFrame.{name}": _describe(part) for name, part in parts.items()}
     return named | {"TextRunFrame": any_of(*[ref(name) for name in named])}

@@ -24,7 +24,7 @@ from typing import IO, Any, Final
 import psutil
 
 from config import env
-from config.process import embedded_postgres
+from config.process import embedded_postgres, installation
 
 _ANY_ADDRESS: Final = {"0.0.0.0", "::"}
 
@@ -51,7 +51,7 @@ class Claim:
     @property
     def notes(self) -> Path:
         """The file with the address and the credentials, for people and scripts."""
-        return embedded_postgres.var_folder() / "up.json"
+        return installation.var_folder() / "up.json"
 
 
 claim: Claim | None = None
@@ -64,7 +64,7 @@ def prepare() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # until a loop handles it
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     host, port = env.text("HOST", "127.0.0.1"), env.integer("PORT", 8000, minimum=1, maximum=65535)
-    lock = _claim_folder(embedded_postgres.var_folder())
+    lock = _claim_folder(installation.var_folder())
     listener = bind(host, port)
     os.environ.setdefault("LOG_LEVEL", "WARNING")  # the terminal shows the progress
     if sys.stderr.isatty():
@@ -176,11 +176,15 @@ def _explain_bind_error(error: OSError, host: str, port: int) -> str:
     match error:
         case PermissionError():
             return (
-                f"Port {port} needs more rights than this user has. Choose another: make up PORT=8000."
+                f"Port {port} needs more rights than this user has. "
+                f"Choose another: PORT=8000 {installation.UP}"
             )
         case OSError(errno=98 | 48):
             another = port + 1 if port < 65535 else 8000
-            return f"Port {port} is taken by another program. Choose another: make up PORT={another}."
+            return (
+                f"Port {port} is taken by another program. "
+                f"Choose another: PORT={another} {installation.UP}"
+            )
     return f"HOST={host} is not an address of this machine. Try HOST=127.0.0.1."
 
 

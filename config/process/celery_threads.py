@@ -19,6 +19,7 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from config.celery import app
+from config.process import installation
 
 log = structlog.get_logger(__name__)
 
@@ -31,7 +32,7 @@ def require_broker(command: str) -> None:
     if settings.EMBEDDED:
         raise CommandError(
             f"`{command}` is one process of several, which meet over a broker: set REDIS_URL (or "
-            "CELERY_BROKER_URL), or start everything in one process with `make up`."
+            f"CELERY_BROKER_URL), or start everything in one process with `{installation.UP}`."
         )
 
 

@@ -30,6 +30,7 @@ import psutil
 import psycopg
 
 from config import env
+from config.process import installation
 
 DATABASE: Final = "parley"
 START_S: Final = 180
@@ -74,15 +75,10 @@ def provide_database(arguments: list[str]) -> None:
 
 def start_for_process() -> Server:
     """Start or join the server until this process ends, and set DATABASE_URL."""
-    server = Server(var_folder())
+    server = Server(installation.var_folder())
     os.environ["DATABASE_URL"] = server.start()
     atexit.register(server.stop)
     return server
-
-
-def var_folder() -> Path:
-    """Return VAR_DIR without importing the settings."""
-    return Path(env.text("VAR_DIR", str(Path(__file__).resolve().parents[2] / "var"))).resolve()
 
 
 class Server:

@@ -19,7 +19,7 @@ import uvloop
 from uvicorn.lifespan.on import LifespanOn
 
 from config import env, errors
-from config.process import cancellation, watchdog
+from config.process import cancellation, installation, watchdog
 from config.process.server_protocols import HttpProtocol, SocketProtocol
 
 Scope: TypeAlias = Any
@@ -67,6 +67,12 @@ async def _until_signalled(main: Callable[[asyncio.Event], Coroutine[Any, Any, N
 def get_server_name() -> ServerName:
     """Return the ASGI server of the setting ASGI_SERVER."""
     return cast("ServerName", env.choice("ASGI_SERVER", SERVERS[0], SERVERS))
+
+
+def require_server(server: ServerName) -> None:
+    """Raise ImproperlyConfigured if this ASGI server is not installed."""
+    if server == "daphne":
+        installation.require_extra("daphne", "daphne", setting="ASGI_SERVER=daphne")
 
 
 async def serve(

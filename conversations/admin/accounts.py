@@ -13,12 +13,13 @@ from django.http import HttpRequest
 
 from config.auth.admin import UserAdmin
 from config.auth.models import User
+from config.process import installation
 from conversations.upkeep import holdings
 from conversations.upkeep.retention import erase_user
 
 MOST: Final = 20_000
 _TOO_MUCH: Final = (
-    "{name} holds {count:,} rows, too many to erase while a page waits: run manage.py erase_user"
+    "{name} holds {count:,} rows, too many to erase while a page waits: run {manage} erase_user"
 )
 
 admin.site.unregister(User)
@@ -45,7 +46,9 @@ class AccountAdmin(UserAdmin):
             listed += [str(user), [f"{name}: {count:,}" for name, count in counts.items() if count]]
             summed = {name: summed.get(name, 0) + count for name, count in counts.items()}
             if sum(counts.values()) > MOST:
-                protected.append(_TOO_MUCH.format(name=user, count=sum(counts.values())))
+                protected.append(
+                    _TOO_MUCH.format(name=user, count=sum(counts.values()), manage=installation.MANAGE)
+                )
         return listed, {name: count for name, count in summed.items() if count}, refused, protected
 
     def delete_model(self, request: HttpRequest, obj: User) -> None:

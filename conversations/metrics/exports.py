@@ -1,7 +1,7 @@
 """Rows as CSV, JSON lines or Parquet, written a list at a time: memory holds one list of any export.
 
 The bytes are made on an operating-system thread, so that no stream waits for an export. Parquet needs
-pyarrow, an optional extra (requirements/analytics.txt).
+pyarrow, of the extra `analytics`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 class ParquetMissing(ParleyError):
-    """This server cannot write Parquet: pip install -r requirements/analytics.txt, or ask for csv."""
+    """This server cannot write Parquet: its operator installs the extra `analytics`, or ask for csv."""
 
     code = "parquet_not_installed"
     status = 501

@@ -1,4 +1,4 @@
-"""`python -m tests.conformance`: write docs/protocols/conformance.md. Needs no database."""
+"""`python -m tests.conformance`: write docs/protocols/conformance.md from the rows."""
 
 from __future__ import annotations
 

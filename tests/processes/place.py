@@ -41,13 +41,14 @@ class Place:
         found: dict[str, Any] = json.loads((self.folder / "up.json").read_text())
         return found
 
-    def up(self, **variables: str) -> subprocess.Popen[str]:
+    def up(self, *command: str, **variables: str) -> subprocess.Popen[str]:
+        """Start Parley, with another command than that of the checkout if one is given."""
         keep = ("PATH", "HOME", "TMPDIR", "LANG", "PYTHONWARNINGS")
         environment = {name: os.environ[name] for name in keep if name in os.environ}
         environment |= {"VAR_DIR": str(self.folder), "PORT": str(self.port), "DEMO_TOKEN_S": "0.001"}
         process = subprocess.Popen(
-            [sys.executable, "manage.py", "up"],
-            cwd=ROOT,
+            command or (sys.executable, "manage.py", "up"),
+            cwd=self.folder if command else ROOT,
             env=environment | variables,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

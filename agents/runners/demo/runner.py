@@ -20,7 +20,7 @@ from agents.runners.demo import image_facts, shows, tool_use
 from agents.runners.demo import thinkingml as demo_thinkingml
 from agents.runners.demo.form_answers import fill_schema
 from agents.runners.injection import shorten
-from agents.runners.tool_loop import completion_fact
+from agents.runners.tool_loop import completion_fact, outcome_facts, outcome_text
 from conversations import events
 from conversations.events import Fact
 
@@ -51,6 +51,10 @@ class DemoRunner:
             yield events.MessageDelta(context.message_id, fill_schema(schema, context.question))
             yield events.RunCompleted("stop", _usage(context, 1))
             return
+        if (use := tool_use.written_call(context)) is not None:
+            async for fact in _call(context, host, use):
+                yield fact
+            return
         for token in split_tokens(shows.thoughts(context.question)):
             await asyncio.sleep(settings.DEMO_TOKEN_S)
             yield events.ReasoningDelta(context.message_id, token)
@@ -74,6 +78,18 @@ class DemoRunner:
             body = events.MessageBody(context.message_id, "assistant", answer, ui_hints=hints)
             yield events.MessageCompleted(body)
         yield events.RunCompleted("stop", _usage(context, count))
+
+
+async def _call(context: RunContext, host: Host, use: ToolUse) -> AsyncGenerator[Fact]:
+    """Yield the call of a tool and its answer, so that a tool can be tried without a provider."""
+    call_id = f"call_{context.run_id.hex}"
+    yield events.ToolCallStarted(call_id, use.name, use.arguments)
+    outcome = await host.call_tool(use, call_id=call_id)
+    for fact in outcome_facts(call_id, outcome):
+        yield fact
+    answer = _written(tool_use.tell(context, outcome_text(outcome)), context, [])
+    yield events.MessageDelta(context.message_id, answer)
+    yield events.RunCompleted("stop", _usage(context, 1))
 
 
 def _written(answer: str, context: RunContext, exercises: list[dict[str, Any]]) -> str:

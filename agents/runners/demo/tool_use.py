@@ -1,4 +1,4 @@
-"""The offline model's use of the client's tools: it calls the named one, then repeats the answer."""
+"""The offline model's use of tools: it calls the one that the question names, and repeats its answer."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import msgspec
 
 from agents.requests import ClientTool, ToolUse
 from agents.runners.base import CHINESE, RunContext
+from agents.tools.registry import RESERVED
 from conversations import events
 
 _NUMBER: Final = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?")
 _LONGEST: Final = 2_000
+_CALL: Final = re.compile(r"\s*([A-Za-z]\w*(?:\.\w+)+)\s*(\{.*\})?\s*", re.DOTALL)
 _APPROVE: Final = re.compile(r"\bapprove\b|批准", re.IGNORECASE)
 NOTE: Final = "demo.note"
 
@@ -44,11 +46,27 @@ def requested_note(context: RunContext) -> ToolUse | None:
     return ToolUse(NOTE, {"text": rest[:_LONGEST]})
 
 
+def written_call(context: RunContext) -> ToolUse | None:
+    """Return the call of a tool of ours that the newest question consists of: `name` or `name {…}`."""
+    found = _CALL.fullmatch(context.question)
+    if found is None or found[1].startswith(RESERVED) or _answers(context):
+        return None
+    request, arguments = context.request, _object(found[2] or "{}")
+    offered = request.server_tools is None or found[1] in request.server_tools
+    if arguments is None or not offered or request.tool_choice.most_calls == 0:
+        return None
+    return ToolUse(found[1], arguments)
+
+
 def answers_text(context: RunContext) -> str:
     """Return the answers of the client's tools since the question; "" if there are none."""
+    return "\n".join(tell(context, answer) for answer in _answers(context))
+
+
+def tell(context: RunContext, answer: str) -> str:
+    """Return a sentence with the answer of a tool, in the language of the question."""
     heading = "工具的结果：" if CHINESE.search(context.question) else "The tool answered:"
-    lines = [f"{heading} {answer[:_LONGEST]}" for answer in _answers(context)]
-    return "\n".join(lines)
+    return f"{heading} {answer[:_LONGEST]}"
 
 
 def _answers(context: RunContext) -> list[str]:

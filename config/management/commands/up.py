@@ -25,7 +25,7 @@ from django.db import OperationalError
 from config import database, errors
 from config.auth import bearer
 from config.auth.models import User
-from config.process import bootstrap, memory, server, watchdog
+from config.process import bootstrap, installation, memory, server, watchdog
 from config.process.bootstrap import Claim
 from config.process.celery_threads import Beat, Consumer
 from config.process.supervision import supervise
@@ -36,7 +36,8 @@ _HEALTHY_S: Final = 30
 _READY: Final = """
 Parley is ready at {url} ({seconds:.1f} s).{elsewhere}
 
-  Admin    {url}/admin/      user {admin}, password {password}
+  Chat     {url}/chat/
+  Admin    {url}/admin/      for both: user {admin}, password {password}
   API      {url}/api/docs/
   Token    {shown_token}      (user {client})
   All of this is also in {notes}.
@@ -74,6 +75,7 @@ class Command(BaseCommand):
         claim = bootstrap.claim
         if claim is None:
             raise CommandError("`up` takes no options here: set PORT= and HOST= in the environment.")
+        server.require_server(server.get_server_name())
         with bootstrap.report_step("Database is up to date"):
             _migrate()
         with bootstrap.report_step("Prompts, exercises and accounts are there"):
@@ -217,4 +219,4 @@ def _shown_password(credentials: Credentials) -> str:
         return "as you changed it"
     if credentials.is_new_password:
         return credentials.admin_password
-    return f"as first printed (`manage.py changepassword {_ADMIN}` sets another)"
+    return f"as first printed (`{installation.MANAGE} changepassword {_ADMIN}` sets another)"

@@ -12,7 +12,15 @@ from django.core.management.base import BaseCommand, CommandError
 
 from config.process import bootstrap, memory
 from config.process.celery_threads import require_broker
-from config.process.server import SERVERS, ServerName, get_server_name, lifespan, run, serve
+from config.process.server import (
+    SERVERS,
+    ServerName,
+    get_server_name,
+    lifespan,
+    require_server,
+    run,
+    serve,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -33,6 +41,7 @@ class Command(BaseCommand):
 
     def handle(self, *_: Any, host: str, port: int, server: ServerName, **__: Any) -> None:
         require_broker("web")
+        require_server(server)
         try:
             listener = bootstrap.bind(host, port)
         except bootstrap.CannotStart as refusal:

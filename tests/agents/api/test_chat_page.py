@@ -18,6 +18,7 @@ from prompts.models import Prompt, PromptKind, PromptVersion
 from prompts.wordings import staff_actions
 from tests.support.client import Client
 from tests.support.fakes.fake_model import FakeModel
+from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.once
 
@@ -63,9 +64,7 @@ def test_the_pages_run_nothing_but_our_own_files(path: str) -> None:
 
 
 def test_the_scripts_put_no_html_into_the_page() -> None:
-    from config.settings import BASE_DIR
-
-    scripts = list((BASE_DIR / "agents" / "static" / "chat").glob("*.js"))
+    scripts = list((ROOT / "agents" / "static" / "chat").glob("*.js"))
     assert scripts
     for script in scripts:
         text = script.read_text()

@@ -1,4 +1,4 @@
-"""Every Host action, allowed, refused and audited: docs/extending/host-actions.md is what came out."""
+"""Every Host action: allowed, refused, audited; docs/extending/host-actions.md is what came out."""
 
 from __future__ import annotations
 

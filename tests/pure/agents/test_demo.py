@@ -14,6 +14,7 @@ from pytest_django import Settings
 from agents.requests import InputMessage, RunRequest, ToolUse
 from agents.runners.base import RunContext, ToolOutcome
 from agents.runners.conversation import chat_messages
+from agents.runners.demo import tool_use
 from agents.runners.demo.runner import DemoRunner, compose_answer, split_tokens
 from conversations import events
 from conversations.events import Fact, Problem
@@ -37,9 +38,11 @@ class NoHost:
         raise AssertionError(f"the demo called {name}")
 
 
-def context(question: str, *findings: ToolOutcome) -> RunContext:
+def context(
+    question: str, *findings: ToolOutcome, tools: tuple[str, ...] | None = ()
+) -> RunContext:
     said = InputMessage("user", question)
-    request = RunRequest("text", "demo", (said,), "req-1", server_tools=())
+    request = RunRequest("text", "demo", (said,), "req-1", server_tools=tools)
     return RunContext(RUN_ID, RUN_ID, RUN_ID, 1, 0, request, "", chat_messages([said]), findings)
 
 
@@ -192,6 +195,53 @@ def test_a_search_that_found_nothing_is_no_obstacle(finding: ToolOutcome, settin
     said = facts(context("squat", finding))
     text = "".join(fact.text for fact in said if isinstance(fact, events.MessageDelta))
     assert text == compose_answer("squat", [])
+
+
+# --- a tool by its name --------------------------------------------------------------------------
+
+
+class ToolHost(NoHost):
+    """It has one tool, which weighs."""
+
+    async def call_tool(self, use: ToolUse, *, call_id: str) -> ToolOutcome:
+        assert call_id == f"call_{RUN_ID.hex}"
+        return ToolOutcome(use, 3, {"kg": 20})
+
+
+@pytest.mark.parametrize("tools", [None, ("gym.weigh",)])
+def test_a_question_that_is_a_tool_and_its_arguments_calls_it(
+    tools: tuple[str, ...] | None, settings: Settings
+) -> None:
+    settings.DEMO_TOKEN_S = 0
+    asked = context('gym.weigh {"what": "bar"}', tools=tools)
+
+    async def collect() -> list[Fact]:
+        return [fact async for fact in DemoRunner().run(asked, ToolHost())]
+
+    call = f"call_{RUN_ID.hex}"
+    assert asyncio.run(collect()) == [
+        events.ModelRouted("demo", "demo-1", None),
+        events.ToolCallStarted(call, "gym.weigh", {"what": "bar"}),
+        events.ToolCallCompleted(call, "gym.weigh", True, 3, {"kg": 20}, None),
+        events.MessageDelta(f"execution-{RUN_ID.hex}", 'The tool answered: {"kg":20}'),
+        events.RunCompleted("stop", events.Usage(input_tokens=3, output_tokens=1)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("question", "tools"),
+    [
+        ("gym.weigh the bar", None),
+        ("gym.weigh {nonsense}", None),
+        ("weigh", None),
+        ("parley.read_artifact {}", None),
+        ("demo.note", None),
+        ("gym.weigh", ()),
+        ("gym.weigh", ("gym.plates",)),
+    ],
+)
+def test_nothing_else_calls_a_tool(question: str, tools: tuple[str, ...] | None) -> None:
+    assert tool_use.written_call(context(question, tools=tools)) is None
 
 
 @given(st.text(max_size=50))

@@ -1,0 +1,64 @@
+"""The commands `manage.py …` of a checkout and `parley …` of an installed Parley.
+
+The embedded PostgreSQL starts, and DATABASE_URL is set, before Django's settings are imported.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from importlib.metadata import version
+from typing import Final
+
+from django.core.exceptions import ImproperlyConfigured
+
+from config.process import bootstrap, embedded_postgres
+
+_OBJECTS: Final = 100_000  # a start makes more than that, and nearly all live to its end
+_USAGE: Final = """\
+Parley, a self-hosted conversational agent platform.
+
+  parley up             start Parley with everything it needs, in one process; Ctrl-C stops it
+  parley manage         list the other commands: web, worker, beat, migrate, createsuperuser, …
+  parley manage NAME    run one of them; with --help, explain it
+  parley --version
+
+The environment holds all settings, like PORT=8001 parley up."""
+
+
+def manage(arguments: list[str]) -> None:
+    """Run a command of Django or Parley; end the process with a sentence if it cannot start."""
+    gc.set_threshold(_OBJECTS)
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    try:
+        if arguments[1:] == ["up"]:
+            bootstrap.prepare()
+        else:
+            embedded_postgres.provide_database(arguments[1:])
+        from django.core.management import execute_from_command_line
+
+        execute_from_command_line(arguments)
+    except (
+        embedded_postgres.DatabaseUnavailable,
+        bootstrap.CannotStart,
+        ImproperlyConfigured,
+    ) as refusal:
+        sys.exit(str(refusal))
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def parley() -> None:
+    """Run the console script `parley`."""
+    match sys.argv[1:]:
+        case ["up"]:
+            manage(["parley manage", "up"])
+        case ["manage", *rest]:
+            manage(["parley manage", *rest])
+        case ["--version" | "version"]:
+            print(version("parley"))
+        case [] | ["--help" | "-h" | "help"]:
+            print(_USAGE)
+        case [name, *_]:
+            sys.exit(f"parley has no command {name!r}.\n\n{_USAGE}")
