@@ -1,4 +1,4 @@
-"""`python -m tests.conformance`: write docs/protocols/conformance.md from the rows."""
+"""`python -m tests.conformance`: write docs/protocols/conformance.md. Needs no database."""
 
 from __future__ import annotations
 

@@ -116,6 +116,7 @@ def test_its_data_are_in_the_users_folder_and_a_missing_extra_is_named(
     asked = "from config.process.installation import var_folder; print(var_folder())"
     found = subprocess.run(
         [scripts / "python", "-c", asked],
+        cwd=tmp_path,
         env={"HOME": str(tmp_path)},
         capture_output=True,
         text=True,
