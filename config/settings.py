@@ -2,7 +2,7 @@
 
 Without any setting Parley runs embedded: `manage.py up` starts PostgreSQL under `var/` and exports
 DATABASE_URL before it imports this module. With DATABASE_URL and REDIS_URL it runs on one host or many.
-README "Settings" explains each setting in one sentence; a test compares the two.
+docs/reference/settings.md explains each setting in one sentence; a test compares the two.
 """
 
 from __future__ import annotations

@@ -132,10 +132,10 @@ class ToolSpec(Struct, frozen=True):
 class ModelRequest(Generation, frozen=True, kw_only=True):
     """A request to a model; None leaves a parameter to the provider.
 
-    Parameters that a wire does not have are left out (the README has a table of them), except those that
-    `first_unsupported` returns: with these no request is sent. `must_call` is a tool that the model must
-    call now, "" any of them. `on_usage` receives the provider's counts when the stream is over, however
-    it ended.
+    Parameters that a wire does not have are left out (docs/guides/providers.md has a table of them),
+    except those that `first_unsupported` returns: with these no request is sent. `must_call` is a tool
+    that the model must call now, "" any of them. `on_usage` receives the provider's counts when the
+    stream is over, however it ended.
     """
 
     messages: tuple[ChatMessage, ...]

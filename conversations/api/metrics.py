@@ -34,7 +34,7 @@ _ID: Final = re.compile(r"[0-9]{1,9}")
 
 @api(GET=METRICS)
 async def metrics(request: HttpRequest, caller: Caller, sheet: str) -> HttpResponseBase:
-    """Answer with one sheet; README "Metrics" describes its columns."""
+    """Answer with one sheet; docs/guides/analysts.md describes its columns."""
     found = SHEETS.get(sheet)
     if found is None:
         raise NotFound(f"There is no such sheet; there are: {', '.join(SHEETS)}.")

@@ -1,6 +1,7 @@
 """The metrics of a row, computed from sums: the only place where a metric is defined.
 
-README "Metrics" describes them in words; a test compares them with a small data set counted by hand.
+docs/guides/analysts.md describes them in words; a test compares them with a small data set that was
+counted by hand.
 """
 
 from __future__ import annotations

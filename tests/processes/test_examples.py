@@ -1,4 +1,4 @@
-"""The examples of the README and of `docs/extending/runners.md`, as printed, in a process of its own.
+"""The examples of `docs/extending/`: `tools.md` and `runners.md`, as printed, in a process of its own.
 
 Each is written to a folder, built and installed by pip, bound in admin by a form, and run over HTTP.
 """
@@ -19,8 +19,7 @@ import pytest
 from django.core.management import call_command
 
 from tests.processes.place import Place, fresh
-from tests.support.doc_pages import section
-from tests.support.paths import ROOT
+from tests.support.doc_pages import page, snippets
 
 pytestmark = [
     pytest.mark.timeout(240),
@@ -32,11 +31,6 @@ pytestmark = [
 _TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="(\w+)"')
 
 
-def blocks(text: str, language: str) -> list[str]:
-    """The code of this language that a page prints, in order."""
-    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
-
-
 def install(package: Path, site: Path) -> None:
     offline = ["--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check"]
     pip = [sys.executable, "-m", "pip", "install", "-q", *offline, "--target", str(site)]
@@ -45,20 +39,18 @@ def install(package: Path, site: Path) -> None:
 
 
 def install_my_gym(folder: Path, site: Path) -> None:
-    """The README's package: its two modules in one, and its configuration."""
-    printed = section("Extending")
-    (folder / "my_gym.py").write_text("\n\n".join(blocks(printed, "python")))
-    (configuration,) = blocks(printed, "toml")
+    """The package of `tools.md`: its two modules in one, and its configuration."""
+    (folder / "my_gym.py").write_text("\n\n".join(snippets("extending/tools.md", "python")))
+    (configuration,) = snippets("extending/tools.md", "toml")
     (folder / "pyproject.toml").write_text(configuration)
     install(folder, site)
 
 
 def install_my_agent(folder: Path, site: Path) -> None:
     """The package that `startrunner` makes, with pydantic-ai's agent in it as the page says."""
-    page = (ROOT / "docs" / "extending" / "runners.md").read_text()
-    printed = page.split("## An agent of pydantic-ai\n")[1].split("\n## ")[0]
+    printed = page("extending/runners.md").split("## An agent of pydantic-ai\n")[1].split("\n## ")[0]
+    (module,) = re.findall(r"```python\n(.*?)```", printed, re.DOTALL)
     call_command("startrunner", "my_agent", str(folder), verbosity=0)
-    (module,) = blocks(printed, "python")
     (folder / "my_agent" / "my_agent" / "__init__.py").write_text(module)
     install(folder / "my_agent", site)
 
@@ -112,7 +104,7 @@ def ask(place: Place, path: str, body: dict[str, Any]) -> httpx.Response:
     return httpx.post(place.url + path, json=body, headers=headers, trust_env=False, timeout=60)
 
 
-def test_the_runner_of_the_readme_serves_runs_once_it_is_bound(place: Place, staff: Staff) -> None:
+def test_the_runner_of_the_page_serves_runs_once_it_is_bound(place: Place, staff: Staff) -> None:
     listed = staff.http.get("/admin/agents/runnerbinding/runners/").text
     assert 'data-runner="python:library"' in listed
     staff.bind("python:library", tools="gymbro.exercise.search", dialect="text")
@@ -123,7 +115,7 @@ def test_the_runner_of_the_readme_serves_runs_once_it_is_bound(place: Place, sta
     assert "event: completed" in answer.text
 
 
-def test_the_runner_of_the_readme_says_what_it_was_not_granted(place: Place, staff: Staff) -> None:
+def test_the_runner_of_the_page_says_what_it_was_not_granted(place: Place, staff: Staff) -> None:
     staff.bind("python:library", name="without tools", dialect="responses", position="2")
     answer = ask(place, "/v1/responses", {"model": "demo", "input": "bench press"})
     told = answer.json()["error"]["message"]

@@ -1,12 +1,11 @@
 """Tools and runners of other packages: found by their entry points, or left out and told why.
 
-The README's own runner is run in `tests/processes/test_examples.py`.
+The runner of `docs/extending/tools.md` is run in `tests/processes/test_examples.py`.
 """
 
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import AsyncGenerator, Callable, Iterator
 from importlib.metadata import EntryPoint
 from types import ModuleType
@@ -23,7 +22,7 @@ from agents.tools import entry_points as installed_tools
 from agents.tools import registry as tools
 from tests.agents.runtimes.plugins.bound import bound, said
 from tests.support.client import Client, ScriptedModel
-from tests.support.doc_pages import section
+from tests.support.doc_pages import snippets
 from tests.support.fakes.fake_model import FakeModel, text, tool_calls
 from tests.support.image_runs import CHINESE_QUESTION, finished, post, uploaded
 from tests.support.pictures import picture
@@ -32,10 +31,10 @@ pytestmark = pytest.mark.once
 
 
 def module(place: int) -> tuple[ModuleType, str]:
-    """The module in the README's Python block of this place, and its text."""
-    code = re.findall(r"```python\n(.*?)```", section("Extending"), re.DOTALL)[place]
-    made = ModuleType(f"readme_{place}")
-    exec(compile(code, f"README block {place}", "exec"), made.__dict__)
+    """The module in the page's Python block of this place, and its text."""
+    code = snippets("extending/tools.md", "python")[place]
+    made = ModuleType(f"tools_{place}")
+    exec(compile(code, f"tools.md block {place}", "exec"), made.__dict__)
     return made, code
 
 
@@ -68,7 +67,7 @@ def lines(code: str) -> int:
     return len([line for line in code.splitlines() if line.strip()])
 
 
-def test_the_tool_of_the_readme_is_called_by_a_model(
+def test_the_tool_of_the_page_is_called_by_a_model(
     installed: Callable[..., None],
     client: Client,
     scripted: Callable[..., ScriptedModel],
