@@ -38,9 +38,7 @@ class NoHost:
         raise AssertionError(f"the demo called {name}")
 
 
-def context(
-    question: str, *findings: ToolOutcome, tools: tuple[str, ...] | None = ()
-) -> RunContext:
+def context(question: str, *findings: ToolOutcome, tools: tuple[str, ...] | None = ()) -> RunContext:
     said = InputMessage("user", question)
     request = RunRequest("text", "demo", (said,), "req-1", server_tools=tools)
     return RunContext(RUN_ID, RUN_ID, RUN_ID, 1, 0, request, "", chat_messages([said]), findings)
