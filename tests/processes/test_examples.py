@@ -1,10 +1,11 @@
-"""The examples of `docs/extending/`: `tools.md` and `runners.md`, as printed, in a process of its own.
+"""The examples of `docs/extending/`, as printed, in a process of its own.
 
 Each is written to a folder, built and installed by pip, bound in admin by a form, and run over HTTP.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from django.core.management import call_command
 
 from tests.processes.place import Place, fresh
 from tests.support.doc_pages import page, snippets
+from tests.support.paths import ROOT
+from tests.support.streams import until
 
 pytestmark = [
     pytest.mark.timeout(240),
@@ -42,6 +45,16 @@ def install_my_gym(folder: Path, site: Path) -> None:
     """The package of `tools.md`: its two modules in one, and its configuration."""
     (folder / "my_gym.py").write_text("\n\n".join(snippets("extending/tools.md", "python")))
     (configuration,) = snippets("extending/tools.md", "toml")
+    (folder / "pyproject.toml").write_text(configuration)
+    install(folder, site)
+
+
+def install_my_plates(folder: Path, site: Path) -> None:
+    """The package of `tutorial.md`, with its test beside it."""
+    module, test = snippets("extending/tutorial.md", "python")
+    (folder / "my_plates.py").write_text(module)
+    (folder / "test_my_plates.py").write_text(test)
+    (configuration,) = snippets("extending/tutorial.md", "toml")
     (folder / "pyproject.toml").write_text(configuration)
     install(folder, site)
 
@@ -81,6 +94,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     folder = tmp_path_factory.mktemp("examples")
     (gym := folder / "my_gym").mkdir()
     install_my_gym(gym, folder / "site")
+    (plates := folder / "my_plates").mkdir()
+    install_my_plates(plates, folder / "site")
     if find_spec("pydantic_ai"):
         install_my_agent(folder, folder / "site")
     with fresh() as made:
@@ -120,6 +135,41 @@ def test_the_runner_of_the_page_says_what_it_was_not_granted(place: Place, staff
     answer = ask(place, "/v1/responses", {"model": "demo", "input": "bench press"})
     told = answer.json()["error"]["message"]
     assert told == "tool gymbro.exercise.search is not authorized for this agent run"
+
+
+def test_the_tool_of_the_tutorial_is_called_and_can_be_switched_off(place: Place, staff: Staff) -> None:
+    [call] = re.findall(r'"content": "(plates.*?)"}', page("extending/tutorial.md"))
+    body = {"model": "demo", "messages": [{"role": "user", "content": call.replace('\\"', '"')}]}
+
+    def answer() -> str:
+        told = ask(place, "/v1/chat/completions", body).json()["choices"][0]["message"]["content"]
+        return str(told)
+
+    [shown] = re.findall(r"`(The tool answered: .*?)`", page("extending/tutorial.md"))
+    assert answer() == shown
+    assert "plates.load" in staff.http.get("/admin/agents/toolpolicy/add/").text
+    staff.post(
+        "/admin/agents/toolpolicy/add/",
+        tool="plates.load",
+        enabled="on",
+        requires_approval="true",
+        allowed_to="everyone",
+    )
+    until(lambda: "approval_required" in answer())
+
+
+def test_the_test_of_the_tutorial_passes(place: Place, tmp_path: Path) -> None:
+    install_my_plates(tmp_path, tmp_path / "site")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": f"{ROOT}:{tmp_path}", "PYTEST_ADDOPTS": ""},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "2 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_the_agent_of_pydantic_ai_serves_runs_once_it_is_bound(place: Place, staff: Staff) -> None:
