@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -104,6 +105,8 @@ class Behaviour:
 BEHAVIOURS: Final[dict[str, Behaviour]] = {}
 asked: Final[dict[str, int]] = {}
 """How often each runtime was asked for what it answers in its own way."""
+connected: Final = Counter[str]()
+"""How many connections each runtime has now."""
 
 
 class Runtimes:
@@ -140,12 +143,14 @@ class Runtimes:
 async def _connected(socket: ServerConnection) -> None:
     assert socket.request is not None
     name, tasks, held = socket.request.path.strip("/"), set[asyncio.Task[None]](), ""
+    connected[name] += 1
     with suppress(ConnectionClosed):
         async for message in socket:
             held += str(message)
             with suppress(ValueError):
                 request, held = json.loads(held), ""
                 tasks.add(asyncio.create_task(_answer(To(name, request, socket))))
+    connected[name] -= 1
     for task in tasks:
         task.cancel()
 

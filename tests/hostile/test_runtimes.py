@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 
 from tests.hostile import runs, runtimes
@@ -10,12 +13,14 @@ from tests.hostile.runtimes import BEHAVIOURS, NONE
 
 pytestmark = pytest.mark.timeout(0)
 _MET_WITHIN_S = 20.0
+_HUNG_UP_WITHIN_S = 60.0
 
 
 @pytest.mark.parametrize("name", BEHAVIOURS)
 def test_no_runtime_stops_the_server(warm: Gate, name: str) -> None:
     behaviour, runner = BEHAVIOURS[name], f"plugin:evil/{name}/default"
-    with warm.held_to_limits(name), warm.switched_on("agents_pluginruntime", "name", name):
+    switched_on = warm.switched_on("agents_pluginruntime", "name", name)
+    with warm.held_to_limits(name), _until_disconnected(name), switched_on:
         if behaviour.ends == NONE:
             assert wait(lambda: runtimes.asked.get(name, 0) > 0, _MET_WITHIN_S)
             assert (
@@ -26,6 +31,13 @@ def test_no_runtime_stops_the_server(warm: Gate, name: str) -> None:
             assert wait(lambda: _has_ended(warm, runner, ends), _MET_WITHIN_S)
             assert ends == [behaviour.ends]
     assert runtimes.asked[name] > 0
+
+
+@contextmanager
+def _until_disconnected(name: str) -> Iterator[None]:
+    """Wait behind the block for the server to hang up: a connection has what it reads in memory."""
+    yield
+    assert wait(lambda: runtimes.connected[name] == 0, _HUNG_UP_WITHIN_S)
 
 
 _ENVELOPE = {"input": {"text": "hello"}}
