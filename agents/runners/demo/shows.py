@@ -15,7 +15,6 @@ _ENGLISH_NAME: Final = re.compile(r"(?<![\w-])(?P<name>[A-Z0-9][^:]*)(?P<told>: 
 _WORDS: Final = re.compile(r"(?:(?<!\s)\s+)?\bdemo\.(?:think|card)\b[:：]?\s*", re.ASCII)
 _SHOW_ME: Final = re.compile(r"\bshow me\b|给我看|展示", re.IGNORECASE)
 _LONGEST: Final = 200
-_LONGEST_DESCRIPTION: Final = 300
 
 
 def strip_control_words(question: str) -> str:
@@ -44,7 +43,7 @@ def card_hints(question: str, exercises: list[dict[str, Any]]) -> dict[str, Any]
     if not shown or not _SHOW_ME.search(question):
         return None
     title = "动作库里的动作" if chinese else "From the exercise library"
-    return _card(title, [_plain_item(one) for one in shown], chinese=chinese)
+    return _card(title, [_item(one, chinese=chinese) for one in shown], chinese=chinese)
 
 
 def _card_with_actions(shown: list[dict[str, Any]], *, chinese: bool) -> dict[str, Any]:
@@ -98,12 +97,3 @@ def _item(exercise: dict[str, Any], *, chinese: bool) -> dict[str, Any]:
     badge = {"badge": {"label": f"{sets} × {reps}"}} if sets and reps else {}
     described = split_languages(exercise)[0 if chinese else 2][:_LONGEST]
     return {"title": _name(exercise, chinese), "description": described} | badge
-
-
-def _plain_item(exercise: dict[str, Any]) -> dict[str, Any]:
-    item: dict[str, Any] = {"title": str(exercise["name"])[:_LONGEST]}
-    if description := str(exercise.get("description") or "")[:_LONGEST_DESCRIPTION]:
-        item["description"] = description
-    if group := exercise.get("muscleGroup"):
-        item["badge"] = {"label": str(group)}
-    return item
