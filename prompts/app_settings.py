@@ -69,8 +69,8 @@ SETTINGS: Final = {
         Setting(
             "default_model",
             "",
-            "The model of runs that name none. Empty: the first routable model; the demo only if there "
-            "is no other.",
+            "The model of runs that name none. Empty: the first routable model that needs no tier; the "
+            "demo only if there is none.",
             exists=_names_a_model,
             expected="the name of a model mapping, or empty",
         ),
