@@ -36,7 +36,7 @@ CORS_ALLOW_HEADERS = [
     "x-request-id",
     "x-run-deadline",
 ]
-CORS_EXPOSE_HEADERS = ["X-Request-Id", "X-Request-Id-Replaced", "Retry-After"]
+CORS_EXPOSE_HEADERS = ["Location", "Retry-After", "X-Request-Id", "X-Request-Id-Replaced"]
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
 BEHIND_TLS = env.flag("BEHIND_TLS", PUBLIC_URL.startswith("https://"))
 

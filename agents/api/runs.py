@@ -58,7 +58,8 @@ async def cancel(request: HttpRequest, caller: Caller, run_id: str) -> HttpRespo
     row = await client_queries.fetch_run(parse_run_id(run_id), user_id=caller.user_id)
     await submit.cancel_run(row.run_id)
     after = await client_queries.fetch_started_run(row.run_id.hex, user_id=caller.user_id)
-    return json_response({"run_id": row.run_id.hex, "status": after.status}, 202)
+    location = {"Location": answering.run_address(row.run_id)}
+    return json_response({"run_id": row.run_id.hex, "status": after.status}, 202, location)
 
 
 @api(GET=READ)

@@ -39,7 +39,8 @@ async def upload(request: HttpRequest, caller: Caller) -> HttpResponseBase:
             stored = await attachments.store_upload(
                 sent, owner_id=caller.user_id, thread=thread, run=run
             )
-    return json_response(_to_json(stored), 201)
+    made = _to_json(stored)
+    return json_response(made, 201, {"Location": made["url"]})
 
 
 def _to_json(stored: StoredObject) -> dict[str, str]:

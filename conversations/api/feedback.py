@@ -17,7 +17,10 @@ async def run_feedback(request: HttpRequest, caller: Caller, run_id: str) -> Htt
         case "POST":
             judgement = feedback.parse_judgement(await json_body(request))
             stored, is_new = await feedback.record_feedback(run_id, judgement, user_id=caller.user_id)
-            return json_response(stored, 201 if is_new else 200)
+            if not is_new:
+                return json_response(stored)
+            location = f"/api/v1/agent/runs/{stored['run_id']}/feedback"
+            return json_response(stored, 201, {"Location": location})
         case "DELETE":
             await feedback.delete_feedback(run_id, user_id=caller.user_id)
             return HttpResponse(status=204)

@@ -124,9 +124,9 @@ def read_json_object(request: Request) -> dict[str, Any]:
     return dict(request.data)
 
 
-def item_response(data: Any, *, status: int = 200) -> Response:
+def item_response(data: Any, *, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """Return the envelope of one item."""
-    return Response({"code": 200, "msg": "success", "data": data}, status=status)
+    return Response({"code": 200, "msg": "success", "data": data}, status=status, headers=headers)
 
 
 def list_response(items: list[dict[str, Any]], *, total: int | None = None, **more: int) -> Response:

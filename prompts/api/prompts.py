@@ -61,7 +61,8 @@ class Prompts(View):
     )
     def post(self, request: Request) -> Response:
         created = prompt_crud.create(parse_body(request.data), by=get_user(request))
-        return item_response(created, status=201)
+        location = f"/api/v1/llm/prompts/{created['id']}"
+        return item_response(created, status=201, headers={"Location": location})
 
 
 class Prompt(View):
