@@ -265,8 +265,7 @@ REST_FRAMEWORK = {
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Parley",
-    "DESCRIPTION": "Start agent runs, follow them and find them again.",
-    "VERSION": "1",
+    "VERSION": "",  # `config.openapi.introduction` describes the whole
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1",

@@ -14,10 +14,22 @@ from config import database
 from config.auth.bearer import Caller
 from config.auth.requirements import READ
 from config.http.async_views import api, json_response
+from config.http.documentation import groups
+from config.http.documentation.operations import described, operation, response
+from config.http.documentation.schema_builders import ref
 from conversations.runs.spending import SpendingSums
 from conversations.usage import usd
 
 
+@described(
+    operation(
+        "GET /api/v1/agent/usage",
+        "agent_usage",
+        "Get the usage and cost of the caller's finished runs and the budget that is left",
+        {"200": response("The caller's usage.", ref("Usage"))},
+        group=groups.USAGE,
+    )
+)
 @api(GET=READ)
 async def usage(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`GET /api/v1/agent/usage`: return the caller's own usage, for runs that have ended."""
