@@ -9,23 +9,21 @@ Links = dict[str, dict[str, Any]]
 
 def _links(value: str, **operations: str) -> Links:
     """Return links that pass a value of the body to a parameter of each operation."""
-    passed = f"$response.body#/{value}"
+    passed, name = f"$response.body#/{value}", value.rpartition("/")[2]
     return {
-        operation: {"operationId": operation, "parameters": {parameter: passed}}
+        f"{operation}_by_{name}": {"operationId": operation, "parameters": {parameter: passed}}
         for operation, parameter in operations.items()
     }
 
 
-_RUN: Final = _links(
-    "run_id",
-    agent_run_retrieve="run_id",
-    agent_run_events="run_id",
-    message_events="run_id",
-    agent_run_cancel="run_id",
-    agent_run_feedback="run_id",
-    agent_run_feedback_give="run_id",
-    agent_run_feedback_withdraw="run_id",
-)
+_RUN: Final = {
+    "agent_run_retrieve": "run_id",
+    "agent_run_events": "run_id",
+    "agent_run_cancel": "run_id",
+    "agent_run_feedback": "run_id",
+    "agent_run_feedback_give": "run_id",
+    "agent_run_feedback_withdraw": "run_id",
+}
 _THREAD: Final = {
     "agent_thread_retrieve": "thread_id",
     "agent_thread_connect": "thread_id",
@@ -34,7 +32,12 @@ _THREAD: Final = {
     "agent_history": "threadId",
     "agent_history_search": "threadId",
 }
-_STARTED: Final = _RUN | _links("conversation_id", **_THREAD)
+_STARTED: Final = (
+    _links("run_id", **_RUN)
+    | _links("taskId", **_RUN)
+    | _links("conversation_id", **_THREAD)
+    | _links("threadId", **_THREAD)
+)
 _RESPONSE: Final = _links(
     "id",
     responses_retrieve="response_id",
@@ -62,7 +65,7 @@ _FILE: Final[Links] = {
 _LINKS: Final[dict[tuple[str, str], Links]] = {
     ("agent_runs_create", "202"): _STARTED,
     ("agent_run_create_alias", "202"): _STARTED,
-    ("agent_ag_ui", "202"): _links("taskId", agent_run_retrieve="run_id", agent_run_events="run_id"),
+    ("agent_ag_ui", "202"): _links("taskId", **_RUN) | _links("threadId", **_THREAD),
     ("agent_threads", "200"): _links("threads/0/id", **_THREAD),
     ("agent_approvals", "200"): _APPROVAL,
     ("agent_attachments_create", "201"): _FILE,
