@@ -29,7 +29,7 @@ from config.http.documentation.operations import PAGING, body, described, operat
 from config.http.documentation.schema_builders import ERROR, ref
 from conversations import models
 from conversations.runs import interrupts
-from conversations.runs.client_queries import interrupt_to_json
+from conversations.runs.client_queries import show_interrupt
 from conversations.runs.interrupts import STATUSES, Interrupt, Status
 from conversations.threads.cursors import invalid_cursor, read_limit
 
@@ -64,7 +64,7 @@ async def approvals(request: HttpRequest, caller: Caller) -> HttpResponseBase:
         limit=most + 1,
     )
     more = page[most - 1].id.hex if len(page) > most else None
-    shown = [interrupt_to_json(interrupt) for interrupt in page[:most]]
+    shown = [show_interrupt(interrupt) for interrupt in page[:most]]
     return json_response({"approvals": shown, "nextCursor": more})
 
 
@@ -91,12 +91,12 @@ async def approval(request: HttpRequest, caller: Caller, approval_id: str) -> Ht
     """`/api/v1/agent/approvals/{approval_id}`: return it (GET), or decide it once (POST)."""
     found = await _visible(caller, approval_id)
     if request.method != "POST":
-        return json_response(interrupt_to_json(found))
+        return json_response(show_interrupt(found))
     decision = _decision(await json_body(request))
     decided = await resume.decide(found.id, decision, by=caller.user_id, owner_id=found.owner_id)
     if found.owner_id != caller.user_id:
         await sync_to_async(_record)(decision, found.id, by=caller.user_id)
-    return json_response(interrupt_to_json(decided))
+    return json_response(show_interrupt(decided))
 
 
 def _record(decision: Decision, interrupt_id: UUID, *, by: UUID) -> None:

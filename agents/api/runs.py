@@ -155,7 +155,7 @@ async def ag_ui_runs(request: HttpRequest, caller: Caller) -> HttpResponseBase:
         "GET /api/v1/agent/runs/{run_id}",
         "agent_run_retrieve",
         "Get the status, timings, usage and error of a run",
-        {"200": response("The run.", ref("Run"))},
+        {"200": response("The run.", ref("RunDetail"))},
     )
 )
 @api(GET=READ)

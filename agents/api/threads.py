@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final
 from uuid import UUID
 
+import msgspec
 from django.http import HttpRequest, HttpResponseBase
 from msgspec.structs import replace
 
@@ -81,7 +82,7 @@ async def thread(request: HttpRequest, caller: Caller, thread_id: str) -> HttpRe
     found = await names.thread_of(thread_id, caller=caller)
     if request.method in ("PATCH", "DELETE"):
         return await change_thread(request, caller, str(found))
-    detail = await listing.fetch_thread(caller.user_id, str(found))
+    detail = msgspec.to_builtins(await listing.fetch_thread(caller.user_id, str(found)))
     branch = await read_branch(request, caller, found)
     head = await newest_messages.fetch_thread_head(found, owner_id=caller.user_id, branch=branch)
     reasoned: dict[str, list[RunEvent]] = {}

@@ -47,7 +47,7 @@ _CARD: Final[dict[str, Schema]] = {"uiSchema": ref("UiSchema")}
 _FACTS: Final[dict[str, Schema]] = {
     "seq": COUNT | {"description": "The number of the event in the run."},
     "stage": TEXT,
-    "latency_ms": COUNT,
+    "latency_ms": {"type": "integer", "description": "As the tool's runner says it."},
     "ok": FLAG,
     "kind": TEXT | {"description": "Whose the tool is."},
     "finish_reason": TEXT,

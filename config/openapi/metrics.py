@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
+from agents.api.usage import Usage
 from config.http.documentation.schema_builders import (
     COUNT,
     FLAG,
@@ -15,6 +16,7 @@ from config.http.documentation.schema_builders import (
     nullable,
     record,
 )
+from config.openapi.derived_schemas import derive_structs
 from conversations.metrics.dimensions import GROUPS
 from conversations.metrics.query import MetricsQuery
 from conversations.metrics.sheets import SHEETS, kind_of
@@ -59,31 +61,4 @@ def _answer() -> Schema:
     return record(**{"from": TIME}, to=TIME, rows=array(_row()), optional=filters | more)
 
 
-_USD: Final = nullable(TEXT) | {
-    "description": "US dollars: the sum of the known prices; null if no price is known."
-}
-_SPENT: Final[dict[str, Schema]] = {
-    "runs": COUNT,
-    "input_tokens": COUNT,
-    "output_tokens": COUNT,
-    "unpriced_tokens": COUNT | {"description": "The input and output tokens whose price is unknown."},
-    "cost_usd": _USD,
-}
-_PERIOD: Final = {"enum": ["day", "month"]}
-_UNIT: Final = {"enum": ["usd", "tokens"]}
-_AMOUNT: Final = {"type": ["string", "integer"], "description": "US dollars as a string, or tokens."}
-_LIMIT: Final = record(
-    period=_PERIOD, unit=_UNIT, limit=_AMOUNT, used=_AMOUNT, left=_AMOUNT, resets_in_s=COUNT
-)
-_SCOPE: Final = {"enum": ["account", "installation"]}
-_EXCEEDED: Final = nullable(record(scope=_SCOPE, period=_PERIOD, unit=_UNIT, resets_in_s=COUNT)) | {
-    "description": "The exceeded limit, because of which runs are refused now."
-}
-_USAGE: Final = record(
-    time_zone=TEXT,
-    today=record(date=TEXT, **_SPENT),
-    month=record(month=TEXT, **_SPENT),
-    budget=array(_LIMIT) | {"description": "The account's limits; empty if it has none."},
-    exceeded=_EXCEEDED,
-)
-SCHEMAS: Final[dict[str, Schema]] = {"MetricsSheet": _answer(), "Usage": _USAGE}
+SCHEMAS: Final[dict[str, Schema]] = derive_structs(Usage) | {"MetricsSheet": _answer()}

@@ -16,9 +16,11 @@ _OPEN: Final[dict[str, str]] = {
     "actor": "Who did it, if it is no message: `actor_type`, `actor_id`, `actor_name`, `metadata`.",
     "added": "An exercise.",
     "args": "The arguments of the call, in the form that the tool declares.",
+    "arguments": "The arguments of the call, in the form that the tool declares.",
     "content": "The content of an activity; `activityType` says of which form it is.",
     "data": "In the form that the type of its holder says, or the sender's own.",
     "default": "The field's value if none is set.",
+    "edited_arguments": "The arguments that replace those of the call.",
     "forwardedProps": "Options of the run: `model`, `generation`, `responseFormat`, `onDisconnect` "
     "(`cancel`) and `history` (`stored`). The rest is for tools and runners.",
     "metadata": "Notes of the sender, who alone knows their form.",

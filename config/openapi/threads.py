@@ -17,6 +17,9 @@ from config.http.documentation.schema_builders import (
     record,
     ref,
 )
+from config.openapi.derived_schemas import derive_structs
+from conversations.threads.feedback import Feedback
+from conversations.threads.listing import Thread
 
 _UUID: Final = {"type": "string", "format": "uuid"}
 _DAY: Final = {"type": "string", "format": "date"}
@@ -68,20 +71,9 @@ _NEW_FEEDBACK: Final = record(
         "tags": {"type": ["array", "null"], "maxItems": 20, "items": _TAG},
     },
 )
-_FEEDBACK: Final = record(
-    run_id=TEXT, score=_SCORE, comment=TEXT, tags=array(TEXT), created_at=TIME, updated_at=TIME
-)
-_FIELDS: Final[dict[str, Schema]] = {
-    "id": _UUID,
-    "title": TEXT,
-    "archived": FLAG,
-    "createdAt": TIME,
-    "updatedAt": TIME,
-    "lastMessageAt": nullable(TIME),
-    "liveRunId": nullable(TEXT),
-}
+_RENDERED: Final = derive_structs(Thread, Feedback)
 _DETAIL: Final = record(
-    **_FIELDS,
+    **_RENDERED["Thread"]["properties"],
     state={"description": "The shared state of the thread: any JSON."},
     messages=array(ref("AgUiMessage")),
     feedback=array(ref("Feedback")),
@@ -93,14 +85,12 @@ _DETAIL: Final = record(
 )
 _CHANGES: Final = record(optional={"title": {"type": "string", "maxLength": 200}, "archived": FLAG})
 _BYTES: Final = {"type": "string", "format": "binary"}
-SCHEMAS: Final[dict[str, Schema]] = {
+SCHEMAS: Final[dict[str, Schema]] = _RENDERED | {
     "HistoryDay": _SNAPSHOT,
     "SearchResults": page(results=array(_HIT)),
-    "Thread": record(**_FIELDS),
     "Threads": page(threads=array(ref("Thread"))),
     "ThreadDetail": _DETAIL,
     "ThreadChanges": _CHANGES,
-    "Feedback": _FEEDBACK,
     "NewFeedback": _NEW_FEEDBACK,
     "Artifact": record(artifact_id=TEXT, mime_type=TEXT, url=TEXT, size_bytes=COUNT),
     "Upload": record(file=_BYTES, optional={"threadId": TEXT, "runId": TEXT}),

@@ -55,7 +55,7 @@ async def run_feedback(request: HttpRequest, caller: Caller, run_id: str) -> Htt
             stored, is_new = await feedback.record_feedback(run_id, judgement, user_id=caller.user_id)
             if not is_new:
                 return json_response(stored)
-            location = f"/api/v1/agent/runs/{stored['run_id']}/feedback"
+            location = f"/api/v1/agent/runs/{stored.run_id}/feedback"
             return json_response(stored, 201, {"Location": location})
         case "DELETE":
             await feedback.delete_feedback(run_id, user_id=caller.user_id)
