@@ -46,6 +46,7 @@ _operation: Final = partial(operation, group=groups.LIBRARY)
 _KNOWN: Final = headers.sends("If-None-Match")
 _UNCHANGED: Final = {"304": {"description": "The caller's copy is current."}}
 _EXERCISES: Final = array(ref("Exercise"))
+_TAGGED: Final = {"headers": headers.named("ETag")}
 _ALWAYS_ASK: Final = {"Cache-Control": "private, no-cache"}
 _REFUSED: Final = re.compile(r"\s*q\s*=\s*0(\.0*)?\s*")
 _FOR_EVER: Final = {"Cache-Control": "private, max-age=31536000, immutable"}
@@ -56,7 +57,7 @@ _FOR_EVER: Final = {"Cache-Control": "private, max-age=31536000, immutable"}
         "GET /api/v1/exercise/library/meta",
         "exercise_library_meta",
         "Describe the newest published version of the exercise library",
-        {"200": response("The newest version.", ref("LibraryMeta"))} | _UNCHANGED,
+        {"200": response("The newest version.", ref("LibraryMeta")) | _TAGGED} | _UNCHANGED,
         (404,),
         parameters=_KNOWN,
     )
@@ -76,7 +77,8 @@ async def meta(request: HttpRequest, caller: Caller) -> HttpResponseBase:
         "GET /api/v1/exercise/library/full",
         "exercise_library_full",
         "Get all exercises of a published version",
-        {"200": response("The ExerciseDtos; gzip if the client accepts it.", _EXERCISES)} | _UNCHANGED,
+        {"200": response("The ExerciseDtos; gzip if the client accepts it.", _EXERCISES) | _TAGGED}
+        | _UNCHANGED,
         (404,),
         parameters=[query("version", "The version. Default: the newest.", type="integer"), *_KNOWN],
     )

@@ -154,7 +154,8 @@ def _agent_response() -> dict[str, Schema]:
 
 def _run_agent_input(whole: Schema) -> None:
     whole |= {"title": "RunAgentInput", "description": "A run of seed 000: one user message."}
-    whole["properties"]["threadId"]["format"] = "uuid"
+    text = "A new one begins a conversation; that of another account is not found."
+    whole["properties"]["threadId"] |= {"format": "uuid", "description": text}
     whole["properties"]["runId"]["maxLength"] = LONGEST_RUN_ID
     whole["properties"]["messages"] |= {"minItems": 1, "maxItems": MOST_MESSAGES}
 

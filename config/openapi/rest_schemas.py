@@ -19,7 +19,6 @@ from config.http.documentation.schema_builders import (
     array,
     envelope,
     nullable,
-    open_object,
     record,
     ref,
 )
@@ -29,7 +28,7 @@ from prompts.endpoints import web_search_key
 from prompts.wordings.prompt_crud import PromptBody
 
 _ID: Final = {"type": "integer"}
-_TOOL: Final = open_object("The definition of a tool, as models take it: a name and a JSON Schema.")
+_TOOL: Final[Schema] = {"description": "A tool definition: any JSON that staff have entered."}
 _TOOLS: Final = {
     "type": ["array", "object", "null"],
     "items": _TOOL,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from config.http.documentation.schema_builders import (
-    COUNT,
     FLAG,
     TEXT,
     TIME,
@@ -18,8 +17,9 @@ from config.http.documentation.schema_builders import (
     ref,
 )
 from config.openapi.derived_schemas import derive_structs
+from conversations.threads.artifacts import Artifact
 from conversations.threads.feedback import Feedback
-from conversations.threads.listing import Thread
+from conversations.threads.listing import Changes, Thread
 
 _UUID: Final = {"type": "string", "format": "uuid"}
 _DAY: Final = {"type": "string", "format": "date"}
@@ -83,16 +83,15 @@ _DETAIL: Final = record(
         | {"description": "The last run of each branch, newest first; only if there are several."},
     },
 )
-_CHANGES: Final = record(optional={"title": {"type": "string", "maxLength": 200}, "archived": FLAG})
 _BYTES: Final = {"type": "string", "format": "binary"}
 SCHEMAS: Final[dict[str, Schema]] = _RENDERED | {
     "HistoryDay": _SNAPSHOT,
     "SearchResults": page(results=array(_HIT)),
     "Threads": page(threads=array(ref("Thread"))),
     "ThreadDetail": _DETAIL,
-    "ThreadChanges": _CHANGES,
+    "ThreadChanges": derive_structs(Changes)["Changes"],
     "NewFeedback": _NEW_FEEDBACK,
-    "Artifact": record(artifact_id=TEXT, mime_type=TEXT, url=TEXT, size_bytes=COUNT),
+    "Artifact": record(artifact_id=TEXT, **derive_structs(Artifact)["Artifact"]["properties"]),
     "Upload": record(file=_BYTES, optional={"threadId": TEXT, "runId": TEXT}),
     "Attachment": record(bucket=TEXT, path=TEXT, mime_type=TEXT, url=TEXT),
     "StorageError": record(statusCode=TEXT, error=TEXT, message=TEXT),

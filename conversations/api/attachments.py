@@ -104,6 +104,7 @@ _uploads: Final = ConcurrencyLimit(
 # --- GET /storage/v1/object/sign/{bucket}/{path} ------------------------------------------------
 
 
+_TAGGED: Final = {"headers": headers.named("ETag")}
 _FILE: Final = {"*/*": {"schema": TEXT | {"format": "binary"}}}
 
 
@@ -113,7 +114,7 @@ _FILE: Final = {"*/*": {"schema": TEXT | {"format": "binary"}}}
         "attachment_retrieve",
         "Download an attachment by its signed URL",
         {
-            "200": {"description": "The whole file.", "content": _FILE},
+            "200": {"description": "The whole file.", "content": _FILE} | _TAGGED,
             "206": {"description": "A range of the file.", "content": _FILE},
             "302": {"description": "A redirect to the file in the object store."},
             "304": {"description": "The caller's copy is current."},

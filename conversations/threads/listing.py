@@ -7,12 +7,12 @@ activity; a thread with a new message during paging moves to the top, and never 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
 from django.db import connection
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from config import sql
 from config.errors import InvalidRequest
@@ -124,7 +124,7 @@ async def list_branches(thread_id: UUID) -> list[dict[str, Any]]:
 class Changes(Struct, frozen=True, forbid_unknown_fields=True):
     """The changes of a thread; a field that is not named stays."""
 
-    title: str | UnsetType = UNSET
+    title: Annotated[str, Meta(extra_json_schema={"maxLength": TITLE_LENGTH})] | UnsetType = UNSET
     archived: bool | UnsetType = UNSET
 
 

@@ -18,9 +18,14 @@ _REQUESTED: Final = (
         pattern=r"^[\x21-\x7e]{1,128}$",
     ),
     _requested(
-        "X-Run-Deadline", "The run's time limit in seconds, 1 or more.", pattern="^0*[1-9][0-9]{0,7}$"
+        "X-Run-Deadline",
+        "The run's time limit in seconds, 1 or more.",
+        pattern="^0*[1-9][0-9]*$",
+        maxLength=9,
     ),
-    _requested("X-On-Disconnect", "The same as the parameter `on_disconnect`."),
+    _requested(
+        "X-On-Disconnect", "The same as the parameter `on_disconnect`.", enum=["continue", "cancel"]
+    ),
     _requested(
         "X-Prompt-Version",
         "For staff who may view prompts: the id of a prompt version, or a label, that replaces the "
@@ -63,6 +68,7 @@ _ALL: Final = ("X-Request-Id", "X-Request-Id-Replaced")
 _OF_STATUS: Final[dict[str, tuple[str, ...]]] = {
     "201": ("Location",),
     "202": ("Location",),
+    "206": ("Content-Range", "ETag"),
     "302": ("Location",),
     "304": ("ETag",),
     "401": ("WWW-Authenticate",),
@@ -80,5 +86,9 @@ def sends(*names: str) -> list[dict[str, str]]:
 
 def of_status(status: str) -> dict[str, dict[str, str]]:
     """Return the headers of every response with this status."""
-    names = (*_ALL, *_OF_STATUS.get(status, ()))
+    return named(*_ALL, *_OF_STATUS.get(status, ()))
+
+
+def named(*names: str) -> dict[str, dict[str, str]]:
+    """Return these headers of a response."""
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}

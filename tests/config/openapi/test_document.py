@@ -56,6 +56,7 @@ def operation_of(label: str) -> dict[str, Any]:
 
 
 def test_the_document_is_valid() -> None:
+    assert published().raw["openapi"] == "3.1.0"
     assert list(OpenAPIV31SpecValidator(published().raw).iter_errors()) == []
 
 

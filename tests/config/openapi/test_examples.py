@@ -73,6 +73,13 @@ def test_the_examples_of_an_operation_are_answered_with_success(
             assert client.http.get(_on_this_server(response.headers["Location"])).status_code == 200
 
 
+def test_a_started_and_a_cancelled_run_are_at_their_location(client: Client) -> None:
+    started = client.http.post("/api/v1/agent/runs", json={"model": "demo", "text": "chest"})
+    address = f"/api/v1/agent/runs/{started.json()['run_id']}"
+    cancelled = client.http.post(f"{address}/cancel")
+    assert [started.headers["Location"], cancelled.headers["Location"]] == [address, address]
+
+
 def _on_this_server(location: str) -> str:
     """Return the path and the query: a file's address names the host of PUBLIC_URL."""
     whole = urlsplit(location)

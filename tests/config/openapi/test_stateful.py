@@ -44,7 +44,7 @@ CHECKS = [
     response_schema_conformance,
 ]
 LONGEST_S = 60
-FEWEST, SHARE, STEPS = 4, 10, 8
+FEWEST, SHARE, STEPS = 4, 20, 8
 STORIES = (
     "agent_runs_create",
     "agent_run_create_alias",
