@@ -35,7 +35,7 @@ CORS_ALLOW_HEADERS = [
     "x-request-id",
     "x-run-deadline",
 ]
-CORS_EXPOSE_HEADERS = ["X-Request-Id", "X-Request-Id-Replaced", "Retry-After"]
+CORS_EXPOSE_HEADERS = ["Location", "Retry-After", "X-Request-Id", "X-Request-Id-Replaced"]
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
 BEHIND_TLS = env.flag("BEHIND_TLS", PUBLIC_URL.startswith("https://"))
 
@@ -263,8 +263,7 @@ REST_FRAMEWORK = {
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Parley",
-    "DESCRIPTION": "Start agent runs, follow them and find them again.",
-    "VERSION": "1",
+    "VERSION": "",  # `config.openapi.introduction` describes the whole
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponseBase
@@ -12,8 +13,48 @@ from agents.dialects.agent_api import dialect as agent_api
 from config.auth.bearer import Caller
 from config.auth.requirements import READ, RUN
 from config.http.async_views import api, json_response
+from config.http.documentation import groups
+from config.http.documentation.operations import (
+    RUN_OPTIONS,
+    STARTS_RUN,
+    Route,
+    body,
+    described,
+    operation,
+    response,
+    streamed,
+)
+from config.http.documentation.schema_builders import AGENT_API_ERROR, ref
 from conversations.models import LIVE, RunStatus
 from conversations.runs import client_queries
+
+_TEXT: Final = {"type": "text", "text": "Which exercises train the chest?"}
+_REQUEST: Final = {
+    "model": "demo",
+    "session_id": "chest-day",
+    "input": [{"role": "user", "content": [_TEXT]}],
+}
+_operation: Final = partial(operation, group=groups.AGENT_API, error=AGENT_API_ERROR)
+_start: Final = partial(
+    _operation,
+    more_errors=STARTS_RUN,
+    parameters=RUN_OPTIONS,
+    requestBody=body(ref("AgentRequest"), question=_REQUEST),
+)
+
+
+def _process(address: str, operation_id: str) -> Route:
+    return _start(
+        address,
+        operation_id,
+        "Start a run over the Agent API; /process and /api/v1/agent/process are aliases",
+        streamed(
+            "The run's stream, or its AgentResponse with `stream: false`.",
+            ref("AgentApiObject"),
+            ref("AgentResponse"),
+        ),
+    )
+
 
 _STATES: Final = {
     RunStatus.QUEUED: "pending",
@@ -24,12 +65,24 @@ _STATES: Final = {
 }
 
 
+@described(
+    _process("POST /api/v1/agent/process", "agent_process"),
+    _process("POST /process", "process"),
+)
 @api(POST=RUN)
 async def process(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`POST /process`: run an AgentRequest; return a stream, or an AgentResponse (`stream: false`)."""
     return await answering.answer(request, caller, agent_api.NAME)
 
 
+@described(
+    _start(
+        "POST /process/task",
+        "process_task",
+        "Start a run over the Agent API in the background",
+        {"200": response("The task is accepted.", ref("AgentTask"))},
+    )
+)
 @api(POST=RUN)
 async def tasks(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`POST /process/task`: run an AgentRequest in the background."""
@@ -37,6 +90,15 @@ async def tasks(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     return await answering.accept(caller, post, status=200)
 
 
+@described(
+    _operation(
+        "GET /process/task/{task_id}",
+        "process_task_retrieve",
+        "Get the status of a task, and its AgentResponse when it has finished",
+        {"200": response("The state of the task.", ref("AgentTaskState"))},
+        (410,),
+    )
+)
 @api(GET=READ)
 async def task(request: HttpRequest, caller: Caller, task_id: str) -> HttpResponseBase:
     """`GET /process/task/{task_id}`: return its status, and its AgentResponse once there is one."""

@@ -135,7 +135,13 @@ async def accept(caller: Caller, post: Post, *, status: int) -> HttpResponseBase
         created_at_ms=accepted.created_at_ms,
         wire=request.wire,
     )
-    return json_response(post.dialect.accepted(head), status)
+    location = {"Location": run_address(accepted.run_id)} if status == 202 else None
+    return json_response(post.dialect.accepted(head), status, location)
+
+
+def run_address(run_id: UUID) -> str:
+    """Return the address at which a client reads the run: the Location of a 202."""
+    return f"/api/v1/agent/runs/{run_id.hex}"
 
 
 async def admit(user_id: UUID, row: RunRow, *, after: int) -> StreamSlot:

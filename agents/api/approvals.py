@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final, cast
 from uuid import UUID
 
@@ -23,17 +24,34 @@ from config.auth.permissions import is_staff_with
 from config.auth.requirements import READ, RUN
 from config.errors import Forbidden, InvalidRequest
 from config.http.async_views import api, json_body, json_response
+from config.http.documentation import groups
+from config.http.documentation.operations import PAGING, body, described, operation, query, response
+from config.http.documentation.schema_builders import ERROR, ref
 from conversations import models
 from conversations.runs import interrupts
-from conversations.runs.client_queries import interrupt_to_json
+from conversations.runs.client_queries import show_interrupt
 from conversations.runs.interrupts import STATUSES, Interrupt, Status
 from conversations.threads.cursors import invalid_cursor, read_limit
 
+_operation: Final = partial(operation, group=groups.APPROVALS)
 PERMISSION: Final = "conversations.change_interrupt"
 _PAGE: Final = 30
 _KNOWN: Final = frozenset(("approve", "arguments", "reason"))
 
 
+@described(
+    _operation(
+        "GET /api/v1/agent/approvals",
+        "agent_approvals",
+        "List the caller's approvals, pending and decided, newest first",
+        {"200": response("A page of approvals.", ref("Approvals"))},
+        parameters=[
+            query("status", "Only approvals with this status.", enum=[*STATUSES]),
+            query("user_id", "For staff: the id of a user, or `all`."),
+            *PAGING,
+        ],
+    )
+)
 @api(GET=READ)
 async def approvals(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`GET /api/v1/agent/approvals`: return the caller's; for staff those of `?user_id=` (or `all`)."""
@@ -46,21 +64,39 @@ async def approvals(request: HttpRequest, caller: Caller) -> HttpResponseBase:
         limit=most + 1,
     )
     more = page[most - 1].id.hex if len(page) > most else None
-    shown = [interrupt_to_json(interrupt) for interrupt in page[:most]]
+    shown = [show_interrupt(interrupt) for interrupt in page[:most]]
     return json_response({"approvals": shown, "nextCursor": more})
 
 
+@described(
+    _operation(
+        "GET /api/v1/agent/approvals/{approval_id}",
+        "agent_approval_retrieve",
+        "Get an approval",
+        {"200": response("The approval.", ref("Approval"))},
+    ),
+    _operation(
+        "POST /api/v1/agent/approvals/{approval_id}",
+        "agent_approval_decide",
+        "Approve or refuse a tool call; the last decision of a run continues the run",
+        {
+            "200": response("The decided approval.", ref("Approval")),
+            "409": response("The approval was already decided differently, or it has expired.", ERROR),
+        },
+        requestBody=body(ref("Decision"), approve={"approve": True}),
+    ),
+)
 @api(GET=READ, POST=RUN)
 async def approval(request: HttpRequest, caller: Caller, approval_id: str) -> HttpResponseBase:
     """`/api/v1/agent/approvals/{approval_id}`: return it (GET), or decide it once (POST)."""
     found = await _visible(caller, approval_id)
     if request.method != "POST":
-        return json_response(interrupt_to_json(found))
+        return json_response(show_interrupt(found))
     decision = _decision(await json_body(request))
     decided = await resume.decide(found.id, decision, by=caller.user_id, owner_id=found.owner_id)
     if found.owner_id != caller.user_id:
         await sync_to_async(_record)(decision, found.id, by=caller.user_id)
-    return json_response(interrupt_to_json(decided))
+    return json_response(show_interrupt(decided))
 
 
 def _record(decision: Decision, interrupt_id: UUID, *, by: UUID) -> None:

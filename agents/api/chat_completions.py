@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponseBase
@@ -20,12 +21,49 @@ from config.auth.bearer import Caller
 from config.auth.requirements import READ, RUN
 from config.errors import NotFound
 from config.http.async_views import LateResponse, api, json_response
+from config.http.documentation import groups
+from config.http.documentation.operations import (
+    RUN_OPTIONS,
+    STARTS_RUN,
+    body,
+    described,
+    operation,
+    response,
+    sse,
+)
+from config.http.documentation.schema_builders import OPENAI_ERROR, any_of, ref
 from prompts.endpoints import routing
 from prompts.endpoints.routing import ServedModel
 
+_operation: Final = partial(operation, group=groups.OPENAI, error=OPENAI_ERROR)
+_QUESTION: Final = {"role": "user", "content": "Which exercises train the chest?"}
+_COMPLETED: Final = {
+    "description": "The completion, or its chunks with `stream: true`. A failed run is an error "
+    "response, or a chunk with `error` if the stream has begun. `[DONE]` follows the last chunk of an "
+    "answer.",
+    "content": sse(ref("CompletionChunk"), last="[DONE]")
+    | {"application/json": {"schema": any_of(ref("Completion"), OPENAI_ERROR)}},
+}
+_ANSWERS: Final = {
+    "200": _COMPLETED,
+    "409": response("The run was cancelled, or its key was used with another body.", OPENAI_ERROR),
+    "410": response("The conversation was deleted.", OPENAI_ERROR),
+    "500": response("The run failed; the code names the cause.", OPENAI_ERROR),
+}
 _DONE: Final = b"data: [DONE]\n\n"
 
 
+@described(
+    _operation(
+        "POST /v1/chat/completions",
+        "chat_completions_create",
+        "Create a chat completion; /compatible-mode/v1/chat/completions is an alias",
+        _ANSWERS,
+        STARTS_RUN,
+        parameters=RUN_OPTIONS,
+        requestBody=body(ref("CompletionRequest"), question={"model": "demo", "messages": [_QUESTION]}),
+    )
+)
 @api(POST=RUN)
 async def create(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`POST /v1/chat/completions`: return the completion when it is done, or its chunks (`stream`)."""
@@ -69,6 +107,14 @@ def _judged(encoder: CompletionEncoder) -> tuple[int, dict[str, str]]:
 _STYLE: Final = answering.AnswerStyle(form=Format(write=_written), send_outcome=_send_completion)
 
 
+@described(
+    _operation(
+        "GET /v1/models",
+        "openai_models",
+        "List the models for completions and responses",
+        {"200": response("The list of models.", ref("OpenAIModels"))},
+    )
+)
 @api(GET=READ)
 async def models(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`GET /v1/models`: return the models that the caller may use."""
@@ -76,6 +122,14 @@ async def models(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     return json_response({"object": "list", "data": found})
 
 
+@described(
+    _operation(
+        "GET /v1/models/{model_id}",
+        "openai_model",
+        "Get a model",
+        {"200": response("The model.", ref("OpenAIModel"))},
+    )
+)
 @api(GET=READ)
 async def model(request: HttpRequest, caller: Caller, model_id: str) -> HttpResponseBase:
     """`GET /v1/models/{model_id}`: return one of them, by its key or its whole name."""

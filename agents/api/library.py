@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import re
+from functools import partial
 from typing import ClassVar, Final, cast
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -28,15 +29,39 @@ from config.auth.models import Scope, User
 from config.auth.requirements import READ, Access, Needs
 from config.errors import InvalidRequest
 from config.http.async_views import api, json_response
+from config.http.documentation import groups, headers
+from config.http.documentation.operations import described, operation, query, response
+from config.http.documentation.schema_builders import array, ref
 from config.http.drf_views import View, json_of, published
 
 _PUBLISHES: Final = {"POST": Access(Scope.ADMIN, "agents.change_exercise")}
 _CONFLICT: Final = {409: OpenApiResponse(description="`baseVersion` is not the newest version.")}
+_PLANK: Final = {
+    "name": "High plank",
+    "muscleGroup": "CORE",
+    "category": "CORE",
+    "equipment": ["NONE"],
+}
+_operation: Final = partial(operation, group=groups.LIBRARY)
+_KNOWN: Final = headers.sends("If-None-Match")
+_UNCHANGED: Final = {"304": {"description": "The caller's copy is current."}}
+_EXERCISES: Final = array(ref("Exercise"))
+_TAGGED: Final = {"headers": headers.named("ETag")}
 _ALWAYS_ASK: Final = {"Cache-Control": "private, no-cache"}
 _REFUSED: Final = re.compile(r"\s*q\s*=\s*0(\.0*)?\s*")
 _FOR_EVER: Final = {"Cache-Control": "private, max-age=31536000, immutable"}
 
 
+@described(
+    _operation(
+        "GET /api/v1/exercise/library/meta",
+        "exercise_library_meta",
+        "Describe the newest published version of the exercise library",
+        {"200": response("The newest version.", ref("LibraryMeta")) | _TAGGED} | _UNCHANGED,
+        (404,),
+        parameters=_KNOWN,
+    )
+)
 @api(GET=READ)
 async def meta(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`GET /api/v1/exercise/library/meta`: return the newest version; 304 if the caller has it."""
@@ -47,6 +72,17 @@ async def meta(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     return json_response(newest.as_meta(), headers=headers)
 
 
+@described(
+    _operation(
+        "GET /api/v1/exercise/library/full",
+        "exercise_library_full",
+        "Get all exercises of a published version",
+        {"200": response("The ExerciseDtos; gzip if the client accepts it.", _EXERCISES) | _TAGGED}
+        | _UNCHANGED,
+        (404,),
+        parameters=[query("version", "The version. Default: the newest.", type="integer"), *_KNOWN],
+    )
+)
 @api(GET=READ)
 async def full(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`GET …/full`: return every exercise of a version (by default the newest) as ExerciseDtos."""
@@ -61,6 +97,19 @@ async def full(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     return json_response(await asyncio.to_thread(gzip.decompress, packed), headers=headers)
 
 
+@described(
+    _operation(
+        "GET /api/v1/exercise/library/updates",
+        "exercise_library_updates",
+        "Get the changes between two published versions",
+        {"200": response("The changed exercises.", ref("LibraryUpdates"))},
+        (404,),
+        parameters=[
+            query("from", "The caller's version; 0 if it has none.", type="integer"),
+            query("to", "The target version. Default: the newest.", type="integer"),
+        ],
+    )
+)
 @api(GET=READ)
 async def updates(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`GET …/updates?from=&to=`: return the changes between two versions, as ExerciseDtos and ids."""
@@ -84,9 +133,9 @@ class Publish(View):
         description="Without `payload` the library as staff have written it; with it (the published "
         "seed's form) the library becomes exactly that. 409 `version_conflict` if `baseVersion` is not "
         "the newest version.",
-        request=json_of("LibraryPublish"),
+        request=json_of("LibraryPublish", table={"note": "Two new exercises"}),
         responses={200: published("LibraryMeta")} | _CONFLICT,
-        tags=["exercises"],
+        tags=["Exercise library"],
     )
     def post(self, request: Request) -> Response:
         body, user = read_publish(request.data), cast("User", request.user)
@@ -105,9 +154,9 @@ class Patch(View):
         summary="Change some exercises of the library and publish it",
         description="`{baseVersion, added, updated, deleted}`; of `updated` only the given fields "
         "change. All or nothing; 409 `version_conflict` if `baseVersion` is not the newest version.",
-        request=json_of("LibraryPatch"),
+        request=json_of("LibraryPatch", added={"baseVersion": 1, "added": [_PLANK]}),
         responses={200: published("LibraryMeta")} | _CONFLICT,
-        tags=["exercises"],
+        tags=["Exercise library"],
     )
     def post(self, request: Request) -> Response:
         body = read_body(request.data, PatchBody)

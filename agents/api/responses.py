@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponseBase
@@ -17,6 +18,18 @@ from config.auth.requirements import READ, RUN
 from config.errors import NotFound
 from config.http import openai_absent
 from config.http.async_views import api, json_response
+from config.http.documentation import groups, headers, operations
+from config.http.documentation.operations import (
+    RUN_OPTIONS,
+    STARTS_RUN,
+    Route,
+    body,
+    described,
+    operation,
+    query,
+    streamed,
+)
+from config.http.documentation.schema_builders import OPENAI_ERROR, ref
 from conversations import attachments
 from conversations.models import LIVE
 from conversations.runs import client_queries
@@ -24,17 +37,53 @@ from conversations.runs.client_queries import RunRow
 from conversations.threads.cursors import read_limit
 from conversations.upkeep import unstored_runs
 
+_operation: Final = partial(operation, group=groups.OPENAI, error=OPENAI_ERROR)
+_streamed: Final = partial(streamed, frame=ref("ResponsesEvent"), whole=ref("Response"))
 _STYLE: Final = answering.AnswerStyle(accepted_status=200)
 _ITEMS: Final = 20
 _CANCELLED_S: Final = 5.0  # by then a run that is cancelled has ended (promise P9)
 
 
+@described(
+    _operation(
+        "POST /v1/responses",
+        "responses_create",
+        "Create a response; /compatible-mode/v1/responses is an alias",
+        _streamed("The response, or its events with `stream: true`."),
+        STARTS_RUN,
+        parameters=RUN_OPTIONS,
+        requestBody=body(
+            ref("ResponsesRequest"),
+            question={"model": "demo", "input": "Which exercises train the chest?"},
+        ),
+    )
+)
 @api(POST=RUN)
 async def create(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`POST /v1/responses`: return the finished response, its stream, or its id (`background`)."""
     return await answering.answer(request, caller, responses.NAME, _STYLE)
 
 
+@described(
+    _operation(
+        "GET /v1/responses/{response_id}",
+        "responses_retrieve",
+        "Get a response in its present state, or its events",
+        _streamed("The response, or its events with `stream=true`."),
+        (410,),
+        parameters=[
+            query("stream", "`true`: stream the events."),
+            query("starting_after", "The same as the header Last-Event-ID.", type="integer"),
+            *headers.sends("Last-Event-ID"),
+        ],
+    ),
+    _operation(
+        "DELETE /v1/responses/{response_id}",
+        "responses_delete",
+        "Delete a response and cancel it if it is live; only its metrics are kept",
+        {"200": operations.response("The response is deleted.", ref("ResponseDeleted"))},
+    ),
+)
 @api(GET=READ, DELETE=RUN)
 async def response(request: HttpRequest, caller: Caller, response_id: str) -> HttpResponseBase:
     """`/v1/responses/{response_id}`: return the response as it stands (GET), or delete it (DELETE).
@@ -64,6 +113,19 @@ async def _deleted(row: RunRow) -> dict[str, Any]:
     return {"id": objects.response_id(row.run_id), "object": "response", "deleted": True}
 
 
+@described(
+    _operation(
+        "GET /v1/responses/{response_id}/input_items",
+        "responses_input_items",
+        "List the input items of a response",
+        {"200": operations.response("A page of input items.", ref("ResponseItems"))},
+        parameters=[
+            query("limit", "The page size, 1 to 100. Default: 20.", type="integer"),
+            query("order", "`asc` or `desc` (default)."),
+            query("after", "The id of the last item received."),
+        ],
+    )
+)
 @api(GET=READ)
 async def input_items(request: HttpRequest, caller: Caller, response_id: str) -> HttpResponseBase:
     """`GET /v1/responses/{response_id}/input_items`: return a page of the items of its input."""
@@ -85,6 +147,15 @@ async def input_items(request: HttpRequest, caller: Caller, response_id: str) ->
     )
 
 
+@described(
+    _operation(
+        "POST /v1/responses/{response_id}/cancel",
+        "responses_cancel",
+        "Cancel a response; a finished one does not change",
+        {"200": operations.response("The response in its present state.", ref("Response"))},
+        (410,),
+    )
+)
 @api(POST=RUN)
 async def cancel(request: HttpRequest, caller: Caller, response_id: str) -> HttpResponseBase:
     """`POST /v1/responses/{response_id}/cancel`: cancel the response unless it has ended; return it."""
@@ -96,6 +167,16 @@ async def cancel(request: HttpRequest, caller: Caller, response_id: str) -> Http
     return json_response(await streaming.final_outcome(row, responses, wait_s=_CANCELLED_S))
 
 
+def _unsupported(name: str, what: str) -> Route:
+    return _operation(
+        f"POST /v1/responses/{name}", f"responses_{name}", f"Not supported: {what}", {}, (404,)
+    )
+
+
+@described(
+    _unsupported("input_tokens", "counting tokens before a run"),
+    _unsupported("compact", "compacting a response"),
+)
 @api(POST=RUN)
 async def absent(request: HttpRequest, _: Caller) -> HttpResponseBase:
     """`POST /v1/responses/input_tokens`, `/compact`: refuse them by name; they are no response's id."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -21,17 +22,42 @@ from config.auth.models import Scope
 from config.auth.requirements import Access
 from config.errors import InvalidRequest, NotFound
 from config.http.async_views import api, json_response
+from config.http.documentation import groups
+from config.http.documentation.operations import (
+    RUN_OPTIONS,
+    STARTS_RUN,
+    body,
+    described,
+    operation,
+    response,
+    sse,
+)
+from config.http.documentation.schema_builders import ref
 
 runner_sources.add_sources()
 _NDJSON: Final = Format(
     "application/x-ndjson; charset=utf-8", lambda frame: frame.data + b"\n", b"\n", headers={}
 )
+_operation: Final = partial(operation, group=groups.ADMINISTRATION)
+_LINE: Final = ref("RunResult") | {"description": "Each line of the stream is one result."}
+_RESULTS: Final = {
+    "description": "The run's results: one AgentRunResult per line or per server-sent event.",
+    "content": {"application/x-ndjson": {"schema": _LINE}} | sse(ref("RunResult")),
+}
 _BINDINGS: Final = """
 SELECT runner_id, array_agg(name ORDER BY position, id) FROM agents_runnerbinding WHERE is_active
 GROUP BY runner_id
 """
 
 
+@described(
+    _operation(
+        "GET /api/v1/agent/runners",
+        "agent_runners",
+        "List the available runners, for staff",
+        {"200": response("The manifests of the runners.", ref("Runners"))},
+    )
+)
 @api(GET=Access(Scope.ADMIN, "agents.view_runnerbinding"))
 async def runners(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`GET /api/v1/agent/runners`: return every runner that is available now, with its manifest."""
@@ -43,6 +69,19 @@ async def runners(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     return json_response({"runners": listed})
 
 
+@described(
+    _operation(
+        "POST /api/v1/agent/runners/{runner_id}/run",
+        "agent_runner_run",
+        "Start a run on one runner, for staff",
+        {"200": _RESULTS},
+        STARTS_RUN,
+        parameters=RUN_OPTIONS,
+        requestBody=body(
+            ref("RunnerBody"), question={"input": {"text": "Which exercises train the chest?"}}
+        ),
+    )
+)
 @api(POST=Access(Scope.RUN, "agents.change_runnerbinding"))
 async def run(request: HttpRequest, caller: Caller, runner_id: str) -> HttpResponseBase:
     """`POST /api/v1/agent/runners/{runner_id}/run`: return its result stream, as NDJSON or as SSE."""

@@ -18,6 +18,9 @@ from config.auth.models import Scope
 from config.auth.requirements import Access, Needs
 from config.errors import InvalidRequest
 from config.http.async_views import api, json_response
+from config.http.documentation import groups
+from config.http.documentation.operations import described, operation, query, response
+from config.http.documentation.schema_builders import ref
 from config.http.drf_views import View
 
 _CUTS_OFF: Final = Access(Scope.ADMIN, "conversations.change_run")
@@ -65,7 +68,7 @@ class Dashboard(View):
     @extend_schema(
         operation_id="stats_dashboard",
         summary="What ran in the last hour, day or week, for staff",
-        tags=["stats"],
+        tags=["Metrics"],
         parameters=[OpenApiParameter("time_window", str, enum=list(WINDOWS), default="24h")],
         responses={
             200: inline_serializer(
@@ -88,6 +91,16 @@ class Dashboard(View):
         return Response(dashboard(window))
 
 
+@described(
+    operation(
+        "POST /api/v1/llm/sse/force-disconnect",
+        "llm_sse_force_disconnect",
+        "End all streams of a user in every process, for staff",
+        {"200": response("The number of ended streams.", ref("Disconnected"))},
+        group=groups.ADMINISTRATION,
+        parameters=[query("user_id", "The user's id. Default: the caller.")],
+    )
+)
 @api(POST=_CUTS_OFF)
 async def force_disconnect(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`POST /api/v1/llm/sse/force-disconnect`: end a user's streams, in every process.

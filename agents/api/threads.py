@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from functools import partial
+from typing import Final
 from uuid import UUID
 
+import msgspec
 from django.http import HttpRequest, HttpResponseBase
 from msgspec.structs import replace
 
@@ -19,6 +22,17 @@ from agents.intake import stream_slots
 from config.auth.bearer import Caller
 from config.auth.requirements import READ, RUN
 from config.http.async_views import api, json_response
+from config.http.documentation import groups
+from config.http.documentation.operations import (
+    BRANCH,
+    body,
+    described,
+    operation,
+    query,
+    response,
+    streamed,
+)
+from config.http.documentation.schema_builders import ref
 from conversations import attachments
 from conversations.api.threads import change_thread, read_branch
 from conversations.events import RunEvent
@@ -27,7 +41,37 @@ from conversations.runs.client_queries import RunRow
 from conversations.threads import feedback, listing, names, newest_messages, reasoning_events
 from conversations.threads.newest_messages import ThreadHead
 
+_operation: Final = partial(operation, group=groups.THREADS)
+_ag_ui_operation: Final = partial(operation, group=groups.AG_UI)
 
+
+@described(
+    _operation(
+        "GET /api/v1/agent/threads/{thread_id}",
+        "agent_thread_retrieve",
+        "Get a conversation",
+        {"200": response("The thread with state, messages of AG-UI and feedback.", ref("ThreadDetail"))},
+        parameters=[
+            query("reasoning", "`true`: include the models' reasoning, as long as it is kept."),
+            BRANCH,
+        ],
+    ),
+    _operation(
+        "PATCH /api/v1/agent/threads/{thread_id}",
+        "agent_thread_change",
+        "Rename or archive a conversation",
+        {"200": response("The thread.", ref("Thread"))},
+        requestBody=body(
+            ref("ThreadChanges"), rename={"title": "Chest day"}, archive={"archived": True}
+        ),
+    ),
+    _operation(
+        "DELETE /api/v1/agent/threads/{thread_id}",
+        "agent_thread_delete",
+        "Delete a conversation and end its live run",
+        {"204": {"description": "The thread and all its data are deleted."}},
+    ),
+)
 @api(GET=READ, PATCH=RUN, DELETE=RUN)
 async def thread(request: HttpRequest, caller: Caller, thread_id: str) -> HttpResponseBase:
     """`/api/v1/agent/threads/{thread_id}`: return the thread, its state, its newest messages.
@@ -38,7 +82,7 @@ async def thread(request: HttpRequest, caller: Caller, thread_id: str) -> HttpRe
     found = await names.thread_of(thread_id, caller=caller)
     if request.method in ("PATCH", "DELETE"):
         return await change_thread(request, caller, str(found))
-    detail = await listing.fetch_thread(caller.user_id, str(found))
+    detail = msgspec.to_builtins(await listing.fetch_thread(caller.user_id, str(found)))
     branch = await read_branch(request, caller, found)
     head = await newest_messages.fetch_thread_head(found, owner_id=caller.user_id, branch=branch)
     reasoned: dict[str, list[RunEvent]] = {}
@@ -55,6 +99,22 @@ async def thread(request: HttpRequest, caller: Caller, thread_id: str) -> HttpRe
     return json_response(detail)
 
 
+@described(
+    _ag_ui_operation(
+        "GET /api/v1/agent/threads/{thread_id}/connect",
+        "agent_thread_connect",
+        "Read a thread as AG-UI snapshots, then follow its live run, if any",
+        streamed("A stream of AG-UI events.", ref("AgUiEvent")),
+        parameters=[
+            query(
+                "protocolVersion",
+                "The client's AG-UI version: 1.0, or 0 for an older client. Default: the version of the "
+                "run.",
+            ),
+            BRANCH,
+        ],
+    )
+)
 @api(GET=READ)
 async def connect(request: HttpRequest, caller: Caller, thread_id: str) -> HttpResponseBase:
     """`GET …/threads/{id}/connect`: return the thread as AG-UI snapshots, then its live run if any.
@@ -101,6 +161,14 @@ async def _messages(thread_id: UUID, owner_id: UUID, branch: UUID | None) -> lis
     return ag_ui_messages(rows, sign=attachments.sign_url)
 
 
+@described(
+    _ag_ui_operation(
+        "GET /api/v1/agent/capabilities",
+        "agent_capabilities",
+        "Get the agent's capabilities as AgentCapabilities of AG-UI",
+        {"200": response("The agent's capabilities.", ref("AgUiCapabilities"))},
+    )
+)
 @api(GET=READ)
 async def capabilities(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`GET /api/v1/agent/capabilities`: return what this agent can do, in AG-UI's form."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 from django.contrib.auth import authenticate
 from django.contrib.auth.signals import user_logged_in
 from django.http import HttpRequest
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
@@ -22,6 +22,7 @@ from config.errors import PayloadTooLarge, Unauthorized
 from config.redis import rate_limits
 
 LONGEST_BODY: Final = 8 * 1024
+_CREDENTIALS: Final = {"username": "ada", "password": "correct horse battery staple"}
 
 
 class SignInThrottle(BaseThrottle):
@@ -57,9 +58,10 @@ class SignIn(APIView):
     @extend_schema(
         operation_id="sign_in",
         summary="Get a token with a username and a password",
-        tags=["auth"],
+        tags=["Service"],
         auth=[],
         request=Credentials,
+        examples=[OpenApiExample("password", _CREDENTIALS, request_only=True)],
         responses={
             200: IssuedToken,
             401: OpenApiResponse(description="`invalid_credentials`"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, cast
 
 from django.http import HttpRequest, HttpResponseBase
+from drf_spectacular.utils import OpenApiExample, OpenApiRequest
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
@@ -18,9 +19,10 @@ def published(name: str) -> dict[str, Any]:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def json_of(name: str) -> dict[str, Any]:
-    """A body in JSON that such a schema describes."""
-    return {"application/json": published(name)}
+def json_of(name: str, **examples: Any) -> dict[str, Any]:
+    """A body in JSON that such a schema describes; a test sends each of its examples."""
+    shown = [OpenApiExample(each, value, request_only=True) for each, value in examples.items()]
+    return {"application/json": OpenApiRequest(published(name), examples=shown)}
 
 
 class View(APIView):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from typing import Any
+from typing import Any, Final
 
 import structlog
 from django.contrib import admin
@@ -17,6 +17,9 @@ from config import contracts, errors, sql
 from config.auth.sign_in_pages import finish_response
 from config.http import paths
 from config.http.async_views import allow, error_response, json_response
+from config.http.documentation import groups
+from config.http.documentation.operations import described, public_operation, response
+from config.http.documentation.schema_builders import open_object
 from config.http.openai_absent import absent
 
 log = structlog.get_logger(__name__)
@@ -65,6 +68,18 @@ def _migrations() -> frozenset[tuple[str, str]]:
     return frozenset(MigrationLoader(None).disk_migrations or ())
 
 
+_SCHEMA: Final = open_object("A JSON Schema: https://json-schema.org/draft/2020-12/schema")
+
+
+@described(
+    public_operation(
+        "GET /api/v1/schemas/{name}",
+        "contract_schema",
+        "Get a JSON Schema of the published contracts",
+        {"200": response("The schema.", _SCHEMA, "application/schema+json")},
+        group=groups.SERVICE,
+    )
+)
 async def contract_schema(request: HttpRequest, name: str) -> HttpResponse:
     """`GET /api/v1/schemas/{name}`: a JSON Schema of the published contracts, with or without suffix."""
     if (refused := _unless_read(request)) is not None:

@@ -1,55 +1,52 @@
-"""The operations of the plain async endpoints, added to the OpenAPI document of the DRF views.
+"""The OpenAPI document: the operations that stand beside the views, and all schemas.
 
-drf-spectacular describes only DRF views, so this package writes the operations of the async views.
-Their schemas come from the types that parse and serialize, and a test compares them with the routes.
-Every response in the test suite is checked against the document (`tests/schema_true`).
+drf-spectacular describes only the views of the REST framework; `add_async_operations` adds the others.
+The schemas come from the types that parse and serialize. A test compares the document with the routes,
+and every response in the test suite is checked against it (`tests/schema_true`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from config.openapi import (
-    ag_ui,
-    exercise_library,
-    metrics,
-    openai,
-    runs,
-    threads,
-)
-from config.openapi.builders import (
-    ERROR,
-    ERRORS,
-    Route,
-    common_errors,
-    errors,
-    open_object,
-    public_operation,
-    response,
-)
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from config.http.documentation import groups, headers
+from config.http.documentation.operations import Route, common_errors, complete, errors
+from config.http.documentation.schema_builders import ERROR, ERRORS
+from config.openapi import ag_ui, exercise_library, metrics, openai, runs, threads
 from config.openapi.derived_schemas import derived_schemas
 from config.openapi.frames import FRAMES
+from config.openapi.introduction import INFO
 from config.openapi.rest_schemas import rest_schemas
 
 _UNSUPPORTED_MEDIA_TYPE: Final = 415  # the REST framework's response to a body that is not JSON
+_WRITTEN: Final = (runs, threads, ag_ui, openai, metrics, exercise_library)
 
-_CONTRACT: Final[Route] = public_operation(
-    "GET /api/v1/schemas/{name}",
-    "contract_schema",
-    "Get a JSON Schema of the published contracts",
-    {"200": response("The schema.", open_object("A JSON Schema document."), "application/schema+json")},
-    tags=["schemas"],
-)
-_OPERATIONS: Final[list[Route]] = [
-    *runs.OPERATIONS,
-    *threads.OPERATIONS,
-    *ag_ui.OPERATIONS,
-    *threads.ATTACHMENT_OPERATIONS,
-    *exercise_library.OPERATIONS,
-    *openai.OPERATIONS,
-    *metrics.OPERATIONS,
-    _CONTRACT,
-]
+
+def add_async_operations(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Add the async operations and all components: a post-processing hook of drf-spectacular."""
+    paths = result["paths"]
+    for operations in paths.values():
+        _add_errors(operations)
+    for path, method, operation in _described(get_resolver().url_patterns):
+        paths.setdefault(path, {})[method] = operation
+    for operations in paths.values():
+        operations |= {method: complete(operation) for method, operation in operations.items()}
+    components = result.setdefault("components", {})
+    components |= {"parameters": headers.PARAMETERS, "headers": headers.HEADERS}
+    components["schemas"] = components.get("schemas", {}) | _schemas()
+    return result | {"info": INFO, "tags": groups.TAGS, "paths": groups.sort_paths(paths)}
+
+
+def _described(patterns: Iterable[URLPattern | URLResolver]) -> Iterator[Route]:
+    """Yield the operations of all views that `described` marks, in the order of the routes."""
+    for pattern in patterns:
+        if isinstance(pattern, URLResolver):
+            yield from _described(pattern.url_patterns)
+        else:
+            yield from getattr(pattern.callback, "operations", ())
 
 
 def _add_errors(operations: dict[str, Any]) -> None:
@@ -66,17 +63,8 @@ def _add_errors(operations: dict[str, Any]) -> None:
         operation["responses"] = shared | {key: shared.get(key, {}) | own[key] for key in own}
 
 
-def add_async_operations(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Add the async operations and their schemas: a post-processing hook of drf-spectacular."""
-    for operations in result["paths"].values():
-        _add_errors(operations)
-    for path, method, operation in _OPERATIONS:
-        result["paths"].setdefault(path, {})[method] = operation
-    components = result.setdefault("components", {})
-    components["schemas"] = components.get("schemas", {}) | _schemas()
-    return result
-
-
 def _schemas() -> dict[str, Any]:
-    written = ERRORS | FRAMES | runs.SCHEMAS | openai.SCHEMAS | ag_ui.SCHEMAS
-    return written | derived_schemas() | rest_schemas()
+    found = ERRORS | FRAMES | derived_schemas() | rest_schemas()
+    for module in _WRITTEN:
+        found |= module.SCHEMAS
+    return found

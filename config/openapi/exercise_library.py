@@ -1,23 +1,18 @@
-"""The OpenAPI operations of the published exercise library (specs/text-run.md §3)."""
+"""The schemas of the published exercise library (specs/text-run.md §3)."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Final
 
-from config.openapi.builders import (
+from config.http.documentation.schema_builders import (
     COUNT,
     FLAG,
     TEXT,
-    Route,
+    Schema,
     array,
-    header,
     nullable,
-    open_object,
-    operation,
-    query,
     record,
-    response,
+    ref,
 )
 
 _TEXTS: Final = array(TEXT)
@@ -42,13 +37,11 @@ _EXERCISE: Final = record(
         "steps": _TEXTS,
         "tips": _TEXTS,
         "tags": _TEXTS,
-        "media": open_object("`thumbnailUrl`, `videoUrl`, `imageUrls`, `stepImages`, `version`."),
+        "media": ref("Media"),
     },
 ) | {"description": "An ExerciseDto; members without a value are left out."}
-_EXERCISES: Final = array(_EXERCISE)
-_KNOWN: Final = header("If-None-Match", "The ETag of the caller's copy.")
-_UNCHANGED: Final = {"304": {"description": "The caller's copy is current."}}
-LIBRARY_META: Final = record(
+_EXERCISES: Final = array(ref("Exercise"))
+_META: Final = record(
     version=COUNT, totalCount=COUNT, lastUpdated=COUNT, checksum=TEXT, downloadUrl=TEXT
 )
 _UPDATES: Final = record(
@@ -59,35 +52,8 @@ _UPDATES: Final = record(
     deleted=_TEXTS,
     timestamp=COUNT,
 )
-
-_operation = partial(operation, tags=["exercises"])
-
-OPERATIONS: Final[list[Route]] = [
-    _operation(
-        "GET /api/v1/exercise/library/meta",
-        "exercise_library_meta",
-        "Describe the newest published version of the exercise library",
-        {"200": response("The newest version.", LIBRARY_META)} | _UNCHANGED,
-        (404,),
-        parameters=[_KNOWN],
-    ),
-    _operation(
-        "GET /api/v1/exercise/library/full",
-        "exercise_library_full",
-        "Get all exercises of a published version",
-        {"200": response("The ExerciseDtos; gzip if the client accepts it.", _EXERCISES)} | _UNCHANGED,
-        (404,),
-        parameters=[query("version", "The version. Default: the newest.", type="integer"), _KNOWN],
-    ),
-    _operation(
-        "GET /api/v1/exercise/library/updates",
-        "exercise_library_updates",
-        "Get the changes between two published versions",
-        {"200": response("The changed exercises.", _UPDATES)},
-        (404,),
-        parameters=[
-            query("from", "The caller's version; 0 if it has none.", type="integer"),
-            query("to", "The target version. Default: the newest.", type="integer"),
-        ],
-    ),
-]
+SCHEMAS: Final[dict[str, Schema]] = {
+    "Exercise": _EXERCISE,
+    "LibraryMeta": _META,
+    "LibraryUpdates": _UPDATES,
+}

@@ -1,50 +1,34 @@
-"""The OpenAPI operations of OpenAI's Responses API, Chat Completions and list of models."""
+"""The schemas of OpenAI's Responses API, Chat Completions and list of models."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Final
 
-from config.openapi.builders import (
+from config.http.documentation.schema_builders import (
     CITATION,
     COUNT,
     FLAG,
-    OPENAI_ERROR,
-    STARTS_RUN,
     TEXT,
-    Route,
     Schema,
     any_of,
     array,
-    body,
     nullable,
     open_object,
-    operation,
-    query,
+    part,
     record,
     ref,
-    response,
-    streamed,
 )
 
 _ITEM_STATUS: Final = {"enum": ["in_progress", "completed", "incomplete", "failed"]}
 _RESPONSE_STATUS: Final = {
     "enum": ["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]
 }
-
-
-def _item(kind: str, /, *, optional: dict[str, Schema] | None = None, **members: Schema) -> Schema:
-    return record(id=TEXT, type={"const": kind}, **members, optional=optional)
-
-
-def _part(kind: str, /, **members: Schema) -> Schema:
-    return record(type={"const": kind}, **members)
-
-
+_item: Final = partial(part, id=TEXT)
 _EMPTY: Final[Schema] = {"type": "array", "maxItems": 0}
-_CITED: Final = _part("url_citation", **CITATION)
-_TEXT: Final = _part("output_text", text=TEXT, annotations=array(_CITED), logprobs=_EMPTY)
-_SUMMARY: Final = _part("summary_text", text=TEXT)
+CITED: Final = part("url_citation", **CITATION)
+TEXT_PART: Final = part("output_text", text=TEXT, annotations=array(CITED), logprobs=_EMPTY)
+SUMMARY_PART: Final = part("summary_text", text=TEXT)
 _CALL: Final[dict[str, Schema]] = {
     "status": _ITEM_STATUS,
     "call_id": TEXT,
@@ -55,9 +39,16 @@ _SPACE: Final[dict[str, Schema]] = {
     "namespace": TEXT | {"description": "The tool's namespace, if the request defined one."}
 }
 _CUSTOM_CALL: Final[dict[str, Schema]] = {"call_id": TEXT, "name": TEXT, "input": TEXT}
-_OUTPUT: Final[Schema] = any_of(
-    _item("message", status=_ITEM_STATUS, role={"const": "assistant"}, content=array(_TEXT)),
-    _item("reasoning", status=_ITEM_STATUS, summary=array(_SUMMARY)),
+_TOOL_ERROR: Final = part("mcp_tool_execution_error", content=array(part("text", text=TEXT)))
+_MCP_TOOL: Final = {
+    "type": "object",
+    "required": ["name", "input_schema"],
+    "properties": {"name": TEXT, "input_schema": open_object("The JSON Schema of its arguments.")},
+    "description": "A tool of the server, with whatever else the server says of it.",
+}
+OUTPUT: Final[Schema] = any_of(
+    _item("message", status=_ITEM_STATUS, role={"const": "assistant"}, content=array(TEXT_PART)),
+    _item("reasoning", status=_ITEM_STATUS, summary=array(SUMMARY_PART)),
     _item("function_call", **_CALL, optional=_SPACE),
     _item("custom_tool_call", **_CUSTOM_CALL, optional=_SPACE),
     _item(
@@ -65,7 +56,7 @@ _OUTPUT: Final[Schema] = any_of(
         status=_ITEM_STATUS,
         approval_request_id=nullable(TEXT),
         arguments=TEXT,
-        error=nullable(open_object("Why the tool failed: `type`, `content`.")),
+        error=nullable(_TOOL_ERROR),
         name=TEXT,
         output=nullable(TEXT),
         server_label=TEXT,
@@ -74,7 +65,7 @@ _OUTPUT: Final[Schema] = any_of(
     _item(
         "mcp_list_tools",
         server_label=TEXT,
-        tools=array(open_object("A tool of the server: `name`, `input_schema` and others.")),
+        tools=array(_MCP_TOOL),
         error={"type": "null"},
     ),
 )
@@ -93,15 +84,15 @@ _ECHOED: Final[dict[str, Schema]] = {
     "model": TEXT,
     "parallel_tool_calls": FLAG,
     "previous_response_id": nullable(TEXT),
-    "reasoning": open_object("`effort` and `summary` of the request."),
+    "reasoning": ref("ResponsesRequest.Reasoning"),
     "service_tier": {"const": "default"},
     "store": FLAG,
     "temperature": {"type": ["number", "null"]},
-    "text": open_object("`format` and `verbosity` of the request."),
+    "text": ref("ResponsesRequest.Text"),
     "tool_choice": {
         "type": ["string", "object"],
         "additionalProperties": True,
-        "description": "The `tool_choice` of the request.",
+        "description": "The `tool_choice` of the request, in OpenAI's form.",
     },
     "tools": array(open_object("A tool of the request, without the credentials of its server.")),
     "top_p": {"type": ["number", "null"]},
@@ -113,10 +104,10 @@ _ECHOED: Final[dict[str, Schema]] = {
     "metadata": {"type": "object", "additionalProperties": TEXT},
 }
 _CONTENT: Final = any_of(
-    _part("input_text", text=TEXT),
-    _TEXT,
-    _part("input_image", image_url=TEXT, detail={"const": "auto"}),
-    _part("input_file", file_url=TEXT, filename=TEXT),
+    part("input_text", text=TEXT),
+    TEXT_PART,
+    part("input_image", image_url=TEXT, detail={"const": "auto"}),
+    part("input_file", file_url=TEXT, filename=TEXT),
 )
 _CALL_OUTPUT: Final = any_of(TEXT, array(_CONTENT)) | {
     "description": "A text, or a list if there are images or files."
@@ -153,7 +144,7 @@ _CHOICE: Final = record(
     logprobs={"type": "null"},
     finish_reason={"enum": ["stop", "length", "content_filter", "tool_calls"]},
 )
-_CHAT_USAGE: Final = record(
+CHAT_USAGE: Final = record(
     prompt_tokens=COUNT,
     completion_tokens=COUNT,
     total_tokens=COUNT,
@@ -181,7 +172,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
         ),
         incomplete_details=nullable(record(reason={"const": "max_output_tokens"})),
         conversation=record(id=TEXT),
-        output=array(_OUTPUT),
+        output=array(OUTPUT),
         usage=nullable(_USAGE),
         **_ECHOED,
     ),
@@ -199,100 +190,12 @@ SCHEMAS: Final[dict[str, Schema]] = {
         created={"type": "integer"},
         model=TEXT,
         choices={"type": "array", "minItems": 1, "maxItems": 1, "items": _CHOICE},
-        usage=_CHAT_USAGE,
+        usage=CHAT_USAGE,
         service_tier={"const": "default"},
         system_fingerprint={"type": "null"},
     ),
     "OpenAIModel": record(
         id=TEXT, object={"const": "model"}, created={"type": "integer"}, owned_by=TEXT
     ),
+    "OpenAIModels": record(object={"const": "list"}, data=array(ref("OpenAIModel"))),
 }
-_MODELS: Final = record(object={"const": "list"}, data=array(ref("OpenAIModel")))
-_FAILED: Final = {
-    "409": response("The run was cancelled, or its key was used with another body.", OPENAI_ERROR),
-    "410": response("The conversation was deleted.", OPENAI_ERROR),
-    "500": response("The run failed; the code names the cause.", OPENAI_ERROR),
-}
-_operation = partial(operation, error=OPENAI_ERROR)
-_streamed = partial(streamed, frame=ref("ResponsesEvent"), whole=ref("Response"))
-
-
-def _unsupported(name: str, what: str) -> Route:
-    return _operation(
-        f"POST /v1/responses/{name}", f"responses_{name}", f"Not supported: {what}", {}, (404,)
-    )
-
-
-OPERATIONS: Final[list[Route]] = [
-    _operation(
-        "POST /v1/responses",
-        "responses_create",
-        "Create a response; /compatible-mode/v1/responses is an alias",
-        _streamed("The response, or its events with `stream: true`."),
-        STARTS_RUN,
-        requestBody=body(ref("ResponsesRequest")),
-    ),
-    _unsupported("input_tokens", "counting tokens before a run"),
-    _unsupported("compact", "compacting a response"),
-    _operation(
-        "GET /v1/responses/{response_id}",
-        "responses_retrieve",
-        "Get a response in its present state, or its events",
-        _streamed("The response, or its events with `stream=true`."),
-        (410,),
-        parameters=[
-            query("stream", "`true`: stream the events."),
-            query("starting_after", "The sequence number of the last event received.", type="integer"),
-        ],
-    ),
-    _operation(
-        "DELETE /v1/responses/{response_id}",
-        "responses_delete",
-        "Delete a response and cancel it if it is live; only its metrics are kept",
-        {"200": response("The response is deleted.", ref("ResponseDeleted"))},
-    ),
-    _operation(
-        "GET /v1/responses/{response_id}/input_items",
-        "responses_input_items",
-        "List the input items of a response",
-        {"200": response("A page of input items.", ref("ResponseItems"))},
-        parameters=[
-            query("limit", "The page size, 1 to 100. Default: 20.", type="integer"),
-            query("order", "`asc` or `desc` (default)."),
-            query("after", "The id of the last item received."),
-        ],
-    ),
-    _operation(
-        "POST /v1/responses/{response_id}/cancel",
-        "responses_cancel",
-        "Cancel a response; a finished one does not change",
-        {"200": response("The response in its present state.", ref("Response"))},
-        (410,),
-    ),
-    _operation(
-        "POST /v1/chat/completions",
-        "chat_completions_create",
-        "Create a chat completion; /compatible-mode/v1/chat/completions is an alias",
-        streamed(
-            "The completion, or its chunks with `stream: true`. A failed run is an error response, or a "
-            "chunk with `error` if the stream has begun.",
-            ref("CompletionChunk"),
-            any_of(ref("Completion"), OPENAI_ERROR),
-        )
-        | _FAILED,
-        STARTS_RUN,
-        requestBody=body(ref("CompletionRequest")),
-    ),
-    _operation(
-        "GET /v1/models",
-        "openai_models",
-        "List the models for completions and responses",
-        {"200": response("The list of models.", _MODELS)},
-    ),
-    _operation(
-        "GET /v1/models/{model_id}",
-        "openai_model",
-        "Get a model",
-        {"200": response("The model.", ref("OpenAIModel"))},
-    ),
-]

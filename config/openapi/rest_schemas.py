@@ -1,4 +1,4 @@
-"""Schemas of the REST framework's views: models, settings, prompts and the exercise library.
+"""Schemas of the REST framework's views: models, settings, prompts and the publication of exercises.
 
 The views refer to them by name (`config.http.drf_views.published`).
 """
@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from agents.tools.exercises.import_files import LibraryItem
 from agents.tools.exercises.library_bodies import PatchBody, SeedBody, TableBody
-from config.openapi.builders import (
+from config.http.documentation.schema_builders import (
     COUNT,
     FLAG,
     TEXT,
@@ -22,15 +23,15 @@ from config.openapi.builders import (
     ref,
 )
 from config.openapi.derived_schemas import derive_structs
-from config.openapi.exercise_library import LIBRARY_META
 from prompts.app_settings import SETTINGS, Setting
 from prompts.endpoints import web_search_key
 from prompts.wordings.prompt_crud import PromptBody
 
 _ID: Final = {"type": "integer"}
+_TOOL: Final[Schema] = {"description": "A tool definition: any JSON that staff have entered."}
 _TOOLS: Final = {
     "type": ["array", "object", "null"],
-    "items": {"description": "A tool definition: any JSON that staff have entered."},
+    "items": _TOOL,
     "additionalProperties": True,
     "description": "A list of tool definitions, or a single one.",
 }
@@ -79,20 +80,33 @@ def _app_config() -> tuple[Schema, Schema]:
     return record(optional=settings | {key: written}), record(**settings, **shown)
 
 
+def _exercise_bodies() -> dict[str, Schema]:
+    """Return the bodies that publish exercises; theirs are read one by one, so that errors name them."""
+    found = derive_structs(SeedBody, PatchBody, LibraryItem)
+    found["LibraryItem"]["properties"]["id"].pop("default")  # an id that is left out is made
+    item, change = ref("LibraryItem"), found["LibraryItem"] | {"required": ["id"]}
+    found["SeedBody"]["properties"]["payload"]["items"] = item
+    found["PatchBody"]["properties"] |= {"added": array(item), "updated": array(change)}
+    return found
+
+
 def rest_schemas() -> dict[str, Schema]:
     """Return the schemas by name."""
     written, shown = _app_config()
     in_use = record(agent_system=_IN_USE, agent_tools=_IN_USE, system_message=nullable(TEXT))
-    return derive_structs(PromptBody, SeedBody, TableBody, PatchBody) | {
-        "LlmModels": envelope(array(any_of(ref("LlmModel"), _ENDPOINT)), total=COUNT),
-        "AppConfigChanges": written,
-        "AppConfig": envelope(shown),
-        "Prompts": envelope(array(_PROMPT), total=COUNT, page=COUNT, page_size=COUNT),
-        "Prompt": envelope(_PROMPT),
-        "PromptDeleted": envelope(record(id=_ID)),
-        "PromptVersionChoice": record(optional={"version": nullable(_ID)}),
-        "ActivePrompts": envelope(in_use),
-        "LibraryPublish": any_of(ref("TableBody"), ref("SeedBody")),
-        "LibraryPatch": ref("PatchBody"),
-        "LibraryMeta": LIBRARY_META,
-    }
+    return (
+        _exercise_bodies()
+        | derive_structs(PromptBody, TableBody)
+        | {
+            "LlmModels": envelope(array(any_of(ref("LlmModel"), _ENDPOINT)), total=COUNT),
+            "AppConfigChanges": written,
+            "AppConfig": envelope(shown),
+            "Prompts": envelope(array(_PROMPT), total=COUNT, page=COUNT, page_size=COUNT),
+            "Prompt": envelope(_PROMPT),
+            "PromptDeleted": envelope(record(id=_ID)),
+            "PromptVersionChoice": record(optional={"version": nullable(_ID)}),
+            "ActivePrompts": envelope(in_use),
+            "LibraryPublish": any_of(ref("TableBody"), ref("SeedBody")),
+            "LibraryPatch": ref("PatchBody"),
+        }
+    )

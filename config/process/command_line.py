@@ -8,11 +8,11 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from importlib.metadata import version
 from typing import Final
 
 from django.core.exceptions import ImproperlyConfigured
 
+from config import __version__
 from config.process import bootstrap, embedded_postgres
 
 _OBJECTS: Final = 100_000  # a start makes more than that, and nearly all live to its end
@@ -57,7 +57,7 @@ def parley() -> None:
         case ["manage", *rest]:
             manage(["parley manage", *rest])
         case ["--version" | "version"]:
-            print(version("parley"))
+            print(__version__)
         case [] | ["--help" | "-h" | "help"]:
             print(_USAGE)
         case [name, *_]:

@@ -9,10 +9,22 @@ from config.auth.bearer import Caller
 from config.auth.requirements import READ
 from config.errors import NotFound
 from config.http.async_views import api, json_response
+from config.http.documentation import groups
+from config.http.documentation.operations import described, operation, response
+from config.http.documentation.schema_builders import ref
 from conversations.identifiers import uuid_of
 from conversations.threads import artifacts
 
 
+@described(
+    operation(
+        "GET /api/v1/agent/artifacts/{artifact_id}",
+        "agent_artifact_retrieve",
+        "Get a tool result that was too large for the stream",
+        {"200": response("The result's size, and a url that is valid for an hour.", ref("Artifact"))},
+        group=groups.FILES,
+    )
+)
 @api(GET=READ)
 async def artifact(request: HttpRequest, caller: Caller, artifact_id: str) -> HttpResponseBase:
     """Answer `GET /api/v1/agent/artifacts/{artifact_id}`: the caller's artifact, with a URL."""

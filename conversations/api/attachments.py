@@ -13,6 +13,16 @@ from config.auth.bearer import Caller
 from config.auth.requirements import RUN
 from config.errors import InvalidRequest, ParleyError
 from config.http.async_views import allow, api, error_response, json_response
+from config.http.documentation import groups, headers
+from config.http.documentation.operations import (
+    body,
+    described,
+    operation,
+    public_operation,
+    query,
+    response,
+)
+from config.http.documentation.schema_builders import TEXT, ref
 from config.http.multipart import Part, parts
 from config.http.slow_readers import patiently
 from config.http.streamed_body import incoming
@@ -29,6 +39,19 @@ _AT_ONCE_PER_USER: Final = 8
 # --- POST /api/v1/agent/attachments -------------------------------------------------------------
 
 
+@described(
+    operation(
+        "POST /api/v1/agent/attachments",
+        "agent_attachments_create",
+        "Upload an image for a message",
+        {"201": response("The image is stored; its url is valid for an hour.", ref("Attachment"))},
+        (404, 415, 507),
+        group=groups.FILES,
+        requestBody=body(
+            ref("Upload"), "multipart/form-data", image={"file": "squat.png", "threadId": "chest-day"}
+        ),
+    )
+)
 @api(POST=RUN)
 async def upload(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """Store multipart `file`, optional `threadId` and `runId` → 201 `{bucket, path, mime_type, url}`."""
@@ -39,7 +62,8 @@ async def upload(request: HttpRequest, caller: Caller) -> HttpResponseBase:
             stored = await attachments.store_upload(
                 sent, owner_id=caller.user_id, thread=thread, run=run
             )
-    return json_response(_to_json(stored), 201)
+    made = _to_json(stored)
+    return json_response(made, 201, {"Location": made["url"]})
 
 
 def _to_json(stored: StoredObject) -> dict[str, str]:
@@ -80,6 +104,31 @@ _uploads: Final = ConcurrencyLimit(
 # --- GET /storage/v1/object/sign/{bucket}/{path} ------------------------------------------------
 
 
+_TAGGED: Final = {"headers": headers.named("ETag")}
+_FILE: Final = {"*/*": {"schema": TEXT | {"format": "binary"}}}
+
+
+@described(
+    public_operation(
+        "GET /storage/v1/object/sign/{bucket}/{path}",
+        "attachment_retrieve",
+        "Download an attachment by its signed URL",
+        {
+            "200": {"description": "The whole file.", "content": _FILE} | _TAGGED,
+            "206": {"description": "A range of the file.", "content": _FILE},
+            "302": {"description": "A redirect to the file in the object store."},
+            "304": {"description": "The caller's copy is current."},
+            "400": response("The token or the object is not valid.", ref("StorageError")),
+            "412": {"description": "The file is another version than the caller's."},
+            "416": {"description": "The file does not have this range."},
+        },
+        group=groups.FILES,
+        parameters=[
+            query("token", "The token of the signed URL.") | {"required": True},
+            *headers.sends("Range", "If-None-Match"),
+        ],
+    )
+)
 async def download(request: HttpRequest, bucket: str, path: str) -> HttpResponseBase:
     """Answer with the bytes, for a valid URL; errors have the form of those of Supabase's storage."""
     stored = StoredObject(bucket, path)

@@ -16,6 +16,9 @@ from config.auth.models import Scope
 from config.auth.requirements import Access
 from config.errors import InvalidRequest, NotFound, TooManyRequests
 from config.http.async_views import api, json_response
+from config.http.documentation import groups
+from config.http.documentation.operations import described, operation, query, response
+from config.http.documentation.schema_builders import ERROR, TEXT, ref
 from config.http.slow_readers import patiently
 from conversations.metrics import rollup_reads
 from conversations.metrics.exports import CONTENT_TYPES, export_rows, make_writer
@@ -29,9 +32,51 @@ EXPORTS_AT_ONCE: Final = 2
 _RETRY_S: Final = 10
 _MOST: Final = 1_000
 _DEFAULT: Final = 100
+_SHEET: Final = query(
+    "sheet",
+    "users, runs and messages are paginated (limit, cursor); the other sheets are not.",
+    enum=list(SHEETS),
+) | {"in": "path", "required": True}
+_FILTERS: Final = [
+    query("from", "A day or a time. Default: the last seven days, including today."),
+    query("to", "A day (inclusive) or a time (exclusive)."),
+    query("bucket", "For the sheet timeseries.", enum=["hour", "day", "week", "month"]),
+    query(
+        "group_by", "For timeseries and models.", enum=["model", "prompt_version", "dialect", "runner"]
+    ),
+    query("model", "Only runs that requested this model."),
+    query("prompt_version", "Only runs that used the version with this id.", type="integer"),
+    query("dialect", "Only runs of this dialect."),
+    query("runner", "Only runs of this runner."),
+    query("user", "Only runs of the user with this id."),
+    query("compare", "For overview: add a row for the previous period.", enum=["previous"]),
+    query("versions", "For prompts: the ids of two versions to compare, such as 12,15."),
+    query("format", "Default: json.", enum=["json", "csv", "jsonl", "parquet"]),
+    query("limit", "Rows per page, 1 to 1000.", type="integer"),
+    query("cursor", "The `next_cursor` of the previous page."),
+]
+_ROWS: Final = {
+    "description": "The rows of the sheet.",
+    "content": {
+        "application/json": {"schema": ref("MetricsSheet")},
+        "text/csv": {"schema": TEXT},
+        "application/jsonl": {"schema": TEXT},
+        "application/vnd.apache.parquet": {"schema": TEXT | {"format": "binary"}},
+    },
+}
 _ID: Final = re.compile(r"[0-9]{1,9}")
 
 
+@described(
+    operation(
+        "GET /api/v1/metrics/{sheet}",
+        "metrics",
+        "Get a sheet of metrics, for analysts",
+        {"200": _ROWS, "501": response("Parquet support is not installed on this server.", ERROR)},
+        group=groups.METRICS,
+        parameters=[_SHEET, *_FILTERS],
+    )
+)
 @api(GET=METRICS)
 async def metrics(request: HttpRequest, caller: Caller, sheet: str) -> HttpResponseBase:
     """Answer with one sheet; docs/guides/analysts.md describes its columns."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from functools import partial
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
@@ -13,11 +14,35 @@ from config.auth.bearer import Caller
 from config.auth.requirements import READ
 from config.errors import InvalidRequest
 from config.http.async_views import api, json_body, json_response
+from config.http.documentation import groups
+from config.http.documentation.operations import BRANCH, PAGING, described, operation, query, response
+from config.http.documentation.schema_builders import ref
 from conversations.runs import client_queries
 from conversations.threads import history, listing, names, search
 from conversations.threads.listing import Changes
 
+_operation: Final = partial(operation, group=groups.THREADS)
 
+
+@described(
+    _operation(
+        "GET /api/v1/agent/history",
+        "agent_history",
+        "Get one day of a conversation, starting with the newest",
+        {
+            "200": response(
+                "The newest day that has messages, before `before` if set.", ref("HistoryDay")
+            )
+        },
+        (404,),
+        parameters=[
+            query("threadId", "A thread (its id, or the client's name for it). Default: the newest."),
+            query("before", "YYYY-MM-DD: get the newest day before this one; or a `nextBefore`."),
+            query("content", "`text` (default), or `blocks`: split users' messages into blocks."),
+            BRANCH | {"description": f"{BRANCH['description']} Requires threadId."},
+        ],
+    )
+)
 @api(GET=READ)
 async def history_day(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """Answer `GET /api/v1/agent/history`: one day of a thread, newest day first.
@@ -37,6 +62,20 @@ async def history_day(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     return json_response(day | {"threadId": parameters.get("threadId") or day["threadId"]})
 
 
+@described(
+    _operation(
+        "GET /api/v1/agent/history/search",
+        "agent_history_search",
+        "Search the messages of the last continued branches, newest first",
+        {"200": response("Messages that contain every word.", ref("SearchResults"))},
+        (404,),
+        parameters=[
+            query("q", "The words to find, 1 to 200 characters.") | {"required": True},
+            query("threadId", "Search only this thread (its id, or the client's name for it)."),
+            *PAGING,
+        ],
+    )
+)
 @api(GET=READ)
 async def history_search(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """Answer `GET /api/v1/agent/history/search`: messages that contain every word, newest first."""
@@ -72,6 +111,15 @@ async def read_branch(request: HttpRequest, caller: Caller, thread_id: UUID | No
     return row.run_id
 
 
+@described(
+    _operation(
+        "GET /api/v1/agent/threads",
+        "agent_threads",
+        "List the caller's conversations, last used first",
+        {"200": response("A page of threads.", ref("Threads"))},
+        parameters=[query("archived", "`false` (default), `true` or `all`."), *PAGING],
+    )
+)
 @api(GET=READ)
 async def thread_list(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """Answer `GET /api/v1/agent/threads`: the caller's threads, latest first."""

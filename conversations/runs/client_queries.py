@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 from msgspec import Struct
@@ -12,9 +12,10 @@ from psycopg.rows import dict_row
 from config import database, sql
 from config.errors import Gone, NotFound
 from conversations.identifiers import lowest_uuid7, uuid_of
-from conversations.models import LIVE
+from conversations.json_types import Count, Hex, Shown, Time, Uuid, noted, one_of
+from conversations.models import LIVE, RunStatus
 from conversations.runs import interrupts
-from conversations.runs.interrupts import Interrupt
+from conversations.runs.interrupts import STATUSES, Interrupt
 from conversations.usage import usd
 
 _HEAD: Final = """
@@ -104,64 +105,161 @@ FROM conversations_run WHERE id = %s
 """
 
 
-async def fetch_run_detail(reference: str, *, user_id: UUID) -> dict[str, Any]:
-    """Return the user's run as JSON: status, timings, usage, error. Raise NotFound as `fetch_run`."""
+class RunProblem(Shown, frozen=True):
+    code: str
+    message: str
+
+
+class ModelUsage(Shown, frozen=True):
+    """The usage and cost of one model of a run."""
+
+    provider: str
+    model: str
+    endpoint_id: int | None
+    calls: Count
+    input_tokens: Count
+    output_tokens: Count
+    cached_tokens: Count
+    reasoning_tokens: Count
+    cache_write_tokens: Count
+    unpriced_tokens: Count
+    cost_usd: str | None
+
+
+class RunUsage(Shown, frozen=True):
+    input_tokens: Count
+    output_tokens: Count
+    cached_tokens: Count
+    reasoning_tokens: Count
+    cache_write_tokens: Count
+    unpriced_tokens: Count
+    cost_usd: Annotated[str | None, noted("Of the known prices; null if none is known.")]
+    models: list[ModelUsage] | None
+
+
+class RunTimings(Shown, frozen=True):
+    created_at: Time
+    started_at: Time | None
+    first_token_at: Time | None
+    finished_at: Time | None
+    queue_ms: Count | None
+    first_token_ms: Count | None
+    total_ms: Count | None
+
+
+class UsedVersion(Shown, frozen=True):
+    """A prompt version of a run."""
+
+    kind: str
+    name: str
+    number: int
+    prompt_id: int
+    version_id: int
+
+
+class Approval(Shown, frozen=True):
+    """An interrupt as its owner and staff see it."""
+
+    id: Hex
+    status: Annotated[str, one_of(*STATUSES)]
+    run_id: Hex
+    thread_id: Uuid
+    tool_call_id: str
+    tool_name: str
+    arguments: dict[str, Any]
+    edited_arguments: dict[str, Any] | None
+    message: str
+    reason: str | None
+    created_at: Time
+    expires_at: Time
+    decided_at: Time | None
+    decided_by: Uuid | None
+    told_run_id: Hex | None
+
+
+class RunDetail(Shown, frozen=True):
+    """A run as its owner sees it."""
+
+    run_id: Hex
+    message_id: Hex
+    conversation_id: Uuid
+    client_run_id: str | None
+    dialect: str
+    model: str
+    status: Annotated[str, one_of(*RunStatus.values)]
+    attempt: Count
+    provider: str | None
+    resolved_model: str | None
+    endpoint_id: int | None
+    finish_reason: str | None
+    error: RunProblem | None
+    usage: RunUsage
+    timings: RunTimings
+    prompt_versions: list[UsedVersion]
+    cancel_requested: bool
+    request_id: str
+    metadata: dict[str, Any]
+    interrupts: list[Approval]
+
+
+async def fetch_run_detail(reference: str, *, user_id: UUID) -> RunDetail:
+    """Return the user's run: status, timings, usage, error. Raise NotFound as `fetch_run`."""
     run = await fetch_run(reference, user_id=user_id)
     async with database.connection() as connection, connection.cursor(row_factory=dict_row) as cursor:
         row = await (await cursor.execute(_DETAIL, (run.run_id,))).fetchone()
     if row is None:
         raise run_not_found()
-    detail = _detail_to_json(row)
-    pending = await interrupts.list_of_run(run.run_id) if detail["finish_reason"] == "interrupt" else []
-    return detail | {"interrupts": [interrupt_to_json(one) for one in pending]}
+    pending = await interrupts.list_of_run(run.run_id) if row["finish_reason"] == "interrupt" else []
+    return _show(row, [show_interrupt(one) for one in pending])
 
 
-def interrupt_to_json(interrupt: Interrupt) -> dict[str, Any]:
+def show_interrupt(interrupt: Interrupt) -> Approval:
     """Return an interrupt as its owner and staff see it."""
     decided_at = interrupt.decided_at
-    return {
-        "id": interrupt.id.hex,
-        "status": interrupt.status,
-        "run_id": interrupt.run_id.hex,
-        "thread_id": str(interrupt.thread_id),
-        "tool_call_id": interrupt.tool_call_id,
-        "tool_name": interrupt.tool_name,
-        "arguments": interrupt.arguments,
-        "edited_arguments": interrupt.edited_arguments,
-        "message": interrupt.message,
-        "reason": interrupt.decision_reason or None,
-        "created_at": interrupt.created_at.isoformat(),
-        "expires_at": interrupt.expires_at.isoformat(),
-        "decided_at": decided_at.isoformat() if decided_at else None,
-        "decided_by": str(interrupt.decided_by) if interrupt.decided_by else None,
-        "told_run_id": interrupt.told_run_id.hex if interrupt.told_run_id else None,
-    }
+    return Approval(
+        id=interrupt.id.hex,
+        status=interrupt.status,
+        run_id=interrupt.run_id.hex,
+        thread_id=str(interrupt.thread_id),
+        tool_call_id=interrupt.tool_call_id,
+        tool_name=interrupt.tool_name,
+        arguments=interrupt.arguments,
+        edited_arguments=interrupt.edited_arguments,
+        message=interrupt.message,
+        reason=interrupt.decision_reason or None,
+        created_at=interrupt.created_at.isoformat(),
+        expires_at=interrupt.expires_at.isoformat(),
+        decided_at=decided_at.isoformat() if decided_at else None,
+        decided_by=str(interrupt.decided_by) if interrupt.decided_by else None,
+        told_run_id=interrupt.told_run_id.hex if interrupt.told_run_id else None,
+    )
 
 
-def _detail_to_json(row: dict[str, Any]) -> dict[str, Any]:
-    failed = {"code": row["error_code"], "message": row["error_message"]} if row["error_code"] else None
-    return {
-        "run_id": row["id"].hex,
-        "message_id": row["id"].hex,
-        "conversation_id": str(row["thread_id"]),
-        "client_run_id": row["client_run_id"],
-        "dialect": row["dialect"],
-        "model": row["model"],
-        "status": row["status"],
-        "attempt": row["attempt"],
-        "provider": row["provider"] or None,
-        "resolved_model": row["resolved_model"] or None,
-        "endpoint_id": row["endpoint_id"],
-        "finish_reason": row["finish_reason"] or None,
-        "error": failed,
-        "usage": {name: row[name] for name in _TOKENS}
-        | {"cost_usd": usd(row["cost_usd"]), "models": row["model_usage"]},
-        "timings": _timings(row),
-        "prompt_versions": row["prompt_versions"],
-        "cancel_requested": row["cancel_requested_at"] is not None,
-        "request_id": row["request_id"],
-        "metadata": row["metadata"] or {},
-    }
+def _show(row: dict[str, Any], pending: list[Approval]) -> RunDetail:
+    failed = RunProblem(row["error_code"], row["error_message"]) if row["error_code"] else None
+    counted = {name: row[name] for name in _TOKENS}
+    return RunDetail(
+        run_id=row["id"].hex,
+        message_id=row["id"].hex,
+        conversation_id=str(row["thread_id"]),
+        client_run_id=row["client_run_id"],
+        dialect=row["dialect"],
+        model=row["model"],
+        status=row["status"],
+        attempt=row["attempt"],
+        provider=row["provider"] or None,
+        resolved_model=row["resolved_model"] or None,
+        endpoint_id=row["endpoint_id"],
+        finish_reason=row["finish_reason"] or None,
+        error=failed,
+        usage=RunUsage(**counted, cost_usd=usd(row["cost_usd"]), models=row["model_usage"]),
+        timings=_timings(row),
+        prompt_versions=row["prompt_versions"],
+        cancel_requested=row["cancel_requested_at"] is not None,
+        request_id=row["request_id"],
+        metadata=row["metadata"] or {},
+        interrupts=pending,
+    )
 
 
 _TOKENS: Final = (
@@ -174,15 +272,16 @@ _TOKENS: Final = (
 )
 
 
-def _timings(row: dict[str, Any]) -> dict[str, Any]:
+def _timings(row: dict[str, Any]) -> RunTimings:
     names = ("created_at", "started_at", "first_token_at", "finished_at")
     created, started, first, finished = (row[name] for name in names)
-    return {
-        **{name: row[name].isoformat() if row[name] else None for name in names},
-        "queue_ms": milliseconds_between(created, started),
-        "first_token_ms": milliseconds_between(created, first),
-        "total_ms": milliseconds_between(created, finished),
-    }
+    times: dict[str, Any] = {name: row[name].isoformat() if row[name] else None for name in names}
+    return RunTimings(
+        **times,
+        queue_ms=milliseconds_between(created, started),
+        first_token_ms=milliseconds_between(created, first),
+        total_ms=milliseconds_between(created, finished),
+    )
 
 
 def milliseconds_between(begin: datetime | None, end: datetime | None) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 import msgspec
@@ -13,6 +13,7 @@ from psycopg.errors import ForeignKeyViolation
 from config import sql
 from config.errors import InvalidRequest, NotFound
 from conversations.identifiers import uuid7
+from conversations.json_types import Hex, Shown, Time, noted
 from conversations.models.feedback import SCORES
 from conversations.runs import client_queries
 from conversations.threads import newest_messages
@@ -29,6 +30,17 @@ class Judgement(Struct, frozen=True):
     score: int
     comment: str = ""
     tags: list[str] = []
+
+
+class Feedback(Shown, frozen=True):
+    """A user's feedback as it is shown."""
+
+    run_id: Hex
+    score: Annotated[Literal[-1, 0, 1], noted("1: good, -1: bad, 0: neutral.")]
+    comment: str
+    tags: list[str]
+    created_at: Time
+    updated_at: Time
 
 
 _KNOWN: Final = frozenset(("score", "comment", "tags"))
@@ -72,9 +84,7 @@ RETURNING {_COLUMNS}, xmax = 0
 """
 
 
-async def record_feedback(
-    run: str, judgement: Judgement, *, user_id: UUID
-) -> tuple[dict[str, Any], bool]:
+async def record_feedback(run: str, judgement: Judgement, *, user_id: UUID) -> tuple[Feedback, bool]:
     """Store the user's feedback. Return it, and whether it is new. Raise NotFound for a foreign run."""
     row = await client_queries.fetch_run(run, user_id=user_id)
     keys = {"id": uuid7(), "run_id": row.run_id, "user_id": user_id}
@@ -86,20 +96,20 @@ async def record_feedback(
     if stored is None:
         raise client_queries.run_not_found()
     *columns, is_new = stored
-    return _to_json(columns), bool(is_new)
+    return _show(columns), bool(is_new)
 
 
 _READ: Final = f"SELECT {_COLUMNS} FROM conversations_feedback WHERE run_id = %s AND user_id = %s"
 _WITHDRAW: Final = "DELETE FROM conversations_feedback WHERE run_id = %s AND user_id = %s"
 
 
-async def fetch_feedback(run: str, *, user_id: UUID) -> dict[str, Any]:
+async def fetch_feedback(run: str, *, user_id: UUID) -> Feedback:
     """Return the user's feedback on their run. Raise NotFound for a foreign run or without feedback."""
     row = await client_queries.fetch_run(run, user_id=user_id)
     found = await sql.one(_READ, (row.run_id, user_id))
     if found is None:
         raise NotFound("You have given no feedback on this run.", code="feedback_not_found")
-    return _to_json(found)
+    return _show(found)
 
 
 async def delete_feedback(run: str, *, user_id: UUID) -> None:
@@ -115,20 +125,13 @@ SELECT {_COLUMNS} FROM conversations_feedback WHERE user_id = %(user_id)s AND ru
 """
 
 
-async def list_feedback_of_thread(thread_id: UUID, *, user_id: UUID) -> list[dict[str, Any]]:
+async def list_feedback_of_thread(thread_id: UUID, *, user_id: UUID) -> list[Feedback]:
     """Return the user's feedback on the newest runs of their thread."""
     rows = await sql.every(_OF_THREAD, {"thread_id": thread_id, "user_id": user_id})
-    return [_to_json(row) for row in rows]
+    return [_show(row) for row in rows]
 
 
-def _to_json(row: Sequence[Any]) -> dict[str, Any]:
+def _show(row: Sequence[Any]) -> Feedback:
     """Return the judgement in `_COLUMNS` of a row."""
     run_id, score, comment, tags, created_at, updated_at = row
-    return {
-        "run_id": run_id.hex,
-        "score": score,
-        "comment": comment,
-        "tags": tags,
-        "created_at": timestamp(created_at),
-        "updated_at": timestamp(updated_at),
-    }
+    return Feedback(run_id.hex, score, comment, tags, timestamp(created_at), timestamp(updated_at))

@@ -7,15 +7,16 @@ activity; a thread with a new message during paging moves to the top, and never 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
 from django.db import connection
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from config import sql
 from config.errors import InvalidRequest
+from conversations.json_types import Hex, Shown, Time, Uuid
 from conversations.threads import branches
 from conversations.threads.cursors import Place, read_cursor, read_limit, write_cursor
 from conversations.threads.history_message import timestamp
@@ -27,8 +28,20 @@ _DEFAULT: Final = 30
 _LOOKED_AT: Final = 20  # of a thread's newest runs; older ones can only wait behind one that is running
 
 
-class ThreadRow(NamedTuple):
+class Thread(Shown, frozen=True, rename="camel"):
     """A thread as it is shown."""
+
+    id: Uuid
+    title: str
+    archived: bool
+    created_at: Time
+    updated_at: Time
+    last_message_at: Time | None
+    live_run_id: Hex | None
+
+
+class ThreadRow(NamedTuple):
+    """The columns of a thread."""
 
     thread_id: UUID
     title: str
@@ -77,7 +90,7 @@ async def fetch_thread_page(
     rows = await sql.every(_PAGE.format(archived=_ARCHIVED[archived]), arguments)
     page = [ThreadRow(*row) for row in rows[:most]]
     more = write_cursor(page[-1].updated_at, page[-1].thread_id) if len(rows) > most else None
-    return {"threads": [_to_json(row) for row in page], "nextCursor": more}
+    return {"threads": [_show(row) for row in page], "nextCursor": more}
 
 
 class _Place(Place, frozen=True, array_like=True):
@@ -89,13 +102,13 @@ class _Place(Place, frozen=True, array_like=True):
 _NEWEST: Final = {"at": "infinity", "id": UUID(int=0)}
 
 
-async def fetch_thread(user_id: UUID, thread: str) -> dict[str, Any]:
+async def fetch_thread(user_id: UUID, thread: str) -> Thread:
     """Return the user's thread. Raise NotFound for an unknown and for a foreign one alike."""
     arguments = {"owner_id": user_id, "thread_id": parse_thread_id(thread)}
     row = await sql.one(_ONE, arguments)
     if row is None:
         raise thread_not_found()
-    return _to_json(ThreadRow(*row))
+    return _show(ThreadRow(*row))
 
 
 async def list_branches(thread_id: UUID) -> list[dict[str, Any]]:
@@ -111,7 +124,7 @@ async def list_branches(thread_id: UUID) -> list[dict[str, Any]]:
 class Changes(Struct, frozen=True, forbid_unknown_fields=True):
     """The changes of a thread; a field that is not named stays."""
 
-    title: str | UnsetType = UNSET
+    title: Annotated[str, Meta(extra_json_schema={"maxLength": TITLE_LENGTH})] | UnsetType = UNSET
     archived: bool | UnsetType = UNSET
 
 
@@ -122,7 +135,7 @@ WHERE id = %(thread_id)s AND owner_id = %(owner_id)s
 """
 
 
-async def change_thread(user_id: UUID, thread: str, changes: Changes) -> dict[str, Any]:
+async def change_thread(user_id: UUID, thread: str, changes: Changes) -> Thread:
     """Rename or archive the user's thread. Return it afterwards. Raise NotFound as `fetch_thread`."""
     arguments = {
         "owner_id": user_id,
@@ -157,13 +170,13 @@ def _title(text: str) -> str:
     return title
 
 
-def _to_json(row: ThreadRow) -> dict[str, Any]:
-    return {
-        "id": str(row.thread_id),
-        "title": row.title,
-        "archived": row.archived_at is not None,
-        "createdAt": timestamp(row.created_at),
-        "updatedAt": timestamp(row.updated_at),
-        "lastMessageAt": timestamp(row.last_message_at) if row.last_message_at else None,
-        "liveRunId": row.live_run_id.hex if row.live_run_id else None,
-    }
+def _show(row: ThreadRow) -> Thread:
+    return Thread(
+        id=str(row.thread_id),
+        title=row.title,
+        archived=row.archived_at is not None,
+        created_at=timestamp(row.created_at),
+        updated_at=timestamp(row.updated_at),
+        last_message_at=timestamp(row.last_message_at) if row.last_message_at else None,
+        live_run_id=row.live_run_id.hex if row.live_run_id else None,
+    )

@@ -39,6 +39,7 @@ class Models(View):
 
     @extend_schema(
         operation_id="llm_models",
+        tags=["Models"],
         summary="List the models that a run may request",
         description="The list contains the models that are routable now (schema llm_models_item). "
         "For staff, `view=endpoints` lists the endpoints.",
@@ -71,7 +72,7 @@ class AppConfig(View):
         summary="Get the settings",
         description="For staff. The key of the web search is masked; its source is db, env or none.",
         responses={200: published("AppConfig")},
-        tags=["llm"],
+        tags=["Administration"],
     )
     def get(self, request: Request) -> Response:
         return item_response(_read_config())
@@ -81,9 +82,9 @@ class AppConfig(View):
         summary="Change settings",
         description="For staff. Settings that are not given stay unchanged. `web_search_exa_api_key` is "
         "write-only; an empty value removes the key.",
-        request=json_of("AppConfigChanges"),
+        request=json_of("AppConfigChanges", server={"prompt_mode": "server"}),
         responses={200: published("AppConfig")},
-        tags=["llm"],
+        tags=["Administration"],
     )
     def post(self, request: Request) -> Response:
         _change_config(read_json_object(request), by=get_user(request))
@@ -124,9 +125,9 @@ def read_json_object(request: Request) -> dict[str, Any]:
     return dict(request.data)
 
 
-def item_response(data: Any, *, status: int = 200) -> Response:
+def item_response(data: Any, *, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """Return the envelope of one item."""
-    return Response({"code": 200, "msg": "success", "data": data}, status=status)
+    return Response({"code": 200, "msg": "success", "data": data}, status=status, headers=headers)
 
 
 def list_response(items: list[dict[str, Any]], *, total: int | None = None, **more: int) -> Response:

@@ -18,6 +18,7 @@ from prompts.wordings.prompt_crud import LARGEST_PAGE, parse_body
 
 _NOT_FOUND: Final = {404: OpenApiResponse(description="The prompt does not exist.")}
 _CONFLICT: Final = {409: OpenApiResponse(description="The name is taken, or the prompt is in use.")}
+_COACH: Final = {"name": "Coach", "content": "You are a coach.", "prompt_type": "agent_system"}
 _LARGEST_NUMBER: Final = 1_000_000
 _VIEW: Final = llm_staff("prompts.view_prompt")
 _ADD: Final = llm_staff("prompts.add_prompt")
@@ -31,6 +32,7 @@ class Prompts(View):
 
     @extend_schema(
         operation_id="llm_prompts",
+        tags=["Prompts"],
         summary="List the prompts",
         parameters=[
             OpenApiParameter("page", int, default=1),
@@ -55,13 +57,15 @@ class Prompts(View):
 
     @extend_schema(
         operation_id="llm_prompt_create",
+        tags=["Prompts"],
         summary="Create a prompt with its first version",
-        request=json_of("PromptBody"),
+        request=json_of("PromptBody", coach=_COACH),
         responses={201: published("Prompt")} | _CONFLICT,
     )
     def post(self, request: Request) -> Response:
         created = prompt_crud.create(parse_body(request.data), by=get_user(request))
-        return item_response(created, status=201)
+        location = f"/api/v1/llm/prompts/{created['id']}"
+        return item_response(created, status=201, headers={"Location": location})
 
 
 class Prompt(View):
@@ -71,6 +75,7 @@ class Prompt(View):
 
     @extend_schema(
         operation_id="llm_prompt",
+        tags=["Prompts"],
         summary="Get a prompt",
         responses={200: published("Prompt")} | _NOT_FOUND,
     )
@@ -79,8 +84,9 @@ class Prompt(View):
 
     @extend_schema(
         operation_id="llm_prompt_update",
+        tags=["Prompts"],
         summary="Change a prompt; a new wording becomes the next version, active if the prompt is",
-        request=json_of("PromptBody"),
+        request=json_of("PromptBody", wording={"content": "You are a patient coach."}),
         responses={200: published("Prompt")} | _NOT_FOUND | _CONFLICT,
     )
     def put(self, request: Request, prompt_id: int) -> Response:
@@ -89,6 +95,7 @@ class Prompt(View):
 
     @extend_schema(
         operation_id="llm_prompt_delete",
+        tags=["Prompts"],
         summary="Delete a prompt that is not in use",
         responses={200: published("PromptDeleted")} | _NOT_FOUND | _CONFLICT,
     )
@@ -104,8 +111,9 @@ class Activate(View):
 
     @extend_schema(
         operation_id="llm_prompt_activate",
+        tags=["Prompts"],
         summary="Activate the newest version, or the given `version`, for the prompt's type",
-        request=json_of("PromptVersionChoice"),
+        request=json_of("PromptVersionChoice", first={"version": 1}),
         responses={200: published("Prompt")} | _NOT_FOUND,
     )
     def post(self, request: Request, prompt_id: int) -> Response:
@@ -124,6 +132,7 @@ class ActiveAgentPrompts(View):
 
     @extend_schema(
         operation_id="llm_active_agent_prompts",
+        tags=["Prompts"],
         summary="Preview the system message of a run, and the prompts that it consists of",
         responses={200: published("ActivePrompts")},
     )

@@ -45,8 +45,9 @@ class Document:
         if declared is None:
             yield f"{exchange.method} {route}: status {exchange.status} is not declared"
             return
-        for name, header in declared.get("headers", {}).items():
-            if header.get("required") and name.lower() not in exchange.headers:
+        for name in declared.get("headers", {}):
+            header = self.raw["components"]["headers"][name]
+            if header["required"] and name.lower() not in exchange.headers:
                 yield f"{exchange.method} {route} {exchange.status}: the header {name} is missing"
         if exchange.method != "HEAD":
             yield from self._faults_of_body(f"{exchange.method} {route}", exchange, at, declared)
@@ -77,19 +78,13 @@ class Document:
         if said is None:
             yield f"{where}: {kind or 'no content type'} is not declared"
         elif exchange.is_read and (exchange.is_whole or exchange.is_stream):
-            at = f"{at}/content/{_escaped(said)}"
-            if "x-itemSchema" in content[said]:
-                yield from self._faults_of_frames(where, exchange, at)
+            at = f"{at}/content/{_escaped(said)}/schema"
+            if exchange.is_stream:
+                place = f"{at}{_place_of_frame(content[said]['schema'])}"
+                for number, (_, frame) in enumerate(frames_of(exchange)):
+                    yield from self.misfits(f"{where}: frame {number}", frame, place)
             elif "json" in said:
-                yield from self.misfits(where, exchange.json(), f"{at}/schema")
-
-    def _faults_of_frames(self, where: str, exchange: Exchange, at: str) -> Iterator[str]:
-        if exchange.is_read:
-            place = "/x-itemSchema"
-            if exchange.kind == "text/event-stream":
-                place += "/properties/data/contentSchema"
-            for number, (_, frame) in enumerate(frames_of(exchange)):
-                yield from self.misfits(f"{where}: frame {number}", frame, f"{at}{place}")
+                yield from self.misfits(where, exchange.json(), at)
 
     def misfits(self, where: str, value: Any, at: str) -> Iterator[str]:
         """Where a value that must fit the schema at this place of the document does not."""
@@ -104,6 +99,14 @@ class Document:
         error = next(iter(validator.iter_errors(value)))
         place = "/".join(map(str, error.instance_path)) or "the body"
         yield f"{where}: {place}: {error.message[:300]}"
+
+
+def _place_of_frame(schema: dict[str, Any]) -> str:
+    """Where in the schema of one item of a stream that of the frame is: an event has it in `data`."""
+    data = schema.get("properties", {}).get("data")
+    if data is None:
+        return ""
+    return f"/properties/data{'/anyOf/1' if 'anyOf' in data else ''}/contentSchema"
 
 
 def _pattern(path: str) -> str:

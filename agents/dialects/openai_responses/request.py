@@ -66,7 +66,7 @@ class Reasoning(_Part):
 
 
 class ResponsesBody(_Part):
-    """The body; `_SETTLED` names members whose only value here is OpenAI's own default."""
+    """The body; `SETTLED` names members whose only value here is OpenAI's own default."""
 
     input: Any = None
     model: str | None = None
@@ -106,7 +106,7 @@ class ResponsesBody(_Part):
     background_options: Any = None
 
 
-_SETTLED: Final[dict[str, tuple[Any, ...]]] = {
+SETTLED: Final[dict[str, tuple[Any, ...]]] = {
     "service_tier": ("auto", "default"),
     "top_logprobs": (0,),
     "prompt": (),
@@ -171,7 +171,7 @@ def _check(parsed: ResponsesBody) -> None:
         raise _unsupported("background", "needs store: true, else there is nothing to come back to")
     if _LOGPROBS in (parsed.include or ()):
         raise _unsupported("include", "may not ask for logprobs, which are not told here")
-    for name, taken in _SETTLED.items():
+    for name, taken in SETTLED.items():
         value = getattr(parsed, name)
         if value is not None and value not in taken:
             raise _unsupported(name, "is not supported here")

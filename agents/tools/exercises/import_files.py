@@ -28,7 +28,7 @@ from agents.tools.exercises.file_items import (
 from agents.tools.exercises.free_db import read_free_item
 
 
-class _LibraryItem(Struct, frozen=True, rename="camel"):
+class LibraryItem(Struct, frozen=True, rename="camel"):
     """An exercise with the names of an ExerciseDto, and some more names of the starter set."""
 
     name: Name
@@ -56,7 +56,7 @@ class _LibraryItem(Struct, frozen=True, rename="camel"):
 
 LIBRARY_FIELDS: Final = {
     field.encode_name: field.name
-    for field in msgspec.structs.fields(_LibraryItem)
+    for field in msgspec.structs.fields(LibraryItem)
     if field.name not in {"id", "name"}
 }
 """The model's fields by their names in a file."""
@@ -112,7 +112,7 @@ def _library_item(raw: Any) -> Item:
     present = (
         {key: value for key, value in raw.items() if value is not None} if isinstance(raw, dict) else raw
     )
-    read = msgspec.convert(present, _LibraryItem)
+    read = msgspec.convert(present, LibraryItem)
     fields = {name: getattr(read, name) for key, name in LIBRARY_FIELDS.items() if key in present}
     name = read.name.strip()
     return Item(id=read.id or official_id(name), name=name, fields=to_plain(fields))

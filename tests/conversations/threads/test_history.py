@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -61,7 +62,7 @@ def test_each_role_has_its_own_form(client: Client, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(
         history_message,
         "ui_schema_for",
-        lambda metadata, role: {"root": [role, metadata[f"{KEYS[role]}"]]},
+        lambda metadata, role: card(role, metadata[f"{KEYS[role]}"]),
     )
     said = Conversation(client.user)
     said.say("hello", client_id="msg-001", metadata={"run_id": "r"})
@@ -82,13 +83,19 @@ def test_each_role_has_its_own_form(client: Client, monkeypatch: pytest.MonkeyPa
     assert client.history(said.id)["messages"] == [
         {"id": "msg-001", "seq": 1, "role": "user", "content": "hello", "url": None} | at,
         {"id": str(called.pk), "seq": 2, "role": "tool", "content": "found"}
-        | {"uiSchema": {"root": ["tool", {"ok": True, "ui_hints": {"title": "t"}}]}}
+        | {"uiSchema": card("tool", {"ok": True, "ui_hints": {"title": "t"}})}
         | at,
         {"id": str(answered.pk), "seq": 5, "role": "assistant", "content": "done"}
-        | {"uiSchema": {"root": ["assistant", {"ui_hints": {"body": "b"}}]}}
+        | {"uiSchema": card("assistant", {"ui_hints": {"body": "b"}})}
         | at,
         {"id": str(plain.pk), "seq": 6, "role": "assistant", "content": "", "uiSchema": None} | at,
     ]
+
+
+def card(role: str, shown: Any) -> dict[str, Any]:
+    """A card that says what it was made of."""
+    root = {"type": "stack", "children": [{"type": "text", "content": json.dumps([role, shown])}]}
+    return {"version": "2.0", "locale": "en", "status": "info", "theme": "default", "root": root}
 
 
 KEYS = {"tool": "tool_agent_output", "assistant": "worker_agent_output"}

@@ -201,7 +201,7 @@ def test_a_search_that_found_nothing_is_no_obstacle(finding: ToolOutcome, settin
 class ToolHost(NoHost):
     """It has one tool, which weighs."""
 
-    async def call_tool(self, use: ToolUse, *, call_id: str) -> ToolOutcome:
+    async def call_tool(self, use: ToolUse, *, call_id: str = "") -> ToolOutcome:
         assert call_id == f"call_{RUN_ID.hex}"
         return ToolOutcome(use, 3, {"kg": 20})
 
