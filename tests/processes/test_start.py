@@ -205,7 +205,7 @@ def test_a_taken_port_is_said_before_anything_else_happens(empty: Place) -> None
         assert _finish(empty.up()) == (
             1,
             f"Port {empty.port} is taken by another program. "
-            f"Choose another: make up PORT={empty.port + 1}.\n",
+            f"Choose another: PORT={empty.port + 1} make up\n",
         )
     assert not (empty.folder / "postgres").exists()
 

@@ -15,7 +15,7 @@ from conversations import events
 
 _NUMBER: Final = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?")
 _LONGEST: Final = 2_000
-_CALL: Final = re.compile(r"\s*([A-Za-z]\w*(?:\.\w+)+)\s*(\{.*\})?\s*", re.DOTALL)
+_CALL: Final = re.compile(r"([A-Za-z]\w*(?:\.\w+)+)\s*(\{.*\})?", re.DOTALL)
 _APPROVE: Final = re.compile(r"\bapprove\b|批准", re.IGNORECASE)
 NOTE: Final = "demo.note"
 
@@ -48,7 +48,7 @@ def requested_note(context: RunContext) -> ToolUse | None:
 
 def written_call(context: RunContext) -> ToolUse | None:
     """Return the call of a tool of ours that the newest question consists of: `name` or `name {…}`."""
-    found = _CALL.fullmatch(context.question)
+    found = _CALL.fullmatch(context.question.strip())
     if found is None or found[1].startswith(RESERVED) or _answers(context):
         return None
     request, arguments = context.request, _object(found[2] or "{}")

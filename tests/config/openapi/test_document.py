@@ -11,6 +11,7 @@ import jsonschema_rs
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from config import __version__
 from config.errors import AGENT_API_PATHS, OPENAI_PATHS
 from tests.schema_true.document import published
 from tests.support.openapi_operations import OPERATIONS
@@ -63,8 +64,8 @@ def test_the_document_is_valid() -> None:
 def test_the_introduction_names_the_version_and_the_licence() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     info = published().raw["info"]
-    assert info["version"] == project["version"]
-    assert info["license"]["identifier"] == "Apache-2.0"
+    assert info["version"] == __version__
+    assert info["license"]["identifier"] == project["license"]
     assert len(re.findall("^    ", info["description"], re.MULTILINE)) == 4
 
 
