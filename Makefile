@@ -42,7 +42,8 @@ bench: $(VENV)/.dev ## Measure latency and throughput on this machine (ARGS= goe
 	@$(RUN) -m benchmarks $(ARGS)
 
 docs: $(VENV)/.docs ## Serve the documentation at http://127.0.0.1:8001, and again after each change
-	@$(RUN) -m mkdocs --quiet serve --dev-addr 127.0.0.1:8001
+	@echo 'The documentation is at http://127.0.0.1:8001. Ctrl-C stops it.'
+	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs --quiet serve --dev-addr 127.0.0.1:8001
 
 wheel: $(RELEASE)/.done ## Build the package for pip and pipx: var/dist
 	@$(RELEASE)/bin/python -m build --outdir var/dist .

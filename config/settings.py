@@ -277,6 +277,7 @@ SPECTACULAR_SETTINGS = {
 UNFOLD = {
     "SITE_TITLE": "Parley",
     "SITE_HEADER": "Parley",
+    "SITE_URL": "/chat/",
     "SITE_SUBHEADER": "Agent runs you can trust",
     "SITE_SYMBOL": "forum",
     "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": "/static/config/favicon.svg"}],
