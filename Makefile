@@ -11,13 +11,15 @@ EXTRAS := analytics daphne docs otel s3
 PIP := $(RUN) -m pip --quiet --quiet --disable-pip-version-check install
 
 .DEFAULT_GOAL := help
-.PHONY: help up test clients faults hostile lint bench docs wheel sbom audit pins clean
+.PHONY: help up dev test clients faults hostile lint bench docs wheel sbom audit pins clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS='	' read -r name words; do printf 'make %-7s %s\n' "$$name" "$$words"; done
 
 up: $(VENV)/.base ## Start Parley with everything it needs (PORT=8000 HOST=127.0.0.1); Ctrl-C stops it
 	@exec $(RUN) manage.py up
+
+dev: $(VENV)/.dev ## Install what tests, linters and documentation need
 
 test: $(VENV)/.dev ## Run all tests on all cores (ARGS= goes to pytest: ARGS=-n0 for one process)
 	@$(RUN) -m pytest -n logical --dist loadfile --hypothesis-profile=all $(ARGS)
@@ -77,7 +79,7 @@ pins: ## Resolve requirements/*.in anew and write the exact versions
 	@rm -rf var/pins var/pinned.txt
 
 clean: ## Remove the caches and .venv; what is under var/ (the data) stays
-	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) build parley.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python:
@@ -96,6 +98,7 @@ $(VENV)/.docs: requirements/docs.txt $(VENV)/.base
 	@touch $@
 
 $(VENV)/.dev: requirements/dev.txt requirements/oracle.txt $(EXTRAS:%=requirements/%.txt) $(VENV)/.base
+	@echo 'Installing packages for tests, linters and documentation (over 1 GB, some minutes) …'
 	@$(PIP) -r requirements/dev.txt
 	@$(PIP) --no-deps -r requirements/oracle.txt
 	@touch $@
