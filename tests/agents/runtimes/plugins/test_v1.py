@@ -8,7 +8,6 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import aclosing, nullcontext
-from itertools import count
 from typing import Any
 
 import pytest
@@ -139,13 +138,16 @@ def test_an_invalid_runner_of_a_list_is_logged_once_per_change(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     settings.PLUGIN_REFRESH_S = 0.05
-    lists = count()
-    monkeypatch.setattr(
-        connection, "read_runners", lambda *given: (next(lists), read_runners(*given))[1]
-    )
+    lists: list[tuple[Any, ...]] = []
+
+    def listed(*given: Any) -> Any:
+        lists.append(given)
+        return read_runners(*given)
+
+    monkeypatch.setattr(connection, "read_runners", listed)
     with capture_logs() as lines, old_runtime_process() as url:
         row = enter_runtime(url=url)
-        wait_until(lambda: next(lists) > 20, 60)
+        wait_until(lambda: len(lists) > 20, 60)
         forget(server, row)
     warned = [line["why"] for line in lines if line["event"] == "plugin runners passed over"]
     assert warned == [PASSED_OVER]
