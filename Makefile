@@ -48,7 +48,8 @@ docs: $(VENV)/.docs ## Serve the documentation at http://127.0.0.1:8001, and aga
 	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs --quiet serve --dev-addr 127.0.0.1:8001
 
 wheel: $(RELEASE)/.done ## Build the package for pip and pipx: var/dist
-	@$(RELEASE)/bin/python -m build --outdir var/dist .
+	@$(RELEASE)/bin/python -m build --outdir var/dist . >var/wheel.log 2>&1 || { cat var/wheel.log; exit 1; }
+	@ls var/dist/*
 
 sbom: $(RELEASE)/.done ## Write the software bill of materials (CycloneDX): var/sbom.json
 	@$(RELEASE)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-file var/sbom.json requirements/base.txt

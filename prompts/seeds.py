@@ -37,7 +37,7 @@ def _seed_prompts() -> Iterator[str]:
             continue
         prompt = Prompt.objects.create(name=kind.value, kind=kind, description=description)
         text = (_TEXTS / f"{kind.value}.md").read_text(encoding="utf-8").strip()
-        version = staff_actions.publish_version(prompt, text, author=None, note="Comes with Parley.")
+        version = staff_actions.save_version(prompt, text, author=None, note="Comes with Parley.")
         staff_actions.activate_version(version, by=None)
         yield f"prompt {prompt.name}"
 

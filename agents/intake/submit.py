@@ -31,7 +31,7 @@ from conversations.threads import copies
 from conversations.upkeep.unstored_runs import make_title
 from prompts import app_settings
 from prompts.allowances import budgets, quotas
-from prompts.endpoints.routing import ServedModel, check_model, get_default_model
+from prompts.endpoints.routing import ModelNotAllowed, ServedModel, check_model, get_default_model
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ async def prepare_run(
     budget is checked only before its first model call.
     """
     digest = _digest(request)
-    served = await check_model(request.model or await get_default_model(), user_id=owner_id)
+    served = await _served_model(request, owner_id)
     _check_words(request, served)
     await offered_tools.check_requested(request.servers, request.needs, user_id=owner_id)
     if request.generation.json_schema is not None:
@@ -113,6 +113,17 @@ async def prepare_run(
     return PreparedRun(request, owner_id, thread_id, arguments["run_id"], arguments, quota, budgeted)
 
 
+async def _served_model(request: RunRequest, owner_id: UUID) -> ServedModel:
+    """Return the requested model, or the default one; OpenAI's clients know a missing one by its 404."""
+    try:
+        return await check_model(request.model or await get_default_model(), user_id=owner_id)
+    except ModelNotAllowed as error:
+        if request.dialect in _OPENAI:
+            raise NotFound(error.detail, code="model_not_found", **error.facts) from error
+        raise
+
+
+_OPENAI: Final = ("responses", "chat-completions")
 _WORDS: Final = {
     ("responses", "verbosity"): "text.verbosity",
     ("responses", "reasoning_summary"): "reasoning.summary",

@@ -43,7 +43,7 @@ class ActionFilter(SimpleListFilter):
 
     title = "action"
     parameter_name = "did"
-    _WORDS = ("added", "changed", "deleted", "published", "activated", "deactivated", "rolled back",
+    _WORDS = ("added", "changed", "deleted", "saved", "activated", "deactivated", "rolled back",
               "label", "split", "key", "imported", "revoked", "made", "read", "exported", "run again",
               "cancelled", "approved", "refused", "signed in", "sign-in refused")  # fmt: skip
 

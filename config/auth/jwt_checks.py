@@ -196,7 +196,9 @@ def _parse_header(token: str) -> Mapping[str, Any]:
         header = None
     if not isinstance(header, dict) or token.count(".") != 2:
         raise Unauthorized(
-            "The token is neither a JWT nor an API token of this server.", code="invalid_token_header"
+            "The token is neither a JWT nor an API token of this server. Staff make API tokens in "
+            "Django admin.",
+            code="invalid_token_header",
         )
     if not isinstance(header.get("kid"), str | None):
         raise Unauthorized("The token's key name (kid) must be text.", code="invalid_token")

@@ -148,7 +148,10 @@ def _claim_folder(folder: Path) -> IO[str]:
 def _describe_running(notes: dict[str, Any]) -> str:
     if not notes.get("pid"):
         return "Parley is starting here. Wait a moment."
-    return f"Parley is already running at {notes['url']} (pid {notes['pid']}). Ctrl-C stops it there."
+    return (
+        f"Parley is already running at {notes['url']} (pid {notes['pid']}). Ctrl-C stops it there. "
+        "A second one beside it needs a folder and a port of its own: VAR_DIR=var2 PORT=8001."
+    )
 
 
 def _provide_database() -> embedded_postgres.Server | None:

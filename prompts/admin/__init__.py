@@ -1,6 +1,6 @@
 """Admin pages of prompts, endpoints, model mappings and settings.
 
-Pages display data and call `prompts.wordings.staff_actions`; none changes a published version or shows
+Pages display data and call `prompts.wordings.staff_actions`; none changes a version or shows
 a key.
 """
 

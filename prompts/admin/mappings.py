@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin
@@ -18,13 +18,23 @@ from prompts.endpoints.routing import routable_candidates
 from prompts.models import OWN_PRICE, ModelCandidate, ModelMapping, Tier
 
 
+class CandidateFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]
+    """The candidates of a mapping, of which there is at least one."""
+
+    default_error_messages: ClassVar = forms.BaseInlineFormSet.default_error_messages | {
+        "too_few_forms": "Add a candidate: the endpoint that is asked, and its name for the model."
+    }
+
+
 class CandidateInline(StackedInline):  # type: ignore[misc]
     """The candidates of a mapping."""
 
     model = ModelCandidate
     form = CandidateForm
+    formset = CandidateFormSet
     readonly_fields = ("shown_price",)
     extra = 0
+    min_num = 1
     verbose_name_plural = "Candidates, tried in order of position"
     fieldsets = (
         (None, {"fields": (("position", "endpoint"), "model")}),
@@ -44,6 +54,9 @@ class CandidateInline(StackedInline):  # type: ignore[misc]
         ("Price", {"fields": (OWN_PRICE[:2], OWN_PRICE[2:], "shown_price")}),
     )
 
+    def get_formset(self, *args: Any, **options: Any) -> Any:
+        return super().get_formset(*args, **options | {"validate_min": True})
+
     def get_queryset(self, request: HttpRequest) -> QuerySet[ModelCandidate]:
         found: QuerySet[ModelCandidate] = super().get_queryset(request)
         return found.select_related("endpoint")
@@ -62,6 +75,9 @@ class CandidateInline(StackedInline):  # type: ignore[misc]
 
 class MappingForm(forms.ModelForm):  # type: ignore[type-arg]
     """A mapping; its tier must exist."""
+
+    class Meta:
+        labels: ClassVar = {"key": "Public name"}
 
     def clean_required_tier(self) -> str:
         tier: str = self.cleaned_data["required_tier"]

@@ -29,7 +29,7 @@ class PromptForm(forms.ModelForm):  # type: ignore[type-arg]
     content = forms.CharField(
         strip=False,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 24, "class": "wording-editor"}),
-        help_text="Saving a changed wording publishes a new version. Earlier versions do not change.",
+        help_text="Saving a changed wording makes a new version. Earlier versions do not change.",
     )
     tools_json = ToolsField(
         label="Tools (JSON)",
@@ -71,13 +71,13 @@ class PromptForm(forms.ModelForm):  # type: ignore[type-arg]
         return self.cleaned_data["tools_json"]
 
     def clean(self) -> None:
-        """Refuse a form that was opened before another person published a version."""
+        """Refuse a form that was opened before another person saved a version."""
         super().clean()
         based_on = self.cleaned_data.get("based_on")
         if self.newest is None or based_on == self.newest.number:
             return
         self.data = dict(self.data.items()) | {"based_on": str(self.newest.number)}
         raise forms.ValidationError(
-            f"Version {self.newest.number} was published by {self.newest.author or 'Parley'} since you "
-            "opened this page. Compare it below; saving again publishes your wording on top of it."
+            f"Version {self.newest.number} was saved by {self.newest.author or 'Parley'} since you "
+            "opened this page. Compare it below; saving again makes your wording the next version."
         )

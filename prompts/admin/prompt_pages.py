@@ -272,10 +272,10 @@ def _initial_split(request: HttpRequest, prompt: Prompt) -> dict[str, int]:
 
 
 def _describe_import(result: file_format.ImportResult) -> str:
-    if not result.published:
+    if not result.versions:
         return f"{result.name}: no new versions."
-    versions = f"{result.published} version{'' if result.published == 1 else 's'}"
-    return f"{result.name}: {f'created with {versions}' if result.created else f'{versions} published'}."
+    versions = f"{result.versions} version{'' if result.versions == 1 else 's'}"
+    return f"{result.name}: {f'created with {versions}' if result.created else f'{versions} added'}."
 
 
 def _format_tools(version: PromptVersion) -> str:

@@ -1,4 +1,4 @@
-"""Admin of prompts: saving publishes a new version; activating it is a separate step."""
+"""Admin of prompts: saving makes a new version; activating it is a separate step."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _EXAMPLE: Final = {"example_tools": EXAMPLE_TOOLS, "example_context": EXAMPLE_CO
 
 @admin.register(Prompt)
 class PromptAdmin(PromptPages):
-    """Pages to edit, publish and activate prompts; versions are read-only."""
+    """Pages to edit and activate prompts; versions are read-only."""
 
     form = PromptForm
     list_display = (
@@ -115,7 +115,7 @@ class PromptAdmin(PromptPages):
     def save_model(self, request: HttpRequest, obj: Prompt, form: PromptForm, change: bool) -> None:
         super().save_model(request, obj, form, change)
         wording = form.cleaned_data
-        version = staff_actions.publish_version(
+        version = staff_actions.save_version(
             obj,
             wording["content"],
             author=get_staff(request),
@@ -123,9 +123,7 @@ class PromptAdmin(PromptPages):
             tools_json=wording["tools_json"],
         )
         if form.newest is None or version.number > form.newest.number:
-            self.message_user(
-                request, f"Version {version.number} is published; it is used once activated."
-            )
+            self.message_user(request, f"Version {version.number} is saved. Activate it to use it.")
 
     def response_change(self, request: HttpRequest, obj: Prompt) -> HttpResponse:
         if "prompts_prompt_activate" in request.POST:

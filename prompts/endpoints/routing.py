@@ -120,7 +120,7 @@ class ModelRoute:
 async def route(model: str) -> ModelRoute:
     """Return the route of `model` (`global:xai` or `xai`), with opened keys, for the start of a run.
 
-    The data is cached for half a second. Raise `InvalidRequest` model_required or model_not_allowed.
+    The data is cached for half a second. Raise `InvalidRequest` model_required or `ModelNotAllowed`.
     """
     key = _parse_key(model)
     mapping = (await _routes.get()).get(key)
@@ -142,7 +142,7 @@ async def check_model(model: str, *, user_id: UUID) -> ServedModel:
     """Return the model if it is routable and the account has the required tier.
 
     No key is opened; the data is cached for half a second, and only a tier needs a statement. Raise
-    `InvalidRequest` model_required or model_not_allowed (also for a tier that is too low).
+    `InvalidRequest` model_required or `ModelNotAllowed` (also for a tier that is too low).
     """
     key = _parse_key(model)
     mapping = (await _routes.get()).get(key)
@@ -155,7 +155,7 @@ async def get_default_model() -> str:
     """Return the public name of the model for runs that name none.
 
     This is the setting `default_model`, or else the first model; the demo and models that require a
-    tier come last. If the model of the setting is not routable, raise `InvalidRequest` (another model
+    tier come last. If the model of the setting is not routable, raise `ModelNotAllowed` (another model
     might cost more than staff intended).
     """
     chosen = str(await app_settings.aget("default_model"))
@@ -223,10 +223,14 @@ def _full_name(key: str) -> str:
     return f"{_SCOPE}:{key}"
 
 
-def _not_allowed() -> InvalidRequest:
-    return InvalidRequest(
-        "This model is not available. Take a name from GET /api/v1/llm/models.", code="model_not_allowed"
-    )
+def _not_allowed() -> ModelNotAllowed:
+    return ModelNotAllowed(param="model")
+
+
+class ModelNotAllowed(InvalidRequest):
+    """This model is not available. Take a name from GET /api/v1/llm/models or GET /v1/models."""
+
+    code = "model_not_allowed"
 
 
 def _open_candidate(row: tuple[Any, ...]) -> Candidate | None:
@@ -304,7 +308,7 @@ def _serialize_model(mapping: ModelMapping, candidates: list[ModelCandidate]) ->
         "provider": first.endpoint.provider,
         "dialect": None if offline else first.endpoint.dialect,
         "capabilities": {
-            "supports_tools": mapping.supports_tools and not offline,
+            "supports_tools": mapping.supports_tools,
             "supports_vision": mapping.supports_vision,
             "max_output_tokens": first.max_tokens,
         },

@@ -1,1 +1,1 @@
-"""Prompts and their versions: publishing, activating, comparing, importing and exporting."""
+"""Prompts and their versions: saving, activating, comparing, importing and exporting."""

@@ -2,7 +2,7 @@
 
 Files are untrusted: a file is parsed and validated completely before a row is written, errors name
 what cannot be stored, and an import is all or nothing. It never activates or changes a version; new
-wordings are published as new versions.
+wordings are saved as new versions.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class ImportResult:
 
     name: str
     created: bool
-    published: int
+    versions: int
 
 
 def export_prompts(prompts: Iterable[Prompt]) -> PromptFile:
@@ -200,7 +200,7 @@ def _check(prompt: ExportedPrompt) -> None:
 
 @transaction.atomic
 def import_prompts(file: PromptFile, *, by: User) -> list[ImportResult]:
-    """Create missing prompts and publish new versions of existing ones."""
+    """Create missing prompts and save new versions of existing ones."""
     names = [prompt.name for prompt in file.prompts]
     if len(set(names)) != len(names):
         raise _invalid_file("Two prompts of the file have the same name.")
@@ -212,16 +212,16 @@ def _import_prompt(filed_prompt: ExportedPrompt, by: User) -> ImportResult:
     prompt, created = Prompt.objects.get_or_create(name=filed_prompt.name, defaults=facts)
     if prompt.kind != filed_prompt.kind:
         raise _invalid_file(f"{prompt.name} exists with the kind {prompt.kind}. Rename one of them.")
-    published = {}
+    saved = {}
     for version in _find_new_versions(prompt, filed_prompt):
-        published[version.number] = staff_actions.publish_version(
+        saved[version.number] = staff_actions.save_version(
             prompt, version.content, author=by, note=version.note, tools_json=version.tools
         )
     if created:
         for label, number in filed_prompt.labels.items():
-            releases.move_label(prompt, label, published[number], by=by)
-    record("imported", prompt, by=by, after={"versions published": len(published), "created": created})
-    return ImportResult(prompt.name, created, len(published))
+            releases.move_label(prompt, label, saved[number], by=by)
+    record("imported", prompt, by=by, after={"versions added": len(saved), "created": created})
+    return ImportResult(prompt.name, created, len(saved))
 
 
 def _find_new_versions(prompt: Prompt, filed_prompt: ExportedPrompt) -> list[ExportedVersion]:

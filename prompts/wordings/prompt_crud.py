@@ -1,6 +1,6 @@
 """Prompts as items of the REST API: the content is the newest wording (specs/text-run.md §4).
 
-No wording is ever lost: a PUT publishes the next version, and the versions of a deleted prompt stay
+No wording is ever lost: a PUT saves the next version, and the versions of a deleted prompt stay
 for the runs that used them.
 """
 
@@ -105,7 +105,7 @@ def create(body: PromptBody, *, by: User) -> dict[str, Any]:
         raise InvalidRequest("name, content and prompt_type are required.")
     prompt = Prompt(name=body.name.strip(), kind=body.prompt_type)
     _save(prompt, body)
-    _publish(prompt, body, by=by)
+    _add_version(prompt, body, by=by)
     return get_item(prompt.pk)
 
 
@@ -120,7 +120,7 @@ def update(prompt_id: int, body: PromptBody, *, by: User) -> dict[str, Any]:
     if body.name is not UNSET:
         prompt.name = body.name.strip()
     _save(prompt, body)
-    _publish(prompt, body, by=by)
+    _add_version(prompt, body, by=by)
     return get_item(prompt_id)
 
 
@@ -156,11 +156,11 @@ def _save(prompt: Prompt, body: PromptBody) -> None:
         raise Conflict("There is a prompt of this name already.", code="prompt_name_taken") from None
 
 
-def _publish(prompt: Prompt, body: PromptBody, *, by: User) -> None:
+def _add_version(prompt: Prompt, body: PromptBody, *, by: User) -> None:
     newest = prompt.versions.first()
     content = body.content if body.content is not UNSET else newest.content if newest else ""
     tools = body.tools_json if body.tools_json is not UNSET else newest.tools_json if newest else None
-    version = staff_actions.publish_version(prompt, content, author=by, note=body.note, tools_json=tools)
+    version = staff_actions.save_version(prompt, content, author=by, note=body.note, tools_json=tools)
     is_active = body.is_active if body.is_active is not UNSET else prompt.is_active
     if is_active and not (prompt.is_active and prompt.active_version_id == version.pk):
         staff_actions.activate_version(version, by=by)

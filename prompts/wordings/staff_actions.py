@@ -1,6 +1,6 @@
 """Actions of staff on prompts and keys; each is one transaction and one log line.
 
-A published version never changes; the database enforces this too (migration 0002). The log contains
+A version never changes; the database enforces this too (migration 0002). The log contains
 who did what, never a wording or a key.
 """
 
@@ -32,12 +32,12 @@ _ESCAPED_NUL: Final = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
 @transaction.atomic
-def publish_version(
+def save_version(
     prompt: Prompt, content: str, *, author: User | None, note: str = "", tools_json: Any = None
 ) -> PromptVersion:
     """Add and return the next version, or return the newest one if it is the same.
 
-    Publishing does not activate. `author` is None for Parley itself.
+    Saving does not activate. `author` is None for Parley itself.
     """
     check_wording(content)
     check_tools(tools_json)
@@ -54,8 +54,8 @@ def publish_version(
         author=author,
     )
     after = {"version": version.number, "note": note, "characters": len(content)}
-    record("published", prompt, by=author, after=after)
-    log.info("prompt version published", prompt=prompt.name, number=version.number, by=_username(author))
+    record("saved", prompt, by=author, after=after)
+    log.info("prompt version saved", prompt=prompt.name, number=version.number, by=_username(author))
     return version
 
 
@@ -144,12 +144,12 @@ def delete_endpoint(endpoint: Endpoint, *, by: User | None) -> None:
 
 
 def check_wording(content: str) -> None:
-    """Raise `InvalidRequest` for a wording that cannot be published."""
+    """Raise `InvalidRequest` for a wording that cannot be saved."""
     check_text("content", content, longest=LONGEST_PROMPT)
 
 
 def check_tools(tools_json: Any) -> None:
-    """Raise `InvalidRequest` for tool definitions that cannot be published."""
+    """Raise `InvalidRequest` for tool definitions that cannot be saved."""
     try:
         text = json.dumps(tools_json, ensure_ascii=False, allow_nan=False)
     except ValueError:

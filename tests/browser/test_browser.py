@@ -70,7 +70,7 @@ def system_prompt(chromium: Browser) -> Iterator[Prompt]:
     staff_actions.activate_version(before, by=None)
 
 
-def test_a_new_wording_is_published_and_activated_and_the_next_run_names_it(
+def test_a_new_wording_is_saved_and_activated_and_the_next_run_names_it(
     visit: Visit, client: Client, system_prompt: Prompt
 ) -> None:
     page = visit.go(f"/admin/prompts/prompt/{system_prompt.pk}/change/")

@@ -36,13 +36,13 @@ Today is {{ weekday }}, {{ date }}; their time zone is {{ context.time_zone | UT
 def prompt(staff: Any) -> Iterator[Prompt]:
     """A prompt of the agent's kind with three versions, the first two of them labelled; not in use."""
     made = Prompt.objects.create(name=f"Coach {uuid4().hex[:4]}", kind=PromptKind.AGENT_SYSTEM)
-    one = staff_actions.publish_version(made, WORDING, author=staff, note="The first wording.")
+    one = staff_actions.save_version(made, WORDING, author=staff, note="The first wording.")
     second = WORDING.replace("Short sentences", "Short, kind sentences").replace(
         "- One exercise", "- Two exercises"
     )
-    two = staff_actions.publish_version(made, second, author=staff, note="Kinder.")
+    two = staff_actions.save_version(made, second, author=staff, note="Kinder.")
     third = second + "- End with one next step.\n"
-    staff_actions.publish_version(made, third, author=staff, note="Ask for a next step.")
+    staff_actions.save_version(made, third, author=staff, note="Ask for a next step.")
     releases.move_label(made, "production", one, by=staff)
     releases.move_label(made, "staging", two, by=staff)
     yield made

@@ -68,7 +68,7 @@ def test_a_conversation_is_read_filtered_drawn_and_run_again(visit: Visit, clien
 
 def test_a_prompt_version_is_tried_from_its_page(visit: Visit, staff: Any) -> None:
     prompt = Prompt.objects.create(name=f"Tried {uuid4().hex[:8]}", kind=PromptKind.AGENT_SYSTEM)
-    version = staff_actions.publish_version(prompt, f"Speak like {uuid4().hex}.", author=None)
+    version = staff_actions.save_version(prompt, f"Speak like {uuid4().hex}.", author=None)
     page = visit.go(f"/admin/prompts/prompt/{prompt.pk}/change/")
     link = page.get_by_role("link", name="Try this version")
     assert link.get_attribute("href") == f"/chat/?prompt_version={version.pk}"

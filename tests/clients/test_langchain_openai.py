@@ -80,5 +80,5 @@ def test_an_image_stays_in_the_conversation(play: Play, responses: bool) -> None
 @either_api
 def test_errors_can_be_read_and_the_next_request_works(play: Play, responses: bool) -> None:
     printed, right = play("wrong_then_right", HI, responses=responses).got
-    assert printed.startswith(f"Error code: 422 - {UNKNOWN_MODEL}")
+    assert printed.startswith(f"Error code: 404 - {UNKNOWN_MODEL}")
     assert right == "Hi."

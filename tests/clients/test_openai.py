@@ -98,10 +98,10 @@ def test_an_image_stays_in_the_conversation(play: Play) -> None:
 def test_errors_can_be_read_and_the_next_request_works(play: Play) -> None:
     seen = play("wrong_then_right", HI)
     wrong, right = seen.got
-    assert [one["kind"] for one in wrong] == ["UnprocessableEntityError"] * 4
-    assert wrong[0]["printed"].startswith(f"Error code: 422 - {UNKNOWN_MODEL}")
-    assert wrong[0]["code"] == "model_not_allowed"
-    assert all(one["printed"].startswith("Error code: 422 - ") for one in wrong)
+    assert [one["kind"] for one in wrong] == ["NotFoundError"] + ["UnprocessableEntityError"] * 3
+    assert wrong[0]["printed"].startswith(f"Error code: 404 - {UNKNOWN_MODEL}")
+    assert wrong[0]["code"] == "model_not_found"
+    assert all(one["printed"].startswith("Error code: 422 - ") for one in wrong[1:])
     assert right == "Hi."
     assert seen.lines == [["user: Hello."]]
 
@@ -179,6 +179,6 @@ def test_chat_an_image_stays_in_the_conversation(play: Play) -> None:
 def test_chat_errors_can_be_read_and_the_next_request_works(play: Play) -> None:
     seen = play("chat_wrong_then_right", HI)
     wrong, right = seen.got
-    assert wrong[0]["printed"].startswith(f"Error code: 422 - {UNKNOWN_MODEL}")
+    assert wrong[0]["printed"].startswith(f"Error code: 404 - {UNKNOWN_MODEL}")
     assert ["n" in one["printed"] for one in wrong[1:]] == [True, True]
     assert right == "Hi."

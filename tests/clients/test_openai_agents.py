@@ -73,7 +73,7 @@ def test_another_agent_takes_over(play: Play) -> None:
 
 def test_errors_can_be_read_and_the_next_request_works(play: Play) -> None:
     printed, right = play("wrong_then_right", HI).got
-    assert printed.startswith(f"Error code: 422 - {UNKNOWN_MODEL}")
+    assert printed.startswith(f"Error code: 404 - {UNKNOWN_MODEL}")
     assert right == "Hi."
 
 

@@ -40,8 +40,8 @@ def test_a_tool_that_must_be_called_and_then_none(play: Play) -> None:
 
 def test_errors_can_be_read_and_the_next_request_works(play: Play) -> None:
     printed, right = play("wrong_then_right", HI).got
-    assert printed.startswith(f"UnprocessableEntityError: 422 {UNKNOWN_MODEL}")
-    assert printed.endswith("(model_not_allowed)")
+    assert printed.startswith(f"NotFoundError: 404 {UNKNOWN_MODEL}")
+    assert printed.endswith("(model_not_found)")
     assert right == "Hi."
 
 

@@ -105,7 +105,8 @@ def test_a_second_up_says_where_the_first_one_is(ready: Ready) -> None:
     assert _finish(ready.place.up()) == (
         0,
         f"Parley is already running at {ready.place.url} (pid {ready.process.pid}). "
-        "Ctrl-C stops it there.\n",
+        "Ctrl-C stops it there. A second one beside it needs a folder and a port of its own: "
+        "VAR_DIR=var2 PORT=8001.\n",
     )
 
 

@@ -39,8 +39,8 @@ def browser(owner: Any) -> Client:
 @pytest.fixture
 def prompt() -> Prompt:
     made = Prompt.objects.create(name=uuid4().hex, kind=PromptKind.SYSTEM, description="Of tests.")
-    one = staff_actions.publish_version(made, "First.\n", author=None, note="Start.")
-    staff_actions.publish_version(made, "Second: 练胸\n---\n", author=None, tools_json=[{"name": "a"}])
+    one = staff_actions.save_version(made, "First.\n", author=None, note="Start.")
+    staff_actions.save_version(made, "Second: 练胸\n---\n", author=None, tools_json=[{"name": "a"}])
     releases.move_label(made, "production", one, by=None)
     return made
 
@@ -81,18 +81,18 @@ def test_what_is_exported_comes_in_again_as_it_was(
     by = get_user_model().objects.create_user(f"files-{uuid4().hex}")
     made = Prompt.objects.create(name=f"{uuid4().hex} {name}", kind=kind, description=description)
     for content, tools, note in wordings:
-        staff_actions.publish_version(made, content, author=None, note=note, tools_json=tools)
+        staff_actions.save_version(made, content, author=None, note=note, tools_json=tools)
     pointed = data.draw(st.sampled_from(list(made.versions.all())))
     releases.move_label(made, "staging", pointed, by=None)
     before = exported(made)
     made.name = f"{uuid4().hex} moved"
     made.save()
     (brought,) = file_format.import_prompts(file_format.parse(file_format.to_json(before)), by=by)
-    assert (brought.created, brought.published) == (True, len(before.prompts[0].versions))
+    assert (brought.created, brought.versions) == (True, len(before.prompts[0].versions))
     again = exported(Prompt.objects.get(name=brought.name))
     assert what_counts(again) == what_counts(before)
     (same,) = file_format.import_prompts(file_format.parse(file_format.to_json(before)), by=by)
-    assert (same.created, same.published) == (False, 0)
+    assert (same.created, same.versions) == (False, 0)
 
 
 @given(NAMES, TEXTS, TEXTS.filter(str.strip), TOOLS, TEXTS)
@@ -176,7 +176,7 @@ def test_json_that_does_not_fit_together_is_refused(raw: bytes) -> None:
         file_format.parse(raw)
 
 
-def test_versions_that_follow_are_published_and_another_history_adds_its_newest(
+def test_versions_that_follow_are_added_and_another_history_adds_its_newest(
     prompt: Prompt, owner: Any
 ) -> None:
     file = exported(prompt)
@@ -185,11 +185,11 @@ def test_versions_that_follow_are_published_and_another_history_adds_its_newest(
     longer = file_format.PromptFile(
         1, (file_format.ExportedPrompt(filed.name, filed.kind, (*filed.versions, third)),)
     )
-    assert file_format.import_prompts(longer, by=owner)[0].published == 1
+    assert file_format.import_prompts(longer, by=owner)[0].versions == 1
     assert prompt.versions.count() == 3
     strange = (file_format.ExportedVersion(1, "Else."), file_format.ExportedVersion(2, "Newer."))
     other = file_format.PromptFile(1, (file_format.ExportedPrompt(filed.name, filed.kind, strange),))
-    assert file_format.import_prompts(other, by=owner)[0].published == 1
+    assert file_format.import_prompts(other, by=owner)[0].versions == 1
     newest = prompt.versions.latest("number")
     assert (newest.number, newest.content, newest.author) == (4, "Newer.", owner)
 

@@ -38,8 +38,8 @@ def browser() -> Client:
 def prompt() -> Prompt:
     """A prompt of a kind that no run uses, with two versions, the first in use."""
     made = Prompt.objects.create(name=uuid4().hex, kind=PromptKind.TOOLS)
-    one = staff_actions.publish_version(made, "Line one.\nLine two.", author=None)
-    staff_actions.publish_version(made, "Line one.\nLine 2.", author=None, tools_json=[{"name": "a"}])
+    one = staff_actions.save_version(made, "Line one.\nLine two.", author=None)
+    staff_actions.save_version(made, "Line one.\nLine 2.", author=None, tools_json=[{"name": "a"}])
     staff_actions.activate_version(one, by=None)
     made.refresh_from_db()
     return made
@@ -135,7 +135,7 @@ def test_two_versions_are_compared_side_by_side(browser: Client, prompt: Prompt)
 
 
 def test_markup_in_a_compared_wording_is_shown_and_not_run(browser: Client, prompt: Prompt) -> None:
-    staff_actions.publish_version(prompt, "<script>alert(1)</script>", author=None, note="<b>n</b>")
+    staff_actions.save_version(prompt, "<script>alert(1)</script>", author=None, note="<b>n</b>")
     page = browser.get(f"{PAGE}/{prompt.pk}/compare/?a=1&b=3").content.decode()
     assert "<script>alert" not in page
     assert "<b>n</b>" not in page

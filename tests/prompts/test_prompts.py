@@ -78,7 +78,7 @@ def make_prompt(kind: PromptKind = PromptKind.SYSTEM) -> Prompt:
 
 
 def publish(prompt: Prompt, content: str, **more: Any) -> PromptVersion:
-    return staff_actions.publish_version(prompt, content, author=None, **more)
+    return staff_actions.save_version(prompt, content, author=None, **more)
 
 
 def make_user(**fields: Any) -> Any:
@@ -120,7 +120,7 @@ def race(work: Callable[[int], T], *, threads: int = 20) -> list[T]:
 
 def test_publishing_numbers_versions_and_says_who_and_why() -> None:
     prompt, author = make_prompt(), make_user()
-    first = staff_actions.publish_version(prompt, "One.", author=author, note="Start.")
+    first = staff_actions.save_version(prompt, "One.", author=author, note="Start.")
     second = publish(prompt, "Two.", tools_json=[{"name": "search"}])
     assert (first.number, first.content, first.note, first.author) == (1, "One.", "Start.", author)
     assert (second.number, second.tools_json, second.author) == (2, [{"name": "search"}], None)
@@ -200,7 +200,7 @@ def test_the_database_refuses_to_change_a_version(change: dict[str, Any]) -> Non
 
 
 def test_the_database_refuses_to_move_a_version_or_to_change_its_author() -> None:
-    version = staff_actions.publish_version(make_prompt(), "One.", author=make_user())
+    version = staff_actions.save_version(make_prompt(), "One.", author=make_user())
     for change in ({"prompt": make_prompt()}, {"author": make_user()}):
         with pytest.raises(IntegrityError, match="never changes"), transaction.atomic():
             PromptVersion.objects.filter(pk=version.pk).update(**change)
@@ -208,7 +208,7 @@ def test_the_database_refuses_to_move_a_version_or_to_change_its_author() -> Non
 
 def test_a_version_outlives_its_author() -> None:
     author = make_user()
-    version = staff_actions.publish_version(make_prompt(), "One.", author=author)
+    version = staff_actions.save_version(make_prompt(), "One.", author=author)
     author.delete()
     version.refresh_from_db()
     assert (version.author, version.content) == (None, "One.")
@@ -257,12 +257,12 @@ def test_activations_that_race_with_new_prompts_leave_exactly_one_active() -> No
 def test_actions_are_logged_by_name_without_the_wording() -> None:
     prompt, user = make_prompt(), make_user()
     with capture_logs() as lines:
-        version = staff_actions.publish_version(prompt, "A secret recipe.", author=user)
+        version = staff_actions.save_version(prompt, "A secret recipe.", author=user)
         staff_actions.activate_version(version, by=user)
         staff_actions.deactivate(prompt, by=user)
     assert [(line["event"], line["prompt"], line["by"]) for line in lines] == [
         (event, prompt.name, user.username)
-        for event in ("prompt version published", "prompt version activated", "prompt deactivated")
+        for event in ("prompt version saved", "prompt version activated", "prompt deactivated")
     ]
     assert "recipe" not in str(lines)
 
@@ -535,7 +535,8 @@ def test_a_mapping_says_what_its_model_can_do() -> None:
         "supports_vision": True,
         "max_output_tokens": None,
     }
-    assert not run_sync(routing.route("demo")).supports_tools
+    assert not run_sync(routing.route("demo")).supports_tools  # its runner calls tools by itself
+    assert listed["global:demo"]["supports_tools"]
 
 
 def test_runs_that_name_no_model_get_the_first_that_is_real_and_for_everybody(

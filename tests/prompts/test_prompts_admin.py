@@ -36,8 +36,8 @@ def staff() -> Client:
 def prompt() -> Prompt:
     """A prompt of a kind that no run uses, with two versions."""
     made = Prompt.objects.create(name=uuid4().hex, kind=PromptKind.SYSTEM)
-    staff_actions.publish_version(made, "Line one.\nLine two.", author=None, note="Start.")
-    staff_actions.publish_version(made, "The second wording.", author=None)
+    staff_actions.save_version(made, "Line one.\nLine two.", author=None, note="Start.")
+    staff_actions.save_version(made, "The second wording.", author=None)
     return made
 
 
@@ -73,11 +73,11 @@ def test_saving_a_changed_wording_publishes_a_version_and_leaves_the_old_ones(pr
     assert list(prompt.versions.order_by("number").values())[:2] == before
     assert (new.number, new.content, new.note, new.author) == (3, "Third.", "Why.", user)
     assert (new.tools_json, len(old)) == ([{"name": "search"}], 2)
-    assert "Version 3 is published; it is used once activated." in said(response)
+    assert "Version 3 is saved. Activate it to use it." in said(response)
 
 
 def test_saving_an_unchanged_wording_publishes_nothing(staff: Client, prompt: Prompt) -> None:
-    staff_actions.publish_version(prompt, "Many\nlines.\n", author=None, tools_json={"a": [1]})
+    staff_actions.save_version(prompt, "Many\nlines.\n", author=None, tools_json={"a": [1]})
     url = f"{PAGES}/prompt/{prompt.pk}/change/"
     sent = wording(
         prompt, "Many\r\nlines.\r\n", tools_json='{\r\n  "a": [1]\r\n}', description="Better."
@@ -95,17 +95,17 @@ def test_the_editor_is_prefilled_with_the_newest_wording(staff: Client, prompt: 
     assert "null" not in str(form["tools_json"])
 
 
-def test_a_page_opened_before_a_colleague_published_does_not_undo_their_version(
+def test_a_page_opened_before_a_colleague_saved_does_not_undo_their_version(
     staff: Client, prompt: Prompt
 ) -> None:
     url = f"{PAGES}/prompt/{prompt.pk}/change/"
     stale = wording(prompt, "Mine.")
-    staff_actions.publish_version(prompt, "Theirs.", author=None)
+    staff_actions.save_version(prompt, "Theirs.", author=None)
     response = staff.post(url, stale)
     assert response.status_code == 200
     assert prompt.versions.count() == 3
     form = response.context["adminform"].form
-    assert "Version 3 was published by Parley since you opened this page." in str(form.errors)
+    assert "Version 3 was saved by Parley since you opened this page." in str(form.errors)
     assert (form["content"].value(), form["based_on"].value()) == ("Mine.", "3")
     assert staff.post(url, stale | {"based_on": "3"}).status_code == 302
     assert prompt.versions.latest("number").content == "Mine."
@@ -123,7 +123,7 @@ def test_a_page_opened_before_a_colleague_published_does_not_undo_their_version(
         {"note": "n" * 501},
     ],
 )
-def test_what_cannot_be_published_is_refused_beside_the_field(
+def test_what_cannot_be_saved_is_refused_beside_the_field(
     staff: Client, prompt: Prompt, sent: dict[str, str]
 ) -> None:
     response = staff.post(f"{PAGES}/prompt/{prompt.pk}/change/", wording(prompt, "Fine.") | sent)
@@ -185,7 +185,7 @@ def test_the_page_shows_the_versions_and_the_effective_system_message(
 
 def test_markup_in_a_prompt_is_shown_and_not_run(staff: Client, prompt: Prompt) -> None:
     evil = "<script>alert(1)</script>"
-    staff_actions.publish_version(prompt, evil, author=None, note=evil, tools_json=[evil])
+    staff_actions.save_version(prompt, evil, author=None, note=evil, tools_json=[evil])
     for path in ("change/", "versions/3/activate/"):
         page = staff.get(f"{PAGES}/prompt/{prompt.pk}/{path}").content.decode()
         assert "&lt;script&gt;alert(1)" in page
@@ -237,7 +237,7 @@ def test_the_list_costs_the_same_however_many_prompts_there_are(staff: Client, p
     before = queries()
     for number in range(5):
         more = Prompt.objects.create(name=f"{prompt.name[:12]}-{number}", kind=PromptKind.SYSTEM)
-        staff_actions.activate_version(staff_actions.publish_version(more, "One.", author=None), by=None)
+        staff_actions.activate_version(staff_actions.save_version(more, "One.", author=None), by=None)
     assert queries() == before
 
 
@@ -354,6 +354,21 @@ def test_a_mapping_is_made_with_its_candidates(staff: Client, endpoint: Endpoint
     made = ModelMapping.objects.get(key=key)
     assert [candidate.model for candidate in made.candidates.all()] == ["large", "small"]
     assert staff.get(f"{PAGES}/modelmapping/{made.pk}/change/").status_code == 200
+
+
+def test_a_mapping_without_a_candidate_is_not_saved(staff: Client) -> None:
+    page = f"{PAGES}/modelmapping/add/"
+    assert "Public name" in staff.get(page).content.decode()
+    key = f"m{uuid4().hex[:12]}"
+    sent = {
+        "key": key,
+        "is_active": "on",
+        "candidates-TOTAL_FORMS": "0",
+        "candidates-INITIAL_FORMS": "0",
+    }
+    refused = staff.post(page, sent)
+    assert "Add a candidate: the endpoint that is asked" in refused.content.decode()
+    assert not ModelMapping.objects.filter(key=key).exists()
 
 
 def test_the_list_of_models_says_what_is_routable(staff: Client, endpoint: Endpoint) -> None:

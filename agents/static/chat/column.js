@@ -14,6 +14,7 @@ export class Column {
   /** `room` has `changed()` (whose turn it is), `list()` (read the conversations anew), `say(text)`. */
   constructor(room, models, { model, closable }) {
     this.room = room;
+    this.models = models;
     this.thread = null;
     this.turns = new Map();
     this.judged = new Map();
@@ -21,6 +22,7 @@ export class Column {
     this.cut = new AbortController();
     this.model = el("select", { "aria-label": "Model" }, models.map((one) => el("option", { value: one.name }, one.label)));
     this.model.disabled = models.length === 0;
+    this.model.addEventListener("change", () => this.log.querySelector(".empty") && this.empty());
     if (model) this.model.value = model;
     this.state = el("span", { class: "quiet", role: "status" });
     const close = el("button", { type: "button", class: "link", title: "Close this column", "aria-label": "Close this column", onclick: () => room.close(this) }, "✕");
@@ -29,12 +31,15 @@ export class Column {
     this.empty();
   }
 
+  /** Whether the chosen model is the offline one, whose endpoint has no dialect. */
+  get offline() { return this.models.find((one) => one.name === this.model.value)?.dialect === null; }
+
   empty() {
-    const examples = EXAMPLES.map(([title, text]) => el("button", { type: "button", class: "example", onclick: () => this.room.say(text) },
+    const examples = (this.offline ? EXAMPLES : EXAMPLES.slice(0, 1)).map(([title, text]) => el("button", { type: "button", class: "example", onclick: () => this.room.say(text) },
       el("strong", {}, title), el("span", { class: "quiet" }, text)));
     this.log.replaceChildren(el("div", { class: "empty" },
       el("h2", {}, "What would you like to know?"),
-      el("p", { class: "quiet" }, "No key is needed: the offline model searches the exercise library, thinks aloud, shows cards, looks at images and waits for your approval."),
+      this.offline ? el("p", { class: "quiet" }, "No key is needed: the offline model searches the exercise library, thinks aloud, shows cards, looks at images and waits for your approval.") : null,
       el("div", { class: "examples" }, examples)));
   }
 

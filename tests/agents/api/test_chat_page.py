@@ -42,7 +42,7 @@ def signed_in(user: Any) -> Browser:
 def tried() -> PromptVersion:
     """A version of a prompt that is not in use."""
     prompt = Prompt.objects.create(name=f"Trial {uuid4().hex[:8]}", kind=PromptKind.AGENT_SYSTEM)
-    return staff_actions.publish_version(prompt, f"Speak like a trial. {uuid4().hex}", author=None)
+    return staff_actions.save_version(prompt, f"Speak like a trial. {uuid4().hex}", author=None)
 
 
 # --- the page -----------------------------------------------------------------------------------

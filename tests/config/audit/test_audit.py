@@ -43,8 +43,8 @@ def browser(owner: Any) -> Client:
 @pytest.fixture
 def prompt() -> Prompt:
     made = Prompt.objects.create(name=uuid4().hex, kind=PromptKind.SYSTEM)
-    staff_actions.publish_version(made, "One.", author=None)
-    staff_actions.publish_version(made, "Two.", author=None)
+    staff_actions.save_version(made, "One.", author=None)
+    staff_actions.save_version(made, "Two.", author=None)
     return made
 
 
@@ -119,8 +119,8 @@ def test_prompts_labels_splits_and_activations_are_recorded(prompt: Prompt, owne
     staff_actions.deactivate(prompt, by=owner)
     assert [action for action, *_ in entries(prompt)] == [
         "added",
-        "published",
-        "published",
+        "saved",
+        "saved",
         "activated",
         "label moved",
         "label moved",
@@ -163,13 +163,13 @@ def test_what_staff_change_over_the_api_is_recorded_with_who(
     sent = {"content": "Over the API.", "note": "By a program.", "description": "Changed."}
     response = staff.http.put(f"/api/v1/llm/prompts/{prompt.pk}", json=sent)
     assert response.status_code == 200, response.text
-    changed, published = AuditEntry.objects.filter(
+    changed, saved = AuditEntry.objects.filter(
         object_id=str(prompt.pk), object_type="prompts.prompt"
     ).order_by("id")[3:]
     assert (changed.action, changed.after) == ("changed", {"description": "Changed."})
-    assert (published.action, published.after["note"]) == ("published", "By a program.")
-    assert changed.actor_id == published.actor_id == staff.user.pk
-    assert published.request_id == response.headers["X-Request-Id"]
+    assert (saved.action, saved.after["note"]) == ("saved", "By a program.")
+    assert changed.actor_id == saved.actor_id == staff.user.pk
+    assert saved.request_id == response.headers["X-Request-Id"]
 
 
 def test_a_role_that_is_given_or_taken_is_recorded(browser: Client, owner: Any) -> None:
@@ -274,7 +274,7 @@ def test_the_list_costs_the_same_however_many_entries_there_are(browser: Client,
     queries()
     before = queries()
     for number in range(6):
-        staff_actions.publish_version(prompt, f"More {number}.", author=None)
+        staff_actions.save_version(prompt, f"More {number}.", author=None)
     assert queries() == before
 
 

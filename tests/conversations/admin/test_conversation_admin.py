@@ -377,7 +377,7 @@ def test_a_runs_page_shows_where_its_time_went(client: Client, reader: Browser) 
 @pytest.fixture
 def trial() -> PromptVersion:
     prompt = Prompt.objects.create(name=f"Again {uuid4().hex[:8]}", kind=PromptKind.AGENT_SYSTEM)
-    return staff_actions.publish_version(prompt, f"Speak like {uuid4().hex}.", author=None)
+    return staff_actions.save_version(prompt, f"Speak like {uuid4().hex}.", author=None)
 
 
 def test_a_run_is_run_again_with_another_prompt_and_the_original_stays(

@@ -70,7 +70,7 @@ def test_a_run_page_shows_the_system_message_as_the_model_received_it(
     asked = f"told-{uuid4().hex[:8]}"
     prompt = Prompt.objects.create(name=uuid4().hex, kind="agent_system")
     wording = r"On {{ date }} help {{ user.name | them }} in {{ context.town | Rome }}. \{{ date }}"
-    version = staff_actions.publish_version(prompt, wording, author=None)
+    version = staff_actions.save_version(prompt, wording, author=None)
     given = {
         "threadId": str(uuid4()),
         "runId": "r",

@@ -413,9 +413,9 @@ def test_refusals_before_the_run(sdk: OpenAI) -> None:
         sdk.chat.completions.create(**asked, n=2)
     assert (refused.value.code, refused.value.param) == ("unsupported_parameter", "n")
     assert "n is not supported" in refused.value.message
-    with pytest.raises(openai.UnprocessableEntityError) as refused:
+    with pytest.raises(openai.NotFoundError) as missing:
         sdk.chat.completions.create(**asked | {"model": "no-such-model"}, stream=True)
-    assert refused.value.code == "model_not_allowed"
+    assert (missing.value.code, missing.value.param) == ("model_not_found", "model")
     with pytest.raises(openai.AuthenticationError):
         sdk.with_options(api_key="nonsense").chat.completions.create(**asked)
 

@@ -237,9 +237,9 @@ def test_what_is_wrong_is_an_error_of_the_sdk(sdk: OpenAI, make_client: Callable
     foreign = make_client().start()["run_id"]
     with pytest.raises(openai.NotFoundError):
         sdk.responses.create(model="demo", input="x", previous_response_id=f"resp_{foreign}")
-    with pytest.raises(openai.UnprocessableEntityError) as refused:
+    with pytest.raises(openai.NotFoundError) as missing:
         sdk.responses.create(model="no-such-model", input="x")
-    assert refused.value.code == "model_not_allowed"
+    assert (missing.value.code, missing.value.param) == ("model_not_found", "model")
     with pytest.raises(openai.AuthenticationError):
         sdk.with_options(api_key="nonsense").responses.create(model="demo", input="x")
 
