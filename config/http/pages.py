@@ -18,8 +18,8 @@ from config.auth.sign_in_pages import finish_response
 from config.http import paths
 from config.http.async_views import allow, error_response, json_response
 from config.http.documentation import groups
-from config.http.documentation.operations import described, public_operation, response
-from config.http.documentation.schema_builders import open_object
+from config.http.documentation.operations import Route, described, public_operation, response
+from config.http.documentation.schema_builders import FLAG, TEXT, Schema, array, open_object, record
 from config.http.openai_absent import absent
 
 log = structlog.get_logger(__name__)
@@ -35,6 +35,19 @@ def admin_login(request: HttpRequest) -> HttpResponseBase:
     return finish_response(request, admin.site.login(request))
 
 
+def _probe(name: str, summary: str, when: str, **members: Schema) -> Route:
+    """Return the operation of a probe, whose two answers have the same members."""
+    told = {
+        "200": response(f"{when}.", record(status={"const": "ok"}, database=FLAG, **members)),
+        "503": response(
+            "Send nothing here.",
+            record(status={"const": "unavailable"}, database=FLAG, optional=members),
+        ),
+    }
+    return public_operation(f"GET /{name}", name, summary, told, group=groups.SERVICE)
+
+
+@described(_probe("health", "Ask whether the server lives", "The database answers"))
 async def health(request: HttpRequest) -> HttpResponse:
     """`GET /health`: 200 while the database answers, else 503."""
     if (refused := _unless_read(request)) is not None:
@@ -47,6 +60,14 @@ async def health(request: HttpRequest) -> HttpResponse:
     return json_response({"status": "ok", "database": True})
 
 
+@described(
+    _probe(
+        "ready",
+        "Ask whether the server can take requests",
+        "The database answers and has every migration",
+        migrations=array(TEXT) | {"description": "Those that the database does not have yet."},
+    )
+)
 async def ready(request: HttpRequest) -> HttpResponse:
     """`GET /ready`: 200 when the database answers and has every migration, else 503: send nothing."""
     if (refused := _unless_read(request)) is not None:

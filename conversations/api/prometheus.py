@@ -12,6 +12,9 @@ from django.http import HttpRequest, HttpResponse
 
 from config.errors import ParleyError, Unavailable
 from config.http.async_views import admitted, allow, error_response
+from config.http.documentation import groups
+from config.http.documentation.operations import described, operation, response
+from config.http.documentation.schema_builders import TEXT
 from config.redis.rate_limits import client_address
 from conversations.api.metrics import METRICS
 from conversations.metrics.exposition import CONTENT_TYPE, fetch_exposition
@@ -19,6 +22,19 @@ from conversations.metrics.exposition import CONTENT_TYPE, fetch_exposition
 log = structlog.get_logger(__name__)
 
 
+@described(
+    operation(
+        "GET /metrics",
+        "prometheus",
+        "Get the metrics for Prometheus",
+        {
+            "200": response(
+                "The metrics in Prometheus' text format.", TEXT, CONTENT_TYPE.partition(";")[0]
+            )
+        },
+        group=groups.SERVICE,
+    )
+)
 async def prometheus(request: HttpRequest) -> HttpResponse:
     """Answer with the metrics, to METRICS_TOKEN, METRICS_NETWORKS and accounts that may see metrics."""
     try:

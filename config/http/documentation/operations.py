@@ -159,9 +159,9 @@ def operation(
 def public_operation(
     address: str, operation_id: str, summary: str, responses: dict[str, Any], **more: Any
 ) -> Route:
-    """Return an operation that needs no token, of a path with variables."""
+    """Return an operation that needs no token; a path with a variable may lead to nothing (404)."""
     path, method, described = operation(address, operation_id, summary, {}, security=[], **more)
-    described["responses"] = errors(404, 405, 503) | responses
+    described["responses"] = errors(*((404,) if "{" in path else ()), 405, 503) | responses
     return path, method, described
 
 

@@ -19,7 +19,12 @@ from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.once
 
-PUBLIC = {"GET /api/v1/schemas/{name}", "GET /storage/v1/object/sign/{bucket}/{path}"}
+PUBLIC = {
+    "GET /api/v1/schemas/{name}",
+    "GET /health",
+    "GET /ready",
+    "GET /storage/v1/object/sign/{bucket}/{path}",
+}
 NO_BODY = re.compile(r"/cancel$|/force-disconnect$|/compact$|/input_tokens$|\}/feedback$")
 STARTS = "POST (/api/v1/agent/(runs?|ag-ui|process)|/process(/task)?|/v1/(responses|chat/completions))"
 GROUPS = (
@@ -108,13 +113,17 @@ def test_every_error_has_the_body_of_its_address(label: str) -> None:
     elif path.startswith(AGENT_API_PATHS):
         name = "AgentApiError"
     for status, declared in operation_of(label)["responses"].items():
-        if status >= "400" and declared.get("content") and (path, status) not in OF_STORAGE:
+        if status >= "400" and declared.get("content") and (path, status) not in OF_THEIR_OWN:
             (media,) = declared["content"].values()
             assert media["schema"] == {"$ref": f"#/components/schemas/{name}"}, status
 
 
-OF_STORAGE = {("/storage/v1/object/sign/{bucket}/{path}", "400")}
-"""Storage speaks as Supabase's does."""
+OF_THEIR_OWN = {
+    ("/storage/v1/object/sign/{bucket}/{path}", "400"),
+    ("/health", "503"),
+    ("/ready", "503"),
+}
+"""Storage speaks as Supabase's does, and a probe says what is missing."""
 
 
 @each_operation
