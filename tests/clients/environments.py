@@ -88,11 +88,7 @@ def version(name: str) -> str:
 
 def python(name: str) -> Path:
     """The interpreter of a client's environment, which is made if need be."""
-    return python_with(PINS / f"{name}.txt", name)
-
-
-def python_with(pins: Path, name: str) -> Path:
-    """The interpreter of an environment that holds these versions alone, and is made if need be."""
+    pins = PINS / f"{name}.txt"
     with _kept(name, pins, f"python {sys.version_info[:2]}") as folder:
         interpreter = folder / "bin" / "python"
         if not _is_whole(folder):

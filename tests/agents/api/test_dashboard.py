@@ -15,6 +15,7 @@ from config.auth.models import User
 from conversations.models import Run, Thread
 from prompts.models import Endpoint, ModelCandidate, ModelMapping
 from tests.support.client import Client, ScriptedModel
+from tests.support.fakes.mcp_host import wait_until
 
 pytestmark = pytest.mark.once
 
@@ -65,6 +66,7 @@ def mapping(scripted: Callable[..., ScriptedModel]) -> ModelMapping:
 
 
 def test_the_windows_are_true(staff: Client, mapping: ModelMapping) -> None:
+    wait_until(lambda: not Run.objects.filter(status__in=("queued", "running")).exists())
     before = {window: ask(staff, window) for window in dashboard.WINDOWS}
     one, two = (User.objects.create(username=uuid4().hex) for _ in range(2))
     ran(mapping, one, "completed", ago=timedelta(minutes=59), took_ms=1_000)
