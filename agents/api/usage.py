@@ -16,9 +16,9 @@ from config.auth.bearer import Caller
 from config.auth.requirements import READ
 from config.http.async_views import api, json_response
 from config.http.documentation import groups
+from config.http.documentation.json_types import Count, Shown, noted
 from config.http.documentation.operations import described, operation, response
 from config.http.documentation.schema_builders import ref
-from conversations.json_types import Count, Shown, noted
 from conversations.runs.spending import SpendingSums
 from conversations.usage import usd
 

@@ -11,8 +11,8 @@ from psycopg.rows import dict_row
 
 from config import database, sql
 from config.errors import Gone, NotFound
+from config.http.documentation.json_types import Count, Hex, Shown, Time, Uuid, noted, one_of
 from conversations.identifiers import lowest_uuid7, uuid_of
-from conversations.json_types import Count, Hex, Shown, Time, Uuid, noted, one_of
 from conversations.models import LIVE, RunStatus
 from conversations.runs import interrupts
 from conversations.runs.interrupts import STATUSES, Interrupt

@@ -12,8 +12,8 @@ from psycopg.errors import ForeignKeyViolation
 
 from config import sql
 from config.errors import InvalidRequest, NotFound
+from config.http.documentation.json_types import Hex, Shown, Time, noted
 from conversations.identifiers import uuid7
-from conversations.json_types import Hex, Shown, Time, noted
 from conversations.models.feedback import SCORES
 from conversations.runs import client_queries
 from conversations.threads import newest_messages

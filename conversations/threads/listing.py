@@ -16,7 +16,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from config import sql
 from config.errors import InvalidRequest
-from conversations.json_types import Hex, Shown, Time, Uuid
+from config.http.documentation.json_types import Hex, Shown, Time, Uuid
 from conversations.threads import branches
 from conversations.threads.cursors import Place, read_cursor, read_limit, write_cursor
 from conversations.threads.history_message import timestamp
