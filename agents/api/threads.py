@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from functools import partial
-from typing import Final
+from typing import Annotated, Any, Final
 from uuid import UUID
 
-import msgspec
 from django.http import HttpRequest, HttpResponseBase
-from msgspec.structs import replace
+from msgspec import UNSET, UnsetType
+from msgspec.structs import asdict, replace
 
 from agents.api import answering
 from agents.dialects.ag_ui import snapshots
@@ -23,6 +23,7 @@ from config.auth.bearer import Caller
 from config.auth.requirements import READ, RUN
 from config.http.async_views import api, json_response
 from config.http.documentation import groups
+from config.http.documentation.json_types import component, noted
 from config.http.documentation.operations import (
     BRANCH,
     body,
@@ -39,10 +40,23 @@ from conversations.events import RunEvent
 from conversations.runs import client_queries
 from conversations.runs.client_queries import RunRow
 from conversations.threads import feedback, listing, names, newest_messages, reasoning_events
+from conversations.threads.feedback import Feedback
+from conversations.threads.listing import Branch, Thread
 from conversations.threads.newest_messages import ThreadHead
 
 _operation: Final = partial(operation, group=groups.THREADS)
+_BRANCHES: Final = noted("The last run of each branch, newest first; only if there are several.")
 _ag_ui_operation: Final = partial(operation, group=groups.AG_UI)
+
+
+class ThreadDetail(Thread, frozen=True, rename="camel"):
+    """A thread with its contents."""
+
+    state: Annotated[Any, noted("The shared state of the thread: any JSON.")]
+    messages: list[Annotated[Any, component("AgUiMessage")]]
+    feedback: list[Feedback]
+    branch: Annotated[str | UnsetType, noted("The last run of the shown branch.")] = UNSET
+    branches: Annotated[list[Branch] | UnsetType, _BRANCHES] = UNSET
 
 
 @described(
@@ -82,7 +96,7 @@ async def thread(request: HttpRequest, caller: Caller, thread_id: str) -> HttpRe
     found = await names.thread_of(thread_id, caller=caller)
     if request.method in ("PATCH", "DELETE"):
         return await change_thread(request, caller, str(found))
-    detail = msgspec.to_builtins(await listing.fetch_thread(caller.user_id, str(found)))
+    shown = await listing.fetch_thread(caller.user_id, str(found))
     branch = await read_branch(request, caller, found)
     head = await newest_messages.fetch_thread_head(found, owner_id=caller.user_id, branch=branch)
     reasoned: dict[str, list[RunEvent]] = {}
@@ -93,9 +107,10 @@ async def thread(request: HttpRequest, caller: Caller, thread_id: str) -> HttpRe
     thoughts = {run: outline(run, some) for run, some in reasoned.items()}
     messages = with_thoughts(await _messages(found, caller.user_id, head.branch), thoughts)
     opinions = await feedback.list_feedback_of_thread(found, user_id=caller.user_id)
-    detail |= {"state": head.state, "messages": messages, "feedback": opinions}
+    detail = ThreadDetail(**asdict(shown), state=head.state, messages=messages, feedback=opinions)
     if head.branch is not None:
-        detail |= {"branch": head.branch.hex, "branches": await listing.list_branches(found)}
+        branches = await listing.list_branches(found)
+        detail = replace(detail, branch=head.branch.hex, branches=branches)
     return json_response(detail)
 
 

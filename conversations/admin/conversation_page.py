@@ -17,6 +17,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.utils.safestring import SafeString
+from msgspec.structs import replace
 
 from config import sql
 from conversations.cards.html import card_html
@@ -24,7 +25,7 @@ from conversations.models import Feedback, Message, Run
 from conversations.runs.client_queries import milliseconds_between
 from conversations.threads import history_message
 from conversations.threads.branches import IN_BRANCH, OF_BRANCH, TIPS, Tip
-from conversations.threads.history_message import Stored
+from conversations.threads.history_message import FileBlock, Stored
 from conversations.usage import usd
 
 PAGE: Final = 100
@@ -70,7 +71,7 @@ class MessageEntry:
     role: str
     content: str
     at: datetime
-    files: tuple[dict[str, Any], ...] = ()
+    files: tuple[FileBlock, ...] = ()
     card: SafeString | None = None
     tool_name: str = ""
     latency_ms: int | None = None
@@ -184,17 +185,19 @@ def _fetch_feedback(runs: Iterable[UUID]) -> dict[UUID, list[Feedback]]:
 
 def _make_entry(row: _Row) -> MessageEntry:
     stored = row.stored
-    shown = history_message.message_to_json(stored, "blocks")
-    blocks = shown["content"] if isinstance(shown["content"], list) else []
+    shown = history_message.show_message(stored, "blocks")
+    blocks = shown.content if isinstance(shown.content, list) else []
     return MessageEntry(
         seq=stored.seq,
         role=stored.role,
         content=stored.content,
         at=stored.created_at,
         files=tuple(
-            block | {"url": _local_path(block["url"])} for block in blocks if block["type"] == "binary"
+            replace(block, url=_local_path(block.url))
+            for block in blocks
+            if isinstance(block, FileBlock)
         ),
-        card=card_html(shown.get("uiSchema")),
+        card=card_html(shown.ui_schema or None),
         tool_name=row.tool_name or ("asks for a tool" if row.calls else ""),
         latency_ms=row.latency_ms,
         arguments=row.arguments or row.calls or "",

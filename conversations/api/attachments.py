@@ -14,6 +14,7 @@ from config.auth.requirements import RUN
 from config.errors import InvalidRequest, ParleyError
 from config.http.async_views import allow, api, error_response, json_response
 from config.http.documentation import groups, headers
+from config.http.documentation.json_types import Shown
 from config.http.documentation.operations import (
     body,
     described,
@@ -34,6 +35,23 @@ _LONGEST_FIELD: Final = 256
 _FIELDS: Final = ("threadId", "runId")
 _AT_ONCE: Final = 256
 _AT_ONCE_PER_USER: Final = 8
+
+
+class StoredUpload(Shown, frozen=True):
+    """An uploaded file, and a URL that is valid for an hour."""
+
+    bucket: str
+    path: str
+    mime_type: str
+    url: str
+
+
+class StorageError(Shown, frozen=True, rename="camel"):
+    """An error in the form of Supabase's storage."""
+
+    status_code: str
+    error: str
+    message: str
 
 
 # --- POST /api/v1/agent/attachments -------------------------------------------------------------
@@ -62,17 +80,9 @@ async def upload(request: HttpRequest, caller: Caller) -> HttpResponseBase:
             stored = await attachments.store_upload(
                 sent, owner_id=caller.user_id, thread=thread, run=run
             )
-    made = _to_json(stored)
-    return json_response(made, 201, {"Location": made["url"]})
-
-
-def _to_json(stored: StoredObject) -> dict[str, str]:
-    return {
-        "bucket": stored.bucket,
-        "path": stored.path,
-        "mime_type": attachments.mime_type_of(stored),
-        "url": attachments.sign_url(stored.bucket, stored.path),
-    }
+    url = attachments.sign_url(stored.bucket, stored.path)
+    made = StoredUpload(stored.bucket, stored.path, attachments.mime_type_of(stored), url)
+    return json_response(made, 201, {"Location": url})
 
 
 async def _receive(request: HttpRequest, sent: Spool) -> dict[str, str]:
@@ -148,7 +158,7 @@ async def download(request: HttpRequest, bucket: str, path: str) -> HttpResponse
 
 
 def _refusal(code: str, error: str, message: str) -> HttpResponse:
-    return json_response({"statusCode": code, "error": error, "message": message}, 400)
+    return json_response(StorageError(code, error, message), 400)
 
 
 def _response(request: HttpRequest, found: OpenedFile, seconds: int) -> HttpResponseBase:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import msgspec
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from msgspec.structs import replace
 
 from config.auth.bearer import Caller
 from config.auth.requirements import READ
@@ -59,7 +60,7 @@ async def history_day(request: HttpRequest, caller: Caller) -> HttpResponseBase:
         content=content,
         branch=await read_branch(request, caller, thread_id),
     )
-    return json_response(day | {"threadId": parameters.get("threadId") or day["threadId"]})
+    return json_response(replace(day, thread_id=parameters.get("threadId") or day.thread_id))
 
 
 @described(

@@ -11,21 +11,24 @@ from __future__ import annotations
 import asyncio
 import re
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 from django.utils import timezone
+from msgspec import UNSET, UnsetType
 from psycopg import AsyncConnection
 
 from config import database
 from config.errors import InvalidRequest
+from config.http.documentation.json_types import Day, Shown, noted
 from conversations.threads import history_message
 from conversations.threads.branches import IN_BRANCH, OF_BRANCH
 from conversations.threads.cursors import Place, read_cursor, write_cursor
-from conversations.threads.history_message import Content, Stored
+from conversations.threads.history_message import Content, HistoryMessage, Stored
 from conversations.threads.ownership import thread_not_found
 
 DAY_LIMIT: Final = 500
+_NEXT: Final = noted("Only if the day has more messages: the `before` of the next request.")
 _AT_ONCE: Final = 25  # messages shown before other work of the loop runs
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _SHOWN: Final = "role IN ('user', 'assistant', 'tool')"
@@ -64,6 +67,16 @@ AND {_BELOW} {_IN_BRANCH} ORDER BY created_at DESC LIMIT 1
 """
 
 
+class HistoryDay(Shown, frozen=True, tag="history_day", tag_field="scope", rename="camel"):
+    """One day of a thread: the `HistorySnapshotResponse`."""
+
+    thread_id: str | None
+    day: Day | None
+    has_more: bool
+    messages: list[HistoryMessage]
+    next_before: Annotated[str | UnsetType, _NEXT] = UNSET
+
+
 class _Place(Place, frozen=True, array_like=True):
     """The beginning of a part of a day."""
 
@@ -77,8 +90,8 @@ async def fetch_history_day(
     before: str | None,
     content: Content = "text",
     branch: UUID | None = None,
-) -> dict[str, Any]:
-    """Return the `HistorySnapshotResponse` for the newest day with messages before `before` (or at all).
+) -> HistoryDay:
+    """Return the newest day with messages before `before` (or at all).
 
     `before` is a day, or the `nextBefore` of a day that came in parts. `branch` is the last run of the
     branch to read; without it that is the one last continued. Raise NotFound for a thread that is
@@ -91,17 +104,17 @@ async def fetch_history_day(
         if arguments["branch"]:
             newest = await _find_newest_of_branch(connection, arguments)
         if thread is None or newest is None:
-            return _snapshot(thread, None, [], has_more=False)
+            return HistoryDay(str(thread) if thread else None, None, False, [])
         day = timezone.localtime(newest).date()
         of_day = {"begin": _midnight(day), "end": _midnight(day + timedelta(days=1))}
         statement = _DAY_OF_BRANCH if arguments["branch"] else _DAY_OF_THREAD
         rows = await (await connection.execute(statement, arguments | of_day)).fetchall()
     cut = len(rows) > DAY_LIMIT
     stored = [Stored(*row[:-1]) for row in rows[:DAY_LIMIT]]
-    more = {"nextBefore": write_cursor(stored[-1].created_at, stored[-1].seq)} if cut else {}
+    more = write_cursor(stored[-1].created_at, stored[-1].seq) if cut else UNSET
     has_more = cut or any(row[-1] for row in rows)
-    shown = await _to_json(sorted(stored, key=lambda message: message.seq), content)
-    return _snapshot(thread, day, shown, has_more=has_more) | more
+    shown = await _show(sorted(stored, key=lambda message: message.seq), content)
+    return HistoryDay(str(thread), day.isoformat(), has_more, shown, more)
 
 
 async def _find_newest(
@@ -155,23 +168,11 @@ def _midnight(day: date) -> datetime:
         return datetime.combine(day, time.min, UTC)
 
 
-async def _to_json(stored: list[Stored], content: Content) -> list[dict[str, Any]]:
-    """Return the messages as JSON. Cards and signatures take CPU: other tasks run in between."""
-    shown: list[dict[str, Any]] = []
+async def _show(stored: list[Stored], content: Content) -> list[HistoryMessage]:
+    """Return the messages. Cards and signatures take CPU: other tasks run in between."""
+    shown: list[HistoryMessage] = []
     for number, message in enumerate(stored, 1):
-        shown.append(history_message.message_to_json(message, content))
+        shown.append(history_message.show_message(message, content))
         if number % _AT_ONCE == 0:
             await asyncio.sleep(0)
     return shown
-
-
-def _snapshot(
-    thread_id: UUID | None, day: date | None, messages: list[dict[str, Any]], *, has_more: bool
-) -> dict[str, Any]:
-    return {
-        "scope": "history_day",
-        "threadId": str(thread_id) if thread_id else None,
-        "day": day.isoformat() if day else None,
-        "hasMore": has_more,
-        "messages": messages,
-    }

@@ -7,7 +7,7 @@ activity; a thread with a new message during paging moves to the top, and never 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
@@ -38,6 +38,19 @@ class Thread(Shown, frozen=True, rename="camel"):
     updated_at: Time
     last_message_at: Time | None
     live_run_id: Hex | None
+
+
+class Threads(Shown, frozen=True, rename="camel"):
+    threads: list[Thread]
+    next_cursor: str | None
+
+
+class Branch(Shown, frozen=True, rename="camel"):
+    """The end of a branch: its last run and that run's question."""
+
+    run_id: Hex
+    created_at: Time
+    question: str
 
 
 class ThreadRow(NamedTuple):
@@ -80,8 +93,8 @@ _ARCHIVED: Final = {
 
 async def fetch_thread_page(
     user_id: UUID, *, archived: str | None, limit: str | None, cursor: str | None
-) -> dict[str, Any]:
-    """Return a page of the user's threads, latest first, and the next cursor. Raise InvalidRequest."""
+) -> Threads:
+    """Return a page of the user's threads, latest first. Raise InvalidRequest."""
     if archived not in _ARCHIVED:
         raise InvalidRequest("archived must be true, false or all.", code="invalid_archived")
     most = read_limit(limit, default=_DEFAULT)
@@ -90,7 +103,7 @@ async def fetch_thread_page(
     rows = await sql.every(_PAGE.format(archived=_ARCHIVED[archived]), arguments)
     page = [ThreadRow(*row) for row in rows[:most]]
     more = write_cursor(page[-1].updated_at, page[-1].thread_id) if len(rows) > most else None
-    return {"threads": [_show(row) for row in page], "nextCursor": more}
+    return Threads([_show(row) for row in page], more)
 
 
 class _Place(Place, frozen=True, array_like=True):
@@ -111,14 +124,10 @@ async def fetch_thread(user_id: UUID, thread: str) -> Thread:
     return _show(ThreadRow(*row))
 
 
-async def list_branches(thread_id: UUID) -> list[dict[str, Any]]:
-    """Return the ends of the thread's branches, newest first: each one's last run and its question.
-    The caller has checked the thread's owner."""
+async def list_branches(thread_id: UUID) -> list[Branch]:
+    """Return the thread's branches, newest first. The caller has checked the thread's owner."""
     rows = await sql.every(branches.TIPS, {"thread_id": thread_id})
-    return [
-        {"runId": run_id.hex, "createdAt": timestamp(created_at), "question": question}
-        for run_id, created_at, question in rows
-    ]
+    return [Branch(run_id.hex, timestamp(created_at), question) for run_id, created_at, question in rows]
 
 
 class Changes(Struct, frozen=True, forbid_unknown_fields=True):

@@ -19,10 +19,11 @@ from psycopg import AsyncClientCursor, AsyncConnection
 
 from config import database
 from config.errors import InvalidRequest
+from config.http.documentation.json_types import Day, Shown, Time, Uuid, one_of
 from conversations.threads.cursors import Place, read_cursor, read_limit, write_cursor
 from conversations.threads.history_message import timestamp
 from conversations.threads.ownership import thread_not_found
-from conversations.threads.search_terms import Terms, make_terms, spaced
+from conversations.threads.search_terms import SnippetPart, Terms, make_terms, spaced
 
 LONGEST: Final = 200
 _DEFAULT: Final = 20
@@ -37,6 +38,24 @@ class _Place(Place, frozen=True, array_like=True):
 
     seq: Annotated[int, Meta(ge=1, lt=2**31)]
     id: UUID
+
+
+class SearchHit(Shown, frozen=True, rename="camel"):
+    """A message that was found, and the text about its first match."""
+
+    id: str
+    thread_id: Uuid
+    thread_title: str
+    seq: int
+    role: Annotated[str, one_of("user", "assistant")]
+    day: Day
+    timestamp: Time
+    snippet: list[SnippetPart]
+
+
+class SearchResults(Shown, frozen=True, rename="camel"):
+    results: list[SearchHit]
+    next_cursor: str | None
 
 
 _NEWEST: Final = {"at": "infinity", "seq": 0, "id": UUID(int=0)}
@@ -107,8 +126,8 @@ _OWN_THREAD: Final = "SELECT FROM conversations_thread WHERE id = %s AND owner_i
 
 async def search(
     user_id: UUID, query: str | None, *, thread_id: UUID | None, limit: str | None, cursor: str | None
-) -> dict[str, Any]:
-    """Return a page of the caller's messages that hold every term, newest first, and the next cursor.
+) -> SearchResults:
+    """Return a page of the caller's messages that hold every term, newest first.
 
     Raise InvalidRequest for an invalid search, NotFound for a thread that is not the caller's. A query
     without a word finds nothing.
@@ -128,7 +147,7 @@ async def search(
         results = _results(page, terms)
     last = page[-1] if len(found) > most else None
     more = write_cursor(last.created_at, last.seq, last.message_id) if last else None
-    return {"results": results, "nextCursor": more}
+    return SearchResults(results, more)
 
 
 async def _find(connection: AsyncConnection[Any], arguments: dict[str, Any], most: int) -> list[Found]:
@@ -176,17 +195,17 @@ async def _fetch_rows(
         return await cursor.fetchall()
 
 
-def _results(page: list[Found], terms: Terms) -> list[dict[str, Any]]:
+def _results(page: list[Found], terms: Terms) -> list[SearchHit]:
     return [
-        {
-            "id": one.client_id or str(one.message_id),
-            "threadId": str(one.thread_id),
-            "threadTitle": one.title,
-            "seq": one.seq,
-            "role": one.role,
-            "day": timezone.localtime(one.created_at).date().isoformat(),
-            "timestamp": timestamp(one.created_at),
-            "snippet": terms.snippet(one.content),
-        }
+        SearchHit(
+            id=one.client_id or str(one.message_id),
+            thread_id=str(one.thread_id),
+            thread_title=one.title,
+            seq=one.seq,
+            role=one.role,
+            day=timezone.localtime(one.created_at).date().isoformat(),
+            timestamp=timestamp(one.created_at),
+            snippet=terms.snippet(one.content),
+        )
         for one in page
     ]

@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from config import sql
+from config.http.documentation.json_types import Shown
 
 _UNSPACED: Final = (
     "\u0e00-\u109f\u1100-\u11ff\u1780-\u17ff\u2190-\u2bff\u2e80-\uffef\U00010000-\U0010ffff"
@@ -28,6 +29,16 @@ async def spaced(text: str) -> str:
     """Return the text as the database cuts it into words."""
     row = await sql.one("SELECT conversations_spaced(%s)", (text,))
     return row[0] if row else ""
+
+
+class SnippetPart(Shown, frozen=True):
+    """A part of a text, always plain."""
+
+    text: str
+    match: bool
+
+
+_CUT: Final = SnippetPart("…", False)
 
 
 @dataclass(frozen=True)
@@ -56,15 +67,14 @@ class Terms:
         found = [piece for text in self.texts for piece in _pieces(text)]
         return list(dict.fromkeys(found))
 
-    def snippet(self, content: str) -> list[dict[str, Any]]:
-        """Return the text about the first match as parts `{text, match}`; always plain text."""
+    def snippet(self, content: str) -> list[SnippetPart]:
+        """Return the text about the first match in parts."""
         first = self._pattern.search(content)
         begin = max(0, first.start() - _BEFORE) if first else 0
         cut = " ".join(content[begin : begin + _SNIPPET].split())
-        parts = [{"text": text, "match": match} for text, match in self._parts(cut)]
-        before = [{"text": "…", "match": False}] if begin else []
-        after = [{"text": "…", "match": False}] if begin + _SNIPPET < len(content) else []
-        return [*before, *parts, *after]
+        before = [_CUT] if begin else []
+        after = [_CUT] if begin + _SNIPPET < len(content) else []
+        return [*before, *self._parts(cut), *after]
 
     @property
     def _pattern(self) -> re.Pattern[str]:
@@ -77,15 +87,15 @@ class Terms:
             re.IGNORECASE,
         )
 
-    def _parts(self, text: str) -> Iterator[tuple[str, bool]]:
+    def _parts(self, text: str) -> Iterator[SnippetPart]:
         place = 0
         for found in self._pattern.finditer(text):
             if found.start() > place:
-                yield text[place : found.start()], False
-            yield found.group(), True
+                yield SnippetPart(text[place : found.start()], False)
+            yield SnippetPart(found.group(), True)
             place = found.end()
         if place < len(text):
-            yield text[place:], False
+            yield SnippetPart(text[place:], False)
 
 
 def make_terms(spaced: str) -> Terms:

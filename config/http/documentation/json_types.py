@@ -6,6 +6,9 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from config.http.documentation.schema_builders import ref
+
+Day = Annotated[str, Meta(extra_json_schema={"format": "date"})]
 Time = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 Hex = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
 Uuid = Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
@@ -19,6 +22,11 @@ class Shown(Struct, frozen=True, forbid_unknown_fields=True):
 def one_of(*values: str) -> Any:
     """Return the note that a text is one of these."""
     return Meta(extra_json_schema={"enum": list(values)})
+
+
+def component(name: str) -> Any:
+    """Return the note that any value has this schema of the OpenAPI document."""
+    return Meta(extra_json_schema=ref(name))
 
 
 def noted(description: str) -> Any:
