@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from django.http import HttpRequest, HttpResponseBase
 from msgspec import Raw
@@ -14,6 +14,7 @@ from config.auth.bearer import Caller
 from config.auth.requirements import READ, RUN
 from config.http.async_views import api, json_response
 from config.http.documentation import groups
+from config.http.documentation.json_types import Hex, Shown, component
 from config.http.documentation.operations import (
     RUN_OPTIONS,
     STARTS_RUN,
@@ -28,6 +29,7 @@ from config.http.documentation.schema_builders import AGENT_API_ERROR, ref
 from conversations.models import LIVE, RunStatus
 from conversations.runs import client_queries
 
+TaskStatus = Literal["pending", "running", "finished", "error"]
 _TEXT: Final = {"type": "text", "text": "Which exercises train the chest?"}
 _REQUEST: Final = {
     "model": "demo",
@@ -56,7 +58,15 @@ def _process(address: str, operation_id: str) -> Route:
     )
 
 
-_STATES: Final = {
+class AgentTaskState(Shown, frozen=True):
+    """The state of a task, and its AgentResponse when it has ended."""
+
+    task_id: Hex
+    status: TaskStatus
+    result: Annotated[Any, component("AgentResponse")] | None
+
+
+_STATES: Final[dict[RunStatus, TaskStatus]] = {
     RunStatus.QUEUED: "pending",
     RunStatus.RUNNING: "running",
     RunStatus.COMPLETED: "finished",
@@ -103,12 +113,8 @@ async def tasks(request: HttpRequest, caller: Caller) -> HttpResponseBase:
 async def task(request: HttpRequest, caller: Caller, task_id: str) -> HttpResponseBase:
     """`GET /process/task/{task_id}`: return its status, and its AgentResponse once there is one."""
     row = await client_queries.fetch_run(runs.parse_run_id(task_id), user_id=caller.user_id)
-    body: dict[str, Any] = {
-        "task_id": row.run_id.hex,
-        "status": _STATES[RunStatus(row.status)],
-        "result": None,
-    }
+    result = None
     if row.status not in LIVE:
         await client_queries.check_events_kept(row)
-        body["result"] = Raw(await streaming.current_outcome(row, agent_api))
-    return json_response(body)
+        result = Raw(await streaming.current_outcome(row, agent_api))
+    return json_response(AgentTaskState(row.run_id.hex, _STATES[RunStatus(row.status)], result))

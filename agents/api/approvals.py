@@ -25,11 +25,12 @@ from config.auth.requirements import READ, RUN
 from config.errors import Forbidden, InvalidRequest
 from config.http.async_views import api, json_body, json_response
 from config.http.documentation import groups
+from config.http.documentation.json_types import Shown
 from config.http.documentation.operations import PAGING, body, described, operation, query, response
 from config.http.documentation.schema_builders import ERROR, ref
 from conversations import models
 from conversations.runs import interrupts
-from conversations.runs.client_queries import show_interrupt
+from conversations.runs.client_queries import Approval, show_interrupt
 from conversations.runs.interrupts import STATUSES, Interrupt, Status
 from conversations.threads.cursors import invalid_cursor, read_limit
 
@@ -37,6 +38,11 @@ _operation: Final = partial(operation, group=groups.APPROVALS)
 PERMISSION: Final = "conversations.change_interrupt"
 _PAGE: Final = 30
 _KNOWN: Final = frozenset(("approve", "arguments", "reason"))
+
+
+class Approvals(Shown, frozen=True, rename="camel"):
+    approvals: list[Approval]
+    next_cursor: str | None
 
 
 @described(
@@ -65,7 +71,7 @@ async def approvals(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     )
     more = page[most - 1].id.hex if len(page) > most else None
     shown = [show_interrupt(interrupt) for interrupt in page[:most]]
-    return json_response({"approvals": shown, "nextCursor": more})
+    return json_response(Approvals(shown, more))
 
 
 @described(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Final
+from typing import Annotated, Final
 
-import msgspec
 from django.http import HttpRequest, HttpResponseBase
+from msgspec.structs import asdict
 
 from agents.api import answering, run_requests
 from agents.api.streaming import SSE, Format
@@ -14,7 +14,7 @@ from agents.dialects import runner as dialect
 from agents.dialects.base import wants_stream
 from agents.host import runner_catalogue
 from agents.host_protocol.manifest import RunnerManifest
-from agents.host_protocol.runner_id import home_of
+from agents.host_protocol.runner_id import Home, home_of
 from agents.runtimes import runner_sources
 from config import sql
 from config.auth.bearer import Caller
@@ -23,6 +23,7 @@ from config.auth.requirements import Access
 from config.errors import InvalidRequest, NotFound
 from config.http.async_views import api, json_response
 from config.http.documentation import groups
+from config.http.documentation.json_types import Shown, noted
 from config.http.documentation.operations import (
     RUN_OPTIONS,
     STARTS_RUN,
@@ -50,6 +51,17 @@ GROUP BY runner_id
 """
 
 
+class ListedRunner(RunnerManifest, frozen=True, kw_only=True):
+    """The manifest of a runner, where its code is, and what uses it."""
+
+    home: Home
+    bindings: Annotated[list[str], noted("The names of the bindings that use it.")]
+
+
+class Runners(Shown, frozen=True):
+    runners: list[ListedRunner]
+
+
 @described(
     _operation(
         "GET /api/v1/agent/runners",
@@ -64,9 +76,10 @@ async def runners(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     await runner_sources.refresh()
     bound = dict(await sql.every(_BINDINGS, ()))
     listed = [
-        _shown(manifest, bound.get(manifest.id, [])) for manifest in runner_catalogue.list_manifests()
+        ListedRunner(**asdict(one), home=home_of(one.id), bindings=bound.get(one.id, []))
+        for one in runner_catalogue.list_manifests()
     ]
-    return json_response({"runners": listed})
+    return json_response(Runners(listed))
 
 
 @described(
@@ -97,8 +110,3 @@ async def run(request: HttpRequest, caller: Caller, runner_id: str) -> HttpRespo
         )
     form = SSE if wants_stream(request.headers.get("Accept", "")) else _NDJSON
     return await answering.stream(caller, post, form)
-
-
-def _shown(manifest: RunnerManifest, bindings: list[str]) -> dict[str, Any]:
-    shown: dict[str, Any] = msgspec.to_builtins(manifest)
-    return shown | {"home": home_of(manifest.id), "bindings": bindings}

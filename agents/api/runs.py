@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
+from typing import Annotated, Final
 
 from django.http import HttpRequest, HttpResponseBase
 
@@ -17,6 +17,7 @@ from config.auth.requirements import READ, RUN
 from config.errors import InvalidRequest, NotFound
 from config.http.async_views import api, json_response
 from config.http.documentation import groups, headers
+from config.http.documentation.json_types import Hex, Shown, one_of
 from config.http.documentation.operations import (
     RUN_OPTIONS,
     STARTS_RUN,
@@ -30,6 +31,7 @@ from config.http.documentation.operations import (
 )
 from config.http.documentation.schema_builders import any_of, ref
 from conversations.identifiers import uuid_of
+from conversations.models import RunStatus
 from conversations.runs import client_queries
 from conversations.runs.client_queries import RunRow
 
@@ -166,6 +168,11 @@ async def run(request: HttpRequest, caller: Caller, run_id: str) -> HttpResponse
     )
 
 
+class PresentStatus(Shown, frozen=True):
+    run_id: Hex
+    status: Annotated[str, one_of(*RunStatus.values)]
+
+
 @described(
     _operation(
         "POST /api/v1/agent/runs/{run_id}/cancel",
@@ -181,7 +188,7 @@ async def cancel(request: HttpRequest, caller: Caller, run_id: str) -> HttpRespo
     await submit.cancel_run(row.run_id)
     after = await client_queries.fetch_started_run(row.run_id.hex, user_id=caller.user_id)
     location = {"Location": answering.run_address(row.run_id)}
-    return json_response({"run_id": row.run_id.hex, "status": after.status}, 202, location)
+    return json_response(PresentStatus(row.run_id.hex, after.status), 202, location)
 
 
 @described(

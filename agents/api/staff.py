@@ -19,6 +19,7 @@ from config.auth.requirements import Access, Needs
 from config.errors import InvalidRequest
 from config.http.async_views import api, json_response
 from config.http.documentation import groups
+from config.http.documentation.json_types import Count, Shown, Uuid
 from config.http.documentation.operations import described, operation, query, response
 from config.http.documentation.schema_builders import ref
 from config.http.drf_views import View
@@ -91,6 +92,11 @@ class Dashboard(View):
         return Response(dashboard(window))
 
 
+class Disconnected(Shown, frozen=True):
+    user_id: Uuid
+    disconnected: Count
+
+
 @described(
     operation(
         "POST /api/v1/llm/sse/force-disconnect",
@@ -109,8 +115,7 @@ async def force_disconnect(request: HttpRequest, caller: Caller) -> HttpResponse
     """
     user_id = _user_id(request.GET.get("user_id")) or caller.user_id
     ended = await stream_slots.force_disconnect(user_id)
-    data = {"user_id": str(user_id), "disconnected": ended}
-    return json_response({"code": 200, "msg": "success", "data": data})
+    return json_response({"code": 200, "msg": "success", "data": Disconnected(str(user_id), ended)})
 
 
 def _user_id(value: str | None) -> UUID | None:

@@ -61,7 +61,7 @@ class Dialect(Protocol):
     def streams(self, body: dict[str, Any], *, accept: str) -> bool:
         """Return whether the answer to the POST is the run's stream itself."""
 
-    def accepted(self, head: RunHead) -> dict[str, Any]:
+    def accepted(self, head: RunHead) -> Struct | dict[str, Any]:
         """Return the body of the 202."""
 
     def encoder(self, head: RunHead) -> Encoder:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from agents.dialects.ag_ui.dialect import AgUiAccepted
 from agents.dialects.ag_ui.encoder import AgUiEncoder
 from agents.dialects.ag_ui.message_ids import run_ids
 from agents.dialects.base import (
@@ -34,6 +35,7 @@ from agents.requests import (
     Upload,
 )
 from config.errors import InvalidRequest
+from config.http.documentation.json_types import Time
 
 NAME: Final = "run-agent-input"
 OPENING: Final = b""
@@ -284,8 +286,14 @@ def streams(body: dict[str, Any], *, accept: str) -> bool:
     return wants_stream(accept)
 
 
-def accepted(head: RunHead) -> dict[str, Any]:
-    """Return the `TaskAcceptedResponse`."""
+class TaskAccepted(AgUiAccepted, frozen=True, rename="camel"):
+    """TaskAcceptedResponse, the response to a RunAgentInput."""
+
+    created: Time
+
+
+def accepted(head: RunHead) -> TaskAccepted:
     created = datetime.fromtimestamp(head.created_at_ms / 1000, UTC)
     text = created.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return {"taskId": head.run_id.hex} | run_ids(head) | {"created": text}
+    ids = run_ids(head)
+    return TaskAccepted(head.run_id.hex, ids["threadId"], ids["runId"], text)

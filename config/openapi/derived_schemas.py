@@ -22,7 +22,6 @@ from agents.dialects.run_agent_input import (
 )
 from agents.dialects.runner import RunnerBody
 from agents.host_protocol import results
-from agents.host_protocol.manifest import RunnerManifest
 from agents.host_protocol.results import RunResult
 from config import contracts
 from config.http.documentation.schema_builders import (
@@ -39,7 +38,7 @@ from config.openapi.open_members import explain
 from conversations.events import ActionRequested, MessageContent, StateUpdated
 
 _REF: Final = "#/components/schemas/"
-_STRUCTS: Final = (RunnerBody, RunnerManifest, RunResult, MessageContent, StateUpdated, ActionRequested)
+_STRUCTS: Final = (RunnerBody, RunResult, MessageContent, StateUpdated, ActionRequested)
 _RESULTS: Final[dict[str, Any]] = {
     results.MESSAGE_DELTA: results.MessageDeltaData,
     results.MESSAGE_COMPLETED: results.MessageCompletedData,

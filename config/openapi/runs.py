@@ -4,32 +4,26 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from agents.api.agent_api import AgentTaskState
+from agents.api.approvals import Approvals
+from agents.api.runners import Runners
+from agents.api.runs import PresentStatus
+from agents.api.staff import Disconnected
+from agents.dialects.ag_ui.dialect import AgUiAccepted
+from agents.dialects.agent_api.dialect import AgentTask
+from agents.dialects.run_agent_input import TaskAccepted
 from config.http.documentation.schema_builders import (
-    COUNT,
     FLAG,
     TEXT,
-    TIME,
-    array,
     envelope,
     nullable,
     open_object,
-    page,
     record,
-    ref,
 )
 from config.openapi.derived_schemas import derive_structs
-from conversations.runs.client_queries import Approval, RunDetail
+from conversations.runs.client_queries import RunDetail
 
-_STATUS: Final = {"enum": ["queued", "running", "completed", "failed", "cancelled"]}
-_TASK_STATUS: Final = {"enum": ["pending", "running", "finished", "error"]}
-_ID: Final = {"type": "integer"}
-_HEX: Final = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
-
-_ACCEPTED: Final = {
-    "taskId": _HEX | {"description": "The run's id on this server."},
-    "threadId": TEXT,
-    "runId": TEXT,
-}
+_RENDERED: Final = (RunDetail, Approvals, Runners, TaskAccepted, AgUiAccepted, AgentTask, AgentTaskState)
 _ARGUMENTS: Final = open_object("The arguments of the call, in the form that the tool declares.")
 _DECISION: Final = record(
     approve=FLAG,
@@ -38,29 +32,8 @@ _DECISION: Final = record(
         "reason": nullable(TEXT) | {"description": "Why it is refused; sent to the model."},
     },
 )
-_RUNNER: Final = {
-    "allOf": [
-        ref("RunnerManifest"),
-        {
-            "type": "object",
-            "required": ["home", "bindings"],
-            "properties": {
-                "home": {"enum": ["builtin", "python", "plugin"]},
-                "bindings": array(TEXT) | {"description": "The names of the bindings that use it."},
-            },
-        },
-    ]
-}
-SCHEMAS: Final[dict[str, Any]] = derive_structs(RunDetail, Approval) | {
-    "TaskAccepted": record(**_ACCEPTED, created=TIME)
-    | {"description": "TaskAcceptedResponse, the response to a RunAgentInput."},
-    "AgUiAccepted": record(**_ACCEPTED)
-    | {"description": "The response to an AG-UI run that is not streamed."},
-    "AgentTask": record(task_id=_HEX, status={"const": "submitted"}, queue=TEXT, message=TEXT),
-    "AgentTaskState": record(task_id=_HEX, status=_TASK_STATUS, result=nullable(ref("AgentResponse"))),
-    "RunStatus": record(run_id=_HEX, status=_STATUS),
-    "Approvals": page(approvals=array(ref("Approval"))),
+SCHEMAS: Final[dict[str, Any]] = derive_structs(*_RENDERED) | {
+    "RunStatus": derive_structs(PresentStatus)["PresentStatus"],
     "Decision": _DECISION,
-    "Runners": record(runners=array(_RUNNER)),
-    "Disconnected": envelope(record(user_id=TEXT | {"format": "uuid"}, disconnected=COUNT)),
+    "Disconnected": envelope(derive_structs(Disconnected)["Disconnected"]),
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import compress
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from agents.dialects import client_inputs
 from agents.dialects.ag_ui import message_ids
@@ -38,6 +38,7 @@ from agents.requests import (
     Upload,
 )
 from config.errors import InvalidRequest
+from config.http.documentation.json_types import Hex, Shown, noted
 from conversations import events
 
 NAME: Final = "ag-ui"
@@ -206,6 +207,15 @@ def streams(body: dict[str, Any], *, accept: str) -> bool:
     return not prefers_json(accept)
 
 
-def accepted(head: RunHead) -> dict[str, Any]:
+class AgUiAccepted(Shown, frozen=True, rename="camel"):
+    """The response to an AG-UI run that is not streamed."""
+
+    task_id: Annotated[Hex, noted("The run's id on this server.")]
+    thread_id: str
+    run_id: str
+
+
+def accepted(head: RunHead) -> AgUiAccepted:
     """Return the ids of the run, for a client that wants to follow it elsewhere."""
-    return {"taskId": head.run_id.hex} | message_ids.run_ids(head)
+    ids = message_ids.run_ids(head)
+    return AgUiAccepted(head.run_id.hex, ids["threadId"], ids["runId"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pydantic import TypeAdapter
 
@@ -10,6 +10,7 @@ from agents.dialects.agent_api.encoder import AgentApiEncoder
 from agents.dialects.agent_api.request import NAME as NAME
 from agents.dialects.agent_api.request import parse as parse
 from agents.dialects.base import RunHead
+from config.http.documentation.json_types import Hex, Shown
 
 OPENING: Final = b""
 encoder: Final = AgentApiEncoder
@@ -27,11 +28,15 @@ def waits(body: dict[str, Any]) -> bool:
     return True
 
 
-def accepted(head: RunHead) -> dict[str, Any]:
-    """Return the answer to a background task."""
-    return {
-        "task_id": head.run_id.hex,
-        "status": "submitted",
-        "queue": QUEUE,
-        "message": "The run is accepted; ask for it by its task_id.",
-    }
+class AgentTask(Shown, frozen=True):
+    """The response to a background task."""
+
+    task_id: Hex
+    status: Literal["submitted"]
+    queue: str
+    message: str
+
+
+def accepted(head: RunHead) -> AgentTask:
+    text = "The run is accepted; ask for it by its task_id."
+    return AgentTask(head.run_id.hex, "submitted", QUEUE, text)
