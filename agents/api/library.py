@@ -11,6 +11,7 @@ from typing import ClassVar, Final, cast
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.http import parse_etags
 from drf_spectacular.utils import OpenApiResponse, extend_schema
+from msgspec import to_builtins
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -181,4 +182,4 @@ def _has(request: HttpRequest, found: Version) -> bool:
 
 def _published(made: LibraryVersion) -> Response:
     at_ms = epoch_milliseconds(made.published_at)
-    return Response(Version(made.number, made.total, at_ms, made.checksum).as_meta())
+    return Response(to_builtins(Version(made.number, made.total, at_ms, made.checksum).as_meta()))

@@ -15,14 +15,14 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from config.http.documentation import groups, headers
 from config.http.documentation.operations import Route, common_errors, complete, errors
 from config.http.documentation.schema_builders import ERROR, ERRORS
-from config.openapi import ag_ui, exercise_library, metrics, openai, runs, threads
+from config.openapi import ag_ui, metrics, openai, runs, threads
 from config.openapi.derived_schemas import derived_schemas
 from config.openapi.frames import FRAMES
 from config.openapi.introduction import INFO
 from config.openapi.rest_schemas import rest_schemas
 
 _UNSUPPORTED_MEDIA_TYPE: Final = 415  # the REST framework's response to a body that is not JSON
-_WRITTEN: Final = (runs, threads, ag_ui, openai, metrics, exercise_library)
+_WRITTEN: Final = (runs, threads, ag_ui, openai, metrics)
 
 
 def add_async_operations(result: dict[str, Any], **_: Any) -> dict[str, Any]:

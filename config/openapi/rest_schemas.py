@@ -1,4 +1,4 @@
-"""Schemas of the REST framework's views: models, settings, prompts and the publication of exercises.
+"""Schemas of the REST framework's views: models, settings, prompts and the library of exercises.
 
 The views refer to them by name (`config.http.drf_views.published`).
 """
@@ -8,58 +8,34 @@ from __future__ import annotations
 from typing import Final
 
 from agents.tools.exercises.import_files import LibraryItem
+from agents.tools.exercises.index import ExerciseDto
 from agents.tools.exercises.library_bodies import PatchBody, SeedBody, TableBody
+from agents.tools.exercises.library_reads import LibraryMeta, LibraryUpdates
 from config.http.documentation.schema_builders import (
     COUNT,
-    FLAG,
     TEXT,
-    TIME,
     Schema,
     any_of,
     array,
     envelope,
-    nullable,
     record,
     ref,
 )
 from config.openapi.derived_schemas import derive_structs
+from prompts.api.prompts import DeletedPrompt, PromptPreview, PromptVersionChoice
 from prompts.app_settings import SETTINGS, Setting
 from prompts.endpoints import web_search_key
-from prompts.wordings.prompt_crud import PromptBody
+from prompts.endpoints.routing import ListedEndpoint
+from prompts.wordings.prompt_crud import PromptBody, PromptItem
 
-_ID: Final = {"type": "integer"}
+_STRUCTS: Final = (PromptBody, PromptItem, DeletedPrompt, PromptPreview, ListedEndpoint, TableBody)
 _TOOL: Final[Schema] = {"description": "A tool definition: any JSON that staff have entered."}
-_TOOLS: Final = {
+_TOOLS: Final[Schema] = {
     "type": ["array", "object", "null"],
     "items": _TOOL,
     "additionalProperties": True,
     "description": "A list of tool definitions, or a single one.",
 }
-_PROMPT: Final = record(
-    id=_ID,
-    name=TEXT,
-    content=TEXT,
-    version=nullable(_ID),
-    category=TEXT,
-    description=TEXT,
-    tools_json=_TOOLS,
-    prompt_type=TEXT,
-    is_active=FLAG,
-    active_version=nullable(_ID),
-    created_at=TIME,
-    updated_at=TIME,
-)
-_IN_USE: Final = nullable(record(id=_ID, name=TEXT, version=_ID, content=TEXT, tools_json=_TOOLS))
-_ENDPOINT: Final = record(
-    endpoint_id=_ID,
-    name=TEXT,
-    provider=TEXT,
-    dialect=TEXT,
-    base_url=TEXT,
-    is_active=FLAG,
-    key_masked=TEXT,
-    updated_at=TIME,
-)
 
 
 def _value(setting: Setting) -> Schema:
@@ -93,19 +69,21 @@ def _exercise_bodies() -> dict[str, Schema]:
 def rest_schemas() -> dict[str, Schema]:
     """Return the schemas by name."""
     written, shown = _app_config()
-    in_use = record(agent_system=_IN_USE, agent_tools=_IN_USE, system_message=nullable(TEXT))
+    choice = derive_structs(PromptVersionChoice)["PromptVersionChoice"]
     return (
         _exercise_bodies()
-        | derive_structs(PromptBody, TableBody)
+        | derive_structs(*_STRUCTS, LibraryMeta, LibraryUpdates)
         | {
-            "LlmModels": envelope(array(any_of(ref("LlmModel"), _ENDPOINT)), total=COUNT),
+            "LlmModels": envelope(array(any_of(ref("LlmModel"), ref("ListedEndpoint"))), total=COUNT),
+            "PromptTools": _TOOLS,
             "AppConfigChanges": written,
             "AppConfig": envelope(shown),
-            "Prompts": envelope(array(_PROMPT), total=COUNT, page=COUNT, page_size=COUNT),
-            "Prompt": envelope(_PROMPT),
-            "PromptDeleted": envelope(record(id=_ID)),
-            "PromptVersionChoice": record(optional={"version": nullable(_ID)}),
-            "ActivePrompts": envelope(in_use),
+            "Prompts": envelope(array(ref("PromptItem")), total=COUNT, page=COUNT, page_size=COUNT),
+            "Prompt": envelope(ref("PromptItem")),
+            "PromptDeleted": envelope(ref("DeletedPrompt")),
+            "PromptVersionChoice": choice | {"additionalProperties": False},  # they are ignored
+            "ActivePrompts": envelope(ref("PromptPreview")),
+            "Exercise": derive_structs(ExerciseDto)["ExerciseDto"],
             "LibraryPublish": any_of(ref("TableBody"), ref("SeedBody")),
             "LibraryPatch": ref("PatchBody"),
         }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final, cast
 
 from django.db import transaction
 from drf_spectacular.utils import OpenApiParameter, extend_schema
+from msgspec import to_builtins
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -127,13 +129,14 @@ def read_json_object(request: Request) -> dict[str, Any]:
 
 def item_response(data: Any, *, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """Return the envelope of one item."""
-    return Response({"code": 200, "msg": "success", "data": data}, status=status, headers=headers)
+    body = {"code": 200, "msg": "success", "data": to_builtins(data)}
+    return Response(body, status=status, headers=headers)
 
 
-def list_response(items: list[dict[str, Any]], *, total: int | None = None, **more: int) -> Response:
+def list_response(items: Sequence[Any], *, total: int | None = None, **more: int) -> Response:
     """Return the envelope of a list."""
     counted = {"total": len(items) if total is None else total}
-    return Response({"code": 200, "msg": "success", "data": items} | counted | more)
+    return Response({"code": 200, "msg": "success", "data": to_builtins(items)} | counted | more)
 
 
 def get_user(request: Request) -> User:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from msgspec import Meta, Struct, ValidationError, convert
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from config.auth.requirements import Needs
 from config.errors import InvalidRequest
+from config.http.documentation.json_types import Shown
 from config.http.drf_views import View, json_of, published
 from prompts.api.models import get_user, item_response, list_response, llm_staff
 from prompts.models import PromptKind
 from prompts.wordings import active, prompt_crud
-from prompts.wordings.prompt_crud import LARGEST_PAGE, parse_body
+from prompts.wordings.prompt_crud import LARGEST_PAGE, ActivePrompt, parse_body
 
 _NOT_FOUND: Final = {404: OpenApiResponse(description="The prompt does not exist.")}
 _CONFLICT: Final = {409: OpenApiResponse(description="The name is taken, or the prompt is in use.")}
@@ -23,6 +25,22 @@ _LARGEST_NUMBER: Final = 1_000_000
 _VIEW: Final = llm_staff("prompts.view_prompt")
 _ADD: Final = llm_staff("prompts.add_prompt")
 _CHANGE: Final = llm_staff("prompts.change_prompt")
+
+
+class PromptVersionChoice(Struct, frozen=True):
+    version: Annotated[int, Meta(ge=1, le=_LARGEST_NUMBER)] | None = None
+
+
+class DeletedPrompt(Shown, frozen=True):
+    id: int
+
+
+class PromptPreview(Shown, frozen=True):
+    """The system message of runs that start now, and the prompts that it consists of."""
+
+    agent_system: ActivePrompt | None
+    agent_tools: ActivePrompt | None
+    system_message: str
 
 
 class Prompts(View):
@@ -64,7 +82,7 @@ class Prompts(View):
     )
     def post(self, request: Request) -> Response:
         created = prompt_crud.create(parse_body(request.data), by=get_user(request))
-        location = f"/api/v1/llm/prompts/{created['id']}"
+        location = f"/api/v1/llm/prompts/{created.id}"
         return item_response(created, status=201, headers={"Location": location})
 
 
@@ -101,7 +119,7 @@ class Prompt(View):
     )
     def delete(self, request: Request, prompt_id: int) -> Response:
         prompt_crud.delete(prompt_id, by=get_user(request))
-        return item_response({"id": prompt_id})
+        return item_response(DeletedPrompt(prompt_id))
 
 
 class Activate(View):
@@ -118,10 +136,10 @@ class Activate(View):
     )
     def post(self, request: Request, prompt_id: int) -> Response:
         staff = get_user(request)
-        body: Any = request.data or {}
-        number = body.get("version") if isinstance(body, dict) else "no object"
-        if number is not None and (type(number) is not int or not 0 < number <= _LARGEST_NUMBER):
-            raise InvalidRequest("version must be the number of a version.", field="version")
+        try:
+            number = convert(request.data or {}, PromptVersionChoice).version
+        except ValidationError:
+            raise InvalidRequest("version must be the number of a version.", field="version") from None
         return item_response(prompt_crud.activate(prompt_id, number, by=staff))
 
 
@@ -137,8 +155,8 @@ class ActiveAgentPrompts(View):
         responses={200: published("ActivePrompts")},
     )
     def get(self, request: Request) -> Response:
-        found = {kind: prompt_crud.get_active(kind) for kind in ("agent_system", "agent_tools")}
-        return item_response(found | {"system_message": active.read_system_message()})
+        system, tools = map(prompt_crud.get_active, ("agent_system", "agent_tools"))
+        return item_response(PromptPreview(system, tools, active.read_system_message()))
 
 
 def _parse_number(request: Request, name: str, default: int, *, largest: int) -> int:

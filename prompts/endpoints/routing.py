@@ -19,6 +19,7 @@ from django.db.models import Prefetch, Q, QuerySet
 from config import sql
 from config.cache import CachedValue
 from config.errors import InvalidRequest
+from config.http.documentation.json_types import Shown, Time
 from prompts import app_settings
 from prompts.allowances import tiers
 from prompts.endpoints import secrets
@@ -188,19 +189,32 @@ def list_models(user_id: UUID) -> list[dict[str, Any]]:
     return [_serialize_model(mapping, mapping.routable) for mapping in mappings if mapping.routable]
 
 
-def list_endpoints() -> list[dict[str, Any]]:
-    """Return all endpoints for staff, with masked keys."""
+class ListedEndpoint(Shown, frozen=True):
+    """An endpoint with a masked key."""
+
+    endpoint_id: int
+    name: str
+    provider: str
+    dialect: str
+    base_url: str
+    is_active: bool
+    key_masked: str
+    updated_at: Time
+
+
+def list_endpoints() -> list[ListedEndpoint]:
+    """Return all endpoints, for staff."""
     return [
-        {
-            "endpoint_id": endpoint.pk,
-            "name": endpoint.name,
-            "provider": endpoint.provider,
-            "dialect": endpoint.dialect,
-            "base_url": endpoint.base_url,
-            "is_active": endpoint.is_active,
-            "key_masked": endpoint.secret.mask if endpoint.secret else "",
-            "updated_at": endpoint.updated_at.isoformat(),
-        }
+        ListedEndpoint(
+            endpoint_id=endpoint.pk,
+            name=endpoint.name,
+            provider=endpoint.provider,
+            dialect=endpoint.dialect,
+            base_url=endpoint.base_url,
+            is_active=endpoint.is_active,
+            key_masked=endpoint.secret.mask if endpoint.secret else "",
+            updated_at=endpoint.updated_at.isoformat(),
+        )
         for endpoint in Endpoint.objects.select_related("secret").order_by("name")
     ]
 

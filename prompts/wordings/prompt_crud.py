@@ -15,6 +15,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from config.auth.models import User
 from config.errors import Conflict, InvalidRequest, NotFound
+from config.http.documentation.json_types import Shown, Time, component
 from prompts.models import Prompt, PromptVersion
 from prompts.wordings import staff_actions
 
@@ -22,6 +23,7 @@ LARGEST_PAGE: Final = 100
 _Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00]*\S[^\x00]*\Z")]
 _Line = Annotated[str, Meta(max_length=100, pattern=r"^[^\x00]*\Z")]
 _Text = Annotated[str, Meta(max_length=4_000, pattern=r"^[^\x00]*\Z")]
+Tools = Annotated[Any, component("PromptTools")]
 Kind = Literal["agent_system", "agent_tools", "system", "tools"]
 
 
@@ -41,6 +43,33 @@ class PromptBody(Struct, frozen=True, forbid_unknown_fields=True):
     active_version: Any = None
     created_at: Any = None
     updated_at: Any = None
+
+
+class PromptItem(Shown, frozen=True):
+    """A prompt with its newest wording."""
+
+    id: int
+    name: str
+    content: str
+    version: int | None
+    category: str
+    description: str
+    tools_json: Tools
+    prompt_type: str
+    is_active: bool
+    active_version: int | None
+    created_at: Time
+    updated_at: Time
+
+
+class ActivePrompt(Shown, frozen=True):
+    """The active version of a prompt."""
+
+    id: int
+    name: str
+    version: int
+    content: str
+    tools_json: Tools
 
 
 def parse_body(raw: Any) -> PromptBody:
@@ -67,7 +96,7 @@ def check_tools(tools_json: Any) -> None:
 
 def list_page(
     *, number: int, size: int, kind: str | None, is_active: bool | None
-) -> tuple[int, list[dict[str, Any]]]:
+) -> tuple[int, list[PromptItem]]:
     """Return the number of prompts, and those of one page, by name."""
     found = _query_prompts().order_by("name")
     if kind:
@@ -75,31 +104,25 @@ def list_page(
     if is_active is not None:
         found = found.filter(is_active=is_active)
     start = (number - 1) * size
-    return found.count(), [_serialize(prompt) for prompt in found[start : start + size]]
+    return found.count(), [_show(prompt) for prompt in found[start : start + size]]
 
 
-def get_item(prompt_id: int) -> dict[str, Any]:
+def get_item(prompt_id: int) -> PromptItem:
     """Return one prompt; raise `NotFound`."""
-    return _serialize(_get(prompt_id))
+    return _show(_get(prompt_id))
 
 
-def get_active(kind: str) -> dict[str, Any] | None:
+def get_active(kind: str) -> ActivePrompt | None:
     """Return the active version of this kind."""
     prompt = Prompt.objects.filter(is_active=True, kind=kind).select_related("active_version").first()
     if prompt is None or prompt.active_version is None:
         return None
     version = prompt.active_version
-    return {
-        "id": prompt.pk,
-        "name": prompt.name,
-        "version": version.number,
-        "content": version.content,
-        "tools_json": version.tools_json,
-    }
+    return ActivePrompt(prompt.pk, prompt.name, version.number, version.content, version.tools_json)
 
 
 @transaction.atomic
-def create(body: PromptBody, *, by: User) -> dict[str, Any]:
+def create(body: PromptBody, *, by: User) -> PromptItem:
     """Create a prompt with its first version; raise `Conflict` if the name is taken."""
     if body.name is UNSET or body.content is UNSET or body.prompt_type is UNSET:
         raise InvalidRequest("name, content and prompt_type are required.")
@@ -110,7 +133,7 @@ def create(body: PromptBody, *, by: User) -> dict[str, Any]:
 
 
 @transaction.atomic
-def update(prompt_id: int, body: PromptBody, *, by: User) -> dict[str, Any]:
+def update(prompt_id: int, body: PromptBody, *, by: User) -> PromptItem:
     """Change the given fields; a new wording becomes the next version, active if the prompt is."""
     prompt = Prompt.objects.select_for_update().filter(deleted_at=None, pk=prompt_id).first()
     if prompt is None:
@@ -133,7 +156,7 @@ def delete(prompt_id: int, *, by: User) -> None:
     staff_actions.delete_prompt(prompt, by=by)
 
 
-def activate(prompt_id: int, number: int | None, *, by: User) -> dict[str, Any]:
+def activate(prompt_id: int, number: int | None, *, by: User) -> PromptItem:
     """Activate the newest version, or the one with this number."""
     prompt = _get(prompt_id)
     versions = prompt.versions.order_by("-number")
@@ -191,18 +214,18 @@ def _not_found() -> NotFound:
     return NotFound("There is no such prompt.", code="prompt_not_found")
 
 
-def _serialize(prompt: Any) -> dict[str, Any]:
-    return {
-        "id": prompt.pk,
-        "name": prompt.name,
-        "content": prompt.content or "",
-        "version": prompt.version,
-        "category": prompt.category,
-        "description": prompt.description,
-        "tools_json": prompt.tools_json,
-        "prompt_type": prompt.kind,
-        "is_active": prompt.is_active,
-        "active_version": prompt.active_number if prompt.is_active else None,
-        "created_at": prompt.created_at.isoformat(),
-        "updated_at": (prompt.updated_at or prompt.created_at).isoformat(),
-    }
+def _show(prompt: Any) -> PromptItem:
+    return PromptItem(
+        id=prompt.pk,
+        name=prompt.name,
+        content=prompt.content or "",
+        version=prompt.version,
+        category=prompt.category,
+        description=prompt.description,
+        tools_json=prompt.tools_json,
+        prompt_type=prompt.kind,
+        is_active=prompt.is_active,
+        active_version=prompt.active_number if prompt.is_active else None,
+        created_at=prompt.created_at.isoformat(),
+        updated_at=(prompt.updated_at or prompt.created_at).isoformat(),
+    )

@@ -13,10 +13,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import chain, islice, zip_longest
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
+from agents.tools.exercises.file_items import to_plain
 from agents.tools.exercises.typing_errors import Spellings
 from agents.tools.exercises.vocabulary import (
     CATEGORIES,
@@ -27,6 +28,7 @@ from agents.tools.exercises.vocabulary import (
     MUSCLES,
 )
 from agents.tools.exercises.words import is_chinese_pair, read_query, words
+from config.http.documentation.json_types import Count, Shown, component
 
 Day = Literal["push", "pull", "legs"]
 
@@ -82,6 +84,31 @@ class Exercise(Struct, frozen=True, kw_only=True):
     updated_at: int = 0
 
 
+class ExerciseDto(Shown, frozen=True, rename="camel", omit_defaults=True):
+    """An ExerciseDto; members without a value are left out."""
+
+    id: str
+    name: str
+    description: str
+    muscle_group: str
+    category: str
+    equipment: tuple[str, ...]
+    difficulty: str
+    source: str
+    is_custom: bool
+    is_official: bool
+    created_at: Count
+    updated_at: Count
+    target_muscles: tuple[str, ...] = ()
+    secondary_muscles: tuple[str, ...] = ()
+    default_sets: Count | UnsetType = UNSET
+    default_reps: Count | UnsetType = UNSET
+    steps: tuple[str, ...] = ()
+    tips: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    media: Annotated[Any, component("Media")] = UNSET
+
+
 class Library:
     """All exercises by name, with the index for the search."""
 
@@ -132,31 +159,10 @@ class Library:
 
 
 def to_dto(exercise: Exercise) -> dict[str, Any]:
-    """Return the ExerciseDto of specs/text-run.md §3, without the values that the exercise lacks."""
-    optional = {
-        "targetMuscles": list(exercise.target_muscles),
-        "secondaryMuscles": list(exercise.secondary_muscles),
-        "defaultSets": exercise.default_sets,
-        "defaultReps": exercise.default_reps,
-        "steps": list(exercise.steps),
-        "tips": list(exercise.tips),
-        "tags": list(exercise.tags),
-        "media": exercise.media,
-    }
-    return {
-        "id": exercise.id,
-        "name": exercise.name,
-        "description": _description(exercise),
-        "muscleGroup": exercise.muscle_group,
-        "category": exercise.category,
-        "equipment": list(exercise.equipment),
-        "difficulty": exercise.difficulty,
-        "source": exercise.source,
-        "isCustom": exercise.is_custom,
-        "isOfficial": exercise.is_official,
-        "createdAt": exercise.created_at,
-        "updatedAt": exercise.updated_at,
-    } | {key: value for key, value in optional.items() if value}
+    """Return the exercise as an ExerciseDto in JSON."""
+    values = {name: getattr(exercise, name) for name in ExerciseDto.__struct_fields__}
+    values |= {name: values[name] or UNSET for name in ("default_sets", "default_reps", "media")}
+    return to_plain(ExerciseDto(**values | {"description": _description(exercise)}))
 
 
 def day_of(exercise: Exercise) -> Day | None:

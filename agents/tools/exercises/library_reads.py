@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from django.conf import settings
 from msgspec import Struct
@@ -15,6 +15,7 @@ from msgspec import Struct
 from agents.tools.exercises.library_versions import changes_between, decode_exercises
 from config import sql
 from config.errors import InvalidRequest, NotFound
+from config.http.documentation.json_types import Count, Shown, component
 
 _META: Final = """
     SELECT number, total, floor(extract(epoch FROM published_at) * 1000)::bigint, checksum
@@ -22,9 +23,31 @@ _META: Final = """
      ORDER BY number DESC LIMIT 1
 """
 _CONTENT: Final = "SELECT content FROM agents_libraryversion WHERE number = %s"
+ExerciseJson = Annotated[Any, component("Exercise")]
 _CACHED: Final = 4
 _LARGEST: Final = 2**31 - 1
 _contents: OrderedDict[tuple[int, str], bytes] = OrderedDict()
+
+
+class LibraryMeta(Shown, frozen=True, rename="camel"):
+    """A published version of the library (ExerciseLibraryMeta)."""
+
+    version: Count
+    total_count: Count
+    last_updated: Count
+    checksum: str
+    download_url: str
+
+
+class LibraryUpdates(Shown, frozen=True, rename="camel"):
+    """The changes between two published versions (ExerciseLibraryUpdates)."""
+
+    from_version: Count
+    to_version: Count
+    added: tuple[ExerciseJson, ...]
+    updated: tuple[ExerciseJson, ...]
+    deleted: tuple[str, ...]
+    timestamp: Count
 
 
 class Version(Struct, frozen=True):
@@ -40,15 +63,9 @@ class Version(Struct, frozen=True):
         """Return the ETag; it is weak, because the same version is sent gzipped and plain."""
         return f'W/"{self.number}-{self.checksum[7:39]}"'
 
-    def as_meta(self) -> dict[str, Any]:
-        """Return the ExerciseLibraryMeta of specs/text-run.md §3."""
-        return {
-            "version": self.number,
-            "totalCount": self.total,
-            "lastUpdated": self.published_at_ms,
-            "checksum": self.checksum,
-            "downloadUrl": f"{settings.PUBLIC_URL}/api/v1/exercise/library/full?version={self.number}",
-        }
+    def as_meta(self) -> LibraryMeta:
+        url = f"{settings.PUBLIC_URL}/api/v1/exercise/library/full?version={self.number}"
+        return LibraryMeta(self.number, self.total, self.published_at_ms, self.checksum, url)
 
 
 async def find_version(number: int | None = None) -> Version:
@@ -72,8 +89,8 @@ async def read_content(version: Version) -> bytes:
     return content
 
 
-async def find_updates(start: int, end: int | None) -> dict[str, Any]:
-    """Return the ExerciseLibraryUpdates from version `start` (0: nothing) to `end` (None: newest)."""
+async def find_updates(start: int, end: int | None) -> LibraryUpdates:
+    """Return the changes from version `start` (0: nothing) to `end` (None: newest)."""
     last = await find_version(end)
     if start > last.number:
         raise InvalidRequest("from must not be above to.", code="invalid_versions", field="from")
@@ -83,14 +100,8 @@ async def find_updates(start: int, end: int | None) -> dict[str, Any]:
     changes = await asyncio.to_thread(
         lambda: changes_between(decode_exercises(before) if before else [], decode_exercises(after))
     )
-    return {
-        "fromVersion": start,
-        "toVersion": last.number,
-        "added": changes.added,
-        "updated": changes.updated,
-        "deleted": changes.deleted,
-        "timestamp": last.published_at_ms,
-    }
+    found = (changes.added, changes.updated, changes.deleted)
+    return LibraryUpdates(start, last.number, *found, last.published_at_ms)
 
 
 def parse_version(name: str, text: str | None) -> int | None:
