@@ -56,7 +56,7 @@ async def health(request: HttpRequest) -> HttpResponse:
         await sql.change("SELECT 1")
     except Exception as error:  # whatever keeps the database away, the answer is the same
         log.warning("health: the database is away", error=type(error).__name__)
-        return json_response({"status": "unavailable", "database": False}, 503)
+        return _unavailable(database=False)
     return json_response({"status": "ok", "database": True})
 
 
@@ -76,11 +76,15 @@ async def ready(request: HttpRequest) -> HttpResponse:
         applied = set(await sql.every("SELECT app, name FROM django_migrations"))
     except Exception as error:  # as for health; a database without the table is not ready either
         log.warning("ready: the database is away", error=type(error).__name__)
-        return json_response({"status": "unavailable", "database": False}, 503)
+        return _unavailable(database=False)
     missing = sorted(".".join(one) for one in await asyncio.to_thread(_migrations) - applied)
     if missing:
-        return json_response({"status": "unavailable", "database": True, "migrations": missing}, 503)
+        return _unavailable(database=True, migrations=missing)
     return json_response({"status": "ok", "database": True, "migrations": []})
+
+
+def _unavailable(**facts: Any) -> HttpResponse:
+    return json_response({"status": "unavailable"} | facts, 503, {"Retry-After": "1"})
 
 
 @functools.cache
