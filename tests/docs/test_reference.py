@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,7 +14,7 @@ import pytest
 from conversations.events import Fact
 from prompts.app_settings import SETTINGS
 from tests.conftest import Server
-from tests.support.doc_pages import page
+from tests.support.doc_pages import DOCS, page
 from tests.support.paths import ROOT
 from tests.support.product import MODULES, ROOMS
 
@@ -84,6 +85,39 @@ def test_the_openapi_document_describes_every_route_of_the_api() -> None:
         "/v1/models",
     } <= described  # where clients of other servers look
     assert routed == set(_ROUTE.findall(page("reference/routes.md")))
+
+
+def test_every_member_of_an_answer_of_our_own_is_named_on_a_page() -> None:
+    from config.openapi import add_async_operations
+
+    schemas = add_async_operations({"paths": {}})["components"]["schemas"]
+    named = {word for path in DOCS.rglob("*.md") for word in re.findall(r"[$\w]+", path.read_text())}
+    known = {
+        (name, member)
+        for name, schema in schemas.items()
+        if not name.startswith(FOREIGN)
+        for member in members(schema)
+    }
+    assert len(known) > 400
+    missing = {(name, member) for name, member in known if _STATISTIC.sub("", member) not in named}
+    assert missing == set(), "name them in docs/reference/members.md, or on the protocol's page"
+
+
+FOREIGN = ("AgUi", "AgentRequest", "AgentResponse", "Completion", "OpenAI", "Response")
+"""The schemas of protocols that others publish; what of them is ours stands on their pages."""
+_STATISTIC = re.compile(r"_(?:n|mean|p\d\d|low|high)\Z")
+
+
+def members(schema: Any) -> Iterator[str]:
+    """The names of all members, at any depth."""
+    if isinstance(schema, dict):
+        own = schema.get("properties", {})
+        yield from own
+        for value in (*own.values(), *(value for key, value in schema.items() if key != "properties")):
+            yield from members(value)
+    elif isinstance(schema, list):
+        for value in schema:
+            yield from members(value)
 
 
 def test_every_run_failure_of_the_providers_is_listed() -> None:
