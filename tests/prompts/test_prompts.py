@@ -19,7 +19,6 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from structlog.testing import capture_logs
 
 from config.auth.bearer import create_api_token
 from config.cache import CachedValue
@@ -39,6 +38,7 @@ from prompts.models import (
     Secret,
 )
 from prompts.wordings import active, staff_actions
+from tests.support.log_lines import lines_about
 from tests.support.paths import SCHEMAS
 
 pytestmark = pytest.mark.once
@@ -256,7 +256,7 @@ def test_activations_that_race_with_new_prompts_leave_exactly_one_active() -> No
 
 def test_actions_are_logged_by_name_without_the_wording() -> None:
     prompt, user = make_prompt(), make_user()
-    with capture_logs() as lines:
+    with lines_about("prompt") as lines:
         version = staff_actions.save_version(prompt, "A secret recipe.", author=user)
         staff_actions.activate_version(version, by=user)
         staff_actions.deactivate(prompt, by=user)
@@ -612,7 +612,7 @@ def test_a_candidate_whose_key_cannot_be_opened_is_skipped_and_logged() -> None:
     lost = Fernet(Fernet.generate_key()).encrypt(b"lost").decode()
     Secret.objects.filter(pk=broken.secret.pk).update(sealed=lost)
     both, alone = make_mapping(broken, sound), make_mapping(broken)
-    with capture_logs() as lines:
+    with lines_about("candidate") as lines:
         route = run_sync(routing.route(both.name))
         with pytest.raises(InvalidRequest) as error:
             run_sync(routing.route(alone.name))

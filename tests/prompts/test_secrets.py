@@ -15,7 +15,6 @@ from cryptography.fernet import Fernet
 from django.core.management import CommandError, call_command
 from django.db import transaction
 from pytest_django import Settings
-from structlog.testing import capture_logs
 
 from config.audit import key_openings
 from config.audit.models import AuditEntry
@@ -33,6 +32,7 @@ from prompts.endpoints.secrets import (
 from prompts.models import Endpoint, Secret
 from prompts.wordings import staff_actions
 from tests.support.fakes.mcp_host import wait_until
+from tests.support.log_lines import lines_about
 
 pytestmark = pytest.mark.once
 
@@ -203,7 +203,7 @@ def test_what_no_header_could_carry_is_refused_without_being_repeated(text: str)
 
 def test_an_endpoints_key_is_set_changed_and_removed_and_never_logged() -> None:
     endpoint = make_endpoint()
-    with capture_logs() as lines:
+    with lines_about("endpoint") as lines:
         staff_actions.rotate_secret(endpoint, f"  {KEY}\n")
         endpoint.refresh_from_db()
         assert endpoint.secret is not None

@@ -1,4 +1,4 @@
-"""Every line that a server logs."""
+"""The lines that a server logs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import io
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from structlog.testing import capture_logs
+from structlog.typing import EventDict
 
 from config.logs import Stderr
 
@@ -24,3 +27,15 @@ def every_line() -> Iterator[io.StringIO]:
     finally:
         root.setLevel(level)
         root.removeHandler(copy)
+
+
+@contextmanager
+def lines_about(*beginnings: str) -> Iterator[list[EventDict]]:
+    """The lines logged in the block, known after it, whose event begins so.
+
+    The server's own threads log beside them, of what has nothing to do with the test.
+    """
+    found: list[EventDict] = []
+    with capture_logs() as lines:
+        yield found
+    found += [line for line in lines if str(line["event"]).startswith(beginnings)]

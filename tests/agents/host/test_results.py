@@ -11,7 +11,6 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from structlog.testing import capture_logs
 
 from agents.host_protocol import parameters, results
 from agents.host_protocol.errors import HostRefusal
@@ -22,6 +21,7 @@ from agents.runtimes.plugins.runner import _result
 from conversations.models import Message
 from tests.support.client import Client
 from tests.support.host.hosted_runs import bound, events_of, finished, reply
+from tests.support.log_lines import lines_about
 from tests.support.pictures import picture
 
 pytestmark = pytest.mark.once
@@ -253,7 +253,7 @@ def test_what_has_an_effect_or_is_unknown_or_anothers_is_not_appended(
 def test_a_released_plugins_state_without_scope_or_key_is_dropped(said: dict[str, Any]) -> None:
     """H20; of the first generation it ends the run (`test_a_result_that_breaks_the_contract_…`)."""
     result = {"run_id": "r", "type": "state.updated", "data": said}
-    with capture_logs() as logs:
+    with lines_about("state.updated") as logs:
         assert _result(result, "r", lenient=True) is None
     assert [line["event"] for line in logs] == ["state.updated dropped"]
     assert _result(result, "r", lenient=False) is not None

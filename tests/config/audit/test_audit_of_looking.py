@@ -14,6 +14,7 @@ from django.test import Client as Browser
 from config.audit.models import AuditEntry
 from conversations.models import Interrupt, Run
 from tests.support.client import Client
+from tests.support.log_lines import lines_about
 
 pytestmark = pytest.mark.once
 
@@ -141,7 +142,7 @@ def test_wrong_passwords_are_one_entry_a_minute_and_a_line_each(door: str, staff
 def test_a_name_that_is_nobodys_is_kept_nowhere() -> None:
     typed = f"my-password-{uuid4().hex}"
     before = AuditEntry.objects.count()
-    with structlog.testing.capture_logs() as lines:
+    with lines_about("sign-in") as lines:
         Browser().post("/admin/login/", {"username": typed, "password": "x"})
     assert [line["event"] for line in lines] == ["sign-in refused"]
     assert typed not in str(lines)

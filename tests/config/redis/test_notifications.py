@@ -13,7 +13,6 @@ from pathlib import Path
 
 import hiredis
 import pytest
-import structlog
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -23,6 +22,7 @@ from config.redis import notifications, pubsub
 from config.redis.notifications import Exchange, RedisExchange
 from config.redis.pubsub import Publisher, Subscriber
 from tests.support.fakes.mcp_host import free_port
+from tests.support.log_lines import lines_about
 
 REAL = os.environ.get("REDIS_URL", "")
 
@@ -131,7 +131,7 @@ def test_a_listener_that_fails_keeps_nothing_from_the_others() -> None:
             await asyncio.sleep(0)
         assert told == [{"cancel": b"x"}]
 
-    with structlog.testing.capture_logs() as lines:
+    with lines_about("notification", "Redis") as lines:
         asyncio.run(work())
     assert [line["event"] for line in lines] == ["notification not understood"]
 
@@ -170,7 +170,7 @@ def test_a_lost_connection_is_made_anew_and_listens_again() -> None:
                     await heard(exchange, told, number)
                     redis.hang_up()
 
-    with structlog.testing.capture_logs() as lines:
+    with lines_about("notification", "Redis") as lines:
         asyncio.run(work())
     assert {line["event"] for line in lines} == {"Redis pub/sub is down", "Redis pub/sub is back"}
 
@@ -188,7 +188,7 @@ def test_a_redis_that_is_frozen_is_left_and_found_again() -> None:
                 redis.silent = False
                 await heard(exchange, told, 2)
 
-    with structlog.testing.capture_logs() as lines:
+    with lines_about("notification", "Redis") as lines:
         asyncio.run(work())
     assert [line["error"] for line in lines if "error" in line] == ["Redis does not answer."] * 2
 
@@ -256,7 +256,7 @@ def test_the_password_of_the_address_is_said_first(given: str, is_told: bool) ->
                     await asyncio.sleep(0.2)
                     assert told == []
 
-    with structlog.testing.capture_logs() as lines:
+    with lines_about("notification", "Redis") as lines:
         asyncio.run(work())
     assert given == "" or given not in str(lines)
     assert is_told or "NOAUTH" in lines[0]["error"]
@@ -291,7 +291,7 @@ def test_a_redis_behind_tls(tmp_path: Path) -> None:
 
     assert asyncio.run(work(f"ssl_ca_certs={certificate}"))
     assert asyncio.run(work("ssl_cert_reqs=none"))
-    with structlog.testing.capture_logs() as lines:
+    with lines_about("notification", "Redis") as lines:
         assert not asyncio.run(work(""))
     assert "certificate verify failed" in lines[0]["error"]
 
@@ -343,6 +343,6 @@ def test_an_address_where_nobody_listens_costs_one_line(url: str) -> None:
         """Not what the watchdog of another loop says of this process while it is busy."""
         return [line["event"] for line in lines if "Redis" in line["event"]]
 
-    with structlog.testing.capture_logs() as lines:
+    with lines_about("notification", "Redis") as lines:
         asyncio.run(work())
     assert of_redis() == ["Redis pub/sub is down"] * 2  # one each way
