@@ -33,7 +33,7 @@ CELLS = (
     Cell(200, 10),
 )
 QUICK = ("1x10", "8x0", "50x10")
-TARGETS = ("model", "proxy", "parley")
+TARGETS = ("model", "proxy", "view", "parley")
 RESULTS = ROOT / "benchmarks" / "results"
 READY_S = 30
 
@@ -85,7 +85,7 @@ async def _matrix(stack: Stack, options: argparse.Namespace) -> list[Result]:
     targets = [pair for name, pair in _targets(stack).items() if _wanted(name, TARGETS, options.only)]
     for target, _ in targets:
         await _until_it_answers(target)
-    bench = Tree([*stack.pids, stack.model_pid, stack.proxy_pid])
+    bench = Tree(stack.all_pids)
     results: list[Result] = []
     for cell in _cells(options):
         for target, tree in targets:
@@ -111,6 +111,7 @@ def _targets(stack: Stack) -> dict[str, tuple[load.Target, Tree]]:
     return {
         "model": (load.fake_model(stack.model_port), Tree([stack.model_pid])),
         "proxy": (load.json_proxy(stack.proxy_port), Tree([stack.proxy_pid])),
+        "view": (load.django_view(stack.view_port), Tree([stack.view_pid])),
         "parley": (load.parley(stack.web_port, stack.token, "bench"), Tree(stack.pids)),
     }
 

@@ -22,7 +22,7 @@ CELLS = (Cell(64, 0), Cell(200, 10))
 
 async def grow(stack: Stack, seconds: float) -> list[Result]:
     target = load.parley(stack.web_port, stack.token, "bench")
-    server, bench = Tree(stack.pids), Tree([*stack.pids, stack.model_pid, stack.proxy_pid])
+    server, bench = Tree(stack.pids), Tree(stack.all_pids)
     return [await measure(target, cell, server, bench, seconds=seconds, limit_s=60) for cell in CELLS]
 
 

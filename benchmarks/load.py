@@ -69,8 +69,17 @@ def parley(port: int, token: str, model: str) -> Target:
 
 def json_proxy(port: int) -> Target:
     """`benchmarks.json_proxy`: the least that a server with events of its own has to do."""
+    return _stream("JSON proxy", port)
+
+
+def django_view(port: int) -> Target:
+    """`benchmarks.django_view`: what a Django developer writes by hand."""
+    return _stream("Django view", port)
+
+
+def _stream(name: str, port: int) -> Target:
     return Target(
-        "JSON proxy",
+        name,
         port,
         start=lambda prompt: Call("/stream", {"prompt": prompt}),
         delta=re.compile(rb'"delta": ?"([^"\\]*)"'),

@@ -53,8 +53,15 @@ class Stack:
     database_url: str
     model_port: int
     proxy_port: int
+    view_port: int
     model_pid: int
     proxy_pid: int
+    view_pid: int
+
+    @property
+    def all_pids(self) -> tuple[int, ...]:
+        """Every process but the load client."""
+        return *self.pids, self.model_pid, self.proxy_pid, self.view_pid
 
 
 class CannotStart(Exception):
@@ -69,9 +76,11 @@ def running(
     workers: int = 1,
     settings: Mapping[str, str] | None = None,
     model_url: str = "",
+    counts_statements: bool = False,
 ) -> Iterator[Stack]:
     """Start everything, with these settings of Parley, and end it again whatever happens.
 
+    With `counts_statements` the private PostgreSQL has `pg_stat_statements`, which costs it a little.
     `bench` is served by the model at `model_url`, or by a fake one that is started too.
     """
     with ExitStack() as opened:
@@ -80,17 +89,21 @@ def running(
         opened.callback(shutil.rmtree, folder, ignore_errors=True)
         folder.chmod(0o711)  # PostgreSQL's user passes through
         parts = opened.enter_context(Parts(folder))
-        model_port, proxy_port = free_port(), free_port()
+        model_port, proxy_port, view_port = free_port(), free_port(), free_port()
         model = parts.start(
             "fake model", PYTHON, "-m", "benchmarks.fake_model", "--port", str(model_port)
         )
-        proxy = parts.start("proxy", *_uvicorn(proxy_port), env={"MODEL_PORT": str(model_port)})
+        proxy, view = (
+            parts.start(name, *_uvicorn(name, port), env={"MODEL_PORT": str(model_port)})
+            for name, port in (("json_proxy", proxy_port), ("django_view", view_port))
+        )
         base_url = model_url or f"http://127.0.0.1:{model_port}/v1"
         with_redis = os.environ.get("REDIS_URL") or shutil.which("redis-server")
         shape = _one_host if with_redis else embedded_shape
         env = environment(parts, free_port(), server) | dict(settings or {})
+        parts.counts_statements = counts_statements
         started = shape(parts, opened, base_url=base_url, env=env, workers=workers, say=say)
-        yield Stack(*started, model_port, proxy_port, model.pid, proxy.pid)
+        yield Stack(*started, model_port, proxy_port, view_port, model.pid, proxy.pid, view.pid)
 
 
 @contextmanager
@@ -201,7 +214,10 @@ def _system_postgres(parts: Parts, binaries: Path, opened: ExitStack) -> tuple[s
     layout = ("-D", str(data), "-U", "bench", "--auth=trust", "-E", "UTF8", "--locale=C")
     parts.finish("initdb", str(binaries / "initdb"), *layout, **identity)
     options = {"listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": ""}
-    switches = [f"--{name}={value}" for name, value in (options | {"max_connections": 200}).items()]
+    options |= {"max_connections": 200}
+    if parts.counts_statements:
+        options |= {"shared_preload_libraries": "pg_stat_statements"}
+    switches = [f"--{name}={value}" for name, value in options.items()]
     command = (str(binaries / "postgres"), "-D", str(data), *switches)
     process = parts.start("postgres", *command, stop_by=signal.SIGINT, **identity)  # INT: fast shutdown
     url = f"postgresql://bench@127.0.0.1:{port}"
@@ -240,6 +256,7 @@ class Parts:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.counts_statements = False
         self._started: dict[str, tuple[subprocess.Popen[bytes], signal.Signals]] = {}
 
     def __enter__(self) -> Self:
@@ -319,10 +336,10 @@ def _end(process: subprocess.Popen[bytes], stop_by: signal.Signals) -> None:
             orphan.kill()
 
 
-def _uvicorn(port: int) -> tuple[str, ...]:
+def _uvicorn(module: str, port: int) -> tuple[str, ...]:
     options = ("--host", "127.0.0.1", "--port", str(port), "--loop", "uvloop", "--http", "httptools")
     quiet = ("--no-access-log", "--log-level", "warning", "--backlog", "4096", "--lifespan", "off")
-    return (PYTHON, "-m", "uvicorn", "benchmarks.json_proxy:app", *options, *quiet)
+    return (PYTHON, "-m", "uvicorn", f"benchmarks.{module}:app", *options, *quiet)
 
 
 def _wait_for_health(parts: Parts, name: str, port: int) -> None:

@@ -288,13 +288,14 @@ class Execution:
         rest, last = self._delivery.end(terminal)
         for fact in rest:
             self._log_fact(fact)
-        await self._log.drain()
+        unwritten = await self._log.take_rest()
         compose = partial(
             endings.compose_ending,
             self._transcript,
             last,
             fence=self.claim.fence,
             after=self._log.last_seq,
+            unwritten=unwritten,
             first=[clean(fact) for fact in self._counted],
             runner=self._runner,
         )

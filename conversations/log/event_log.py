@@ -10,7 +10,8 @@ PostgreSQL, Redis and the readers' sockets are used less often. A run does not w
 word or a fact that is not a word, or if a caller drains its log: it is written alone.
 Notifications are sent only after the commit, so nobody ever sees an event that could be lost.
 
-`read` gives a run's batches; `conversations.runs.end_sql` writes the last one.
+`read` gives a run's batches; `conversations.runs.end_sql` writes the last one, with the events that are
+unwritten by then: a short answer needs no statement of its own.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ LONG: Final = 4 * 1024
 LARGE: Final = 64 * 1024
 """What is larger is decoded, folded and encoded on a thread."""
 _RETRY_S: Final = 0.2
+_MOST_WITH_END: Final = 256
 _MOMENT_S: Final = 0.005
 _REST_S: Final = 0.04
 _REST_PER_RUN_S: Final = 0.0008
@@ -210,6 +212,22 @@ class RunLog:
         if self.lost:
             raise LeaseLost
 
+    async def take_rest(self) -> list[RunEvent]:
+        """Return the unwritten events, for the statement that ends the run; wait for those in flight.
+
+        More than that statement should carry are written before. Raise LeaseLost if they cannot be.
+        """
+        if len(self.pending) > _MOST_WITH_END:
+            await self.drain()
+        while self.in_flight and not self.lost:
+            self._settled.clear()
+            await self._settled.wait()
+        if self.lost:
+            raise LeaseLost
+        rest, self.pending = self.pending, []
+        self.writer.forget(self)
+        return rest
+
     async def make_room(self) -> None:
         """Wait while too many events are unwritten (the runner is faster than the database)."""
         if self.in_flight and len(self.pending) > 5_000:
@@ -267,6 +285,11 @@ class Writer:
         self._waiting[run_log.run_id] = run_log
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_MOMENT_S, self._wake.set)
+
+    def forget(self, run_log: RunLog) -> None:
+        """Do not write this run, whose events somebody else has taken."""
+        self._waiting.pop(run_log.run_id, None)
+        self._hurried.pop(run_log.run_id, None)
 
     async def run(self) -> None:
         """Write for ever; retry during an outage of the database."""

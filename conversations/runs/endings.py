@@ -55,10 +55,11 @@ def compose_ending(
     *,
     fence: int,
     after: int,
+    unwritten: Sequence[RunEvent] = (),
     first: Sequence[Fact] = (),
     runner: str = "",
 ) -> Ending:
-    """Return the ending of a run whose log ends at `after`.
+    """Return the ending of a run whose log ends at `after`, though the last of it may be `unwritten`.
 
     It contains the facts still to log (`first`), those that close open items, then `terminal`. The run's
     usage is the sum of its counted calls, also if it fails; else the usage that the runner reports.
@@ -75,7 +76,7 @@ def compose_ending(
         run_id=transcript.run_id,
         fence=fence,
         runner=runner,
-        batch=event_log.make_batch(transcript.run_id, last),
+        batch=event_log.make_batch(transcript.run_id, [*unwritten, *last]),
         status=transcript.status,
         provider=routed.provider[:_CODE_LENGTH] if routed else "",
         resolved_model=routed.model[:_NAME_LENGTH] if routed else "",

@@ -16,17 +16,21 @@ WORD = events.MessageDelta("m", "word ")
 
 
 class Recorder(event_log.Writer):
-    """A writer whose database takes everything at once."""
+    """A writer whose database takes everything at once, unless it is told not to answer."""
 
     def __init__(self) -> None:
         super().__init__()
         self.written: list[list[int]] = []
         self.wrote = asyncio.Event()
+        self.answers = asyncio.Event()
+        self.answers.set()
 
     async def _write(self, logs: list[RunLog]) -> None:
         self.written.append([event.seq for run_log in logs for event in run_log.pending])
         for run_log in logs:
-            run_log.pending.clear()
+            run_log.pending, run_log.in_flight = [], True
+        await self.answers.wait()
+        for run_log in logs:
             run_log.finish_write()
         self.wrote.set()
 
@@ -98,6 +102,43 @@ def test_who_drains_his_log_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> No
             await run_log.drain()
 
     assert recorded(play) == [[1], [2]]
+
+
+def test_the_rest_is_left_to_the_statement_that_ends_the_run() -> None:
+    async def play(writer: Recorder, run_log: RunLog) -> None:
+        run_log.append(WORD)
+        assert [event.seq for event in await run_log.take_rest()] == [1]
+        await turns()
+        assert run_log.last_seq == 1
+
+    assert recorded(play) == []
+
+
+def test_the_rest_waits_for_what_is_being_written_and_is_not_written_twice() -> None:
+    async def play(writer: Recorder, run_log: RunLog) -> None:
+        writer.answers.clear()
+        run_log.append(WORD)
+        await turns()
+        taking = asyncio.create_task(run_log.take_rest())
+        run_log.append(WORD)
+        await turns()
+        assert not taking.done()
+        writer.answers.set()
+        assert [event.seq for event in await taking] == [2]
+        await turns()
+
+    assert recorded(play) == [[1]]
+
+
+def test_a_long_rest_is_written_before_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_log, "_MOST_WITH_END", 2)
+
+    async def play(writer: Recorder, run_log: RunLog) -> None:
+        for _ in range(3):
+            run_log.append(WORD)
+        assert await run_log.take_rest() == []
+
+    assert recorded(play) == [[1, 2, 3]]
 
 
 def test_what_sets_the_scene_goes_with_the_word_that_follows() -> None:
