@@ -32,7 +32,7 @@ from config.http.documentation.operations import (
 from config.http.documentation.schema_builders import any_of, ref
 from conversations.identifiers import uuid_of
 from conversations.models import RunStatus
-from conversations.runs import client_queries
+from conversations.runs import client_queries, recent_starts
 from conversations.runs.client_queries import RunRow
 
 _QUESTION: Final = "Which exercises train the chest?"
@@ -198,7 +198,7 @@ async def cancel(request: HttpRequest, caller: Caller, run_id: str) -> HttpRespo
 @api(GET=READ)
 async def events(request: HttpRequest, caller: Caller, run_id: str) -> HttpResponseBase:
     """`GET …/events`: return the run's frames as SSE, or by long-poll (`Accept: application/json`)."""
-    row = await client_queries.fetch_run(parse_run_id(run_id), user_id=caller.user_id)
+    row = await recent_starts.fetch_run(parse_run_id(run_id), user_id=caller.user_id)
     check_conversation(row, request.GET.get("conversation_id"))
     dialect = dialect_named(request.GET.get("dialect") or row.dialect)
     after = reader_position(request.headers.get("Last-Event-ID"), request.GET.get("after"))

@@ -29,7 +29,7 @@ from config import errors
 from config.http.async_views import admitted
 from config.http.database_errors import REFUSALS, refusal_of
 from config.redis import rate_limits
-from conversations.runs import client_queries
+from conversations.runs import client_queries, recent_starts
 from conversations.runs.client_queries import RunRow
 
 log = structlog.get_logger(__name__)
@@ -71,7 +71,7 @@ class RunConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         caller = await admitted(self._meta(self._authorization(query, protocols)))
         caller.require("read")
         run_id = self.scope["url_route"]["kwargs"]["run_id"]
-        run = await client_queries.fetch_run(run_id, user_id=caller.user_id)
+        run = await recent_starts.fetch_run(run_id, user_id=caller.user_id)
         check_conversation(run, query.get("conversation_id"))
         await client_queries.check_events_kept(run)
         last_event_id = dict(self.scope["headers"]).get(b"last-event-id", b"").decode("latin-1")

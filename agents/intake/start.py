@@ -19,7 +19,7 @@ from config.auth.bearer import Caller
 from config.errors import NotFound
 from config.http.slow_readers import Leaving
 from config.process import cancellation
-from conversations.runs import client_queries
+from conversations.runs import client_queries, recent_starts
 from conversations.runs.client_queries import RunRow
 from conversations.threads import names
 
@@ -44,8 +44,10 @@ async def start_for_reader(caller: Caller, request: RunRequest, *, resumed: bool
         accepted = await start(caller, request)
         cancel = functools.partial(submit.cancel_run, accepted.run_id)
         on_leaving = slot.on_unused = cancel if request.on_disconnect == "cancel" else None
+        reference = accepted.run_id.hex
         try:
-            row = await client_queries.fetch_started_run(accepted.run_id.hex, user_id=caller.user_id)
+            row = recent_starts.recall(reference, user_id=caller.user_id)
+            row = row or await client_queries.fetch_started_run(reference, user_id=caller.user_id)
         except NotFound:
             raise NotFound(
                 "The conversation was deleted while the run was being started.", code="thread_not_found"

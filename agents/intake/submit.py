@@ -24,7 +24,9 @@ from config import database
 from config.errors import Conflict, Gone, InvalidRequest, NotFound
 from config.redis import notifications
 from conversations.identifiers import uuid7
-from conversations.runs import acceptance, settling
+from conversations.runs import acceptance, recent_starts, settling
+from conversations.runs.acceptance import InsertedRun
+from conversations.runs.client_queries import RunRow
 from conversations.runs.load_shedding import load
 from conversations.runs.settling import Due
 from conversations.threads import copies
@@ -63,18 +65,20 @@ async def start_run(
         return repeated
     prepared = await prepare_run(request, owner_id=owner_id, thread_id=thread_id)
     try:
-        async with database.connection() as connection:
-            created_at_ms, in_the_way = await _write(connection, prepared, copied_from)
+        with recent_starts.expecting_reader(prepared.run_id):
+            async with database.connection() as connection:
+                written, in_the_way = await _write(connection, prepared, copied_from)
     except UniqueViolation:  # a concurrent POST of the same request has just started it
         repeated = await _repeated(request, owner_id, thread_id, digest)
         if repeated is None:
             raise run_id_already_used() from None
         return repeated
     wakeup.wake_workers(prepared.run_id)
+    recent_starts.remember(prepared.head(written.created_at_ms), written.queued)
     # Not while a connection is held: all requests could wait for one more.
     for live_id in in_the_way:
         await cancel_run(live_id)
-    return AcceptedRun(prepared.run_id, prepared.thread_id, created_at_ms)
+    return AcceptedRun(prepared.run_id, prepared.thread_id, written.created_at_ms)
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,24 @@ class PreparedRun:
     arguments: dict[str, Any]
     quota: str
     budgeted: bool
+
+    def head(self, created_at_ms: int) -> RunRow:
+        """Return the head of the run as it is stored."""
+        request = self.request
+        return RunRow(
+            run_id=self.run_id,
+            thread_id=self.thread_id,
+            owner_id=self.owner_id,
+            dialect=request.dialect,
+            request_id=request.request_id,
+            status="queued",
+            model=request.model,
+            result_mode=request.result_mode,
+            client_run_id=request.client_run_id,
+            created_at_ms=created_at_ms,
+            wire=request.wire,
+            stored=request.stored,
+        )
 
 
 async def prepare_run(
@@ -142,21 +164,21 @@ def _check_words(request: RunRequest, served: ServedModel) -> None:
         )
 
 
-async def write_run(connection: AsyncConnection[Any], prepared: PreparedRun) -> int:
-    """Write the run; return its time; raise NotFound for another user's thread or a deleted one.
+async def write_run(connection: AsyncConnection[Any], prepared: PreparedRun) -> InsertedRun:
+    """Write the run; raise NotFound for another user's thread or a deleted one.
 
     The caller wakes a worker once it is committed.
     """
-    created_at_ms = await acceptance.insert_run(connection, prepared.arguments)
-    if created_at_ms is None:
+    written = await acceptance.insert_run(connection, prepared.arguments)
+    if written is None:
         raise NotFound("There is no such conversation.", code="conversation_not_found")
-    return created_at_ms
+    return written
 
 
 async def _write(
     connection: AsyncConnection[Any], prepared: PreparedRun, copied_from: UUID | None
-) -> tuple[int, list[UUID]]:
-    """Write the run; return when it was created, and the live runs that it interrupts."""
+) -> tuple[InsertedRun, list[UUID]]:
+    """Write the run; return it, and the live runs that it interrupts."""
     answers, owner_id, thread_id = prepared.request.answers, prepared.owner_id, prepared.thread_id
     if not (prepared.quota or prepared.budgeted or answers or copied_from):
         return await _accept(connection, prepared)
@@ -173,8 +195,10 @@ async def _write(
     return accepted
 
 
-async def _accept(connection: AsyncConnection[Any], prepared: PreparedRun) -> tuple[int, list[UUID]]:
-    """Write the run; return when it was created, and the live runs that it interrupts.
+async def _accept(
+    connection: AsyncConnection[Any], prepared: PreparedRun
+) -> tuple[InsertedRun, list[UUID]]:
+    """Write the run; return it, and the live runs that it interrupts.
 
     A run that does not wait behind a live one is written under a lock on the thread's id, so one of two
     that reject starts.

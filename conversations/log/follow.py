@@ -1,9 +1,10 @@
 """Follow a run's log: stored batches first, then live ones, to the last event (promise P4).
 
 One `Hub` per event loop receives notifications and hands each batch to the readers of its run, so
-readers need no query per event. Because a notification may be lost, the hub also reads from the
-database, once a second for all silent runs, where their logs end; a reader that missed events reads
-them there. While notifications do get lost (Redis is down) it reads ten times as often.
+readers need no query per event. For a run that is being accepted here the hub keeps what is said until
+its first reader comes, who then needs no query at all. Because a notification may be lost, the hub also
+reads from the database, once a second for all silent runs, where their logs end; a reader that missed
+events reads them there. While notifications do get lost (Redis is down) it reads ten times as often.
 """
 
 from __future__ import annotations
@@ -28,20 +29,23 @@ logger = structlog.get_logger(__name__)
 _CALM_S: Final = 1.0
 _ALARMED_S: Final = 0.1
 _SLOW: Final = 512
+EXPECTED_S: Final = 10.0
+_MOST_EXPECTED: Final = 64
 _LONG: Final = 64  # events of a batch, after which other tasks on the loop run
 
 
 class Follower:
     """One follower's place in the live stream; bounded, because the log holds the rest."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = _SLOW) -> None:
+        self.most = most
         self._batches: deque[Batch] = deque()
         self._news = asyncio.Event()
         self._missed = False
         self.gone = False
 
     def push(self, batch: Batch) -> None:
-        if len(self._batches) >= _SLOW:
+        if len(self._batches) >= self.most:
             self._batches.clear()
             self._missed = True
         self._batches.append(batch)
@@ -93,6 +97,7 @@ class Hub:
 
     def __init__(self) -> None:
         self._feeds: dict[UUID, Feed] = {}
+        self._expected: dict[UUID, tuple[float, Follower]] = {}  # in the order of their times
         self._every_s = _CALM_S
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -116,6 +121,37 @@ class Hub:
             if not feed.followers:
                 del self._feeds[run_id]
 
+    def expect(self, run_id: UUID) -> None:
+        """Keep the run's events, from its first on, for the reader that is likely to come at once."""
+        follower = Follower(_MOST_EXPECTED)
+        self.join(run_id, follower)
+        self._expected[run_id] = time.monotonic() + EXPECTED_S, follower
+
+    def forget(self, run_id: UUID) -> None:
+        """Expect no reader any more."""
+        if (follower := self.take_expected(run_id)) is not None:
+            self.leave(run_id, follower)
+
+    def take_expected(self, run_id: UUID) -> Follower | None:
+        """Return the follower that has been kept for the run's first reader, if there is one."""
+        if run_id not in self._expected:
+            return None
+        _, follower = self._expected.pop(run_id)
+        follower.most = _SLOW
+        return follower
+
+    def _forget_late(self) -> None:
+        now = time.monotonic()
+        for run_id in [one for one, (until, _) in self._expected.items() if until < now]:
+            self.forget(run_id)
+
+    def push(self, batch: Batch) -> None:
+        """Give a committed batch to the readers of its run."""
+        feed = self._feeds.get(batch.run_id)
+        if feed is not None:
+            self._every_s = _CALM_S
+            feed.push(batch)
+
     def record_read(self, run_id: UUID, seq: int) -> None:
         """Record that a reader has read the log itself as far as `seq`."""
         feed = self._feeds.get(run_id)
@@ -124,14 +160,12 @@ class Hub:
 
     def _receive(self, message: notifications.Message) -> None:
         for batch in event_log.decode_notification(message):
-            feed = self._feeds.get(batch.run_id)
-            if feed is not None:
-                self._every_s = _CALM_S
-                feed.push(batch)
+            self.push(batch)
 
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(self._every_s)
+            self._forget_late()
             try:
                 await self._check_silent_runs()
             except Exception as error:  # a failed check is repeated; followers must not end for it
@@ -170,6 +204,11 @@ def hub() -> Hub:
     return found
 
 
+def started_hub() -> Hub | None:
+    """Return the running loop's hub if this process serves readers."""
+    return _hubs.get(asyncio.get_running_loop())
+
+
 async def stop_hub() -> None:
     """Stop the running loop's hub."""
     found = _hubs.pop(asyncio.get_running_loop(), None)
@@ -185,11 +224,13 @@ async def follow(
     A batch may begin at or before `after` (take `batch.after(seq)`); otherwise none is skipped or
     repeated. For a run that is not live, yield only the stored batches.
     """
-    follower, here = Follower(), hub()
-    here.join(run_id, follower)
-    seen = after
+    here, seen = hub(), after
+    follower = here.take_expected(run_id) if live and not after else None
+    missed = follower is None
+    if follower is None:
+        follower = Follower()
+        here.join(run_id, follower)
     try:
-        missed = True
         while True:
             if missed:
                 async for batch in event_log.read(run_id, after=seen):

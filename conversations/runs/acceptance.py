@@ -63,9 +63,9 @@ WITH thread AS (
         json_build_object('type', 'run.queued', 'position', (
             SELECT count(*) FROM conversations_run live
             WHERE live.thread_id = %(thread_id)s AND live.status IN ('queued', 'running')))))
-    FROM run
+    FROM run RETURNING events::text
 )
-SELECT floor(extract(epoch FROM created_at) * 1000)::bigint FROM run
+SELECT floor(extract(epoch FROM created_at) * 1000)::bigint, queued.events FROM run, queued
 """
 _LOCK_THREAD: Final = "SELECT pg_advisory_xact_lock(hashtextextended(%(thread_id)s::text, 0))"
 _LIVE: Final = """
@@ -82,14 +82,21 @@ WHERE id = %s AND status IN ('queued', 'running') RETURNING status, fence
 """
 
 
-async def insert_run(connection: AsyncConnection[Any], row: dict[str, Any]) -> int | None:
-    """Write the run in the caller's transaction. Return its creation time in epoch milliseconds.
+class InsertedRun(NamedTuple):
+    """What the database says of a run that it has written; `queued` is the body of its first batch."""
+
+    created_at_ms: int
+    queued: str
+
+
+async def insert_run(connection: AsyncConnection[Any], row: dict[str, Any]) -> InsertedRun | None:
+    """Write the run in the caller's transaction.
 
     Return None for another user's thread: clients name new threads by UUID, so a taken id is refused
     and a free one is used.
     """
     found = await (await connection.execute(_START, row)).fetchone()
-    return int(found[0]) if found else None
+    return InsertedRun(*found) if found else None
 
 
 async def lock_thread(connection: AsyncConnection[Any], thread_id: UUID, owner_id: UUID) -> list[UUID]:

@@ -17,6 +17,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from config import sql
 from config.errors import InvalidRequest
 from config.http.documentation.json_types import Hex, Shown, Time, Uuid
+from conversations.runs import recent_starts
 from conversations.threads import branches
 from conversations.threads.cursors import Place, read_cursor, read_limit, write_cursor
 from conversations.threads.history_message import timestamp
@@ -162,7 +163,9 @@ async def delete_thread(user_id: UUID, thread: str) -> None:
     Return when everything is gone. The caller should let it finish even if its client is gone.
     """
     await fetch_thread(user_id, thread)
-    await sync_to_async(_erase, thread_sensitive=False)(user_id, parse_thread_id(thread))
+    thread_id = parse_thread_id(thread)
+    await sync_to_async(_erase, thread_sensitive=False)(user_id, thread_id)
+    recent_starts.forget_thread(thread_id)
 
 
 def _erase(user_id: UUID, thread_id: UUID) -> None:

@@ -18,7 +18,7 @@ from agents.intake import start as starting
 from agents.intake import stream_slots, submit
 from config.auth import bearer
 from conversations.models import Run
-from conversations.runs import client_queries
+from conversations.runs import client_queries, recent_starts
 from tests.conftest import Server
 from tests.support.client import Client, ScriptedModel
 
@@ -71,6 +71,7 @@ def test_a_client_that_leaves_while_its_run_is_started_ends_it(
     gate = Gate(getattr(module, name), before=before)
     with monkeypatch.context() as patched:
         patched.setattr(module, name, gate)
+        patched.setattr(recent_starts, "recall", lambda *_, **__: None)  # as if it had been long ago
         post_and_leave(client, {"model": scripted("hang-midway").name, "text": "stay"}, gate)
     gate.passed.set()
     assert client.wait_for(the_run_of(client), "cancelled", "completed")["status"] == "cancelled"
