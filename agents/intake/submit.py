@@ -107,7 +107,7 @@ class PreparedRun:
             result_mode=request.result_mode,
             client_run_id=request.client_run_id,
             created_at_ms=created_at_ms,
-            wire=request.wire,
+            wire=request.wire or None,
             stored=request.stored,
         )
 
