@@ -18,7 +18,7 @@ from typing import Any
 
 import uvloop
 
-from benchmarks import load
+from benchmarks import load, statements
 from benchmarks.measure import WARM_UP, Cell, Result, Tree, measure
 from benchmarks.report import report
 from benchmarks.stack import ROOT, CannotStart, Stack, running
@@ -28,11 +28,12 @@ CELLS = (
     Cell(8, 0),
     Cell(32, 0),
     Cell(64, 0),
+    Cell(16, 0, tokens=1),
     Cell(1, 10, least_runs=5),
     Cell(50, 10),
     Cell(200, 10),
 )
-QUICK = ("1x10", "8x0", "50x10")
+QUICK = ("16x0x1", "1x10", "8x0", "50x10")
 TARGETS = ("model", "proxy", "view", "parley")
 RESULTS = ROOT / "benchmarks" / "results"
 READY_S = 30
@@ -55,13 +56,16 @@ def main() -> None:
     else:
         print(f"\n{report(results, heading=heading)}")
     _say(f"saved in {path.relative_to(ROOT)}")
+    if not options.only and not options.json and statements.can_count():
+        print("\n### What one run asks of PostgreSQL\n")
+        statements.main(200, 1)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description="Benchmark Parley on this host."
     )
-    parser.add_argument("--quick", action="store_true", help="three cells, two seconds each")
+    parser.add_argument("--quick", action="store_true", help="four cells, two seconds each")
     parser.add_argument(
         "--only",
         type=lambda text: set(text.split(",")),

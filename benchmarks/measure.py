@@ -13,7 +13,7 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import psutil
 
@@ -40,7 +40,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        return f"{self.clients}x{self.delay_ms}"
+        return f"{self.clients}x{self.delay_ms}" + ("" if self.tokens == 200 else f"x{self.tokens}")
 
     @property
     def ideal_s(self) -> float:
@@ -108,6 +108,8 @@ class Cost:
     rss_mib: float
     pss_mib: float
     processes: int
+    cpu_s_of: dict[str, float] = field(default_factory=dict)
+    """Of each process of the server with its descendants, by its name."""
 
     @property
     def strangers_share(self) -> float:
@@ -139,6 +141,12 @@ class Result:
     cost: Cost
     tries: int = 1
 
+    @property
+    def cpu_ms_of(self) -> dict[str, float]:
+        """Milliseconds of CPU a run of each process that took any, by its name."""
+        found = {name: 1000 * cpu_s / max(1, self.runs) for name, cpu_s in self.cost.cpu_s_of.items()}
+        return {name: ms for name, ms in found.items() if ms >= 0.005}
+
 
 class Tree:
     """The processes that serve a target: the ones given and all their descendants."""
@@ -154,10 +162,23 @@ class Tree:
         """User and system seconds until now, those of children that have ended included."""
         return sum(sum(_cpu_times(process)) for process in self.processes())
 
+    def cpu_s_of(self) -> dict[str, float]:
+        """The same of each process that was given, with its descendants, by its name."""
+        return {
+            _name(root): sum(sum(_cpu_times(process)) for process in (root, *_children(root)))
+            for root in self.roots
+        }
+
     def memory_mib(self) -> tuple[float, float]:
         """(RSS, PSS): PSS counts a page that n processes share as 1/n each, as PostgreSQL's do."""
         sizes = [_memory(process) for process in self.processes()]
         return sum(rss for rss, _ in sizes) / MIB, sum(pss for _, pss in sizes) / MIB
+
+
+def _name(process: psutil.Process) -> str:
+    """`web`, `worker` and `beat` for those of ours, else the program's name."""
+    words = process.cmdline()
+    return words[words.index("manage.py") + 1] if "manage.py" in words else process.name()
 
 
 def _children(process: psutil.Process) -> list[psutil.Process]:
@@ -188,7 +209,7 @@ class Meter:
     def __init__(self, server: Tree, bench: Tree) -> None:
         self.server = server
         self.bench = bench
-        self.start = self._clocks()
+        self.start, self.start_of = self._clocks(), server.cpu_s_of()
 
     def read(self) -> Cost:
         wall_s, server, client, strangers = (
@@ -203,6 +224,10 @@ class Meter:
             rss_mib=round(rss, 1),
             pss_mib=round(pss, 1),
             processes=len(self.server.processes()),
+            cpu_s_of={
+                name: round(now - self.start_of.get(name, 0.0), 3)
+                for name, now in self.server.cpu_s_of().items()
+            },
         )
 
     def _clocks(self) -> tuple[float, float, float, float]:

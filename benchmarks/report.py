@@ -103,7 +103,8 @@ GOALS = (
 def report(results: Sequence[Result], *, heading: str) -> str:
     """All tables, in Markdown."""
     rows = {(result.target, result.cell.name): result for result in results}
-    parts = [f"### {heading}", measured(results), beside_peers(rows), goals(rows), troubles(results)]
+    tables = (measured(results), price(rows), beside_peers(rows), goals(rows), troubles(results))
+    parts = [f"### {heading}", *tables]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -127,6 +128,33 @@ def _measured_line(result: Result) -> tuple[str, ...]:
         f"{sum(result.errors.values())} of {result.runs}",
         f"{cost.strangers_share:.0%}{' (noisy)' if cost.noisy else ''}, {result.tries}",
     )
+
+
+def price(rows: Rows) -> str:
+    """What a run itself costs: the cells of one token, each figure also as a multiple of the view's."""
+    lines = [
+        (
+            f"{result.cell.clients} × 1 token",
+            target,
+            f"{result.runs_per_s:,.0f}{_times(rows, cell, lambda r: r.runs_per_s, result)}",
+            f"{_cpu_ms(result):.2f}{_times(rows, cell, _cpu_ms, result)}",
+            " + ".join(f"{name} {ms:.2f}" for name, ms in result.cpu_ms_of.items()),
+        )
+        for (target, cell), result in rows.items()
+        if result.cell.tokens == 1
+    ]
+    return _table(("clients", "server", "runs/s", "CPU ms a run", "of which"), lines) if lines else ""
+
+
+def _cpu_ms(result: Result) -> float:
+    return 1000 * result.cost.server_cpu_s / max(1, result.runs)
+
+
+def _times(rows: Rows, cell: str, value: Callable[[Result], float], ours: Result) -> str:
+    view = rows.get(("Django view", cell))
+    if view is None or view is ours or not value(view):
+        return ""
+    return f" ({value(ours) / value(view):.2f} × the view)"
 
 
 def beside_peers(rows: Rows) -> str:
