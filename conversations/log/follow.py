@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import suppress
+from math import inf
 from typing import Final
 from uuid import UUID
 from weakref import WeakKeyDictionary
@@ -30,25 +31,29 @@ _CALM_S: Final = 1.0
 _ALARMED_S: Final = 0.1
 _SLOW: Final = 512
 EXPECTED_S: Final = 10.0
-_MOST_EXPECTED: Final = 64
+_MOST_EXPECTED: Final = 1_000
+_ROOM_EXPECTED: Final = 16 * 1024
+"""Bytes that are kept of a run before its first reader comes; who comes later reads the log."""
 _LONG: Final = 64  # events of a batch, after which other tasks on the loop run
 
 
 class Follower:
     """One follower's place in the live stream; bounded, because the log holds the rest."""
 
-    def __init__(self, most: int = _SLOW) -> None:
-        self.most = most
+    def __init__(self, room: float = inf) -> None:
+        self.room = room
         self._batches: deque[Batch] = deque()
         self._news = asyncio.Event()
         self._missed = False
         self.gone = False
 
     def push(self, batch: Batch) -> None:
-        if len(self._batches) >= self.most:
+        self.room -= len(batch.body)
+        if len(self._batches) >= _SLOW or self.room < 0:
             self._batches.clear()
             self._missed = True
-        self._batches.append(batch)
+        if self.room >= 0:
+            self._batches.append(batch)
         self._news.set()
 
     def end(self) -> None:
@@ -123,7 +128,9 @@ class Hub:
 
     def expect(self, run_id: UUID) -> None:
         """Keep the run's events, from its first on, for the reader that is likely to come at once."""
-        follower = Follower(_MOST_EXPECTED)
+        if len(self._expected) >= _MOST_EXPECTED:
+            self.forget(next(iter(self._expected)))
+        follower = Follower(_ROOM_EXPECTED)
         self.join(run_id, follower)
         self._expected[run_id] = time.monotonic() + EXPECTED_S, follower
 
@@ -137,7 +144,7 @@ class Hub:
         if run_id not in self._expected:
             return None
         _, follower = self._expected.pop(run_id)
-        follower.most = _SLOW
+        follower.room = inf
         return follower
 
     def _forget_late(self) -> None:

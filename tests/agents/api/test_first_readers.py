@@ -89,11 +89,21 @@ def test_a_first_reader_that_comes_after_the_end_gets_it_all(client: Client) -> 
 def test_a_run_that_says_more_than_is_kept_is_read_from_the_log(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(follow, "_MOST_EXPECTED", 2)
+    monkeypatch.setattr(follow, "_ROOM_EXPECTED", 100)
     run_id = client.start("demo.think demo.card: leg day")["run_id"]
     client.wait_for(run_id, "completed")
     first, second = both(client, run_id)
     assert first == second
+
+
+def test_of_too_many_the_oldest_reads_the_log(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow, "_MOST_EXPECTED", 1)
+    oldest, newest = (client.start()["run_id"] for _ in range(2))
+    client.wait_for(oldest, "completed")
+    client.wait_for(newest, "completed")
+    for run_id in (oldest, newest):
+        first, second = both(client, run_id)
+        assert first == second
 
 
 def test_whoever_comes_late_reads_the_log(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
