@@ -78,6 +78,7 @@ class MappingForm(forms.ModelForm):  # type: ignore[type-arg]
 
     class Meta:
         labels: ClassVar = {"key": "Public name"}
+        help_texts: ClassVar = {"key": "What clients ask for, with or without global: before it."}
 
     def clean_required_tier(self) -> str:
         tier: str = self.cleaned_data["required_tier"]

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,6 +11,7 @@ import pytest
 from config.management.commands.up import _QUESTION
 from tests.support.client import Client
 from tests.support.doc_pages import page, snippets
+from tests.support.shell import needs_curl, run_commands
 
 pytestmark = pytest.mark.once
 
@@ -27,25 +25,14 @@ def shown_answer() -> str:
     return plain("\n".join(re.findall(r"^>(.*)$", page("start.md"), re.MULTILINE)))
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl here")
+@needs_curl
 def test_the_commands_of_the_first_run_give_the_answer_that_is_shown(
     client: Client, tmp_path: Path
 ) -> None:
     commands = next(block for block in snippets("start.md", "sh") if "RUN=" in block)
     assert f'"text": "{_QUESTION}"' in commands, "make up prints the same question"
-    (tmp_path / "var").mkdir()
-    (tmp_path / "var" / "up.json").write_text(json.dumps({"client_token": client.token}, indent=1))
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", commands.replace("http://127.0.0.1:8000", client.url)],
-        cwd=tmp_path,
-        env={"PATH": os.environ["PATH"], "NO_PROXY": "127.0.0.1"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    frames = [json.loads(data) for data in re.findall(r"^data: (.*)$", done.stdout, re.MULTILINE)]
+    printed = run_commands(commands, client, tmp_path)
+    frames = [json.loads(data) for data in re.findall(r"^data: (.*)$", printed, re.MULTILINE)]
     assert plain("".join(frame.get("delta", "") for frame in frames)) == shown_answer()
 
 

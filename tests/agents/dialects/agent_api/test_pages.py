@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
+from pathlib import Path
 
 import pytest
 
 from tests.agents.dialects.agent_api import oracle
 from tests.support.client import Client
 from tests.support.doc_pages import snippets
+from tests.support.shell import needs_curl, run_commands
 
 pytestmark = pytest.mark.once
 
@@ -31,22 +30,14 @@ def test_the_python_of_a_page_runs(
     assert "(An answer of the offline demo model.)" in said or "离线演示模型" in said
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl here")
-def test_the_commands_of_the_curl_page_run(client: Client) -> None:
+@needs_curl
+def test_the_commands_of_the_curl_page_run(client: Client, tmp_path: Path) -> None:
     run_id = client.start("chest")["run_id"]
     client.wait_for(run_id, "completed")
     known = {"TOKEN": client.token, "RUN": run_id, "TASK": run_id, "ID": f"resp_{run_id}"}
     first, *blocks = snippets("clients/curl.md", "sh")
-    begun = first.replace("http://127.0.0.1:8000", client.url)
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", begun + "".join(blocks).replace("curl -", "curl -f -")],
-        env={"PATH": os.environ["PATH"], "NO_PROXY": "127.0.0.1"} | known,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    commands = first + "".join(blocks).replace("curl -", "curl -f -")
+    printed = run_commands(commands, client, tmp_path, **known)
     for said in (
         '"run_id"',
         "event: completed",
@@ -56,4 +47,4 @@ def test_the_commands_of_the_curl_page_run(client: Client) -> None:
         "data: [DONE]",
         '"object":"list"',
     ):
-        assert said in done.stdout
+        assert said in printed
