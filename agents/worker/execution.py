@@ -87,6 +87,7 @@ class Execution:
         self._abandoned = False
         self._ending = False
         self.thread_waits = True
+        self.has_ended = False
         self._task: asyncio.Task[None] | None = None
 
     def stop(self, reason: Reason) -> None:
@@ -111,12 +112,14 @@ class Execution:
             terminal = _sound(await self._attempt())
             self._ending = True
             await self._finish(terminal)
+            self.has_ended = True
             trace_later(self.claim, self._runner)
         except LeaseLost:
             logger.warning("lease lost", fence=self.claim.fence)
         except RunnerElsewhere as elsewhere:
             self._ending = True
             await self._hand_over(str(elsewhere))
+            self.has_ended = True
 
     async def _hand_over(self, worker: str) -> None:
         """Hand the run, which has logged nothing yet, to the worker that can reach the runner."""

@@ -10,8 +10,7 @@ import asyncio
 import os
 import socket
 import threading
-import time
-from collections.abc import Iterable, Set
+from collections.abc import Set
 from contextlib import suppress
 from contextvars import Context
 from typing import Final
@@ -29,6 +28,8 @@ from agents.runtimes.plugins.connection import connect_for_ever as connect_plugi
 from agents.runtimes.runner_sources import add_sources
 from agents.tools import mcp
 from agents.worker.execution import Execution
+from agents.worker.lease_keeper import LeaseKeeper, Renewal
+from agents.worker.strays import Strays
 from config import database
 from config.audit import key_openings
 from config.cache import keep_warm
@@ -38,6 +39,7 @@ from conversations.log import event_log
 from conversations.log.event_log import Batch, Writer
 from conversations.metrics.refresh import refresh_for_ever
 from conversations.runs import leases
+from conversations.runs.leases import HeldRun
 from conversations.runs.settling import Due, Settler
 from conversations.runs.sweeper import sweep_for_ever
 from conversations.upkeep.rounds import upkeep_for_ever
@@ -47,8 +49,6 @@ from prompts.wordings.active import ActivePrompts, get_active_prompts
 logger = structlog.get_logger(__name__)
 
 _LOOK_S: Final = 1.0
-_RENEW_S: Final = 1.0
-_HELD_FOR_S: Final = 60.0  # a blocked loop keeps its runs so long; then other workers take them over
 _AT_ONCE: Final = 64
 HOLDER: Final = """
     SELECT FROM agents_pluginruntime
@@ -66,7 +66,8 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         self._news = asyncio.Event()
         self._writer = Writer()
-        self._renewed_at = time.monotonic()
+        self._strays = Strays()
+        self._missed: Set[HeldRun] = frozenset()
         self._held_by: UUID | None = None
         self._running: dict[UUID, tuple[Execution, asyncio.Task[None]]] = {}
 
@@ -82,7 +83,6 @@ class Worker:
             asyncio.create_task(chore, name=getattr(chore, "__qualname__", None))
             for chore in (
                 self._writer.run(),
-                self._keep_leases(),
                 notifications.listen(wakeup.WORKERS, self._obey),
                 sweep_for_ever(),
                 upkeep_for_ever(),
@@ -94,12 +94,16 @@ class Worker:
                 keep_removing_folders(),
             )
         ]
+        keeper = LeaseKeeper(self.name, self._executed, self._on_renewed)
+        keeper.start()
         claiming = asyncio.create_task(self._claim_for_ever())
         logger.info("worker ready", worker=self.name, capacity=self._capacity)
         await stop.wait()
         claiming.cancel()
         await asyncio.gather(claiming, return_exceptions=True)
         await self._drain()
+        await keeper.stop()
+        await self._release_rest()
         await cancellation.cancel_all(chores)
         await http.close()
 
@@ -150,15 +154,10 @@ class Worker:
         execution, _ = self._running.pop(run_id)
         if was_full or execution.thread_waits:
             self._news.set()
+        if not execution.has_ended:
+            self._strays.add(_held(execution))
         if not task.cancelled() and (error := task.exception()):
             logger.error("execution broke", run_id=run_id.hex, exc_info=error)
-
-    def on_held(self, seconds: float) -> None:
-        """Renew the leases from the watchdog's OS thread: the loop, which else does so, is blocked."""
-        leased = _fences(execution for execution, _ in tuple(self._running.values()))
-        if leased and seconds <= _HELD_FOR_S:
-            leases.renew_from_thread(leased, lease_s=settings.LEASE_S)
-            self._renewed_at = time.monotonic()
 
     def froze(self, run_id: UUID | None, seconds: float) -> None:
         """Record that the loop was blocked, by this run if one is to blame."""
@@ -166,31 +165,30 @@ class Worker:
         held_by = run_id.hex if run_id else None
         logger.info("worker froze", held_by=held_by, seconds=round(seconds, 3), runs=len(self._running))
 
-    async def _keep_leases(self) -> None:
-        while True:
-            await asyncio.sleep(_RENEW_S)
-            executions = {run_id: execution for run_id, (execution, _) in self._running.items()}
-            if not executions:
-                self._renewed_at = time.monotonic()
-                continue
-            try:
-                renewed = await leases.renew(_fences(executions.values()), lease_s=settings.LEASE_S)
-            except Exception as error:  # without the database no other worker can take them over either
-                logger.warning("renewing leases failed", error=type(error).__name__)
-                continue
-            late_s, self._renewed_at = time.monotonic() - self._renewed_at, time.monotonic()
-            if late_s > settings.LEASE_S:
-                await self._exonerate(executions.keys() - renewed.keys(), late_s)
-            for run_id, execution in executions.items():
-                if run_id not in renewed:
-                    execution.abandon()
-                elif renewed[run_id]:
-                    execution.stop("cancelled")
+    def _executed(self) -> list[HeldRun]:
+        """Return the runs that are executed here; called on the thread that renews their leases."""
+        return [_held(execution) for execution, _ in tuple(self._running.values())]
+
+    def _on_renewed(self, renewal: Renewal) -> None:
+        """Stop the runs that are cancelled or lost, and settle those that nobody executes.
+
+        A run is lost if two renewals do not find it: one whose end was committed a moment ago is not.
+        """
+        running = {_held(execution): execution for execution, _ in self._running.values()}
+        missed = (renewal.executed - renewal.held.keys()) & running.keys()
+        lost, self._missed = missed & self._missed, missed
+        for held, execution in running.items():
+            if held in lost:
+                execution.abandon()
+            elif renewal.held.get(held):
+                execution.stop("cancelled")
+        if missed and renewal.late_s > settings.LEASE_S:
+            cancellation.run_detached(self._exonerate({held.run_id for held in missed}, renewal.late_s))
+        self._strays.settle_soon(renewal.held.keys() - running.keys())
 
     async def _exonerate(self, lost: Set[UUID], late_s: float) -> None:
         """Blame only the run that blocked the loop, if one did, for the lost leases."""
-        if lost:
-            logger.warning("leases lost", runs=len(lost), renewed_after_s=round(late_s, 1))
+        logger.warning("leases lost", runs=len(lost), renewed_after_s=round(late_s, 1))
         held_by, self._held_by = self._held_by, None
         if held_by is None:
             return
@@ -213,16 +211,19 @@ class Worker:
             return
         logger.info("draining", runs=len(tasks), seconds=settings.DRAIN_S)
         await asyncio.wait(tasks, timeout=settings.DRAIN_S)
+
+    async def _release_rest(self) -> None:
+        """Give back or end the runs that are left, now that no renewal takes them for lost."""
         left = list(self._running.values())
         for execution, _ in left:
             execution.abandon()
         await asyncio.gather(*(task for _, task in left), return_exceptions=True)
-        abandoned = _fences(execution for execution, _ in left)
+        abandoned = [_held(execution) for execution, _ in left]
         await Settler().settle_all(Due(run_id, fence, "worker_stopped") for run_id, fence in abandoned)
 
 
-def _fences(executions: Iterable[Execution]) -> list[tuple[UUID, int]]:
-    return [(execution.claim.run_id, execution.claim.fence) for execution in executions]
+def _held(execution: Execution) -> HeldRun:
+    return HeldRun(execution.claim.run_id, execution.claim.fence)
 
 
 async def _prompts() -> ActivePrompts:

@@ -1,4 +1,4 @@
-"""A watchdog of event loops: it reports code that blocks a loop, and lets the loop's owner act.
+"""A watchdog of event loops: it reports code that blocks a loop.
 
 A beat on the loop records the time, and an operating-system thread checks the age of the last beat.
 After HELD_S the thread samples the loop's stack until the next beat, which writes one log line. Lines
@@ -34,8 +34,6 @@ HELD_S: Final = 0.25
 _BEAT_S: Final = 0.1
 _SAMPLE_S: Final = 0.05
 _SAMPLES: Final = 100
-_ACT_FROM_S: Final = 2.0
-_ACT_EVERY_S: Final = 1.0
 _REPORT_EVERY_S: Final = 5.0
 _STOP_S: Final = 1.0
 _OURS: Final = frozenset({"agents", "config", "conversations", "prompts"})
@@ -45,9 +43,6 @@ _IDS: Final = ("run_id", "request_id")
 
 class Listener(Protocol):
     """The owner of work on a watched loop."""
-
-    def on_held(self, seconds: float) -> None:
-        """Act for the blocked loop; called on the watchdog's thread every second of a long hold."""
 
     def froze(self, run_id: UUID | None, seconds: float) -> None:
         """Handle the end of a hold, on the loop; `run_id` is None if no single run is to blame."""
@@ -207,30 +202,19 @@ class Watchdog:
                 self._observe(beat)
 
     def _observe(self, beat: _Beat) -> None:
-        """Sample, act and report until the loop beats again."""
-        act_s, report_s = _ACT_FROM_S, _REPORT_EVERY_S
+        """Sample and report until the loop beats again."""
+        report_s = _REPORT_EVERY_S
         beat.seen_after_s = beat.age_s
         is_late = beat.seen_after_s > 2 * HELD_S
         while self._last is beat:
             held_s = beat.age_s
             if not (is_late and beat.samples):  # the loop may be executing other code by now
                 beat.add(_sample(self._loop, sys._current_frames().get(self._thread_id)))
-            if held_s >= act_s:
-                act_s = held_s + _ACT_EVERY_S
-                self._act(held_s)
             if held_s >= report_s:
                 report_s = held_s + _REPORT_EVERY_S
                 beat.hold(_Beat()).report("loop is held")
             if self._stopping.wait(_SAMPLE_S):
                 return
-
-    def _act(self, held_s: float) -> None:
-        for listener in tuple(self.listeners):
-            try:
-                if listener is not None:
-                    listener.on_held(held_s)
-            except Exception as error:  # it is tried again every second
-                logger.warning("acting for a held loop failed", error=type(error).__name__)
 
 
 def _sample(loop: asyncio.AbstractEventLoop, innermost: FrameType | None) -> Sample:

@@ -8,13 +8,21 @@ decides. A claim writes `run.started` in the same statement: because the log's k
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from psycopg import Connection
 from psycopg.errors import UniqueViolation
 
-from config import database, sql
+from config import sql
+
+
+class HeldRun(NamedTuple):
+    """A run and the fence under which a worker holds it."""
+
+    run_id: UUID
+    fence: int
 
 
 class ClaimedRun(NamedTuple):
@@ -119,26 +127,28 @@ async def claim(
 
 
 _RENEW: Final = """
-WITH mine AS (SELECT * FROM unnest(%s::uuid[], %s::int[]) AS m(id, fence))
-UPDATE conversations_run run SET lease_until = clock_timestamp() + make_interval(secs => %s)
-FROM mine WHERE run.id = mine.id AND run.fence = mine.fence AND run.status = 'running'
-RETURNING run.id, run.cancel_requested_at IS NOT NULL
+WITH held AS (
+    SELECT id, fence, cancel_requested_at IS NOT NULL AS is_cancelled FROM conversations_run
+    WHERE worker = %(worker)s AND status = 'running'
+), free AS (
+    SELECT id FROM conversations_run WHERE id IN (SELECT id FROM held) AND status = 'running'
+    AND worker = %(worker)s FOR NO KEY UPDATE SKIP LOCKED
+), renewed AS (
+    UPDATE conversations_run run SET lease_until = clock_timestamp() + make_interval(secs => %(lease_s)s)
+    FROM free WHERE run.id = free.id
+)
+SELECT id, fence, is_cancelled FROM held
 """
 
 
-async def renew(claims: Sequence[tuple[UUID, int]], *, lease_s: float) -> dict[UUID, bool]:
-    """Renew the leases of (run, fence) pairs. Return run → whether to cancel it, without lost ones."""
-    return dict(await sql.every(_RENEW, _renewal(claims, lease_s)))
+def renew(connection: Connection[Any], *, worker: str, lease_s: float) -> dict[HeldRun, bool]:
+    """Renew the leases of all runs that the worker holds. Return each, and whether to cancel it.
 
-
-def renew_from_thread(claims: Sequence[tuple[UUID, int]], *, lease_s: float) -> None:
-    """Renew them without a loop, on a connection of the calling operating-system thread."""
-    with database.connect() as connection:
-        connection.execute(_RENEW, _renewal(claims, lease_s))
-
-
-def _renewal(claims: Sequence[tuple[UUID, int]], lease_s: float) -> tuple[list[UUID], list[int], float]:
-    return [run_id for run_id, _ in claims], [fence for _, fence in claims], lease_s
+    Also those of a claim whose answer the worker has not read yet. A row that somebody else is changing
+    is left to the next time, so that a process that froze in a transaction delays no other run.
+    """
+    rows = connection.execute(_RENEW, {"worker": worker, "lease_s": lease_s}).fetchall()
+    return {HeldRun(run_id, fence): is_cancelled for run_id, fence, is_cancelled in rows}
 
 
 _EXONERATE: Final = """

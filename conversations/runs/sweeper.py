@@ -5,8 +5,9 @@ twice is harmless: each settling is conditional on the run's fence.
 
 A clock may jump, the database's too. So a lapsed lease alone proves nothing: a worker counts as dead
 when its lease has also stood still for a while by this process's own clock, which does not jump, and
-only while this process was checking. A lease that ends later than any worker would request is left
-behind by a clock that was set back.
+only while this process was checking, and it lives if it has renewed another of its leases: the row of
+this one may have been locked. A lease that ends later than any worker would request is left behind by a
+clock that was set back.
 """
 
 from __future__ import annotations
@@ -47,8 +48,13 @@ FROM conversations_run WHERE status = 'queued' AND (
 LIMIT %s
 """
 _LAPSED: Final = """
-SELECT id, fence, lease_until FROM conversations_run WHERE status = 'running' AND (
-    lease_until < clock_timestamp() OR lease_until > clock_timestamp() + make_interval(secs => %s)
+SELECT id, fence, lease_until FROM conversations_run run WHERE status = 'running' AND (
+    lease_until < clock_timestamp()
+    OR lease_until > clock_timestamp() + make_interval(secs => %(most_s)s)
+) AND NOT EXISTS (
+    SELECT FROM conversations_run other WHERE other.worker = run.worker AND other.status = 'running'
+    AND other.lease_until > clock_timestamp()
+    AND other.lease_until <= clock_timestamp() + make_interval(secs => %(most_s)s)
 ) LIMIT 10000
 """
 Lapsed = tuple[UUID, int, datetime]
@@ -65,9 +71,10 @@ class Sweeper:
 
     async def sweep(self) -> int:
         """Settle every overdue run once. Return their number."""
+        most = {"most_s": 2 * settings.LEASE_S}
         async with database.connection() as connection:
             overdue = await (await connection.execute(_OVERDUE, (_AT_ONCE,))).fetchall()
-            lapsed = await (await connection.execute(_LAPSED, (2 * settings.LEASE_S,))).fetchall()
+            lapsed = await (await connection.execute(_LAPSED, most)).fetchall()
         lost = list(self._find_lost(lapsed, time.monotonic()))
         await self._settler.settle_all([*(Due(*run) for run in overdue), *lost[:_AT_ONCE]])
         return len(overdue) + len(lost)

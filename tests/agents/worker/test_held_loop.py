@@ -12,12 +12,13 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.conf import settings
 from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
 from agents.worker import execution, loop
-from config import database
-from config.process import watchdog
+from config import database, sql
+from config.process import cancellation, watchdog
 from conversations import events
 from conversations.metrics import exposition
 from conversations.models import Run
@@ -91,7 +92,7 @@ def _busy(seconds: float) -> None:
         pass
 
 
-async def _sweep_elsewhere(seconds: float) -> None:
+async def sweep_elsewhere(seconds: float) -> None:
     """Sweep as another process would: what looks dead from there is settled."""
     sweeper, until = Sweeper(), time.monotonic() + seconds
     while time.monotonic() < until:
@@ -100,14 +101,20 @@ async def _sweep_elsewhere(seconds: float) -> None:
     await database.close()
 
 
-def _slowly(words: int) -> Answer:
+def slowly(words: int) -> Answer:
     """An answer that takes a tenth of a second for each word."""
     spoken = text(*["word "] * words)
     return replace(spoken, steps=tuple(part for step in spoken.steps for part in (step, Pause(0.1))))
 
 
-@pytest.mark.parametrize("block", [time.sleep, _busy])
-def test_a_worker_whose_loop_is_held_for_longer_than_a_lease_keeps_its_runs(
+def _crowded(seconds: float) -> None:
+    """Keep every connection of the loop's pool busy for so long, and a queue before it."""
+    for _ in range(settings.DATABASE_POOL_SIZE * int(seconds)):
+        cancellation.run_detached(sql.every("SELECT pg_sleep(1)"))
+
+
+@pytest.mark.parametrize("block", [time.sleep, _busy, _crowded])
+def test_a_worker_that_is_busy_for_longer_than_a_lease_keeps_its_runs(
     make_client: Callable[..., Client],
     provider: FakeModel,
     scripted: Callable[..., ScriptedModel],
@@ -123,14 +130,14 @@ def test_a_worker_whose_loop_is_held_for_longer_than_a_lease_keeps_its_runs(
         block(6.0)
 
     one, other = make_client(), make_client()
-    provider.script(_slowly(70), name=f"slowly-{block.__name__}")
+    provider.script(slowly(70), name=f"slowly-{block.__name__}")
     slow = scripted(f"script:slowly-{block.__name__}").name
     modest = other.start("count", model=slow, enable_exercise_search=False)
     other.watch(modest["run_id"], stop_after=3)
     with ThreadPoolExecutor(1) as pool:
         posted = pool.submit(one.start, "hello", model=blocking(hold), enable_exercise_search=False)
         assert begun.wait(10)
-        asyncio.run(_sweep_elsewhere(6.0))
+        asyncio.run(sweep_elsewhere(6.0))
         held = posted.result(30)
     for client, accepted in ((one, held), (other, modest)):
         assert client.watch(accepted["run_id"])[-1].event == "completed"

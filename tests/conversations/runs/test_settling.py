@@ -13,6 +13,7 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
+from config import database
 from config.database import run_sync
 from conversations import events
 from conversations.identifiers import uuid7
@@ -337,7 +338,8 @@ def test_a_worker_that_lost_its_lease_cannot_write(client: Client) -> None:
 
     run_sync(wake_up())
     assert stored_types(run.id.hex) == before
-    assert run_sync(leases.renew([(run.id, 1)], lease_s=10)) == {}
+    with database.connect() as connection:
+        assert leases.renew(connection, worker=run.worker, lease_s=10) == {}
 
 
 def test_a_running_run_is_cancelled_and_keeps_its_words(

@@ -1,0 +1,86 @@
+"""A worker that lives keeps its runs; those that it holds and does not execute are settled (P1)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from agents.worker.execution import Execution
+from config import database
+from conversations.models import Run
+from conversations.runs import leases
+from tests.agents.worker.test_held_loop import slowly, sweep_elsewhere
+from tests.support.client import Client, ScriptedModel
+from tests.support.fakes.fake_model import FakeModel
+from tests.support.fakes.mcp_host import wait_until
+
+
+def _statuses(run_id: str) -> tuple[str, int, int]:
+    run = Run.objects.get(pk=UUID(run_id))
+    return run.status, run.attempt, run.losses
+
+
+def test_a_row_that_is_locked_for_longer_than_a_lease_costs_no_run_its_lease(
+    make_client: Callable[..., Client],
+    provider: FakeModel,
+    scripted: Callable[..., ScriptedModel],
+    settings: Any,
+) -> None:
+    settings.LEASE_S = 2.0
+    one, other = make_client(), make_client()
+    provider.script(slowly(80), name="slowly-locked")
+    model = scripted("script:slowly-locked").name
+    locked, free = (
+        each.start("count", model=model, enable_exercise_search=False) for each in (one, other)
+    )
+    for client, accepted in ((one, locked), (other, free)):
+        client.watch(accepted["run_id"], stop_after=3)
+    with database.connect() as connection, connection.transaction():
+        connection.execute("SELECT FROM conversations_run WHERE id = %s FOR UPDATE", [locked["run_id"]])
+        asyncio.run(sweep_elsewhere(7.0))
+    for client, accepted in ((one, locked), (other, free)):
+        assert client.watch(accepted["run_id"])[-1].event == "completed"
+        assert _statuses(accepted["run_id"]) == ("completed", 1, 0)
+
+
+def test_a_claim_whose_answer_is_lost_goes_back_to_the_queue_and_is_no_loss(
+    client: Client, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.LEASE_S = 2.0
+    claim, lost = leases.claim, list[UUID]()
+
+    async def lose_first(**options: Any) -> list[leases.ClaimedRun]:
+        claimed = await claim(**options)
+        if claimed and not lost:
+            lost.extend(run.run_id for run in claimed)
+            raise ConnectionError("the answer is lost")
+        return claimed
+
+    monkeypatch.setattr(leases, "claim", lose_first)
+    accepted = client.start("hello", model="demo", enable_exercise_search=False)
+    wait_until(lambda: lost)
+    assert client.watch(accepted["run_id"])[-1].event == "completed"
+    assert UUID(accepted["run_id"]) in lost
+    assert _statuses(accepted["run_id"]) == ("completed", 2, 0)
+
+
+def test_an_execution_that_broke_is_a_lost_worker_at_once(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt, broken = Execution._attempt, list[UUID]()
+
+    async def break_first(self: Execution) -> Any:
+        if not broken:
+            broken.append(self.claim.run_id)
+            raise RuntimeError("a mistake in the worker")
+        return await attempt(self)
+
+    monkeypatch.setattr(Execution, "_attempt", break_first)
+    accepted = client.start("hello", model="demo", enable_exercise_search=False)
+    assert client.watch(accepted["run_id"])[-1].event == "completed"
+    assert broken == [UUID(accepted["run_id"])]
+    assert _statuses(accepted["run_id"]) == ("completed", 2, 1)
