@@ -13,15 +13,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from collections import deque
+from collections.abc import Coroutine
+from types import TracebackType
 from typing import Any, Final, Literal, TypeVar
 from weakref import WeakKeyDictionary
 
 from django.conf import settings
 from django.db import connection as django_connection
 from psycopg import AsyncConnection, Connection, OperationalError
-from psycopg_pool import AsyncConnectionPool
+from psycopg.pq import TransactionStatus
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 T = TypeVar("T")
 Purpose = Literal["serving", "analytics"]
@@ -30,23 +32,136 @@ _CONNECT_S: Final = 2
 _WAIT_S: Final[dict[Purpose, int]] = {"serving": 10, "analytics": 60}  # a statement may take a minute
 _RECONNECT_S = 0.5  # between two attempts to connect after an outage
 _TRANSIENT = ("08", "40", "53", "55", "57")
-_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Purpose, AsyncConnectionPool]]
-_pools = WeakKeyDictionary()
+_IDLE_S: Final = 60.0
+_LENT_S: Final = 600.0  # then the pool sees it again, which closes it when its lifetime is over
+_opened: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Purpose, _Connections]] = WeakKeyDictionary()
 _serving: asyncio.AbstractEventLoop | None = None
 _suspect_at = 0.0
-_returns: set[asyncio.Future[None]] = set()  # the loop has only weak references to tasks
 _sound_at: WeakKeyDictionary[AsyncConnection[Any], float] = WeakKeyDictionary()
 
 
-async def pool(purpose: Purpose = "serving") -> AsyncConnectionPool:
-    """Return the running loop's pool for this purpose, opened on first use."""
-    pools = _pools.setdefault(asyncio.get_running_loop(), {})
-    found = pools.get(purpose)
+class _Connections:
+    """The connections of one loop for one purpose: those of a pool, which come back to a stack first.
+
+    The last one returned is used first, by a server process whose caches are warm, and without the
+    pool's locks and tasks (benchmarks.pool_beside: a tenth of a run of one token). One that was not
+    used for a while, or is broken, goes back to the pool, which closes or replaces it.
+
+    What begins waits for what is under way, but for each eighth turn. Otherwise a burst does the first
+    step of all its requests, then the second of all of them, and the first answer comes with the last.
+    """
+
+    def __init__(self, pool: AsyncConnectionPool, places: int, limit_s: float) -> None:
+        self._pool = pool
+        self._limit_s = limit_s
+        self._free = self._places = places
+        self._turns = 0
+        self._idle: list[tuple[AsyncConnection[Any], float]] = []
+        self._lent: dict[AsyncConnection[Any], float] = {}
+        self._under_way: deque[asyncio.Future[None]] = deque()
+        self._beginning: deque[asyncio.Future[None]] = deque()
+        self._returns: set[asyncio.Future[None]] = set()  # the loop has only weak references to tasks
+
+    @property
+    def in_use(self) -> int:
+        """The number of callers that have a connection or wait for a new one."""
+        return self._places - self._free
+
+    async def take(self, *, begins: bool) -> AsyncConnection[Any]:
+        """Return a connection for the caller alone; raise PoolTimeout if there is none in time."""
+        await self._wait_for_place(begins=begins)
+        try:
+            while True:
+                held = self._idle.pop()[0] if self._idle else await self._borrow()
+                if not _suspect_at or _sound_at.get(held, 0.0) >= _suspect_at:
+                    return held
+                if await self._is_sound(held):
+                    return held
+        except BaseException:
+            self._give_place()
+            raise
+
+    def give(self, held: AsyncConnection[Any]) -> None:
+        """Take a connection back, at once: no cancellation can interrupt it and lose the connection."""
+        now = time.monotonic()
+        is_sound = held.info.transaction_status is TransactionStatus.IDLE
+        if is_sound and self._lent[held] > now - _LENT_S:
+            self._idle.append((held, now))
+        else:
+            self._return(held)
+        if self._idle and self._idle[0][1] < now - _IDLE_S:
+            self._return(self._idle.pop(0)[0])
+        self._give_place()
+
+    async def close(self) -> None:
+        """Close the pool with all connections that are not in use."""
+        for held, _ in self._idle:
+            self._return(held)
+        self._idle.clear()
+        await asyncio.gather(*self._returns, return_exceptions=True)
+        await self._pool.close(timeout=5)
+
+    async def _wait_for_place(self, *, begins: bool) -> None:
+        if self._free:
+            self._free -= 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        (self._beginning if begins else self._under_way).append(turn)
+        try:
+            async with asyncio.timeout(self._limit_s):
+                await turn
+        except BaseException as error:
+            if turn.done() and not turn.cancelled():
+                self._give_place()
+            if isinstance(error, TimeoutError):
+                raise PoolTimeout(f"no connection within {self._limit_s:.0f} seconds") from None
+            raise
+
+    def _give_place(self) -> None:
+        self._turns += 1
+        both = (self._under_way, self._beginning)
+        for waiting in both if self._turns % 8 else reversed(both):
+            while waiting:
+                turn = waiting.popleft()
+                if not turn.done():
+                    turn.set_result(None)
+                    return
+        self._free += 1
+
+    async def _is_sound(self, held: AsyncConnection[Any]) -> bool:
+        try:
+            await held.execute("SELECT 1")
+        except OperationalError:
+            self._return(held)  # the pool replaces a closed one
+            return False
+        except BaseException:
+            self._return(held)
+            raise
+        _sound_at[held] = time.monotonic()
+        return True
+
+    async def _borrow(self) -> AsyncConnection[Any]:
+        held = await self._pool.getconn()
+        self._lent[held] = time.monotonic()
+        return held
+
+    def _return(self, held: AsyncConnection[Any]) -> None:
+        del self._lent[held]
+        giving = asyncio.ensure_future(self._pool.putconn(held))
+        self._returns.add(giving)
+        giving.add_done_callback(self._returns.discard)
+
+
+async def _connections(purpose: Purpose) -> _Connections:
+    """Return the running loop's connections for this purpose, opened on first use."""
+    mine = _opened.setdefault(asyncio.get_running_loop(), {})
+    found = mine.get(purpose)
     if found is None:
-        found = pools[purpose] = _Pool(
+        size = settings.DATABASE_POOL_SIZE if purpose == "serving" else ANALYTICS_POOL_SIZE
+        pool = AsyncConnectionPool(
             kwargs=_connection_arguments(),
             min_size=1 if purpose == "serving" else 0,
-            max_size=settings.DATABASE_POOL_SIZE if purpose == "serving" else ANALYTICS_POOL_SIZE,
+            max_size=size,
             timeout=_WAIT_S[purpose],
             reconnect_timeout=_RECONNECT_S,
             reconnect_failed=_keep_connecting,
@@ -54,21 +169,9 @@ async def pool(purpose: Purpose = "serving") -> AsyncConnectionPool:
             open=False,
             name="parley" if purpose == "serving" else "parley-analytics",
         )
-        await found.open()
+        found = mine[purpose] = _Connections(pool, size, _WAIT_S[purpose])
+        await pool.open()
     return found
-
-
-class _Pool(AsyncConnectionPool):
-    """psycopg's pool as a stack: the connection that was returned last is used first.
-
-    Consecutive statements then use a server process with warm caches, which saves half a millisecond
-    of a single run's eight.
-    """
-
-    async def _add_to_pool(self, conn: AsyncConnection[Any]) -> None:
-        await super()._add_to_pool(conn)
-        if self._pool and self._pool[-1] is conn:
-            self._pool.rotate(1)
 
 
 async def _keep_connecting(source: AsyncConnectionPool) -> None:
@@ -81,52 +184,33 @@ async def _keep_connecting(source: AsyncConnectionPool) -> None:
         await source.check()
 
 
-@asynccontextmanager
-async def connection(purpose: Purpose = "serving") -> AsyncIterator[AsyncConnection[Any]]:
-    """Yield a pooled connection in autocommit: each statement is a transaction unless you open one.
+class connection:  # noqa: N801 - callers use it as a function
+    """Hold a pooled connection in autocommit: each statement is a transaction unless you open one.
 
-    Never yield to a client, or wait for one, while you hold it.
+    What `begins` something new waits until all that is under way have one. Never yield to a client, or
+    wait for one, while you hold it.
 
     After a connection has broken, every other one is tested before its next use: a restart of the
     database breaks all of them, and later requests must not fail for that.
     """
-    source = await pool(purpose)
-    held = await _take(source)
-    try:
-        yield held
-    except OperationalError:
-        if held.closed:
+
+    __slots__ = ("_begins", "_held", "_purpose", "_source")
+
+    def __init__(self, purpose: Purpose = "serving", *, begins: bool = False) -> None:
+        self._purpose: Purpose = purpose
+        self._begins = begins
+
+    async def __aenter__(self) -> AsyncConnection[Any]:
+        self._source = await _connections(self._purpose)
+        self._held = await self._source.take(begins=self._begins)
+        return self._held
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, OperationalError) and self._held.closed:
             _mark_suspect()
-        raise
-    finally:
-        _give_back(source, held)
-
-
-async def _take(source: AsyncConnectionPool) -> AsyncConnection[Any]:
-    while True:
-        held = await source.getconn()
-        if _sound_at.get(held, 0.0) >= _suspect_at:
-            return held
-        try:
-            await held.execute("SELECT 1")
-        except OperationalError:
-            _give_back(source, held)  # the pool replaces a closed one
-        except BaseException:
-            _give_back(source, held)
-            raise
-        else:
-            _sound_at[held] = time.monotonic()
-            return held
-
-
-def _give_back(source: AsyncConnectionPool, held: AsyncConnection[Any]) -> None:
-    """Return the connection to the pool without waiting, so that no cancellation can interrupt it.
-
-    An interrupted return would lose the connection for ever.
-    """
-    giving = asyncio.ensure_future(source.putconn(held))
-    _returns.add(giving)
-    giving.add_done_callback(_returns.discard)
+        self._source.give(self._held)
 
 
 def is_transient(error: BaseException) -> bool:
@@ -146,11 +230,8 @@ def _mark_suspect() -> None:
 
 async def close() -> None:
     """Close the running loop's pools."""
-    loop = asyncio.get_running_loop()
-    for found in _pools.pop(loop, {}).values():
-        here = [giving for giving in _returns if giving.get_loop() is loop]
-        await asyncio.gather(*here, return_exceptions=True)
-        await found.close(timeout=5)
+    for found in _opened.pop(asyncio.get_running_loop(), {}).values():
+        await found.close()
 
 
 def set_serving_loop(loop: asyncio.AbstractEventLoop | None) -> None:

@@ -15,9 +15,9 @@ from config import database
 Arguments = Sequence[Any] | Mapping[str, Any] | None
 
 
-async def one(statement: str, arguments: Arguments = None) -> Any:
-    """Return the first row, or None."""
-    async with database.connection() as connection:
+async def one(statement: str, arguments: Arguments = None, *, begins: bool = False) -> Any:
+    """Return the first row, or None; what `begins` something new waits for all that is under way."""
+    async with database.connection(begins=begins) as connection:
         return await (await connection.execute(statement, arguments)).fetchone()
 
 

@@ -68,14 +68,17 @@ def require_staff(caller: Caller) -> None:
     caller.require(Scope.ADMIN)
 
 
-async def authenticate(header: str | None) -> Caller:
-    """Return the caller of an Authorization header; raise Unauthorized."""
+async def authenticate(header: str | None, *, begins: bool = False) -> Caller:
+    """Return the caller of an Authorization header; raise Unauthorized.
+
+    The lookup of a request that `begins` something new waits for the statements that are under way.
+    """
     token = _parse_bearer(header)
     if not token.startswith(API_TOKEN_PREFIX) and (keys := jwt_checks.pending_keys(token)) is not None:
         await jwks_cache.wait_for(keys)
     lookup = _make_lookup(token)
     for _ in range(lookup.tries):
-        row = await sql.one(lookup.sql, lookup.parameters)
+        row = await sql.one(lookup.sql, lookup.parameters, begins=begins)
         if row is not None:
             break
     return lookup.judge(row and _Account(*row))

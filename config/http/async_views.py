@@ -72,7 +72,8 @@ def look_up_caller(scope: dict[str, Any]) -> None:
         return
     given = [value for name, value in scope["headers"] if name == b"authorization"]
     if len(given) == 1:  # several are for the view to refuse
-        coming = asyncio.ensure_future(bearer.authenticate(given[0].decode("latin-1")))
+        header, begins = given[0].decode("latin-1"), scope.get("method") == "POST"
+        coming = asyncio.ensure_future(bearer.authenticate(header, begins=begins))
         coming.add_done_callback(lambda done: done.cancelled() or done.exception())
         scope[_LOOKED_UP] = coming
 

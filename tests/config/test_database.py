@@ -78,6 +78,48 @@ def test_the_connection_given_back_last_is_given_out_first() -> None:
     assert len(asyncio.run(play())) == 1
 
 
+def test_what_begins_waits_for_what_is_under_way_but_for_each_eighth_turn() -> None:
+    served: list[bool] = []
+
+    async def ask(*, begins: bool) -> None:
+        async with database.connection(begins=begins):
+            served.append(begins)
+
+    async def play() -> None:
+        try:
+            async with AsyncExitStack() as opened:
+                for _ in range(3):
+                    await opened.enter_async_context(database.connection())
+                tasks = [asyncio.create_task(ask(begins=begins)) for begins in [True] * 4 + [False] * 20]
+                await asyncio.sleep(0)
+            await asyncio.gather(*tasks)
+        finally:
+            await database.close()
+
+    asyncio.run(play())
+    assert sorted(served) == [False] * 20 + [True] * 4
+    early = served[:16]
+    assert 1 <= early.count(True) <= 2
+
+
+@pytest.mark.parametrize("limit", ["_IDLE_S", "_LENT_S"])
+def test_a_connection_goes_back_to_the_pool_after_a_while(
+    limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def play() -> int:
+        try:
+            await _hold_all(3)
+            kept = database._opened[asyncio.get_running_loop()]["serving"]
+            monkeypatch.setattr(database, limit, -1.0)
+            for _ in range(3):
+                await _server_process()
+            return len(kept._idle)
+        finally:
+            await database.close()
+
+    assert asyncio.run(play()) <= 1
+
+
 def test_who_waits_through_an_outage_is_served_when_it_ends_though_nobody_else_comes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -17,15 +16,15 @@ from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
 from agents.worker import execution, loop
-from config import database, sql
+from config import sql
 from config.process import cancellation, watchdog
 from conversations import events
 from conversations.metrics import exposition
 from conversations.models import Run
-from conversations.runs.sweeper import Sweeper
 from tests.support.client import Client, ScriptedModel, reply
-from tests.support.fakes.fake_model import Answer, FakeModel, Pause, text
+from tests.support.fakes.fake_model import FakeModel
 from tests.support.fakes.mcp_host import wait_until
+from tests.support.long_runs import slowly, sweep_elsewhere
 
 
 class Blocks:
@@ -90,21 +89,6 @@ def _busy(seconds: float) -> None:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         pass
-
-
-async def sweep_elsewhere(seconds: float) -> None:
-    """Sweep as another process would: what looks dead from there is settled."""
-    sweeper, until = Sweeper(), time.monotonic() + seconds
-    while time.monotonic() < until:
-        await sweeper.sweep()
-        await asyncio.sleep(0.2)
-    await database.close()
-
-
-def slowly(words: int) -> Answer:
-    """An answer that takes a tenth of a second for each word."""
-    spoken = text(*["word "] * words)
-    return replace(spoken, steps=tuple(part for step in spoken.steps for part in (step, Pause(0.1))))
 
 
 def _crowded(seconds: float) -> None:

@@ -13,10 +13,10 @@ from agents.worker.execution import Execution
 from config import database
 from conversations.models import Run
 from conversations.runs import leases
-from tests.agents.worker.test_held_loop import slowly, sweep_elsewhere
 from tests.support.client import Client, ScriptedModel
 from tests.support.fakes.fake_model import FakeModel
 from tests.support.fakes.mcp_host import wait_until
+from tests.support.long_runs import slowly, sweep_elsewhere
 
 
 def _statuses(run_id: str) -> tuple[str, int, int]:

@@ -122,8 +122,7 @@ def export_of(analyst: Client, model: str, unread: Callable[..., Unread]) -> Unr
 
 def held_by_analysts(server: Server) -> int:
     """How many connections of the analysts' pool are out."""
-    found = database._pools[server.loop]["analytics"].get_stats()
-    return int(found.get("pool_size", 0) - found.get("pool_available", 0))
+    return database._opened[server.loop]["analytics"].in_use
 
 
 def test_fourteen_exports_that_nobody_reads_hold_up_nobody(
