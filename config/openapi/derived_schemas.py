@@ -92,6 +92,20 @@ def derive_structs(*kinds: Any) -> dict[str, Schema]:
     return {name.removeprefix("_"): explain(_translate(schema)) for name, schema in found.items()}
 
 
+def derive_rendered(*kinds: Any) -> dict[str, Schema]:
+    """Return the schemas of structs that only render: a member with a default is always sent.
+
+    Those that may be absent are UNSET by default, which is no value.
+    """
+    found = derive_structs(*kinds)
+    for schema in found.values():
+        members, required = schema["properties"], schema["required"]
+        schema["required"] = [name for name in members if name in required or "default" in members[name]]
+        for member in members.values():
+            member.pop("default", None)
+    return found
+
+
 def _choices(kind: type) -> Schema:
     """Return the schema of one of the values of Django's choices, which msgspec does not know."""
     if issubclass(kind, TextChoices):
@@ -108,9 +122,17 @@ def _load_contract(name: str, component: str) -> dict[str, Schema]:
 
 
 def _translate(node: Any) -> Any:
-    r"""Replace Python's `\Z` by `$`, and drop the underscore of private names in references."""
+    r"""Replace Python's `\Z` by `$`, and drop the underscore of private names in references.
+
+    An enumeration of one value becomes a constant.
+    """
     if isinstance(node, dict):
-        return {key: _translate(value) for key, value in node.items()}
+        found = {key: _translate(value) for key, value in node.items()}
+        match found.get("enum"):
+            case [only]:
+                found["const"] = only
+                del found["enum"]
+        return found
     if isinstance(node, list):
         return [_translate(value) for value in node]
     if isinstance(node, str):
