@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
-from typing import Any, Final
+from typing import Final, Literal
 
 from django.http import HttpRequest, HttpResponseBase
 from msgspec.structs import replace
@@ -22,6 +22,7 @@ from config.auth.requirements import READ, RUN
 from config.errors import NotFound
 from config.http.async_views import LateResponse, api, json_response
 from config.http.documentation import groups
+from config.http.documentation.json_types import Shown
 from config.http.documentation.operations import (
     RUN_OPTIONS,
     STARTS_RUN,
@@ -107,6 +108,22 @@ def _judged(encoder: CompletionEncoder) -> tuple[int, dict[str, str]]:
 _STYLE: Final = answering.AnswerStyle(form=Format(write=_written), send_outcome=_send_completion)
 
 
+class OpenAIModel(Shown, frozen=True, kw_only=True):
+    """A model that the caller may use."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int
+    owned_by: str
+
+
+class OpenAIModels(Shown, frozen=True, kw_only=True):
+    """The models that the caller may use."""
+
+    object: Literal["list"] = "list"
+    data: list[OpenAIModel]
+
+
 @described(
     _operation(
         "GET /v1/models",
@@ -119,7 +136,7 @@ _STYLE: Final = answering.AnswerStyle(form=Format(write=_written), send_outcome=
 async def models(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """`GET /v1/models`: return the models that the caller may use."""
     found = [_model(one) for one in await routing.list_available(caller.user_id)]
-    return json_response({"object": "list", "data": found})
+    return json_response(OpenAIModels(data=found))
 
 
 @described(
@@ -140,10 +157,5 @@ async def model(request: HttpRequest, caller: Caller, model_id: str) -> HttpResp
     raise NotFound("There is no such model.", code="model_not_found", param="model")
 
 
-def _model(listed: ServedModel) -> dict[str, Any]:
-    return {
-        "id": listed.key,
-        "object": "model",
-        "created": listed.updated_at,
-        "owned_by": listed.provider,
-    }
+def _model(listed: ServedModel) -> OpenAIModel:
+    return OpenAIModel(id=listed.key, created=listed.updated_at, owned_by=listed.provider)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Final
+from typing import Annotated, Final, Literal
 
 from django.http import HttpRequest, HttpResponseBase
+from msgspec import Meta
 
 from agents.api import answering, runs, streaming
 from agents.context import thread_history
 from agents.dialects.openai_responses import dialect as responses
 from agents.dialects.openai_responses import objects
 from agents.dialects.openai_responses.input_items import to_input_items
+from agents.dialects.openai_responses.items import AnyInputItem
 from agents.intake import stream_slots, submit
 from config.auth.bearer import Caller
 from config.auth.requirements import READ, RUN
@@ -19,6 +21,7 @@ from config.errors import NotFound
 from config.http import openai_absent
 from config.http.async_views import api, json_response
 from config.http.documentation import groups, headers, operations
+from config.http.documentation.json_types import Shown
 from config.http.documentation.operations import (
     RUN_OPTIONS,
     STARTS_RUN,
@@ -106,11 +109,29 @@ async def response(request: HttpRequest, caller: Caller, response_id: str) -> Ht
     return answering.watch(slot, row, responses, after=after)
 
 
-async def _deleted(row: RunRow) -> dict[str, Any]:
+class ResponseDeleted(Shown, frozen=True):
+    """A response that is deleted."""
+
+    id: str
+    object: Literal["response"] = "response"
+    deleted: Annotated[bool, Meta(extra_json_schema={"const": True})] = True
+
+
+async def _deleted(row: RunRow) -> ResponseDeleted:
     if not await unstored_runs.erase_run(row.run_id, owner_id=row.owner_id):
         raise client_queries.run_not_found()
     await submit.cancel_run(row.run_id)
-    return {"id": objects.response_id(row.run_id), "object": "response", "deleted": True}
+    return ResponseDeleted(objects.response_id(row.run_id))
+
+
+class ResponseItems(Shown, frozen=True, kw_only=True):
+    """A page of the items of a response's input."""
+
+    object: Literal["list"] = "list"
+    data: list[AnyInputItem]
+    first_id: str | None
+    last_id: str | None
+    has_more: bool
 
 
 @described(
@@ -137,14 +158,12 @@ async def input_items(request: HttpRequest, caller: Caller, response_id: str) ->
     ]
     if request.GET.get("order") != "asc":
         listed.reverse()
-    place = next((at + 1 for at, item in enumerate(listed) if item["id"] == request.GET.get("after")), 0)
+    place = next((at + 1 for at, item in enumerate(listed) if item.id == request.GET.get("after")), 0)
     limit = read_limit(request.GET.get("limit"), default=_ITEMS)
     page = listed[place : place + limit]
-    ends = {"first_id": page[0]["id"], "last_id": page[-1]["id"]} if page else {}
-    more = {"has_more": place + limit < len(listed)}
-    return json_response(
-        {"object": "list", "data": page, "first_id": None, "last_id": None} | ends | more
-    )
+    first, last = (page[0].id, page[-1].id) if page else (None, None)
+    has_more = place + limit < len(listed)
+    return json_response(ResponseItems(data=page, first_id=first, last_id=last, has_more=has_more))
 
 
 @described(

@@ -6,11 +6,12 @@ show as a source. It is beside the text, so it does not change the answer.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Annotated, Any, Final, Self
 
 from msgspec.structs import asdict
 
 from agents.dialects.steps import Item
+from config.http.documentation.json_types import Count, Shown, noted
 from conversations.events import ArtifactCreated, MessageContent
 
 TOOL_RESULT: Final = "tool_result"
@@ -27,10 +28,18 @@ def files_of(item: Item) -> list[ArtifactCreated | MessageContent]:
     return [*item.files, *(content for content in item.contents if content.artifact_id)]
 
 
-def citation(file: ArtifactCreated | MessageContent, *, at: int) -> dict[str, Any]:
-    """Return the citation of a file, at this place of the text."""
-    title = file.name or file.artifact_id
-    return {"url": artifact_url(file.artifact_id), "title": title, "start_index": at, "end_index": at}
+class UrlCitation(Shown, frozen=True):
+    """A link to a file of the run, which belongs to a place of the text."""
+
+    url: Annotated[str, noted("The address of the file, for the owner of the run.")]
+    title: Annotated[str, noted("The name of the file.")]
+    start_index: Count
+    end_index: Count
+
+    @classmethod
+    def of(cls, file: ArtifactCreated | MessageContent, *, at: int) -> Self:
+        """Return the citation of a file, at this place of the text."""
+        return cls(artifact_url(file.artifact_id), file.name or file.artifact_id, at, at)
 
 
 def file_facts(artifact: ArtifactCreated) -> dict[str, Any]:

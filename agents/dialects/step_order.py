@@ -316,7 +316,7 @@ def _arguments(about: dict[str, Any]) -> str:
     return json_text(arguments)
 
 
-def _offered(tool: dict[str, Any]) -> dict[str, Any]:
+def _offered(tool: dict[str, Any]) -> steps.McpListToolsTool:
     return {
         "input_schema": tool.get("input_schema", tool.get("inputSchema", {})),
         "name": optional_text(tool, "name"),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
 
 from msgspec import Struct
 
+from config.http.documentation.json_types import noted
 from conversations import events
 from conversations.events import Usage
 
@@ -13,14 +14,15 @@ Status = Literal["completed", "incomplete", "failed", "cancelled", "rejected"]
 
 
 class Item:
-    """A message, or a stretch of reasoning; `prefix` and `place` are for the wire's own use.
+    """A message, or a stretch of reasoning; `prefix`, `template` and `place` are for the wire's own use.
 
     `files` are those that were made for the message, `contents` its contents beside the text; they are
     known when it closes.
     """
 
     __slots__ = (
-        "_chunks", "_whole", "contents", "files", "id", "is_reasoning", "open", "place", "prefix", "role"
+        "_chunks", "_whole", "contents", "files", "id", "is_reasoning", "open", "place", "prefix",
+        "role", "template",
     )  # fmt: skip
 
     def __init__(self, wire_id: str, role: str, *, is_reasoning: bool = False) -> None:
@@ -32,6 +34,7 @@ class Item:
         self.contents: list[events.MessageContent] = []
         self.place = 0
         self.prefix = b""
+        self.template = b""
         self._chunks: list[str] = []
         self._whole: str | None = None
 
@@ -117,12 +120,21 @@ class ApprovalRequested(Struct, frozen=True):
     server_label: str
 
 
+class McpListToolsTool(TypedDict):
+    """A tool of an MCP server, as the server describes it."""
+
+    input_schema: Annotated[dict[str, Any], noted("The JSON Schema of its arguments.")]
+    name: str
+    annotations: Annotated[Any, noted("MCP's annotations of the tool, if it has any.")]
+    description: str | None
+
+
 class ToolsListed(Struct, frozen=True):
     """The tools that an MCP server offers."""
 
     id: str
     server_label: str
-    tools: list[dict[str, Any]]
+    tools: list[McpListToolsTool]
 
 
 class Ended(Struct, frozen=True):

@@ -18,6 +18,18 @@ def json_text(value: Any) -> str:
     return encode_json(value).decode()
 
 
+def template(value: Any, *holes: bytes) -> bytes:
+    """Return the JSON as a template for `%`: each hole, an empty member such as `"text":""`, takes JSON.
+
+    One whose value is 0 takes a number. No text contains a hole, because its quotes are escaped.
+    """
+    form = encode_json(value).replace(b"%", b"%%")
+    for hole in holes:
+        name, _, empty = hole.partition(b":")
+        form = form.replace(hole, name + (b":%d" if empty == b"0" else b":%b"), 1)
+    return form
+
+
 def optional_text(member: Wire, key: str) -> str:
     """Return a text of an object; "" for any other value."""
     value = member.get(key)

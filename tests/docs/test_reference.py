@@ -103,7 +103,17 @@ def test_every_member_of_an_answer_of_our_own_is_named_on_a_page() -> None:
     assert missing == set(), "name them in docs/reference/members.md, or on the protocol's page"
 
 
-FOREIGN = ("AgUi", "AgentRequest", "AgentResponse", "Completion", "OpenAI", "Response")
+FOREIGN = (
+    "AgUi",
+    "AgentRequest",
+    "AgentResponse",
+    "ChatCompletion",
+    "Completion",
+    "Mcp",
+    "OpenAI",
+    "Response",
+    "UrlCitation",
+)
 """The schemas of protocols that others publish; what of them is ours stands on their pages."""
 _STATISTIC = re.compile(r"_(?:n|mean|p\d\d|low|high)\Z")
 

@@ -8,15 +8,23 @@ after which OpenAI's addresses send `[DONE]`; a run that fails ends with an `err
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
+
+from msgspec.structs import replace
 
 from agents.dialects import steps
-from agents.dialects.artifact_links import citation, files_of
+from agents.dialects.artifact_links import UrlCitation, files_of
 from agents.dialects.base import Encoder, Frame, RunHead
 from agents.dialects.openai_chat import objects
+from agents.dialects.openai_chat.objects import (
+    CompletionAnnotation,
+    CompletionDelta,
+    CompletionDeltaFunction,
+    CompletionDeltaToolCall,
+)
 from agents.dialects.step_order import StepOrder
 from agents.dialects.steps import Item
-from agents.dialects.wire import encode_json
+from agents.dialects.wire import encode_json, template
 from config import errors
 from config.errors import ParleyError, Unavailable
 from conversations import events
@@ -32,16 +40,16 @@ class CompletionEncoder(Encoder):
     def __init__(self, head: RunHead) -> None:
         self._head = head
         self._order = StepOrder(head.run_id.hex)
-        self._text, self._thoughts = _Voice("content"), _Voice("reasoning_content")
+        self._text, self._thoughts = _Voice(objects.CONTENT), _Voice(objects.REASONING)
         self._calls: list[steps.ToolCalled] = []
-        self._cited: list[dict[str, Any]] = []
+        self._cited: list[CompletionAnnotation] = []
         self._terminal: events.Terminal | None = None
         self._usage = events.Usage()
         self._begun = False
         self._made: list[bytes] = []
         self._counts = head.wire.get("usage") is True
-        self._no_usage = b',"usage":null}' if self._counts else b"}"
-        self._chunk = encode_json(objects.describe(head, "chat.completion.chunk"))[:-1]
+        self._chunk = objects.chunk(head, counts=self._counts)
+        self._form = template(self._chunk, b'"delta":{}', b'"finish_reason":null')
 
     def feed(self, event: RunEvent) -> Sequence[Frame]:
         """Return the chunks of the next event; none after the last."""
@@ -100,13 +108,13 @@ class CompletionEncoder(Encoder):
         return terminal.finish_reason if isinstance(terminal, events.RunCompleted) else ""
 
     @property
-    def _finished(self) -> str:
+    def _finished(self) -> objects.FinishReason:
         return objects.finish_reason(self._reason, calls=bool(self._calls))
 
     def _delta(self, item: Item, text: str, seq: int) -> Frame:
-        """Return a delta, on the hot path: put together by hand, since most frames are deltas."""
+        """Return a delta, on the hot path: templates take its text, since most frames are deltas."""
         item.add(text)
-        return Frame("", self._choice(b'{"content":%b}' % encode_json(self._text.with_gap(text))), seq)
+        return Frame("", self._choice(self._text.delta(text)), seq)
 
     def _render(self, step: steps.Step) -> None:
         match step:
@@ -133,51 +141,52 @@ class CompletionEncoder(Encoder):
 
     def _say(self, voice: _Voice, text: str) -> None:
         self._begin("" if voice is self._text else None)
-        self._put({voice.field: voice.with_gap(text)})
+        self._made.append(self._choice(voice.delta(text)))
 
     def _cite(self, files: Sequence[events.ArtifactCreated | events.MessageContent]) -> None:
         """Name files at the end of the text so far."""
         self._begin("")
         at = len(self._content() or "")
-        cited = [{"type": "url_citation", "url_citation": citation(one, at=at)} for one in files]
+        cited = [CompletionAnnotation(UrlCitation.of(one, at=at)) for one in files]
         self._cited += cited
-        self._put({"annotations": cited})
+        self._put(CompletionDelta(annotations=cited))
 
     def _call(self, call: steps.ToolCalled) -> None:
         """Send a call in OpenAI's form: its name first, then its arguments."""
         self._begin(None)
-        begun = {"index": len(self._calls)}
+        index = len(self._calls)
         self._calls.append(call)
-        whole = objects.call(call)
-        named = whole | {"function": whole["function"] | {"arguments": ""}}
-        self._put({"tool_calls": [begun | named]})
-        self._put({"tool_calls": [begun | {"function": {"arguments": call.arguments}}]})
+        named = CompletionDeltaFunction(name=call.name, arguments="")
+        begun = CompletionDeltaToolCall(index=index, id=call.call_id, type="function", function=named)
+        rest = CompletionDeltaFunction(arguments=call.arguments)
+        self._put(CompletionDelta(tool_calls=[begun]))
+        self._put(CompletionDelta(tool_calls=[CompletionDeltaToolCall(index=index, function=rest)]))
 
     def _begin(self, content: str | None) -> None:
         """Send the first chunk, which names the role."""
         if not self._begun:
             self._begun = True
-            self._put({"role": "assistant", "content": content, "refusal": None})
+            self._put(CompletionDelta(role="assistant", content=content, refusal=None))
 
     def _end(self, usage: events.Usage) -> None:
         self._usage = usage
         if self.failure is not None:
-            self._made.append(encode_json({"error": errors.openai_error(self.failure)}))
+            error = objects.CompletionError(**errors.openai_error(self.failure))
+            self._made.append(encode_json(objects.CompletionFailed(error)))
             return
         self._begin("")
         self._made.append(self._choice(b"{}", finished=encode_json(self._finished)))
         if self._counts:
-            self._made.append(
-                b'%b,"choices":[],"usage":%b}' % (self._chunk, encode_json(objects.usage_counts(usage)))
-            )
+            counted = replace(self._chunk, choices=[], usage=objects.usage_counts(usage))
+            self._made.append(encode_json(counted))
 
     # out
 
-    def _put(self, delta: dict[str, Any]) -> None:
+    def _put(self, delta: CompletionDelta) -> None:
         self._made.append(self._choice(encode_json(delta)))
 
     def _choice(self, delta: bytes, *, finished: bytes = b"null") -> bytes:
-        return _CHOICE % (self._chunk, delta, finished, self._no_usage)
+        return self._form % (delta, finished)
 
     def _frames(self, made: list[bytes], seq: int) -> list[Frame]:
         """Return the event's chunks; the last has its place, and the name of a complete answer."""
@@ -191,8 +200,8 @@ class CompletionEncoder(Encoder):
 class _Voice:
     """The text of one field: the texts of several items, as one."""
 
-    def __init__(self, field: str) -> None:
-        self.field = field
+    def __init__(self, form: bytes) -> None:
+        self._form = form
         self._items: list[Item] = []
         self._gap = ""
         self._spoken = False
@@ -201,10 +210,10 @@ class _Voice:
         self._items.append(item)
         self._gap = _GAP if self._spoken else ""
 
-    def with_gap(self, text: str) -> str:
-        """Return the text to send: after a blank line if a new item begins with it."""
+    def delta(self, text: str) -> bytes:
+        """Return the delta of a text: after a blank line if a new item begins with it."""
         gap, self._gap, self._spoken = self._gap, "", True
-        return gap + text
+        return self._form % encode_json(gap + text)
 
     @property
     def whole(self) -> str:
@@ -213,6 +222,3 @@ class _Voice:
     @property
     def last(self) -> str:
         return next((text for item in reversed(self._items) if (text := item.text)), "")
-
-
-_CHOICE: Final = b'%b,"choices":[{"index":0,"delta":%b,"logprobs":null,"finish_reason":%b}]%b'

@@ -24,6 +24,6 @@ def waits(body: dict[str, Any]) -> bool:
     return body.get("background") is not True
 
 
-def accepted(head: RunHead) -> dict[str, Any]:
+def accepted(head: RunHead) -> objects.Response:
     """Return the response before anything is known of it."""
     return objects.response(head, "queued", [])

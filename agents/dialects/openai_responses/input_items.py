@@ -9,7 +9,7 @@ from uuid import UUID
 
 from agents.dialects import client_inputs, tool_outputs
 from agents.dialects.client_inputs import Parts
-from agents.dialects.openai_responses import client_tools, objects
+from agents.dialects.openai_responses import client_tools, items
 from agents.dialects.wire import Wire, invalid_member, json_text, optional_text, required_text
 from agents.requests import (
     AskedCall,
@@ -75,54 +75,47 @@ def parse_answers(value: Any) -> Iterator[InterruptAnswer]:
 
 def to_input_items(
     row_id: UUID, message: InputMessage, *, wire: Wire, sign: Callable[[str, str], str]
-) -> Iterator[Wire]:
+) -> Iterator[items.InputItem]:
     """Yield a client's message in the form of `input_items`; files with fresh URLs."""
-    item_id, done = row_id.hex, {"status": "completed"}
+    item_id = row_id.hex
     if message.role == "tool":
-        parts = _shown_parts(message, "input_text", sign)
-        output = {
-            "call_id": message.tool_call_id,
-            "output": parts if message.attachments else message.content,
-        }
-        yield {"id": f"fco_{item_id}", "type": "function_call_output"} | done | output
+        parts = _shown_parts(message, items.ResponseInputText, sign)
+        yield items.ResponseFunctionToolCallOutput(
+            id=f"fco_{item_id}",
+            call_id=message.tool_call_id or "",
+            output=parts if message.attachments else message.content,
+        )
         return
     for call in message.tool_calls:
-        yield objects.client_call(
+        yield items.client_call(
             f"{call.id}-{item_id}",
             call.id,
             client_tools.tool_name(wire, call.name),
             call.arguments,
             "completed",
         )
-    kind = "output_text" if message.role == "assistant" else "input_text"
-    if content := _shown_parts(message, kind, sign):
-        yield {
-            "id": f"msg_{item_id}",
-            "type": "message",
-            "role": message.role,
-            "content": content,
-        } | done
+    text = items.ResponseOutputText if message.role == "assistant" else items.ResponseInputText
+    if content := _shown_parts(message, text, sign):
+        yield items.ResponseInputMessage(id=f"msg_{item_id}", role=message.role, content=content)
 
 
-def _shown_parts(message: InputMessage, kind: str, sign: Callable[[str, str], str]) -> list[Wire]:
+def _shown_parts(
+    message: InputMessage,
+    text: type[items.ResponseInputText | items.ResponseOutputText],
+    sign: Callable[[str, str], str],
+) -> list[items.InputContent]:
     """Return texts and files in the order in which they were sent."""
     blocks = arrange(message.content, message.attachments, message.layout)
     return [
-        _shown_text(block, kind) if isinstance(block, str) else _shown_file(block, sign)
-        for block in blocks
-        if block
+        text(block) if isinstance(block, str) else _shown_file(block, sign) for block in blocks if block
     ]
 
 
-def _shown_text(text: str, kind: str) -> Wire:
-    return objects.text_part(text) if kind == "output_text" else {"type": kind, "text": text}
-
-
-def _shown_file(file: Attachment, sign: Callable[[str, str], str]) -> Wire:
+def _shown_file(file: Attachment, sign: Callable[[str, str], str]) -> items.InputContent:
     url = sign(file.bucket, file.path)
     if file.is_image:
-        return {"type": "input_image", "image_url": url, "detail": "auto"}
-    return {"type": "input_file", "file_url": url, "filename": file.name or "file.txt"}
+        return items.ResponseInputImage(url)
+    return items.ResponseInputFile(url, file.name or "file.txt")
 
 
 def _items(given_input: Any) -> list[Wire]:

@@ -10,12 +10,6 @@ TEXT: Final[Schema] = {"type": "string"}
 COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
 TIME: Final[Schema] = {"type": "string", "format": "date-time"}
 FLAG: Final[Schema] = {"type": "boolean"}
-CITATION: Final[dict[str, Schema]] = {
-    "url": TEXT | {"description": "The address of the file, for the owner of the run."},
-    "title": TEXT | {"description": "The name of the file."},
-    "start_index": COUNT,
-    "end_index": COUNT,
-}
 
 
 def ref(name: str) -> Schema:

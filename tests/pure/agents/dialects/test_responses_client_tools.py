@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -126,7 +127,7 @@ def test_earlier_calls_are_told_under_the_names_that_are_offered() -> None:
 def test_what_was_said_is_listed_as_it_was_sent() -> None:
     asked = parsed(tools=[AGENTS, PATCH], input=SAID)
     listed = [
-        item
+        msgspec.to_builtins(item)
         for said in asked.messages
         for item in input_items.to_input_items(RUN, said, wire=asked.wire, sign=lambda *_: "")
     ]
