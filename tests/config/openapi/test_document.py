@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import jsonschema_rs
+import msgspec
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from config import __version__
 from config.errors import AGENT_API_PATHS, OPENAI_PATHS
+from config.http.documentation.json_types import Shown
 from tests.schema_true.document import published
 from tests.support.openapi_operations import OPERATIONS
 from tests.support.paths import ROOT
@@ -87,6 +89,34 @@ def test_the_groups_and_their_operations_are_in_the_order_of_use() -> None:
 
 def _groups(operations: dict[str, Any]) -> list[int]:
     return [GROUPS.index(group) for operation in operations.values() for group in operation["tags"]]
+
+
+OF_OPENAI = re.compile(
+    "(Response(?!s)|(Chat)?Completion(?!Request)|Mcp(?!ListToolsTool)|UrlC|OpenAIModel)"
+)
+
+
+def test_the_objects_and_frames_of_openai_are_the_structs_that_render_them() -> None:
+    schemas = published().raw["components"]["schemas"]
+    objects = {name: schema for name, schema in schemas.items() if OF_OPENAI.match(name)}
+    structs = {kind.__name__: kind for kind in _kinds_of(Shown)}
+    assert len(objects) > 60
+    for name, schema in objects.items():
+        if "properties" not in schema:
+            assert schema.keys() <= {"anyOf", "oneOf", "description"}, name
+            continue
+        config, fields = structs[name].__struct_config__, msgspec.structs.fields(structs[name])
+        tag = [config.tag_field] if config.tag else []
+        assert [*schema["properties"]] == [*tag, *(field.encode_name for field in fields)], name
+        sent = [field.encode_name for field in fields if field.default is not msgspec.UNSET]
+        assert schema["required"] == [*tag, *sent], name
+        assert schema["additionalProperties"] is False, name
+
+
+def _kinds_of(kind: type[Shown]) -> Iterator[type[Shown]]:
+    for one in kind.__subclasses__():
+        yield one
+        yield from _kinds_of(one)
 
 
 @each_operation
