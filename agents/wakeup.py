@@ -26,7 +26,8 @@ WORKERS: Final = "worker"
 """The group of notifications that all workers listen to."""
 EXECUTE_RUN: Final = "agents.execute_run"
 """The name of the Celery task that wakes a worker."""
-_PAUSE_S: Final = 0.1
+_SOON_S: Final = 0.1
+_PAUSE_S: Final = 0.9
 
 _wake: Callable[[], None] | None = None
 
@@ -48,8 +49,9 @@ def wake_here() -> bool:
 def wake_workers(run_id: UUID) -> None:
     """Wake a worker: the one in this process, or those that a notification reaches.
 
-    The notification is fast and reaches every worker; the broker's message is needed only if that is
-    lost. It costs a hundred times as much, so it follows a moment later, one for all runs until then.
+    The notification is fast and reaches every worker that runs; the broker's message starts one in a
+    bare `celery worker`, which looks by itself from then on. It costs a hundred times as much, so it
+    follows a moment later, one for all runs until then, and the next one a second later.
     """
     if not wake_here():
         notifications.notify(WORKERS, {"wake": True})
@@ -74,10 +76,11 @@ class _Publisher:
     def _send_for_ever(self) -> None:
         while True:
             latest = self._waiting.get()
-            time.sleep(_PAUSE_S)
+            time.sleep(_SOON_S)
             while not self._waiting.empty():
                 latest = self._waiting.get()
             self._send(latest)
+            time.sleep(_PAUSE_S)
 
     def _send(self, run_id: str) -> None:
         try:

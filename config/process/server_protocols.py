@@ -19,6 +19,7 @@ from uvicorn.protocols.http.httptools_impl import (
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from config import errors
+from config.process.corked_transport import CorkedTransport
 from config.redis import rate_limits
 
 HEAD_LIMIT: Final = 65_536  # bytes of request line, headers and trailers
@@ -77,9 +78,10 @@ class HttpProtocol(HttpToolsProtocol):
         self._answered: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        corked = CorkedTransport(transport, self.loop)
+        super().connection_made(corked)
         try:
-            connections.enter(transport)
+            connections.enter(corked)
         except errors.TooManyRequests as refusal:
             self._refuse(refusal)
         else:

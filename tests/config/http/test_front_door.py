@@ -261,9 +261,9 @@ def test_who_sends_a_large_body_is_looked_up_once(
     asked: list[str | None] = []
     authenticate = bearer.authenticate
 
-    async def noted(header: str | None) -> bearer.Caller:
+    async def noted(header: str | None, *, begins: bool = False) -> bearer.Caller:
         asked.append(header)
-        return await authenticate(header)
+        return await authenticate(header, begins=begins)
 
     monkeypatch.setattr(bearer, "authenticate", noted)
     assert accepted(client, history(353)).status_code == 202
