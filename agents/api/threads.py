@@ -14,10 +14,10 @@ from msgspec.structs import asdict, replace
 from agents.api import answering
 from agents.dialects.ag_ui import snapshots
 from agents.dialects.ag_ui.capabilities import CAPABILITIES
+from agents.dialects.ag_ui.message_types import AgUiMessage
 from agents.dialects.ag_ui.messages import to_messages as ag_ui_messages
 from agents.dialects.ag_ui.reasoning import outline, with_thoughts
 from agents.dialects.base import Frame
-from agents.dialects.wire import Wire
 from agents.intake import stream_slots
 from config.auth.bearer import Caller
 from config.auth.requirements import READ, RUN
@@ -167,7 +167,7 @@ async def _at_rest(
     yield snapshots.idle_thread_frames(client_thread_id, shown, head.state)
 
 
-async def _messages(thread_id: UUID, owner_id: UUID, branch: UUID | None) -> list[Wire]:
+async def _messages(thread_id: UUID, owner_id: UUID, branch: UUID | None) -> list[AgUiMessage]:
     """Return the newest messages of the thread, or of its branch that ends with this run, for AG-UI.
 
     Files have fresh URLs.

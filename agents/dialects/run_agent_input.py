@@ -295,5 +295,4 @@ class TaskAccepted(AgUiAccepted, frozen=True, rename="camel"):
 def accepted(head: RunHead) -> TaskAccepted:
     created = datetime.fromtimestamp(head.created_at_ms / 1000, UTC)
     text = created.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    ids = run_ids(head)
-    return TaskAccepted(head.run_id.hex, ids["threadId"], ids["runId"], text)
+    return TaskAccepted(head.run_id.hex, *run_ids(head), text)

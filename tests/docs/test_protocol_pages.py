@@ -55,11 +55,7 @@ def frames() -> set[str]:
     return names | {name for shape in schema["$defs"].values() for name in shape["properties"]}
 
 
-AG_UI_MODULES: Final = [
-    f"agents/dialects/ag_ui/{name}.py"
-    for name in ("encoder", "known_calls", "open_message", "snapshots", "state_patches")
-]
-AG_UI_TYPES: Final = r"\"type\": \"([A-Z_]+)\""
+AG_UI_EVENTS: Final = "agents/dialects/ag_ui/event_types.py"
 RESPONSE_TYPES: Final = r"\"(response\.[a-z_.]+(?<!_arguments)(?<!_input))\""
 
 KNOWN: Final[dict[str, list[set[str]]]] = {
@@ -76,8 +72,8 @@ KNOWN: Final[dict[str, list[set[str]]]] = {
     ],
     "ag-ui.md": [
         members(ag_ui.Body, ag_ui.Message, ag_ui.Resume, ag_ui.Tool, ag_ui.Context, ag_ui.BinaryPart),
-        quoted(AG_UI_TYPES, *AG_UI_MODULES),
-        quoted(r"\"(parley\.[a-z_]+)\"", "agents/dialects/ag_ui/encoder.py"),
+        quoted(r"tag=\"([A-Z_]+)\"", AG_UI_EVENTS),
+        quoted(r"\"(parley\.[a-z_]+)\"", AG_UI_EVENTS, "agents/dialects/ag_ui/encoder.py"),
     ],
     "agent-api.md": [
         members(entities.AgentRequest),

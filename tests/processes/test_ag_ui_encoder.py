@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import pytest
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from agents.dialects.ag_ui.encoder import AgUiEncoder
+from agents.dialects.ag_ui.message_types import AgUiUserMessage
 from agents.dialects.base import Frame, RunHead
 from conversations import events
 from conversations.events import RunEvent
@@ -23,7 +24,7 @@ from tests.support.properties import strategies
 from tests.support.properties.effort import examples
 
 THREAD = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
-USER = {"id": "u1", "role": "user", "content": "hello"}
+USER: Final[Any] = {"id": "u1", "role": "user", "content": "hello"}
 MODELS: TypeAdapter[Any] = TypeAdapter(Event)
 
 
@@ -46,7 +47,7 @@ def again(run: Sequence[RunEvent], cut: int, known: list[str], generation: str) 
     """What a client that comes back after `cut` events gets."""
     encoder = AgUiEncoder(head(generation), silent=True)
     assert [frame for event in run[:cut] for frame in encoder.feed(event)] == []
-    prelude = encoder.prelude([USER], known=known)
+    prelude = encoder.prelude([AgUiUserMessage(**USER)], known=known)
     return [*prelude, *(frame for event in run[cut:] for frame in encoder.feed(event))]
 
 

@@ -217,5 +217,4 @@ class AgUiAccepted(Shown, frozen=True, rename="camel"):
 
 def accepted(head: RunHead) -> AgUiAccepted:
     """Return the ids of the run, for a client that wants to follow it elsewhere."""
-    ids = message_ids.run_ids(head)
-    return AgUiAccepted(head.run_id.hex, ids["threadId"], ids["runId"])
+    return AgUiAccepted(head.run_id.hex, *message_ids.run_ids(head))

@@ -11,13 +11,14 @@ client has missed; `prelude` then returns them as snapshots, and it goes on as a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any
 
-import msgspec
+from msgspec import UNSET, UnsetType
 
-from agents.dialects.ag_ui import message_ids, outcomes
+from agents.dialects.ag_ui import event_types, message_ids, outcomes
 from agents.dialects.ag_ui.known_calls import KnownCalls
 from agents.dialects.ag_ui.message_fold import Fold
+from agents.dialects.ag_ui.message_types import AgUiEventFacts, AgUiMessage, AgUiMetadata
 from agents.dialects.ag_ui.open_message import Kind, StreamedMessage
 from agents.dialects.ag_ui.snapshots import snapshots
 from agents.dialects.ag_ui.state_patches import SharedState
@@ -27,8 +28,6 @@ from agents.dialects.wire import Wire, encode_json
 from conversations import events
 from conversations.cards.card_compiler import compile_ui_schema
 from conversations.events import RunEvent
-
-_TEXT_ROLES: Final = frozenset({"assistant", "user", "system"})
 
 
 class AgUiEncoder(Encoder):
@@ -69,7 +68,11 @@ class AgUiEncoder(Encoder):
         return self._frames()
 
     def prelude(
-        self, before: Sequence[Wire], *, known: Iterable[str] = (), state: Any = None
+        self,
+        before: Sequence[AgUiMessage],
+        *,
+        known: Iterable[str] = (),
+        state: Any = None,
     ) -> list[Frame]:
         """Return the first frames for a client that comes back: all it may have missed, as snapshots.
 
@@ -80,14 +83,15 @@ class AgUiEncoder(Encoder):
         assert fold is not None, "only a silent encoder has a prelude"
         if not self._begun:
             return self._tail()
+        metadata = self._metadata()
         self._emit(self._started())
-        for event in snapshots(fold.after(before), list(known)):
+        for event in snapshots(fold.after(before), list(known), metadata):
             self._emit(event)
         if self._state.changed or state:
             shared = self._state.value if self._state.changed else state
-            self._emit({"type": "STATE_SNAPSHOT", "snapshot": shared})
+            self._emit(event_types.AgUiStateSnapshot(metadata, shared))
         for stage in self._stages:
-            self._emit({"type": "STEP_STARTED", "stepName": stage})
+            self._emit(event_types.AgUiStepStarted(metadata, stage))
         for message in (*self._reasoned.values(), *self._messages.values()):
             if message.open:
                 self._start(message)
@@ -120,7 +124,7 @@ class AgUiEncoder(Encoder):
             case events.ArtifactCreated() as artifact:
                 self._show(artifact)
             case events.ActionRequested() as request:
-                self._custom("parley.action_requested", msgspec.to_builtins(request))
+                self._request(request)
             case events.ModelRouted() as routed:
                 self._routed = routed
             case events.RunCompleted() | events.RunFailed() as terminal:
@@ -131,15 +135,16 @@ class AgUiEncoder(Encoder):
             self._begun = True
             self._emit(self._started())
             if left_out := self._head.wire.get("leftOut"):
-                self._custom("parley.left_out", {"what": left_out})
+                what = event_types.AgUiLeftOut(left_out)
+                self._emit(event_types.AgUiLeftOutEvent(self._metadata(), "parley.left_out", what))
 
-    def _started(self) -> Wire:
-        version = {"protocolVersion": "1.0"} if self._modern else {}
-        return {"type": "RUN_STARTED"} | message_ids.run_ids(self._head) | version
+    def _started(self) -> event_types.AgUiRunStarted:
+        ids = message_ids.run_ids(self._head)
+        return event_types.AgUiRunStarted(self._metadata(), *ids, "1.0" if self._modern else UNSET)
 
     # text and reasoning
 
-    def _message(self, message_id: str, role: str = "assistant") -> StreamedMessage:
+    def _message(self, message_id: str, role: event_types.TextRole = "assistant") -> StreamedMessage:
         self._stop_reasoning()
         message = self._messages.get(message_id)
         if message is None:
@@ -167,11 +172,11 @@ class AgUiEncoder(Encoder):
         began_at = self._event.at if stage is None else self._stages[stage]
         return StreamedMessage(kind, wire_id, stage=stage, began_at=began_at)
 
-    def _start(self, message: StreamedMessage, role: str = "assistant") -> None:
+    def _start(self, message: StreamedMessage, role: event_types.TextRole = "assistant") -> None:
         if message.kind == "REASONING_MESSAGE":
             self._reasoning = message
-        for event in message.start_events(role):
-            self._emit(event, message.stage)
+        for event in message.start_events(role, self._metadata(message.stage)):
+            self._emit(event)
 
     def _say(self, message: StreamedMessage, text: str) -> None:
         if not message.open or not text:
@@ -195,9 +200,7 @@ class AgUiEncoder(Encoder):
         if body.role == "reasoning":
             message = self._reason(body.message_id)
         elif body.message_id in self._messages or body.content or body.ui_hints:
-            message = self._message(
-                body.message_id, body.role if body.role in _TEXT_ROLES else "assistant"
-            )
+            message = self._message(body.message_id, "assistant" if body.role == "tool" else body.role)
         else:
             return
         if not message.open:
@@ -207,15 +210,20 @@ class AgUiEncoder(Encoder):
         message.completed = True
         self._close(message, shown)
         if shown:
-            self._custom("parley.ui_schema", {"messageId": message.id, "uiSchema": shown})
+            self._show_card(message.id, shown)
+
+    def _show_card(self, message_id: str, shown: Wire, *, tool_call_id: str | UnsetType = UNSET) -> None:
+        card = event_types.AgUiCard(message_id=message_id, tool_call_id=tool_call_id, ui_schema=shown)
+        self._emit(event_types.AgUiCardEvent(self._metadata(), "parley.ui_schema", card))
 
     def _close(self, message: StreamedMessage, shown: Wire | None = None) -> None:
         message.open = False
-        facts: Wire = {"latency_ms": max(0, self._event.at - message.began_at)}
-        self._emit({"type": f"{message.kind}_END", "messageId": message.id}, message.stage, facts, shown)
+        latency_ms = max(0, self._event.at - message.began_at)
+        metadata = self._metadata(message.stage, latency_ms=latency_ms, ui_schema=shown or UNSET)
+        self._emit(message.end_event(metadata))
         if message.kind == "REASONING_MESSAGE":
             self._reasoning = None
-            self._emit({"type": "REASONING_END", "messageId": message.id})
+            self._emit(event_types.AgUiReasoningEnd(self._metadata(), message.id))
 
     def _stop_reasoning(self) -> None:
         if self._reasoning is not None:
@@ -224,12 +232,12 @@ class AgUiEncoder(Encoder):
     # tools
 
     def _call(self, started: events.ToolCallStarted) -> None:
-        begun = self._calls.start_events(started)
+        stage = next(reversed(self._stages), None)
+        begun = self._calls.start_events(started, self._metadata(stage, kind=started.kind))
         if begun:
             self._stop_reasoning()
-        stage = next(reversed(self._stages), None)
         for event in begun:
-            self._emit(event, stage, {"kind": started.kind})
+            self._emit(event)
 
     def _answer(self, completed: events.ToolCallCompleted) -> None:
         unknown = self._calls.missing_start(completed)
@@ -241,31 +249,37 @@ class AgUiEncoder(Encoder):
         self._stop_reasoning()
         shown = compile_ui_schema(completed.ui_hints, tool_id=completed.tool_name)
         facts: Wire = {"latency_ms": completed.elapsed_ms, "ok": completed.ok}
-        self._emit(result, "tool_execution", facts, shown)
+        result.metadata = self._metadata("tool_execution", ui_schema=shown or UNSET, **facts)
+        self._emit(result)
         if shown:
-            ids = {key: result[key] for key in ("messageId", "toolCallId")}
-            self._custom("parley.ui_schema", ids | {"uiSchema": shown})
+            self._show_card(result.message_id, shown, tool_call_id=result.tool_call_id)
 
     # stages, state, artifacts
 
     def _enter(self, stage: str) -> None:
         if stage not in self._stages:
             self._stages[stage] = self._event.at
-            self._emit({"type": "STEP_STARTED", "stepName": stage}, stage)
+            self._emit(event_types.AgUiStepStarted(self._metadata(stage), stage))
 
     def _leave(self, stage: str, latency_ms: int) -> None:
         self._stop_reasoning()
         if stage in self._stages:
             del self._stages[stage]
-            finished = {"type": "STEP_FINISHED", "stepName": stage}
-            self._emit(finished, stage, {"latency_ms": latency_ms})
+            self._emit(event_types.AgUiStepFinished(self._metadata(stage, latency_ms=latency_ms), stage))
 
     def _update(self, updated: events.StateUpdated) -> None:
         """Send the thread's state, which is the client's, or another scope's as a custom event."""
         if updated.scope != "thread":
-            self._custom("parley.state_updated", msgspec.to_builtins(updated))
-            return
-        self._emit(self._state.update(updated))
+            self._emit(
+                event_types.AgUiStateUpdatedEvent(self._metadata(), "parley.state_updated", updated)
+            )
+        else:
+            self._emit(self._state.update(updated, self._metadata()))
+
+    def _request(self, request: events.ActionRequested) -> None:
+        self._emit(
+            event_types.AgUiActionRequestedEvent(self._metadata(), "parley.action_requested", request)
+        )
 
     def _show(self, artifact: events.ArtifactCreated) -> None:
         message_id = message_ids.artifact_message_id(artifact.artifact_id, self._run)
@@ -277,11 +291,7 @@ class AgUiEncoder(Encoder):
         self._activity(message_id, "parley.link", shown)
 
     def _activity(self, message_id: str, kind: str, content: Wire) -> None:
-        activity = {"messageId": message_id, "activityType": kind, "content": content}
-        self._emit({"type": "ACTIVITY_SNAPSHOT"} | activity)
-
-    def _custom(self, name: str, value: Wire) -> None:
-        self._emit({"type": "CUSTOM", "name": name, "value": value})
+        self._emit(event_types.AgUiActivitySnapshot(self._metadata(), message_id, kind, content))
 
     # the end
 
@@ -298,34 +308,33 @@ class AgUiEncoder(Encoder):
         for stage, began_at in [*self._stages.items()]:
             self._leave(stage, max(0, self._event.at - began_at))
         self._ended = True
-        finish: Wire = {"type": "RUN_FINISHED"} | message_ids.run_ids(self._head)
+        ids = message_ids.run_ids(self._head)
         if isinstance(terminal, events.RunCompleted):
-            finished = outcomes.outcome_fields(terminal, self._routed, pending, modern=self._modern)
-            for interrupt in finished["outcome"].get("interrupts", ()):
-                self._calls.use_wire_id(interrupt)
-            facts = {"finish_reason": terminal.finish_reason}
-            self._emit(finish | finished, None, facts)
+            outcome = outcomes.outcome(terminal, pending, modern=self._modern)
+            if isinstance(outcome, event_types.AgUiInterrupted):
+                for interrupt in outcome.interrupts:
+                    self._calls.use_wire_id(interrupt)
+            metadata = self._metadata(finish_reason=terminal.finish_reason)
+            usage = outcomes.usage(terminal.usage, self._routed)
+            self._emit(event_types.AgUiRunFinished(metadata, *ids, outcome, usage))
         elif terminal.code == "cancelled" and self._modern:
-            self._emit(finish | {"outcome": {"type": "cancelled"}})
+            self._emit(event_types.AgUiRunFinished(self._metadata(), *ids, event_types.AgUiCancelled()))
         else:
-            problem = {"message": terminal.message, "code": terminal.code}
-            self._emit({"type": "RUN_ERROR"} | problem, None, {"retryable": terminal.retryable})
+            metadata = self._metadata(retryable=terminal.retryable)
+            self._emit(event_types.AgUiRunError(metadata, terminal.message, terminal.code))
 
     # out
 
-    def _emit(
-        self, event: Wire, stage: str | None = None, facts: Wire | None = None, shown: Wire | None = None
-    ) -> None:
-        ours: Wire = {"seq": self._event.seq} | (facts or {})
-        if stage:
-            ours["stage"] = stage
-        if shown:
-            ours["uiSchema"] = shown
-        whole = {"type": "", "metadata": {"parley": ours}} | event | {"timestamp": self._event.at}
+    def _metadata(self, stage: str | None = None, **facts: Any) -> AgUiMetadata:
+        """Return the facts of the next event (`AgUiEventFacts`)."""
+        return AgUiMetadata(AgUiEventFacts(self._event.seq, stage=stage or UNSET, **facts))
+
+    def _emit(self, event: event_types.TimedEvent) -> None:
+        event.timestamp = self._event.at
         if self._fold is None:
-            self._out.append(encode_json(whole))
+            self._out.append(encode_json(event))
         else:
-            self._fold.feed(whole)
+            self._fold.feed(event)
 
     def _frames(self) -> Sequence[Frame]:
         if not self._out:

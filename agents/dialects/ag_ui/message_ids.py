@@ -17,10 +17,10 @@ from conversations.events import ToolCallStarted
 _RUN: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{12}7[0-9a-f]{3}[89ab][0-9a-f]{15}(?![0-9a-f])")
 
 
-def run_ids(head: RunHead) -> dict[str, str]:
+def run_ids(head: RunHead) -> tuple[str, str]:
     """Return the ids of the thread and the run as their client knows them."""
     thread_id = head.wire.get("threadId") or str(head.thread_id)
-    return {"threadId": thread_id, "runId": head.client_run_id or head.run_id.hex}
+    return thread_id, head.client_run_id or head.run_id.hex
 
 
 def is_ours(wire_id: str) -> bool:

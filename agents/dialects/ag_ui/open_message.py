@@ -4,7 +4,22 @@ from __future__ import annotations
 
 from typing import Literal
 
-from agents.dialects.wire import Wire, encode_json
+from msgspec import UNSET
+
+from agents.dialects.ag_ui.event_types import (
+    AgUiReasoningMessageContent,
+    AgUiReasoningMessageEnd,
+    AgUiReasoningMessageStart,
+    AgUiReasoningStart,
+    AgUiTextMessageContent,
+    AgUiTextMessageEnd,
+    AgUiTextMessageStart,
+    DeltaEvent,
+    TextRole,
+    TimedEvent,
+)
+from agents.dialects.ag_ui.message_types import AgUiDeltaFacts, AgUiMetadata
+from agents.dialects.wire import encode_json
 
 Kind = Literal["TEXT_MESSAGE", "REASONING_MESSAGE"]
 
@@ -20,26 +35,34 @@ class StreamedMessage:
         self.open = True
         self.completed = False
         self.length = 0
-        shared = kind.encode(), encode_json(wire_id)
-        self._head = b'{"type":"%b_CONTENT","messageId":%b,"delta":' % shared
-        self._tail = b'{"stage":%b,"seq":' % encode_json(stage) if stage else b'{"seq":'
+        content = AgUiTextMessageContent if kind == "TEXT_MESSAGE" else AgUiReasoningMessageContent
+        facts = AgUiDeltaFacts(stage=stage or UNSET, seq=0)
+        self._template = _template(content(wire_id, "", 0, AgUiMetadata(facts)))
 
     def delta(self, text: str, *, at: int, seq: int) -> bytes:
-        """Return the event of a delta, put together by hand."""
+        """Return the event of a delta."""
         self.length += len(text)
-        return b'%b%b,"timestamp":%d,"metadata":{"parley":%b%d}}}' % (
-            self._head,
-            encode_json(text),
-            at,
-            self._tail,
-            seq,
-        )
+        return self._template % (encode_json(text), at, seq)
 
-    def start_events(self, role: str) -> list[Wire]:
+    def start_events(self, role: TextRole, metadata: AgUiMetadata) -> list[TimedEvent]:
         """Return the events that open the message."""
         if self.kind == "TEXT_MESSAGE":
-            return [{"type": "TEXT_MESSAGE_START", "messageId": self.id, "role": role}]
+            return [AgUiTextMessageStart(metadata, self.id, role)]
         return [
-            {"type": "REASONING_START", "messageId": self.id},
-            {"type": "REASONING_MESSAGE_START", "messageId": self.id, "role": "reasoning"},
+            AgUiReasoningStart(metadata, self.id),
+            AgUiReasoningMessageStart(metadata, self.id, "reasoning"),
         ]
+
+    def end_event(self, metadata: AgUiMetadata) -> TimedEvent:
+        """Return the event that closes the message."""
+        end = AgUiTextMessageEnd if self.kind == "TEXT_MESSAGE" else AgUiReasoningMessageEnd
+        return end(metadata, self.id)
+
+
+def _template(content: DeltaEvent) -> bytes:
+    """Return the bytes of an empty delta with places for the text, the time and the number.
+
+    No text can contain what is replaced, because its quotes would be escaped.
+    """
+    whole = encode_json(content).replace(b"%", b"%%").removesuffix(b"0}}}") + b"%d}}}"
+    return whole.replace(b'"","timestamp":0', b'%b,"timestamp":%d')

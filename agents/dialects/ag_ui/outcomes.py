@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import UNSET, UnsetType
+
+from agents.dialects.ag_ui.event_types import (
+    AgUiInterrupt,
+    AgUiInterrupted,
+    AgUiOutcome,
+    AgUiSuccess,
+    AgUiTokenUsage,
+)
 from agents.dialects.wire import Wire, json_text, optional_text
 from conversations import events
 
@@ -19,53 +28,42 @@ def answer_text(result: Any, problem: events.Problem | None, *, ok: bool) -> str
     return json_text({} if result is None else result)
 
 
-def outcome_fields(
-    completed: events.RunCompleted,
-    routed: events.ModelRouted | None,
-    pending: list[str],
-    *,
-    modern: bool,
-) -> Wire:
-    """Return the outcome and the usage of a run that was not stopped and did not fail."""
-    found = usage(completed.usage, routed)
-    return {"outcome": _outcome(completed, pending, modern=modern)} | (
-        {"usage": [found]} if found else {}
+def outcome(completed: events.RunCompleted, pending: list[str], *, modern: bool) -> AgUiOutcome:
+    """Return the outcome of a run that was not stopped and did not fail."""
+    if completed.interrupts:
+        return AgUiInterrupted([interrupt(one, at) for at, one in enumerate(completed.interrupts, 1)])
+    return AgUiSuccess(pending if pending and modern else UNSET)
+
+
+def interrupt(stored: Wire, place: int) -> AgUiInterrupt:
+    """Return an interrupt with all that a client needs and nothing that it refuses."""
+    return AgUiInterrupt(
+        id=optional_text(stored, "id") or f"interrupt-{place}",
+        reason=optional_text(stored, "reason") or "input_required",
+        message=optional_text(stored, "message") or UNSET,
+        tool_call_id=optional_text(stored, "toolCallId") or UNSET,
+        expires_at=optional_text(stored, "expiresAt") or UNSET,
+        response_schema=_optional_object(stored, "responseSchema"),
+        metadata=_optional_object(stored, "metadata"),
     )
 
 
-def _outcome(completed: events.RunCompleted, pending: list[str], *, modern: bool) -> Wire:
-    interrupts = [interrupt(one, place) for place, one in enumerate(completed.interrupts, 1)]
-    if interrupts:
-        return {"type": "interrupt", "interrupts": interrupts}
-    if pending and modern:
-        return {"type": "success", "pendingToolCallIds": pending}
-    return {"type": "success"}
+def _optional_object(member: Wire, key: str) -> dict[str, Any] | UnsetType:
+    value = member.get(key)
+    return value if isinstance(value, dict) else UNSET
 
 
-_TEXTS = ("message", "toolCallId", "expiresAt")
-_OBJECTS = ("responseSchema", "metadata")
-
-
-def interrupt(stored: Wire, place: int) -> Wire:
-    """Return an interrupt with all that a client needs and nothing that it refuses."""
-    made: Wire = {"id": optional_text(stored, "id") or f"interrupt-{place}"}
-    made["reason"] = optional_text(stored, "reason") or "input_required"
-    made |= {key: stored[key] for key in _TEXTS if optional_text(stored, key)}
-    return made | {key: stored[key] for key in _OBJECTS if isinstance(stored.get(key), dict)}
-
-
-def usage(counted: events.Usage, routed: events.ModelRouted | None) -> Wire | None:
-    """Return the tokens that the provider counted; None if it counted none (zero is not absent)."""
+def usage(counted: events.Usage, routed: events.ModelRouted | None) -> list[AgUiTokenUsage] | UnsetType:
+    """Return the tokens that the provider counted; UNSET if it counted none (zero is not absent)."""
     if not (counted.input_tokens or counted.output_tokens):
-        return None
-    fields: Wire = {"provider": routed.provider, "model": routed.model} if routed else {}
-    fields |= {
-        "inputTokens": counted.input_tokens,
-        "outputTokens": counted.output_tokens,
-        "totalTokens": counted.input_tokens + counted.output_tokens,
-    }
-    if counted.cached_tokens:
-        fields["cachedInputTokens"] = counted.cached_tokens
-    if counted.reasoning_tokens:
-        fields["reasoningTokens"] = counted.reasoning_tokens
-    return fields
+        return UNSET
+    found = AgUiTokenUsage(
+        provider=routed.provider if routed else UNSET,
+        model=routed.model if routed else UNSET,
+        input_tokens=counted.input_tokens,
+        output_tokens=counted.output_tokens,
+        total_tokens=counted.input_tokens + counted.output_tokens,
+        cached_input_tokens=counted.cached_tokens or UNSET,
+        reasoning_tokens=counted.reasoning_tokens or UNSET,
+    )
+    return [found]

@@ -10,9 +10,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from agents.dialects.ag_ui.encoder import AgUiEncoder
+from agents.dialects.ag_ui.message_types import AgUiMessage, AgUiStreamedMessage
 from agents.dialects.ag_ui.messages import to_messages, with_reasoning
 from agents.dialects.base import Frame, RunHead, Sign, StoredRow
 from agents.dialects.wire import Wire
+
+
+class KnownMessage(AgUiMessage):
+    """A message of which only this is known: the client has it."""
+
+    role: str
 
 
 class ReturningAgUiEncoder(AgUiEncoder):
@@ -27,19 +34,19 @@ class ReturningAgUiEncoder(AgUiEncoder):
 
         `before` are the thread's messages up to the run's own input, `state` the thread's state.
         """
-        reasoned = [message for message in self._known if self._run not in message["id"]]
+        reasoned = [message for message in self._known if self._run not in message.id]
         earlier = with_reasoning(to_messages(before, sign=sign), reasoned)
-        return self.prelude(earlier, known=[message["id"] for message in self._known], state=state)
+        return self.prelude(earlier, known=[message.id for message in self._known], state=state)
 
 
-def _known_messages(body: Wire) -> list[Wire]:
+def _known_messages(body: Wire) -> list[AgUiMessage]:
     """Return the client's messages: reasoning as a whole, of the others the id and the role."""
     messages = body.get("messages")
-    known: list[Wire] = []
+    known: list[AgUiMessage] = []
     for message in messages if isinstance(messages, list) else ():
         match message:
             case {"id": str(message_id), "role": "reasoning", "content": str(content)}:
-                known.append({"id": message_id, "role": "reasoning", "content": content})
+                known.append(AgUiStreamedMessage(message_id, "reasoning", content))
             case {"id": str(message_id), "role": str(role)}:
-                known.append({"id": message_id, "role": role})
+                known.append(KnownMessage(message_id, role))
     return known

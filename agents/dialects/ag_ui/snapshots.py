@@ -5,15 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from agents.dialects.base import Frame
-from agents.dialects.wire import Wire, encode_json
+from msgspec import UNSET, UnsetType
 
-_SHAPE: Final = ("activityType", "content", "metadata")
-_BLANK: Final = {"id": "reset", "role": "reasoning", "content": ""}  # only reasoning replaces reasoning
+from agents.dialects.ag_ui.event_types import (
+    AgUiActivitySnapshot,
+    AgUiMessagesSnapshot,
+    AgUiRunFinished,
+    AgUiRunStarted,
+    AgUiStateSnapshot,
+    AgUiSuccess,
+    RestingActivity,
+)
+from agents.dialects.ag_ui.message_types import (
+    AgUiActivityMessage,
+    AgUiMessage,
+    AgUiMetadata,
+    AgUiStreamedMessage,
+)
+from agents.dialects.base import Frame
+from agents.dialects.wire import encode_json
+
+_BLANK: Final = AgUiStreamedMessage("reset", "reasoning", "")  # only reasoning replaces reasoning
 _MOST_PLACES: Final = 8  # each sends all messages before it once more
 
 
-def snapshots(messages: list[Wire], known: list[str]) -> Iterable[Wire]:
+def snapshots(
+    messages: list[AgUiMessage], known: list[str], metadata: AgUiMetadata | UnsetType = UNSET
+) -> Iterable[AgUiMessagesSnapshot | AgUiActivitySnapshot]:
     """Yield the events that give a client exactly these messages in exactly this order.
 
     A snapshot replaces known messages at their places and appends the rest; so if that would give
@@ -21,36 +39,36 @@ def snapshots(messages: list[Wire], known: list[str]) -> Iterable[Wire]:
     drop those of earlier runs, which only the client has: it is sent as an event of its own, between a
     snapshot of the messages before it and one of the whole.
     """
-    spoken = [message for message in messages if message["role"] != "activity"]
-    ids = [message["id"] for message in spoken]
+    spoken = [message for message in messages if not isinstance(message, AgUiActivityMessage)]
+    ids = [message.id for message in spoken]
     here = set(ids)
     kept = [message_id for message_id in known if message_id in here]
     reasoned = _any_reasoning(spoken)
     if ids[: len(kept)] != kept:
-        yield {"type": "MESSAGES_SNAPSHOT", "messages": [_BLANK] if reasoned else []}
+        yield AgUiMessagesSnapshot(metadata, [_BLANK] if reasoned else [])
     for count, activity in _placed(messages):
         if count is not None:
             some = spoken[:count]
             forget = [_BLANK] if reasoned and not _any_reasoning(some) else []
-            yield {"type": "MESSAGES_SNAPSHOT", "messages": [*some, *forget]}
+            yield AgUiMessagesSnapshot(metadata, [*some, *forget])
         if activity is not None:
-            shape = {key: activity[key] for key in _SHAPE if key in activity}
-            yield {"type": "ACTIVITY_SNAPSHOT", "messageId": activity["id"]} | shape
+            facts = activity.metadata or metadata
+            yield AgUiActivitySnapshot(facts, activity.id, activity.activity_type, activity.content)
 
 
-def _any_reasoning(messages: list[Wire]) -> bool:
-    return any(message["role"] == "reasoning" for message in messages)
+def _any_reasoning(messages: list[AgUiMessage]) -> bool:
+    return any(message.role == "reasoning" for message in messages)
 
 
-def _placed(messages: list[Wire]) -> Iterator[tuple[int | None, Wire | None]]:
+def _placed(messages: list[AgUiMessage]) -> Iterator[tuple[int | None, AgUiActivityMessage | None]]:
     """Yield the activities, each with the number of messages to send before it; the whole at last.
 
     None if no more messages must be sent. Activities past the first few come after everything.
     """
     sent, spoken, places = -1, 0, 0
-    late: list[Wire] = []
+    late: list[AgUiActivityMessage] = []
     for message in messages:
-        if message["role"] != "activity":
+        if not isinstance(message, AgUiActivityMessage):
             spoken += 1
         elif sent == spoken:
             yield None, message
@@ -65,13 +83,21 @@ def _placed(messages: list[Wire]) -> Iterator[tuple[int | None, Wire | None]]:
         yield None, message
 
 
-def idle_thread_frames(thread_id: str, messages: list[Wire], state: Any) -> list[Frame]:
+def idle_thread_frames(thread_id: str, messages: list[AgUiMessage], state: Any) -> list[Frame]:
     """Return a thread without a running run, as a run of its own that is over at once."""
-    ids = {"threadId": thread_id, "runId": f"replay-{thread_id}"}
-    wire_events: list[Wire] = [
-        {"type": "RUN_STARTED"} | ids,
-        *snapshots(messages, []),
-        *([{"type": "STATE_SNAPSHOT", "snapshot": state}] if state else []),
-        {"type": "RUN_FINISHED"} | ids | {"outcome": {"type": "success"}},
+    run_id = f"replay-{thread_id}"
+    events = [
+        AgUiRunStarted(UNSET, thread_id, run_id),
+        *map(_at_rest, snapshots(messages, [])),
+        *([AgUiStateSnapshot(UNSET, state)] if state else []),
+        AgUiRunFinished(UNSET, thread_id, run_id, AgUiSuccess()),
     ]
-    return [Frame("", encode_json(event)) for event in wire_events]
+    return [Frame("", encode_json(event)) for event in events]
+
+
+def _at_rest(
+    event: AgUiMessagesSnapshot | AgUiActivitySnapshot,
+) -> AgUiMessagesSnapshot | RestingActivity:
+    if isinstance(event, AgUiMessagesSnapshot):
+        return event
+    return RestingActivity(event.message_id, event.activity_type, event.content, event.metadata)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from agents.dialects.ag_ui.event_types import AgUiStateDelta, AgUiStatePatch, AgUiStateSnapshot
+from agents.dialects.ag_ui.message_types import AgUiMetadata
 from conversations.events import StateUpdated
 from conversations.thread_state import set_value_with_op, split_pointer, to_pointer
 
@@ -17,7 +19,9 @@ class SharedState:
         self.value: Any = {}
         self.changed = False
 
-    def update(self, updated: StateUpdated) -> dict[str, Any]:
+    def update(
+        self, updated: StateUpdated, metadata: AgUiMetadata
+    ) -> AgUiStateDelta | AgUiStateSnapshot:
         """Return the event that brings the client's state up to date: a patch if it can apply one.
 
         It cannot if the parent of the value is missing, or its library refuses the name.
@@ -26,8 +30,5 @@ class SharedState:
         self.changed = True
         pointer = to_pointer(updated.key) if updated.key else ""
         if operation is None or _FORBIDDEN.intersection(split_pointer(pointer)):
-            return {"type": "STATE_SNAPSHOT", "snapshot": self.value}
-        return {
-            "type": "STATE_DELTA",
-            "delta": [{"op": operation, "path": pointer, "value": updated.value}],
-        }
+            return AgUiStateSnapshot(metadata, self.value)
+        return AgUiStateDelta(metadata, [AgUiStatePatch(operation, pointer, updated.value)])

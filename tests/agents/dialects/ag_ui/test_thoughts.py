@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from agents.dialects.ag_ui.message_types import (
+    AgUiAssistantMessage,
+    AgUiMessage,
+    AgUiMessageFacts,
+    AgUiMetadata,
+    AgUiReasoningFacts,
+    AgUiStreamedMessage,
+    AgUiToolMessage,
+    AgUiUserMessage,
+)
 from agents.dialects.ag_ui.reasoning import outline, with_thoughts
 from conversations import events
 from conversations.events import Fact, RunEvent
@@ -24,8 +33,13 @@ def told(*facts: Fact) -> list[RunEvent]:
     return [RunEvent(seq, 1_000 + 10 * seq, fact) for seq, fact in enumerate(facts, 1)]
 
 
-def message(wire_id: str, role: str = "assistant") -> dict[str, Any]:
-    return {"id": wire_id, "role": role, "metadata": {"parley": {"run_id": RUN}}}
+OURS = AgUiMetadata(AgUiMessageFacts(run_id=RUN))
+ASKED = AgUiUserMessage("u", role="user", metadata=OURS, content="user")
+OTHER = AgUiUserMessage("other", role="user", content="other")
+
+
+def assistant(wire_id: str) -> AgUiAssistantMessage:
+    return AgUiAssistantMessage(wire_id, role="assistant", metadata=OURS)
 
 
 THOUGHT = (
@@ -38,26 +52,24 @@ THOUGHT = (
 )
 
 
-def order(messages: list[dict[str, Any]]) -> list[str]:
-    return [one.get("content") or one["role"] for one in messages]
+def order(messages: list[AgUiMessage]) -> list[str]:
+    return [one.content if isinstance(one, AgUiStreamedMessage) else one.role for one in messages]
 
 
 def test_each_thought_stands_before_what_came_of_it() -> None:
     call = f"call-c1-{RUN}"
-    stored = [message("u", "user"), message(call), message("t", "tool"), message(f"m2-{RUN}")]
+    answer = AgUiToolMessage("t", role="tool", metadata=OURS, tool_call_id="c1", content="{}")
+    stored: list[AgUiMessage] = [ASKED, assistant(call), answer, assistant(f"m2-{RUN}")]
     merged = with_thoughts(stored, {RUN: outline(RUN, told(*THOUGHT))})
     assert order(merged) == ["user", "First this.", "assistant", "tool", "Then that.", "assistant"]
-    assert merged[1]["metadata"] == {"parley": {"run_id": RUN, "latency_ms": 20}}
-    assert merged[1]["id"] == f"reasoning-m1-{RUN}"
+    facts = AgUiMetadata(AgUiReasoningFacts(RUN, 20))
+    assert merged[1] == AgUiStreamedMessage(f"reasoning-m1-{RUN}", "reasoning", "First this.", facts)
 
 
 def test_a_thought_that_nothing_came_of_stands_at_its_runs_end() -> None:
-    stored = [message("u", "user"), {"id": "other", "role": "user"}]
-    merged = with_thoughts(stored, {RUN: outline(RUN, told(*THOUGHT))})
+    merged = with_thoughts([ASKED, OTHER], {RUN: outline(RUN, told(*THOUGHT))})
     assert order(merged) == ["user", "First this.", "Then that.", "user"]
-    assert with_thoughts([{"id": "other", "role": "user"}], {RUN: outline(RUN, told(*THOUGHT))}) == [
-        {"id": "other", "role": "user"}
-    ]
+    assert with_thoughts([OTHER], {RUN: outline(RUN, told(*THOUGHT))}) == [OTHER]
 
 
 def test_a_thread_is_read_with_its_reasoning_while_the_events_are_kept(
