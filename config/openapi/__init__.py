@@ -1,9 +1,8 @@
 """The OpenAPI document: the operations that stand beside the views, and all schemas.
 
 drf-spectacular describes only the views of the REST framework; `add_async_operations` adds the others.
-The schemas come from the types that parse and serialize. Those of AG-UI's frames are written here,
-because their encoder writes bytes, event by event. A test compares the document with the routes, and
-every response and frame in the test suite is checked against it (`tests/schema_true`).
+The schemas come from the types that parse and serialize. A test compares the document with the routes,
+and every response and frame in the test suite is checked against it (`tests/schema_true`).
 """
 
 from __future__ import annotations

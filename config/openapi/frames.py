@@ -18,7 +18,6 @@ from config.http.documentation.schema_builders import (
     record,
     ref,
 )
-from config.openapi.ag_ui import AG_UI_EVENT
 
 
 def _one_of(description: str, *schemas: Schema) -> Schema:
@@ -39,7 +38,6 @@ _FRAME: Final = any_of(
     )
 )
 FRAMES: Final[dict[str, Any]] = {
-    "AgUiEvent": _one_of("An event of AG-UI: https://docs.ag-ui.com/concepts/events.", *AG_UI_EVENT),
     "ResponsesEvent": _one_of(
         "An event of OpenAI's Responses API.", *(ref(event.__name__) for event in EVENTS)
     ),
