@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Final, cast
+from typing import Annotated, Any, Final, cast
 from uuid import UUID
 
+import msgspec
 from asgiref.sync import sync_to_async
 from django.contrib.auth import get_user_model
 from django.http import HttpRequest, HttpResponseBase
+from msgspec import Struct
 
 from agents.intake import resume
 from agents.intake.approvals import (
     Decision,
     approval_not_found,
-    parse_arguments,
     parse_interrupt_id,
     parse_reason,
 )
@@ -25,7 +26,7 @@ from config.auth.requirements import READ, RUN
 from config.errors import Forbidden, InvalidRequest
 from config.http.async_views import api, json_body, json_response
 from config.http.documentation import groups
-from config.http.documentation.json_types import Shown
+from config.http.documentation.json_types import Shown, noted
 from config.http.documentation.operations import PAGING, body, described, operation, query, response
 from config.http.documentation.schema_builders import ERROR, ref
 from conversations import models
@@ -37,7 +38,17 @@ from conversations.threads.cursors import invalid_cursor, read_limit
 _operation: Final = partial(operation, group=groups.APPROVALS)
 PERMISSION: Final = "conversations.change_interrupt"
 _PAGE: Final = 30
-_KNOWN: Final = frozenset(("approve", "arguments", "reason"))
+
+
+class DecisionBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """A decision, as a client sends it."""
+
+    approve: bool
+    arguments: Annotated[
+        dict[str, Any] | None,
+        noted("Arguments that replace those of the call, in the form that the tool declares."),
+    ] = None
+    reason: Annotated[str | None, noted("Why it is refused; sent to the model.")] = None
 
 
 class Approvals(Shown, frozen=True, rename="camel"):
@@ -89,7 +100,7 @@ async def approvals(request: HttpRequest, caller: Caller) -> HttpResponseBase:
             "200": response("The decided approval.", ref("Approval")),
             "409": response("The approval was already decided differently, or it has expired.", ERROR),
         },
-        requestBody=body(ref("Decision"), approve={"approve": True}),
+        requestBody=body(ref("DecisionBody"), approve={"approve": True}),
     ),
 )
 @api(GET=READ, POST=RUN)
@@ -155,10 +166,11 @@ def _before(cursor: str | None) -> UUID:
 
 
 def _decision(body: dict[str, Any]) -> Decision:
-    approve = body.get("approve")
-    if not isinstance(approve, bool) or body.keys() - _KNOWN:
+    try:
+        given = msgspec.convert(body, DecisionBody)
+    except msgspec.ValidationError:
         raise InvalidRequest(
             "Send approve (true or false), and if you like arguments (an object) and reason (a text).",
             code="invalid_answer",
-        )
-    return Decision(approve, parse_arguments(body.get("arguments")), parse_reason(body.get("reason")))
+        ) from None
+    return Decision(given.approve, given.arguments, parse_reason(given.reason))

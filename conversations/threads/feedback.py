@@ -7,14 +7,13 @@ from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 from psycopg.errors import ForeignKeyViolation
 
 from config import sql
 from config.errors import InvalidRequest, NotFound
 from config.http.documentation.json_types import Hex, Shown, Time, noted
 from conversations.identifiers import uuid7
-from conversations.models.feedback import SCORES
 from conversations.runs import client_queries
 from conversations.threads import newest_messages
 from conversations.threads.history_message import timestamp
@@ -22,6 +21,20 @@ from conversations.threads.history_message import timestamp
 COMMENT_LENGTH: Final = 4_000
 TAGS: Final = 20
 TAG_LENGTH: Final = 50
+
+
+_Score = Annotated[Literal[-1, 0, 1], noted("1: good, -1: bad, 0: neutral.")]
+_Comment = Annotated[str, Meta(max_length=COMMENT_LENGTH)]
+_Tag = Annotated[str, Meta(min_length=1, max_length=TAG_LENGTH)]
+_Tags = Annotated[list[_Tag], Meta(max_length=TAGS)]
+
+
+class NewFeedback(Struct, frozen=True, forbid_unknown_fields=True):
+    """A client's judgement of a run, as it is sent."""
+
+    score: _Score
+    comment: _Comment | None = None
+    tags: _Tags | None = None
 
 
 class Judgement(Struct, frozen=True):
@@ -36,38 +49,33 @@ class Feedback(Shown, frozen=True):
     """A user's feedback as it is shown."""
 
     run_id: Hex
-    score: Annotated[Literal[-1, 0, 1], noted("1: good, -1: bad, 0: neutral.")]
+    score: _Score
     comment: str
     tags: list[str]
     created_at: Time
     updated_at: Time
 
 
-_KNOWN: Final = frozenset(("score", "comment", "tags"))
+_SENTENCES: Final = {
+    "score": "score must be 1 (good), -1 (bad) or 0 (neither).",
+    "comment": f"comment must be a text of at most {COMMENT_LENGTH} characters.",
+    "tags": f"tags must be a list of at most {TAGS} texts of 1 to {TAG_LENGTH} characters.",
+}
 
 
 def parse_judgement(body: dict[str, Any]) -> Judgement:
     """Return a client's `{score, comment, tags}`. Raise InvalidRequest (`invalid_feedback`)."""
-    if unknown := sorted(body.keys() - _KNOWN):
+    if unknown := sorted(body.keys() - _SENTENCES.keys()):
         raise _invalid(f"Send score, comment and tags; {unknown[0]} is none of them.")
-    score, comment, tags = body.get("score"), body.get("comment"), body.get("tags")
-    if isinstance(score, bool) or not isinstance(score, int | float) or score not in SCORES:
-        raise _invalid("score must be 1 (good), -1 (bad) or 0 (neither).")
-    if comment is not None and not (isinstance(comment, str) and len(comment) <= COMMENT_LENGTH):
-        raise _invalid(f"comment must be a text of at most {COMMENT_LENGTH} characters.")
-    return Judgement(int(score), (comment or "").strip(), _tags(tags))
-
-
-def _tags(tags: Any) -> list[str]:
-    """Return the tags without repetition, in their order."""
-    if tags is None:
-        return []
-    if not isinstance(tags, list) or len(tags) > TAGS:
-        raise _invalid(f"tags must be a list of at most {TAGS} texts.")
-    for tag in tags:
-        if not (isinstance(tag, str) and tag.strip() and len(tag) <= TAG_LENGTH):
-            raise _invalid(f"Each tag must be a text of 1 to {TAG_LENGTH} characters.")
-    return list(dict.fromkeys(tag.strip() for tag in tags))
+    try:
+        given = msgspec.convert(body, NewFeedback)
+    except msgspec.ValidationError as error:
+        named = next((name for name in _SENTENCES if f"$.{name}" in str(error)), "score")
+        raise _invalid(_SENTENCES[named]) from None
+    tags = [tag.strip() for tag in given.tags or ()]
+    if not all(tags):
+        raise _invalid(_SENTENCES["tags"])
+    return Judgement(given.score, (given.comment or "").strip(), list(dict.fromkeys(tags)))
 
 
 def _invalid(detail: str) -> InvalidRequest:
