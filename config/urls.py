@@ -14,6 +14,7 @@ from conversations.api.prometheus import prometheus
 _docs = SpectacularSwaggerSplitView.as_view(url_name="schema", http_method_names=["get", "head"])
 
 urlpatterns = [
+    path("api/v1/", include("agents.urls")),  # first, because most requests are for a run
     path("", pages.home),
     path("health", pages.health),
     path("ready", pages.ready),
@@ -25,7 +26,6 @@ urlpatterns = [
     path("api/v1/schemas/<str:name>", pages.contract_schema),
     path("api/v1/auth/token", SignIn.as_view(), name="sign-in"),
     path("api/v1/llm/", include("prompts.urls")),
-    path("api/v1/", include("agents.urls")),
     path("api/v1/", include("conversations.urls")),
     path("chat/", include(chat_urlpatterns)),
     path("", include(foreign_urlpatterns)),

@@ -22,7 +22,7 @@ from config.process import cancellation
 from conversations import events
 from conversations.events import RunEvent
 from conversations.log import event_log
-from conversations.log.event_log import Batch
+from conversations.log.batches import Batch
 from conversations.log.follow import follow
 from conversations.models import LIVE
 from conversations.runs.client_queries import RunRow

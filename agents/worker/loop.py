@@ -35,8 +35,9 @@ from config.audit import key_openings
 from config.cache import keep_warm
 from config.process import cancellation, watchdog
 from config.redis import notifications
-from conversations.log import event_log
-from conversations.log.event_log import Batch, Writer
+from conversations.log import announcements
+from conversations.log.batches import Batch
+from conversations.log.event_log import Writer
 from conversations.metrics.refresh import refresh_for_ever
 from conversations.runs import leases
 from conversations.runs.leases import HeldRun
@@ -140,7 +141,7 @@ class Worker:
         for claim in taken:
             self._start(claim, prompts.choose_system(claim.thread_id))
         started = [Batch(one.run_id, one.last_seq, one.last_seq, one.started) for one in taken]
-        self._loop.call_soon(event_log.announce, started)  # the runs themselves come first
+        announcements.announce_soon(started)
         return len(taken) == limit
 
     def _start(self, claim: Claim, system: str) -> None:

@@ -20,7 +20,6 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Final
 from uuid import UUID
 
@@ -30,13 +29,13 @@ from psycopg import Error as DatabaseError
 from psycopg_pool import PoolTimeout
 
 from config import database, sql
-from config.redis import notifications
 from conversations import events
 from conversations.events import Fact, RunEvent
+from conversations.log.announcements import announce
+from conversations.log.batches import Batch, make_batch
 
 log = structlog.get_logger(__name__)
 
-GROUP: Final = "log"
 PAGE: Final = 200
 MOST_EVENTS: Final = 1_000
 """Of one row: who reads it decodes and encodes them in one go, and others have their turn after it."""
@@ -59,55 +58,6 @@ _SCENERY: Final = (
     events.ModelCompleted,
 )
 OUTAGE: Final = (OperationalError, PoolTimeout, OSError)
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Consecutive events of one run, decoded on first need and then shared by all readers."""
-
-    run_id: UUID
-    first_seq: int
-    last_seq: int
-    body: bytes | str
-
-    @cached_property
-    def events(self) -> list[RunEvent]:
-        return events.decode(self.first_seq, self.body)
-
-    @property
-    def text(self) -> str:
-        """Return the JSON as PostgreSQL takes it."""
-        return self.body.decode() if isinstance(self.body, bytes) else self.body
-
-    @property
-    def is_last(self) -> bool:
-        """Return whether the batch contains the run's last event."""
-        return isinstance(self.events[-1].fact, events.TERMINAL)
-
-    def after(self, seq: int) -> list[RunEvent]:
-        """Return the events past `seq`."""
-        return self.events[max(0, seq + 1 - self.first_seq) :]
-
-
-def make_batch(run_id: UUID, run_events: Sequence[RunEvent]) -> Batch:
-    """Return a batch of events that are about to be written."""
-    return Batch(run_id, run_events[0].seq, run_events[-1].seq, events.encode(run_events))
-
-
-def announce(batches: Sequence[Batch]) -> None:
-    """Notify followers of committed batches; notifications carry them, so followers need no query."""
-    if batches:
-        carried = [(b.run_id.bytes, b.first_seq, b.last_seq, _as_bytes(b.body)) for b in batches]
-        notifications.notify(GROUP, {"batches": carried})
-
-
-def decode_notification(message: notifications.Message) -> list[Batch]:
-    """Return the batches that a notification carries."""
-    return [Batch(UUID(bytes=run), first, last, body) for run, first, last, body in message["batches"]]
-
-
-def _as_bytes(body: bytes | str) -> bytes:
-    return body.encode() if isinstance(body, str) else body
 
 
 # --- reading ------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from psycopg import AsyncConnection
 
 from config import database
 from conversations.log import event_log
-from conversations.log.event_log import Batch
+from conversations.log.batches import Batch, make_batch
 
 logger = structlog.get_logger(__name__)
 
@@ -137,7 +137,7 @@ def _join_groups(groups: list[list[Batch]]) -> list[Batch]:
 def _join(group: list[Batch]) -> Batch:
     """Return the group as one batch. Raise ValueError unless it gives the same events again."""
     events = [event for batch in group for event in batch.events]
-    batch = event_log.make_batch(group[0].run_id, events)
+    batch = make_batch(group[0].run_id, events)
     if batch.last_seq != group[-1].last_seq or batch.events != events:
         raise ValueError("the folded batch differs")
     return batch

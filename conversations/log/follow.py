@@ -22,8 +22,8 @@ from weakref import WeakKeyDictionary
 import structlog
 
 from config.redis import notifications
-from conversations.log import event_log
-from conversations.log.event_log import Batch
+from conversations.log import announcements, event_log
+from conversations.log.batches import Batch
 
 logger = structlog.get_logger(__name__)
 
@@ -108,7 +108,7 @@ class Hub:
 
     def start(self) -> None:
         loop = asyncio.get_running_loop()
-        listening = notifications.listen(event_log.GROUP, self._receive)
+        listening = notifications.listen(announcements.GROUP, self._receive)
         self._tasks = [loop.create_task(listening), loop.create_task(self._watch())]
 
     async def stop(self) -> None:
@@ -166,7 +166,7 @@ class Hub:
             feed.last_seq = max(feed.last_seq, seq)
 
     def _receive(self, message: notifications.Message) -> None:
-        for batch in event_log.decode_notification(message):
+        for batch in announcements.read_announcement(message):
             self.push(batch)
 
     async def _watch(self) -> None:

@@ -11,7 +11,7 @@ import msgspec
 from psycopg import AsyncConnection
 
 from conversations import events
-from conversations.log.event_log import Batch
+from conversations.log.batches import Batch
 from conversations.log.transcript import StoredInterrupt, StoredMessage
 from conversations.runs.spending import COUNTER_SQL, TODAY, counter_values
 

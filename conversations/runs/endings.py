@@ -21,6 +21,8 @@ from conversations import events, usage
 from conversations.events import Fact, RunEvent, Terminal
 from conversations.identifiers import uuid7
 from conversations.log import event_log
+from conversations.log.announcements import announce
+from conversations.log.batches import make_batch
 from conversations.log.transcript import Transcript
 from conversations.runs.end_sql import Ended, Ending, end_run
 
@@ -76,7 +78,7 @@ def compose_ending(
         run_id=transcript.run_id,
         fence=fence,
         runner=runner,
-        batch=event_log.make_batch(transcript.run_id, [*unwritten, *last]),
+        batch=make_batch(transcript.run_id, [*unwritten, *last]),
         status=transcript.status,
         provider=routed.provider[:_CODE_LENGTH] if routed else "",
         resolved_model=routed.model[:_NAME_LENGTH] if routed else "",
@@ -126,7 +128,7 @@ async def write_ending(ending: Ending) -> Ended | None:
             if ended is None and repeated and await _is_committed(ending):
                 ended = Ended(thread_waits=True)  # perhaps
             if ended is not None:
-                event_log.announce([ending.batch])
+                announce([ending.batch])
             return ended
         except (*event_log.OUTAGE, DatabaseError) as error:
             if isinstance(error, event_log.OUTAGE) and database.is_transient(error):

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from conversations.identifiers import uuid_of
 from conversations.log import follow
-from conversations.log.event_log import Batch
+from conversations.log.batches import Batch
 from conversations.runs import client_queries
 from conversations.runs.client_queries import RunRow
 

@@ -27,6 +27,8 @@ from config import database, sql
 from conversations import events
 from conversations.identifiers import uuid7
 from conversations.log import event_log
+from conversations.log.announcements import announce
+from conversations.log.batches import Batch, make_batch
 from conversations.log.transcript import Transcript, fold
 from conversations.runs import endings
 from conversations.runs.end_sql import Ending, end_run
@@ -134,7 +136,7 @@ async def _write_draft(due: Due, make_draft: _MakeDraft) -> bool:
                 return False
             due = await _fence_off(due)
             continue
-        event_log.announce(written or [])
+        announce(written or [])
         return written is not None
     return False
 
@@ -191,9 +193,7 @@ async def _fence_off(due: Due) -> Due:
     return due._replace(fence=row[0]) if row else due
 
 
-async def _write(
-    connection: AsyncConnection[Any], due: Due, draft: _Draft
-) -> list[event_log.Batch] | None:
+async def _write(connection: AsyncConnection[Any], due: Due, draft: _Draft) -> list[Batch] | None:
     """Write to the log. Return the events, maybe none; None if the run is not ours to settle."""
     seen = {"run_id": due.run_id, "fence": due.fence, "lease": due.lease}
     taken = await (await connection.execute(_TAKE_OVER, seen)).fetchone()
@@ -215,7 +215,7 @@ async def _write(
 
 async def _give_back(
     connection: AsyncConnection[Any], transcript: Transcript, *, losses: int
-) -> list[event_log.Batch]:
+) -> list[Batch]:
     """Queue the run again; close in the log the items that its lost attempt had opened."""
     await connection.execute(_GIVE_BACK, (losses, transcript.run_id))
     lost = FAILURES["worker_lost"]
@@ -223,6 +223,6 @@ async def _give_back(
     logger.info("run queued again", run_id=transcript.run_id.hex)
     if not closing:
         return []
-    batch = event_log.make_batch(transcript.run_id, closing)
+    batch = make_batch(transcript.run_id, closing)
     await connection.execute(_NOTE, (batch.run_id, batch.first_seq, batch.last_seq, batch.text))
     return [batch]

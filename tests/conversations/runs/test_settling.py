@@ -18,6 +18,7 @@ from config.database import run_sync
 from conversations import events
 from conversations.identifiers import uuid7
 from conversations.log import event_log
+from conversations.log.batches import make_batch
 from conversations.log.event_log import LeaseLost, Writer
 from conversations.models import Message, Run, RunStatus, Thread
 from conversations.runs import endings, leases, settling
@@ -65,7 +66,7 @@ def orphan(client: Client, *said: events.Fact, attempt: int = 1) -> Run:
         from config import database
 
         facts = [events.RunQueued(0), events.RunStarted(attempt, 0), *said]
-        batch = event_log.make_batch(made.id, [events.RunEvent(n, 1, f) for n, f in enumerate(facts, 1)])
+        batch = make_batch(made.id, [events.RunEvent(n, 1, f) for n, f in enumerate(facts, 1)])
         async with database.connection() as connection:
             await connection.execute(
                 "INSERT INTO conversations_eventbatch VALUES (%s, %s, %s, %s)",
@@ -183,7 +184,7 @@ def written_between(run: Run, *said: events.Fact) -> Iterator[None]:
         if await fence_of(run_id) == 1:
             last = found[-1].seq
             some = [events.RunEvent(n, 1, fact) for n, fact in enumerate(said, last + 1)]
-            batch = event_log.make_batch(run_id, some)
+            batch = make_batch(run_id, some)
             async with database.connection() as held:
                 await held.execute(
                     "INSERT INTO conversations_eventbatch VALUES (%s, %s, %s, %s)",
@@ -246,7 +247,7 @@ def test_a_text_in_a_million_pieces_folds_as_one_text() -> None:
     run_id = uuid7()
     pieces = [events.RunEvent(n, n, events.MessageDelta("m", "ab")) for n in range(1, 200_001)]
     last = events.RunEvent(200_001, 9, events.RunCompleted("stop"))
-    batch = event_log.make_batch(run_id, [*pieces, last])
+    batch = make_batch(run_id, [*pieces, last])
     joined = events.decode_joined(1, batch.body)
     assert [event.seq for event in joined] == [200_000, 200_001]
     short, long = fold(run_id, joined), fold(run_id, batch.events)

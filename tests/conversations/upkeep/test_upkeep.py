@@ -25,6 +25,7 @@ from conversations.events import Fact, RunEvent
 from conversations.identifiers import uuid7
 from conversations.log import event_log, partitions
 from conversations.log import fold as folding
+from conversations.log.batches import make_batch
 from conversations.models import EventBatch, Run, Thread
 from conversations.runs import client_queries
 from conversations.upkeep import retention
@@ -55,9 +56,7 @@ def ended_run(client: Client, *, at_ms: int | None = None, **fields: Any) -> Run
 
 def store(run_id: UUID, some: list[RunEvent], *, each: int = 1) -> None:
     """Write the events as batches of `each`."""
-    batches = [
-        event_log.make_batch(run_id, some[place : place + each]) for place in range(0, len(some), each)
-    ]
+    batches = [make_batch(run_id, some[place : place + each]) for place in range(0, len(some), each)]
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.executemany(
             "INSERT INTO conversations_eventbatch VALUES (%s, %s, %s, %s)",

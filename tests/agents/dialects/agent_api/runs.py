@@ -12,7 +12,7 @@ from agents.api.streaming import open_cursor
 from agents.dialects.base import Dialect, Frame, RunHead
 from conversations import events
 from conversations.events import Fact, RunEvent
-from conversations.log import event_log
+from conversations.log.batches import make_batch
 from conversations.runs.client_queries import RunRow
 from tests.support.properties import strategies
 
@@ -83,7 +83,7 @@ def resumed(dialect: Dialect, run: Sequence[RunEvent], after: int) -> list[Frame
     """What a reader gets that comes back with this `Last-Event-ID`."""
     row = RunRow(RUN, THREAD, RUN, "", "request-1", "completed", "demo", None, None, AT_MS, HEAD.wire)
     cursor = open_cursor(row, dialect, after=after)
-    return [frame for event in run for frame in cursor.take(event_log.make_batch(RUN, [event]))]
+    return [frame for event in run for frame in cursor.take(make_batch(RUN, [event]))]
 
 
 def told(facts: list[Fact]) -> list[RunEvent]:

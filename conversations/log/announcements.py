@@ -1,0 +1,44 @@
+"""Announcements of committed batches to those who follow runs, in this process and in others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+from config.redis import notifications
+from conversations.log.batches import Batch
+
+GROUP: Final = "log"
+_SOON_S: Final = 0.005
+_kept: WeakKeyDictionary[asyncio.AbstractEventLoop, list[Batch]] = WeakKeyDictionary()
+
+
+def announce(batches: Sequence[Batch]) -> None:
+    """Notify followers of committed batches; notifications carry them, so followers need no query."""
+    if kept := _kept.pop(asyncio.get_running_loop(), None):
+        batches = [*kept, *batches]
+    if batches:
+        carried = [(b.run_id.bytes, b.first_seq, b.last_seq, _as_bytes(b.body)) for b in batches]
+        notifications.notify(GROUP, {"batches": carried})
+
+
+def announce_soon(batches: Sequence[Batch]) -> None:
+    """Announce them with the next ones, or in a moment: a notification costs as much as a statement."""
+    loop = asyncio.get_running_loop()
+    if batches and loop not in _kept:
+        _kept[loop] = []
+        loop.call_later(_SOON_S, announce, ())
+    if batches:
+        _kept[loop] += batches
+
+
+def read_announcement(message: notifications.Message) -> list[Batch]:
+    """Return the batches that a notification carries."""
+    return [Batch(UUID(bytes=run), first, last, body) for run, first, last, body in message["batches"]]
+
+
+def _as_bytes(body: bytes | str) -> bytes:
+    return body.encode() if isinstance(body, str) else body
