@@ -164,7 +164,9 @@ def test_requests_that_wait_for_each_other_are_few(server: Server) -> None:
 def test_a_reader_that_asked_for_more_and_left_holds_no_place(
     client: Client,
     run: dict[str, Any],  # noqa: F811
+    settings: Settings,
 ) -> None:
+    settings.HEARTBEAT_S = 0.5  # by which the server sees that nobody is there
     events = head("GET", f"{RUNS}/{run['run_id']}/events", f"Authorization: Bearer {client.token}")
     with connection(client.url) as raw:
         raw.sendall(events)

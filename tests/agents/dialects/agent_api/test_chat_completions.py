@@ -462,7 +462,7 @@ def test_a_run_that_fails_in_its_stream_ends_it_with_an_error(
 def test_a_long_answer_is_begun_with_blanks(
     client: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.HEARTBEAT_S, settings.DEMO_TOKEN_S = 0.01, 0.04
+    settings.HEARTBEAT_S, settings.DEMO_TOKEN_S = 0.002, 0.01
     monkeypatch.setattr(async_views, "HELD_S", 0.05)
     told = client.http.post(PATH, json={"model": "demo", "messages": [USER]})
     assert told.content.startswith(b" ")
@@ -521,6 +521,7 @@ def test_with_a_key_the_run_goes_on_and_is_started_once(client: Client, settings
     body = {"model": "demo", "messages": [USER]}
     key = {"Idempotency-Key": uuid4().hex}
     run = left(client, body, **key)
+    settings.DEMO_TOKEN_S = 0.01
     again = client.http.post(PATH, json=body, headers=key).json()
     assert again["choices"][0]["message"]["content"]
     assert again["id"] == f"chatcmpl-{run.pk.hex}"
@@ -548,6 +549,8 @@ def test_many_that_wait_for_their_answer_keep_nobody_out(client: Client, setting
         while Run.objects.filter(owner=client.user).count() < place:
             assert time.monotonic() < until
             time.sleep(0.01)
+    assert answers == []
+    settings.DEMO_TOKEN_S = 0
     for thread in waiting:
         thread.join(60)
     assert answers == [200, 200, 200]

@@ -169,7 +169,7 @@ def test_an_approval_names_its_conversation_and_an_unknown_one_none(sdk: OpenAI)
 
 
 def test_a_long_answer_is_waited_for_with_blanks(client: Client, settings: Any) -> None:
-    settings.HEARTBEAT_S, settings.DEMO_TOKEN_S = 0.01, 0.04
+    settings.HEARTBEAT_S, settings.DEMO_TOKEN_S = 0.002, 0.01
     told = client.http.post("/v1/responses", json={"model": "demo", "input": "hello"})
     assert told.content.startswith(b" ")
     assert told.json()["status"] == "completed"
