@@ -58,7 +58,7 @@ def _provide() -> None:
 def _provide_session() -> None:
     """What the workers inherit."""
     os.environ.setdefault("LOG_LEVEL", "WARNING")
-    os.environ.setdefault("DEMO_TOKEN_S", "0.002")
+    os.environ.setdefault("DEMO_TOKEN_S", "0.0005")
     os.environ[_FOLDER] = os.environ["VAR_DIR"] = tempfile.mkdtemp(prefix="parley-tests-")
     os.environ[_EMBEDDED] = "" if os.environ.get("DATABASE_URL") else "yes"
 
