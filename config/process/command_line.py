@@ -15,7 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 from config import __version__
 from config.process import bootstrap, embedded_postgres
 
-_OBJECTS: Final = 100_000  # a start makes more than that, and nearly all live to its end
+_OBJECTS: Final = 400_000  # a start makes fewer, and nearly all live to its end
 _USAGE: Final = """\
 Parley, a self-hosted conversational agent platform.
 
