@@ -36,6 +36,9 @@ def manage(arguments: list[str]) -> None:
             bootstrap.prepare()
         else:
             embedded_postgres.provide_database(arguments[1:])
+        if arguments[1:] == ["beat"]:
+            _run_beat()
+            return
         from django.core.management import execute_from_command_line
 
         execute_from_command_line(arguments)
@@ -47,6 +50,17 @@ def manage(arguments: list[str]) -> None:
         sys.exit(str(refusal))
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _run_beat() -> None:
+    from django.core.management.base import CommandError
+
+    from config.process.celery_beat import run_beat
+
+    try:
+        run_beat()
+    except CommandError as refusal:
+        sys.exit(f"CommandError: {refusal}")
 
 
 def parley() -> None:

@@ -1,15 +1,16 @@
-"""`manage.py beat`: schedule the periodic tasks; run exactly one."""
+"""`manage.py beat`: schedule the periodic tasks; run exactly one.
+
+`config.process.command_line` runs it without this class, and so without Django's apps; the class is what
+`manage.py help` shows.
+"""
 
 from __future__ import annotations
 
-import signal
-import sys
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from config.process.celery_threads import Beat, require_broker
+from config.process.celery_beat import run_beat
 
 
 class Command(BaseCommand):
@@ -17,6 +18,4 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def handle(self, *_: Any, **__: Any) -> None:
-        require_broker("beat")
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-        Beat(settings.VAR_DIR).run()
+        run_beat()

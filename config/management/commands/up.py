@@ -27,7 +27,8 @@ from config.auth import bearer
 from config.auth.models import User
 from config.process import bootstrap, installation, memory, server, watchdog
 from config.process.bootstrap import Claim
-from config.process.celery_threads import Beat, Consumer
+from config.process.celery_beat import Beat
+from config.process.celery_threads import Consumer
 from config.process.supervision import supervise
 
 _ADMIN: Final = "admin"

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from config.process import bootstrap, memory
-from config.process.celery_threads import require_broker
+from config.process.broker import require_broker
 from config.process.server import (
     SERVERS,
     ServerName,

@@ -11,7 +11,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from config import database
 from config.process import memory, server
-from config.process.celery_threads import Consumer, require_broker
+from config.process.broker import require_broker
+from config.process.celery_threads import Consumer
 
 
 class Command(BaseCommand):
