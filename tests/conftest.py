@@ -74,7 +74,6 @@ _LONG = (
     "tests/agents/runtimes/",
     "tests/agents/dialects/ag_ui/test_cuts.py",
     "tests/agents/worker/test_held_loop.py",
-    "tests/config/openapi/test_stateful.py",
     "tests/conversations/metrics/test_exports.py",
 )
 _ALONE = tuple(f"tests/hostile/test_{name}.py" for name in ("bytes", "gate", "patterns"))
