@@ -198,7 +198,8 @@ async def _connect(url: str, on_reply: Callable[[Any], None]) -> AsyncIterator[_
         if "path" in place:
             await loop.create_unix_connection(lambda: wire, place["path"])
         else:
-            tls = _tls(place) if url.startswith("rediss:") else None
+            secure = url.startswith("rediss:")
+            tls = await asyncio.to_thread(_tls, place) if secure else None  # reads certificates
             host, port = place.get("host", "localhost"), place.get("port", 6379)
             await loop.create_connection(lambda: wire, host, port, ssl=tls)
     try:
