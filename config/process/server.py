@@ -30,6 +30,9 @@ ServerName = Literal["uvicorn", "daphne"]
 SERVERS: Final[tuple[ServerName, ...]] = ("uvicorn", "daphne")
 _GRACE_S: Final = 2.0
 _KEEP_ALIVE_S: Final = 65
+_ACCEPTED_AT_ONCE: Final = 8
+"""Connections that one turn of the loop accepts. libuv accepts one of each listening socket: of a burst
+the others, readers of accepted runs among them, would wait in the kernel, where none can be refused."""
 _SOCKET_MESSAGE: Final = 65_536  # bytes; clients send little on these sockets
 
 
@@ -204,7 +207,8 @@ async def _uvicorn(
             ws_max_size=_SOCKET_MESSAGE,
         )
     )
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    listeners = [listener, *(listener.dup() for _ in range(_ACCEPTED_AT_ONCE - 1))]
+    serving = asyncio.create_task(server.serve(sockets=listeners))
     serving.add_done_callback(lambda _: stop.set())  # if it fails
 
     def close() -> None:
