@@ -8,12 +8,14 @@ itself here, and Celery's task is sent by name.
 
 from __future__ import annotations
 
+import asyncio
 import queue
 import threading
 import time
 from collections.abc import Callable
 from typing import Final
 from uuid import UUID
+from weakref import WeakKeyDictionary
 
 import structlog
 
@@ -26,6 +28,7 @@ WORKERS: Final = "worker"
 """The group of notifications that all workers listen to."""
 EXECUTE_RUN: Final = "agents.execute_run"
 """The name of the Celery task that wakes a worker."""
+_MOMENT_S: Final = 0.002
 _SOON_S: Final = 0.1
 _PAUSE_S: Final = 0.9
 
@@ -54,8 +57,35 @@ def wake_workers(run_id: UUID) -> None:
     follows a moment later, one for all runs until then, and the next one a second later.
     """
     if not wake_here():
-        notifications.notify(WORKERS, {"wake": True})
+        _bell.ring()
         _publisher.publish(run_id.hex)
+
+
+class _Bell:
+    """Notifies the workers at once, and of what comes in the moment after that together."""
+
+    def __init__(self) -> None:
+        self._coming: WeakKeyDictionary[asyncio.AbstractEventLoop, float] = WeakKeyDictionary()
+
+    def ring(self) -> None:
+        """Notify soon; call it on the event loop."""
+        loop = asyncio.get_running_loop()
+        now, due = loop.time(), self._coming.get(loop, 0.0)
+        if due > now:  # it is coming
+            return
+        due = max(now, due + _MOMENT_S)
+        self._coming[loop] = due
+        if due > now:
+            loop.call_at(due, _notify)
+        else:
+            _notify()
+
+
+def _notify() -> None:
+    notifications.notify(WORKERS, {"wake": True})
+
+
+_bell: Final = _Bell()
 
 
 class _Publisher:

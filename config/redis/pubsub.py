@@ -105,7 +105,7 @@ class Connection:
             self._task = asyncio.get_running_loop().create_task(self._keep())
 
     def write(self, command: bytes) -> bool:
-        """Send a packed command now, unless Redis is slow; False if there is no connection."""
+        """Send a packed command soon, unless Redis is slow; False if there is no connection."""
         if self._wire is None:
             return False
         self._wire.write(command)
@@ -143,7 +143,9 @@ class _Wire(asyncio.Protocol):
     def __init__(self, on_reply: Callable[[Any], None]) -> None:
         self._reader = hiredis.Reader()
         self._on_reply = on_reply
-        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._loop = asyncio.get_running_loop()
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+        self._commands: list[bytes] = []
         self._is_silent = False
         self.transport: asyncio.Transport | None = None
 
@@ -165,11 +167,18 @@ class _Wire(asyncio.Protocol):
         self._close(error or ConnectionError("Redis has closed the connection."))
 
     def write(self, command: bytes) -> None:
+        """Send the command with all that this turn of the loop writes, by one system call."""
+        if not self._commands:
+            self._loop.call_soon(self._flush)
+        self._commands.append(command)
+
+    def _flush(self) -> None:
+        commands, self._commands = self._commands, []
         transport = self.transport
         if transport is None or transport.is_closing():
             return
         if transport.get_write_buffer_size() < _UNSENT:
-            transport.write(command)
+            transport.write(b"".join(commands))
 
     async def wait_closed(self) -> None:
         """Send PING every _BEAT_S until the connection ends; raise its error."""
