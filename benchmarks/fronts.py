@@ -29,7 +29,8 @@ from benchmarks.stack import ROOT, Parts, free_port
 HOST: Final = "127.0.0.1"
 KINDS: Final = ("nginx", "caddy")
 _DEPLOY: Final = ROOT / "deploy"
-_CADDYS_OWN: Final = "\t# A certificate of your own: tls /etc/parley/tls/certificate.pem /etc/parley/tls/key.pem\n"
+_CERTIFICATES: Final = "/etc/parley/tls"
+_OWN: Final = f"# A certificate of your own: tls {_CERTIFICATES}/certificate.pem {_CERTIFICATES}/key.pem"
 _COMMAND_S: Final = 20
 
 
@@ -120,8 +121,8 @@ class Front:
             "listen 80;": f"listen {HOST}:{self._plain};",
             "listen 443 ": f"listen {HOST}:{self.port} ",
             "127.0.0.1:8000": f"{HOST}:{self.web}",
-            "/etc/parley/tls/certificate.pem": str(certificate),
-            "/etc/parley/tls/key.pem": str(key),
+            f"{_CERTIFICATES}/certificate.pem": str(certificate),
+            f"{_CERTIFICATES}/key.pem": str(key),
         }
         for name, changes in (("nginx.conf", main), ("parley.conf", site)):
             text = (_DEPLOY / "nginx" / name).read_text()
@@ -129,7 +130,10 @@ class Front:
 
     def _write_caddy(self, certificate: Path, key: Path) -> None:
         own = f"\tadmin {HOST}:{self._admin}\n\thttp_port {self._plain}\n\tdefault_bind {HOST}\n"
-        changes = {"{\n\tservers {": "{\n" + own + "\tservers {", _CADDYS_OWN: f"\ttls {certificate} {key}\n"}
+        changes = {
+            "{\n\tservers {": "{\n" + own + "\tservers {",
+            _OWN: f"tls {certificate} {key}",
+        }
         text = (_DEPLOY / "caddy" / "Caddyfile").read_text()
         (self.folder / "Caddyfile").write_text(_changed(text, changes))
 
@@ -191,7 +195,7 @@ def make_certificate(folder: Path) -> tuple[Path, Path]:
 
 
 def _changed(text: str, changes: Mapping[str, str]) -> str:
-    """Replace each, and complain about one that is not there: the file would not be that of `deploy/`."""
+    """Replace each; raise ValueError if one is not there, because the file has changed."""
     for old, new in changes.items():
         if old not in text:
             raise ValueError(f"{old!r} is not in the file")

@@ -117,7 +117,7 @@ class Connection(asyncio.Protocol):
     def _without_goaway(self, data: bytes) -> bytes:
         """Return the whole frames but GOAWAY, after which h2 would read nothing more.
 
-        A proxy that reads its files again sends it and goes on with the streams that it has (RFC 9113 §6.8).
+        A proxy that reads its files again sends it and goes on with its streams (RFC 9113 §6.8).
         """
         self._rest += data
         whole = list[bytes]()
@@ -176,3 +176,13 @@ class Arrivals:
     def whole(self) -> bool:
         """Whether the run's last frame has come."""
         return b"event: completed\n" in self.body
+
+
+def delays(through: Arrivals, direct: Arrivals) -> list[float]:
+    """Return by how many seconds each frame came later through the proxy than beside it.
+
+    Frames that were there before both readers had begun say nothing.
+    """
+    begun = max(min(through.at.values()), min(direct.at.values()))
+    both = through.at.keys() & direct.at.keys()
+    return [through.at[place] - direct.at[place] for place in both if direct.at[place] > begun]

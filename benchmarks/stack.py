@@ -343,10 +343,10 @@ def _uvicorn(module: str, port: int) -> tuple[str, ...]:
 
 
 def _wait_for_health(parts: Parts, name: str, port: int) -> None:
-    parts.wait(name, lambda: _healthy(port))
+    parts.wait(name, lambda: healthy_at(port))
 
 
-def _healthy(port: int) -> bool:
+def healthy_at(port: int) -> bool:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2) as response:
             return bool(response.status == 200)

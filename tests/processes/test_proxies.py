@@ -22,9 +22,9 @@ import psycopg
 import pytest
 import websocket
 
-from benchmarks import fronts, stack
+from benchmarks import fronts, load, stack
 from benchmarks.fronts import HOST, Front
-from benchmarks.http2 import Arrivals, Connection, Exchange
+from benchmarks.http2 import Arrivals, Connection, Exchange, delays
 from config.http.body_limits import HISTORY_LIMIT
 from config.http.streamed_body import FILE_LIMIT
 from tests.support.client import read_sse
@@ -137,7 +137,9 @@ def trust(front: Front) -> ssl.SSLContext:
 
 async def connect(front: Front, number: int = 1) -> Connection:
     """A connection from an address of its own."""
-    return await Connection.to(front.port, source=f"127.0.1.{number}", certificate=str(front.certificate))
+    return await Connection.to(
+        front.port, source=f"127.0.1.{number}", certificate=str(front.certificate)
+    )
 
 
 async def start(parley: Parley, connection: Connection, tokens: int, delay_ms: int) -> str:
@@ -171,40 +173,39 @@ async def until(is_so: Callable[[], bool], seconds: float = 30) -> None:
 # --- streams --------------------------------------------------------------------------------------
 
 
+def test_a_frame_that_was_held_back_is_seen() -> None:
+    """Those count that came when both readers had begun."""
+    here, there = Arrivals(), Arrivals()
+    here.at, there.at = {1: 1.0, 2: 2.0, 3: 3.5}, {2: 1.5, 3: 3.25}
+    assert delays(here, there) == [0.5, 0.25]
+
+
 def test_frames_leave_as_they_come(parley: Parley, front: Front) -> None:
     """Each of many runs has a reader beside the proxy too, by whose frames the delay is known."""
 
     async def play() -> list[float]:
         through = await connect(front)
         runs = [await start(parley, through, TOKENS, 30) for _ in range(STREAMS)]
+        beside = [await read_directly(parley, run) for run in runs]
         readers = [follow(parley, through, run) for run in runs]
-        direct = [asyncio.create_task(read_directly(parley, run)) for run in runs]
-        await asyncio.gather(*(exchange.ended for _, exchange in readers))
-        beside = await asyncio.gather(*direct)
+        await asyncio.gather(*(exchange.ended for _, exchange in (*readers, *beside)))
         await through.close()
-        assert [arrivals.whole for arrivals, _ in readers] == [True] * STREAMS
-        assert all(there.at.keys() == arrivals.at.keys() for (arrivals, _), there in zip(readers, beside))
-        return sorted(
-            arrivals.at[place] - there.at[place]
-            for (arrivals, _), there in zip(readers, beside, strict=True)
-            for place in arrivals.at
-        )
+        for _, exchange in beside:
+            exchange.close()
+        assert all(arrivals.whole for arrivals, _ in (*readers, *beside))
+        pairs = zip(readers, beside, strict=True)
+        return sorted(late for here, there in pairs for late in delays(here[0], there[0]))
 
     late = asyncio.run(play())
-    assert len(late) > STREAMS * TOKENS / 2
-    # One in ten may be late on a busy machine; a proxy that buffers has nearly all of them late.
+    assert len(late) > STREAMS * TOKENS / 3
+    # One in ten may be late on a busy machine; behind a proxy that buffers nearly all of them are.
     assert late[len(late) * 9 // 10] < LATE_S, late[-20:]
 
 
-async def read_directly(parley: Parley, run_id: str) -> Arrivals:
-    arrivals, address = Arrivals(), f"http://{HOST}:{parley.port}{RUNS}/{run_id}/events"
-    async with (
-        httpx.AsyncClient(trust_env=False, timeout=60) as client,
-        client.stream("GET", address, headers=parley.headers) as response,
-    ):
-        async for piece in response.aiter_bytes():
-            arrivals.feed(piece)
-    return arrivals
+async def read_directly(parley: Parley, run_id: str) -> tuple[Arrivals, load.Exchange]:
+    arrivals, call = Arrivals(), load.Call(f"{RUNS}/{run_id}/events", token=parley.token)
+    exchange, _ = await load.send(parley.port, call, arrivals.feed)
+    return arrivals, exchange
 
 
 def test_a_reload_of_the_proxy_cuts_no_stream(parley: Parley, front: Front) -> None:
@@ -320,7 +321,9 @@ def test_a_byte_too_many_is_refused_by_parley(client: httpx.Client) -> None:
 
 
 def test_the_largest_history_passes(client: httpx.Client) -> None:
-    pieces = repeat(b" " * 2**16, HISTORY_LIMIT // 2**16)  # of a whole body httpx copies the rest each time
+    pieces = repeat(
+        b" " * 2**16, HISTORY_LIMIT // 2**16
+    )  # of a whole body httpx copies the rest each time
     headers = {"Content-Type": "application/json", "Content-Length": str(HISTORY_LIMIT)}
     taken = client.post("/api/v1/agent/ag-ui", content=pieces, headers=headers)
     assert taken.status_code == 422, taken.text  # it was read to its end: this is no run

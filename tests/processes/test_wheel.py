@@ -9,13 +9,14 @@ import signal
 import subprocess
 import sys
 import zipfile
-from importlib.metadata import Distribution, PathDistribution, distribution
+from importlib.metadata import Distribution, PathDistribution
 from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.processes.place import STOP_S, fresh
+from tests.support.linked_packages import link_pinned
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.timeout(300)
@@ -48,10 +49,7 @@ def scripts(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("environment")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True, timeout=60)
     [packages] = folder.glob("lib/python*/site-packages")
-    for name, _, version in (pin.partition("==") for pin in PINS.read_text().split()):
-        installed = distribution(name)
-        assert installed.version == version
-        _link(installed, packages)
+    link_pinned(PINS, packages)
     interpreter = str(folder / "bin" / "python")
     _pip("--python", interpreter, "install", "--no-deps", "--no-index", str(wheel))
     _pip("--python", interpreter, "check")
@@ -132,14 +130,6 @@ def test_its_data_are_in_the_users_folder_and_a_missing_extra_is_named(
     code, _, refusal = _parley(scripts, "manage", "check", **given)
     assert code == 1
     assert "Run pip install 'parley[s3]', or leave ATTACHMENT_STORAGE unset." in refusal
-
-
-def _link(package: Distribution, folder: Path) -> None:
-    """Link the files of an installed package, without its programs, into another site-packages."""
-    for file in package.files or ():
-        if ".." not in file.parts and file.suffix != ".pyc":
-            (folder / file).parent.mkdir(parents=True, exist_ok=True)
-            (folder / file).symlink_to(file.locate())
 
 
 def _metadata(wheel: Path) -> Distribution:

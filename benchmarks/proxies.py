@@ -1,0 +1,154 @@
+"""Many streams through nginx and Caddy with the files of `deploy/`, by HTTP/2: what is late or cut.
+
+    .venv/bin/python -m benchmarks.proxies [STREAMS] [SECONDS]
+
+Starts STREAMS runs (2,000) that say a token every three seconds, one reader each, through each proxy.
+When all have spoken for half of SECONDS (30) the proxy reads its files again. One run in twenty has a
+reader beside the proxy too: by how much later a frame comes through it is the proxy's share, and that of
+the client's own loop. Clients have addresses of their own on loopback, for nginx counts them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import psutil
+import uvloop
+
+from benchmarks import load
+from benchmarks.fronts import HOST, KINDS, Front, missing
+from benchmarks.http2 import Arrivals, Connection, Exchange, delays
+from benchmarks.measure import MIB
+from benchmarks.stack import Parts, Stack, running
+from config.process.server import allow_many_files
+
+DELAY_S: Final = 3
+RAMP_S: Final = 45
+STARTERS: Final = 8
+A_CONNECTION: Final = 75
+CONNECTIONS_PER_SOURCE: Final = 2
+BESIDE: Final = 20
+LATE_S: Final = 0.05
+RUNS: Final = "/api/v1/agent/runs"
+_DELTA: Final = re.compile(rb'"delta": ?"([^"\\]*)"')
+
+
+@dataclass
+class Reading:
+    """A run that is read through the proxy, and perhaps beside it."""
+
+    arrivals: Arrivals
+    exchange: Exchange
+    beside: Arrivals = field(default_factory=Arrivals)
+    direct: load.Exchange | None = None
+
+
+async def measure(stack: Stack, front: Front, streams: int, seconds: float) -> None:
+    """Print what the streams through this proxy did."""
+    tokens = int((RAMP_S + seconds) / DELAY_S)
+    begun, readings, connections = time.monotonic(), list[Reading](), list[Connection]()
+    for first in range(0, streams, A_CONNECTION):
+        source = f"127.0.1.{len(connections) // CONNECTIONS_PER_SOURCE + 1}"
+        connection = await Connection.to(front.port, source=source, certificate=str(front.certificate))
+        connections.append(connection)
+        numbers = iter(range(first, min(first + A_CONNECTION, streams)))
+        await asyncio.gather(
+            *(_begin_all(stack, connection, tokens, numbers, readings) for _ in range(STARTERS))
+        )
+    while not all(reading.arrivals.at for reading in readings):  # noqa: ASYNC110
+        await asyncio.sleep(0.1)
+    print(f"{front.kind}: {streams} streams speak after {time.monotonic() - begun:.0f} s", flush=True)
+    await asyncio.sleep(seconds / 2)
+    held = sum(not reading.arrivals.whole for reading in readings)
+    processes = [psutil.Process(front.pid), *psutil.Process(front.pid).children()]
+    size = sum(process.memory_info().rss for process in processes) / MIB
+    await asyncio.to_thread(front.reload)
+    print(f"{front.kind}: read its files again with {held} streams open; {size:.0f} MiB", flush=True)
+    ends = [reading.exchange.ended for reading in readings]
+    ends += [reading.direct.ended for reading in readings if reading.direct is not None]
+    await asyncio.gather(*ends, return_exceptions=True)
+    _report(front.kind, readings, tokens)
+    for connection in connections:
+        await connection.close()
+
+
+async def _begin_all(
+    stack: Stack, connection: Connection, tokens: int, numbers: Iterator[int], into: list[Reading]
+) -> None:
+    for number in numbers:
+        into.append(await _begin(stack, connection, tokens, beside=number % BESIDE == 0))
+
+
+async def _begin(stack: Stack, connection: Connection, tokens: int, *, beside: bool) -> Reading:
+    headers = {"authorization": f"Bearer {stack.token}"}
+    body = {"model": "bench", "text": f"tokens={tokens} delay_ms={DELAY_S * 1000}"}
+    run_id = (await connection.fetch(RUNS, headers=headers, payload=body))["run_id"]
+    path, arrivals = f"{RUNS}/{run_id}/events", Arrivals()
+    reading = Reading(arrivals, connection.request(path, arrivals.feed, headers=headers))
+    if beside:
+        call = load.Call(path, token=stack.token)
+        reading.direct, _ = await load.send(stack.web_port, call, reading.beside.feed)
+    return reading
+
+
+def _report(kind: str, readings: list[Reading], tokens: int) -> None:
+    text = b"".join(b"t%d " % number for number in range(tokens))
+    cut = sum(reading.exchange.ended.exception() is not None for reading in readings)
+    whole = sum(b"".join(_DELTA.findall(reading.arrivals.body)).startswith(text) for reading in readings)
+    late = sorted(
+        delay
+        for reading in readings
+        if reading.direct is not None
+        for delay in delays(reading.arrivals, reading.beside)
+    )
+    held = sum(delay > LATE_S for delay in late)
+    print(
+        f"{kind}: {whole} of {len(readings)} texts whole, {cut} streams cut; of {len(late)} frames "
+        f"that were read twice {held} came over {LATE_S * 1000:.0f} ms later through the proxy: "
+        f"p50 {statistics.median(late) * 1000:.1f}, p99 {late[len(late) * 99 // 100] * 1000:.1f}, "
+        f"most {late[-1] * 1000:.1f} ms",
+        flush=True,
+    )
+
+
+def main(streams: int, seconds: float) -> None:
+    allow_many_files()
+    settings = {
+        "RUN_DEADLINE_S": "3600",
+        "TRUSTED_PROXIES": HOST,
+        "PUBLIC_URL": "https://parley.example",
+    }
+    settings |= {"ALLOWED_HOSTS": HOST}
+    with running(say=_say, settings=settings) as stack, ExitStack() as opened:
+        folder = Path(tempfile.mkdtemp(prefix="parley-bench-"))
+        opened.callback(shutil.rmtree, folder, ignore_errors=True)
+        folder.chmod(0o711)  # nginx's user passes through
+        parts = opened.enter_context(Parts(folder))
+        for kind in KINDS:
+            if reason := missing(kind):
+                _say(reason)
+                continue
+            front = Front(kind, folder / kind, parts, stack.web_port)
+            front.start()
+            uvloop.run(measure(stack, front, streams, seconds))
+            front.stop()
+
+
+def _say(words: str) -> None:
+    print(words, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    given = [float(text) for text in sys.argv[1:]]
+    main(*(int(given[0]) if given else 2_000, given[1] if len(given) > 1 else 30.0))
