@@ -15,6 +15,8 @@ def link_pinned(pins: Path, folder: Path) -> None:
         installed = distribution(name)
         assert installed.version == version, name
         for file in installed.files or ():
-            if ".." not in file.parts and file.suffix != ".pyc":
-                (folder / file).parent.mkdir(parents=True, exist_ok=True)
-                (folder / file).symlink_to(file.locate())
+            link = folder / file
+            if ".." in file.parts or file.suffix == ".pyc" or link.is_symlink():  # two lists may pin it
+                continue
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(file.locate())
