@@ -136,7 +136,7 @@ class Connection(asyncio.Protocol):
             return
         match event:
             case events.ResponseReceived():
-                exchange.headers = dict(event.headers)
+                exchange.headers = dict(cast("list[tuple[str, str]]", event.headers))
                 exchange.status.set_result(int(exchange.headers[":status"]))
             case events.DataReceived():
                 exchange.on_body(event.data)

@@ -70,6 +70,7 @@ _SHARING = ("tests/browser/", "tests/hostile/")
 _LONG = (
     *_SHARING,
     "tests/clients/",
+    "tests/deploy/",
     "tests/processes/",
     "tests/agents/runtimes/",
     "tests/agents/dialects/ag_ui/test_cuts.py",

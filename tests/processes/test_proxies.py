@@ -188,11 +188,13 @@ def test_frames_leave_as_they_come(parley: Parley, front: Front) -> None:
         runs = [await start(parley, through, TOKENS, 30) for _ in range(STREAMS)]
         beside = [await read_directly(parley, run) for run in runs]
         readers = [follow(parley, through, run) for run in runs]
-        await asyncio.gather(*(exchange.ended for _, exchange in (*readers, *beside)))
+        ends = [exchange.ended for _, exchange in readers]
+        await asyncio.gather(*ends, *(exchange.ended for _, exchange in beside))
         await through.close()
         for _, exchange in beside:
             exchange.close()
-        assert all(arrivals.whole for arrivals, _ in (*readers, *beside))
+        assert all(arrivals.whole for arrivals, _ in readers)
+        assert all(arrivals.whole for arrivals, _ in beside)
         pairs = zip(readers, beside, strict=True)
         return sorted(late for here, there in pairs for late in delays(here[0], there[0]))
 
