@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from io import BytesIO
-from itertools import count, repeat
+from itertools import count, repeat, takewhile
 from pathlib import Path
 from typing import Any, Final
 
@@ -174,10 +174,10 @@ async def until(is_so: Callable[[], bool], seconds: float = 30) -> None:
 
 
 def test_a_frame_that_was_held_back_is_seen() -> None:
-    """Those count that came when both readers had begun."""
+    """Those count that came after both readers had begun."""
     here, there = Arrivals(), Arrivals()
     here.at, there.at = {1: 1.0, 2: 2.0, 3: 3.5}, {2: 1.5, 3: 3.25}
-    assert delays(here, there) == [0.5, 0.25]
+    assert delays(here, there) == [0.25]
 
 
 def test_frames_leave_as_they_come(parley: Parley, front: Front) -> None:
@@ -370,9 +370,13 @@ def test_nobody_writes_an_address_that_is_believed(parley: Parley, front: Front)
 def test_limits_count_the_clients_and_not_the_proxy(parley: Parley, front: Front) -> None:
     mine, another = (f"127.0.2.{next(_source)}" for _ in range(2))
     verify = trust(front)
-    answers = [
-        parley.sign_in(front.url, mine, verify, **{"X-Forwarded-For": f"198.51.100.{number}"})
-        for number in range(SIGN_INS + 1)
-    ]
-    assert [answer.status_code for answer in answers] == [200] * SIGN_INS + [429]
+    answers = (
+        parley.sign_in(
+            front.url, mine, verify, **{"X-Forwarded-For": f"198.51.100.{number}"}
+        ).status_code
+        for number in range(2 * SIGN_INS + 1)  # a minute may begin among them, but not two
+    )
+    let_in = list(takewhile(lambda status: status != 429, answers))
+    assert SIGN_INS <= len(let_in) <= 2 * SIGN_INS
+    assert set(let_in) == {200}
     assert parley.sign_in(front.url, another, verify).status_code == 200
