@@ -15,9 +15,10 @@ import time
 from collections.abc import Callable
 from typing import Final
 from uuid import UUID
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import structlog
+from django.conf import settings
 
 from config.celery import app
 from config.redis import notifications
@@ -65,24 +66,25 @@ class _Bell:
     """Notifies the workers at once, and of what comes in the moment after that together."""
 
     def __init__(self) -> None:
-        self._coming: WeakKeyDictionary[asyncio.AbstractEventLoop, float] = WeakKeyDictionary()
+        self._rung: WeakKeyDictionary[asyncio.AbstractEventLoop, float] = WeakKeyDictionary()
+        self._coming: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
 
     def ring(self) -> None:
         """Notify soon; call it on the event loop."""
         loop = asyncio.get_running_loop()
-        now, due = loop.time(), self._coming.get(loop, 0.0)
-        if due > now:  # it is coming
+        if loop in self._coming:
             return
-        due = max(now, due + _MOMENT_S)
-        self._coming[loop] = due
-        if due > now:
-            loop.call_at(due, _notify)
+        due = self._rung.get(loop, 0.0) + _MOMENT_S
+        if due > loop.time():
+            self._coming.add(loop)
+            loop.call_at(due, self._notify, loop)
         else:
-            _notify()
+            self._notify(loop)
 
-
-def _notify() -> None:
-    notifications.notify(WORKERS, {"wake": True})
+    def _notify(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._coming.discard(loop)
+        self._rung[loop] = loop.time()
+        notifications.notify(WORKERS, {"wake": True})
 
 
 _bell: Final = _Bell()
@@ -110,7 +112,7 @@ class _Publisher:
             while not self._waiting.empty():
                 latest = self._waiting.get()
             self._send(latest)
-            time.sleep(_PAUSE_S)
+            time.sleep(_PAUSE_S if settings.REDIS_URL else 0.0)  # without it this is the only wake-up
 
     def _send(self, run_id: str) -> None:
         try:

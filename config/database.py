@@ -29,6 +29,7 @@ T = TypeVar("T")
 Purpose = Literal["serving", "analytics"]
 ANALYTICS_POOL_SIZE: Final = 2
 _CONNECT_S: Final = 2
+_SILENT_MS: Final = 5_000  # then a server that has vanished without a word counts as gone
 _WAIT_S: Final[dict[Purpose, int]] = {"serving": 10, "analytics": 60}  # a statement may take a minute
 _RECONNECT_S = 0.5  # between two attempts to connect after an outage
 _TRANSIENT = ("08", "40", "53", "55", "57")
@@ -57,6 +58,8 @@ class _Connections:
         self._limit_s = limit_s
         self._free = self._places = places
         self._turns = 0
+        self._borrowing = 0
+        self._is_closed = False
         self._idle: list[tuple[AsyncConnection[Any], float]] = []
         self._lent: dict[AsyncConnection[Any], float] = {}
         self._under_way: deque[asyncio.Future[None]] = deque()
@@ -70,10 +73,11 @@ class _Connections:
 
     async def take(self, *, begins: bool) -> AsyncConnection[Any]:
         """Return a connection for the caller alone; raise PoolTimeout if there is none in time."""
+        until = time.monotonic() + self._limit_s
         await self._wait_for_place(begins=begins)
         try:
             while True:
-                held = self._idle.pop()[0] if self._idle else await self._borrow()
+                held = self._idle.pop()[0] if self._idle else await self._borrow(until)
                 if not _suspect_at or _sound_at.get(held, 0.0) >= _suspect_at:
                     return held
                 if await self._is_sound(held):
@@ -86,7 +90,8 @@ class _Connections:
         """Take a connection back, at once: no cancellation can interrupt it and lose the connection."""
         now = time.monotonic()
         is_sound = held.info.transaction_status is TransactionStatus.IDLE
-        if is_sound and self._lent[held] > now - _LENT_S:
+        keeps = not self._borrowing and not self._is_closed  # else the pool passes it to who waits there
+        if is_sound and keeps and self._lent[held] > now - _LENT_S:
             self._idle.append((held, now))
         else:
             self._return(held)
@@ -96,6 +101,7 @@ class _Connections:
 
     async def close(self) -> None:
         """Close the pool with all connections that are not in use."""
+        self._is_closed = True
         for held, _ in self._idle:
             self._return(held)
         self._idle.clear()
@@ -141,8 +147,12 @@ class _Connections:
         _sound_at[held] = time.monotonic()
         return True
 
-    async def _borrow(self) -> AsyncConnection[Any]:
-        held = await self._pool.getconn()
+    async def _borrow(self, until: float) -> AsyncConnection[Any]:
+        self._borrowing += 1
+        try:
+            held = await self._pool.getconn(timeout=max(0.05, until - time.monotonic()))
+        finally:
+            self._borrowing -= 1
         self._lent[held] = time.monotonic()
         return held
 
@@ -260,7 +270,8 @@ async def _closing(work: Coroutine[Any, Any, T]) -> T:
 
 def connect() -> Connection[Any]:
     """Open a connection for an operating-system thread without a loop; use it in a `with` block."""
-    return Connection.connect(**_connection_arguments() | {"connect_timeout": _CONNECT_S})
+    limits = {"connect_timeout": _CONNECT_S, "tcp_user_timeout": _SILENT_MS}
+    return Connection.connect(**_connection_arguments() | limits)
 
 
 def _connection_arguments() -> dict[str, Any]:

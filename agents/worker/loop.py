@@ -10,6 +10,7 @@ import asyncio
 import os
 import socket
 import threading
+import time
 from collections.abc import Set
 from contextlib import suppress
 from contextvars import Context
@@ -51,6 +52,7 @@ logger = structlog.get_logger(__name__)
 
 _LOOK_S: Final = 1.0
 _AT_ONCE: Final = 64
+_LAST_CLAIM_S: Final = 2.0
 HOLDER: Final = """
     SELECT FROM agents_pluginruntime
     WHERE held_by = run.for_worker AND held_until > clock_timestamp()
@@ -68,7 +70,9 @@ class Worker:
         self._news = asyncio.Event()
         self._writer = Writer()
         self._strays = Strays()
+        self._is_stopping = False
         self._missed: Set[HeldRun] = frozenset()
+        self._missed_at = 0.0
         self._held_by: UUID | None = None
         self._running: dict[UUID, tuple[Execution, asyncio.Task[None]]] = {}
 
@@ -100,6 +104,9 @@ class Worker:
         claiming = asyncio.create_task(self._claim_for_ever())
         logger.info("worker ready", worker=self.name, capacity=self._capacity)
         await stop.wait()
+        self._is_stopping = True
+        self._news.set()
+        await asyncio.wait({claiming}, timeout=_LAST_CLAIM_S)  # one that is cut off may be committed
         claiming.cancel()
         await asyncio.gather(claiming, return_exceptions=True)
         await self._drain()
@@ -109,7 +116,7 @@ class Worker:
         await http.close()
 
     async def _claim_for_ever(self) -> None:
-        while True:
+        while not self._is_stopping:
             self._news.clear()
             try:
                 more = await self._claim_some()
@@ -177,7 +184,9 @@ class Worker:
         """
         running = {_held(execution): execution for execution, _ in self._running.values()}
         missed = (renewal.executed - renewal.held.keys()) & running.keys()
-        lost, self._missed = missed & self._missed, missed
+        lost: Set[HeldRun] = frozenset()
+        if renewal.begun_at >= self._missed_at:  # the loop has had turns since the one before
+            lost, self._missed, self._missed_at = missed & self._missed, missed, time.monotonic()
         for held, execution in running.items():
             if held in lost:
                 execution.abandon()

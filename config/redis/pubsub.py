@@ -228,7 +228,10 @@ def _tls(place: Mapping[str, Any]) -> ssl.SSLContext:
         capath=place.get("ssl_ca_path"),
         cadata=place.get("ssl_ca_data"),
     )
-    verifies = _VERIFIES[place.get("ssl_cert_reqs", "required")]
+    wanted = place.get("ssl_cert_reqs", "required")
+    if wanted not in _VERIFIES:
+        raise ValueError(f"REDIS_URL: ssl_cert_reqs must be one of {', '.join(_VERIFIES)}")
+    verifies = _VERIFIES[wanted]
     context.check_hostname = place.get("ssl_check_hostname", True) and verifies is not ssl.CERT_NONE
     context.verify_mode = verifies
     if "ssl_certfile" in place:

@@ -67,6 +67,9 @@ def parse_judgement(body: dict[str, Any]) -> Judgement:
     """Return a client's `{score, comment, tags}`. Raise InvalidRequest (`invalid_feedback`)."""
     if unknown := sorted(body.keys() - _SENTENCES.keys()):
         raise _invalid(f"Send score, comment and tags; {unknown[0]} is none of them.")
+    score = body.get("score")
+    if isinstance(score, float) and score.is_integer():  # JSON has one kind of number
+        body = body | {"score": int(score)}
     try:
         given = msgspec.convert(body, NewFeedback)
     except msgspec.ValidationError as error:

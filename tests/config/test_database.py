@@ -120,6 +120,27 @@ def test_a_connection_goes_back_to_the_pool_after_a_while(
     assert asyncio.run(play()) <= 1
 
 
+def test_a_connection_that_comes_back_goes_to_who_waits_for_a_new_one_in_vain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    arguments = database._connection_arguments()  # psycopg's pool reads it at every attempt
+    monkeypatch.setattr(database, "_connection_arguments", lambda: arguments)
+
+    async def play() -> None:
+        try:
+            async with database.connection() as held:
+                await held.execute("SELECT 1")
+                arguments.update({"host": "127.0.0.1", "port": free_port()})
+                tasks = [asyncio.create_task(_ask()) for _ in range(9)]
+                await asyncio.sleep(0.05)
+            async with asyncio.timeout(3):
+                await asyncio.gather(*tasks)
+        finally:
+            await database.close()
+
+    asyncio.run(play())
+
+
 def test_who_waits_through_an_outage_is_served_when_it_ends_though_nobody_else_comes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,0 +1,49 @@
+"""Every accepted run is followed by a notification, and a burst of them by few."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+import uvloop
+
+from agents import wakeup
+from config.redis import notifications
+
+
+@pytest.fixture
+def heard(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    found: list[float] = []
+    monkeypatch.setattr(
+        notifications, "notify", lambda *_: found.append(asyncio.get_running_loop().time())
+    )
+    return found
+
+
+def test_a_burst_is_a_notification_at_once_and_one_for_the_moment_after(heard: list[float]) -> None:
+    async def play() -> None:
+        bell = wakeup._Bell()
+        for _ in range(50):
+            bell.ring()
+        assert len(heard) == 1
+        await asyncio.sleep(0.05)
+
+    asyncio.Runner(loop_factory=uvloop.new_event_loop).run(play())
+    assert len(heard) == 2
+
+
+def test_who_rings_when_the_kept_notification_has_gone_is_heard_too(heard: list[float]) -> None:
+    async def play() -> int:
+        bell, missed = wakeup._Bell(), 0
+        for _ in range(50):
+            bell.ring()
+            bell.ring()
+            while bell._coming:  # noqa: ASYNC110 - in the very turn in which that one goes
+                await asyncio.sleep(0)
+            before = len(heard)
+            bell.ring()
+            await asyncio.sleep(0.01)
+            missed += len(heard) == before
+        return missed
+
+    assert asyncio.Runner(loop_factory=uvloop.new_event_loop).run(play()) == 0
