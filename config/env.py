@@ -16,11 +16,14 @@ from zoneinfo import ZoneInfo
 
 from django.core.exceptions import ImproperlyConfigured
 
+read: Final[set[str]] = set()
+"""The names of the variables that were looked for, set or not."""
 _INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
 
 
 def text(name: str, default: str = "") -> str:
     """Return the variable without surrounding white space, or the default if unset or empty."""
+    read.add(name)
     return os.environ.get(name, "").strip() or default
 
 

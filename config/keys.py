@@ -11,6 +11,7 @@ import os
 import secrets
 import tempfile
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
 from cryptography.fernet import Fernet
@@ -18,6 +19,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 from config import env
 from config.auth import public_keys
+
+_IN_FILE: Final = ("SECRET_KEY", "JWT_SECRET", "SEALING_KEYS")
 
 
 def read_secret(name: str, folder: Path) -> str:
@@ -77,10 +80,25 @@ def read_jwks_url(name: str) -> str:
 
 def _load_keys(folder: Path) -> dict[str, str]:
     path = folder / "keys.json"
-    if not path.exists():
-        _create_keys(path)
-    keys: dict[str, str] = json.loads(path.read_text())
+    try:
+        if not path.exists():
+            _create_keys(path)
+        keys: dict[str, str] = json.loads(path.read_text())
+    except OSError as error:
+        raise _unusable(path, f"cannot be read or made ({error.strerror})") from None
+    except ValueError:
+        raise _unusable(path, "is no JSON") from None
+    if not isinstance(keys, dict) or not all(isinstance(keys.get(name), str) for name in _IN_FILE):
+        raise _unusable(path, f"does not have {', '.join(_IN_FILE)}")
     return keys
+
+
+def _unusable(path: Path, reason: str) -> ImproperlyConfigured:
+    return ImproperlyConfigured(
+        f"VAR_DIR has a file of keys, {path}, that {reason}. Put its copy back, name a folder of yours "
+        "like VAR_DIR=var, or set SECRET_KEY, JWT_SECRET and SEALING_KEYS: without the old SEALING_KEYS "
+        "no stored key can be opened."
+    )
 
 
 def _create_keys(path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -41,16 +42,51 @@ def check_endpoint(endpoint: Endpoint) -> EndpointReport:
     """Return whether the endpoint works, a sentence about it for staff, and the models that it names."""
     if endpoint.dialect == ProviderDialect.DEMO:
         return True, "The demo answers offline; there is nothing to connect to.", ()
+    key, refusal = _key_of(endpoint)
+    if refusal:
+        return False, refusal, ()
+    first = endpoint.candidates.order_by("position").first()
+    works, message, names = asyncio.run(_look(endpoint, key, first.model if first else ""))
+    return works, _without(message, key), tuple(name for name in names if not key or key not in name)
+
+
+def check_lists(endpoints: Sequence[Endpoint]) -> list[tuple[bool, str]]:
+    """Return for each endpoint, asked for its list of models alone, whether it works, and a sentence.
+
+    All are asked at once. A model is never asked, so it costs nothing: where there is no list, the key
+    is not tried.
+    """
+    return asyncio.run(_check_lists([(endpoint, *_key_of(endpoint)) for endpoint in endpoints]))
+
+
+async def _check_lists(known: list[tuple[Endpoint, str, str]]) -> list[tuple[bool, str]]:
+    return await asyncio.gather(*(_check_list(*one) for one in known))
+
+
+async def _check_list(endpoint: Endpoint, key: str, refusal: str) -> tuple[bool, str]:
+    if refusal:
+        return False, refusal
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            status, body = await _ask(endpoint, key)
+    except Exception as error:
+        return False, _without(_explained(error, endpoint.base_url), key)
+    if status in _NO_LIST:
+        return True, f"Reached, but it answers {status} for its list of models: the key was not tried."
+    works, message, _ = _judged(status, body)
+    return works, _without(message, key)
+
+
+def _key_of(endpoint: Endpoint) -> tuple[str, str]:
+    """Return the endpoint's key, and a sentence if it cannot be had."""
     try:
         sealed = secrets.get_sealed(endpoint.secret)
         key = secrets.open_secret(sealed, secrets.Purpose.MODEL_ENDPOINT.of(endpoint.pk))
     except secrets.SecretUnreadable:
-        return False, "The stored key cannot be opened: enter it again.", ()
+        return "", "The stored key cannot be opened: enter it again."
     if endpoint.needs_key and not key:
-        return False, "The endpoint has no key yet: enter one, or say that it needs none.", ()
-    first = endpoint.candidates.order_by("position").first()
-    works, message, names = asyncio.run(_look(endpoint, key, first.model if first else ""))
-    return works, _without(message, key), tuple(name for name in names if not key or key not in name)
+        return "", "The endpoint has no key yet: enter one, or say that it needs none."
+    return key, ""
 
 
 async def _look(endpoint: Endpoint, key: str, model: str) -> EndpointReport:

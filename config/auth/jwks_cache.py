@@ -77,8 +77,7 @@ class Jwks:
 
     async def _refresh(self) -> None:
         try:
-            async with asyncio.timeout(FETCH_S):
-                self._keys = parse_set(json.loads(await _download(self._url)))
+            self._keys = await fetch_keys(self._url)
             self._fetched_at, self._failed = monotonic(), False
         except Exception as error:  # after any failure the cached keys are used
             self._failed = True
@@ -88,6 +87,12 @@ class Jwks:
                 done, self._fetching = self._fetching, None
             if done is not None:
                 done.set_result(None)
+
+
+async def fetch_keys(url: str) -> KeySet:
+    """Return the keys that stand at the address; raise whatever keeps them away."""
+    async with asyncio.timeout(FETCH_S):
+        return parse_set(json.loads(await _download(url)))
 
 
 async def _download(url: str) -> bytes:

@@ -13,7 +13,7 @@ from typing import Final
 from django.core.exceptions import ImproperlyConfigured
 
 from config import __version__
-from config.process import bootstrap, embedded_postgres
+from config.process import bootstrap, embedded_postgres, refused_settings
 
 _OBJECTS: Final = 400_000  # a start makes fewer, and nearly all live to its end
 _USAGE: Final = """\
@@ -34,6 +34,8 @@ def manage(arguments: list[str]) -> None:
     try:
         if arguments[1:] == ["up"]:
             bootstrap.prepare()
+        elif arguments[1:2] == ["doctor"] and not {"-h", "--help"} & {*arguments}:
+            refused_settings.collect()
         else:
             embedded_postgres.provide_database(arguments[1:])
         if arguments[1:] == ["beat"]:

@@ -1,0 +1,54 @@
+"""The model providers: each active endpoint is asked for its list of models, which costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import psycopg
+from django.db import Error
+
+from agents.admin import endpoint_check
+from config import database
+from config.audit import key_openings
+from config.doctor.findings import Finding, without_secrets
+from config.process import refused_settings
+from config.process.installation import MANAGE
+from prompts.models import Endpoint, ModelMapping, ProviderDialect
+
+_GROUP: Final = "providers"
+
+
+def report() -> Iterator[Finding]:
+    """Report which endpoints answer and take their keys."""
+    for needed in ("DATABASE_URL", "SEALING_KEYS"):
+        if refused_settings.is_refused(needed):
+            yield _not_asked(f"{needed} is refused")
+            return
+    try:
+        with database.connect():  # Django's pool would wait for ten seconds
+            pass
+        endpoints = list(
+            Endpoint.objects.filter(is_active=True).select_related("secret").order_by("name")
+        )
+        models = ModelMapping.objects.filter(is_active=True).count()
+    except (psycopg.Error, Error):
+        yield _not_asked("the database cannot be read")
+        return
+    asked = [one for one in endpoints if one.dialect != ProviderDialect.DEMO]
+    if not asked:
+        text = "none: only the offline demo answers"
+        yield Finding(_GROUP, "endpoints", "warning", text, "Enter an endpoint and its key in admin.")
+        return
+    for endpoint, (works, message) in zip(asked, endpoint_check.check_lists(asked), strict=True):
+        text = f"{endpoint.name} at {without_secrets(endpoint.base_url)}: {message}"
+        fix = "" if works else f"Mend the endpoint {endpoint.name} in admin."
+        yield Finding(_GROUP, "endpoint", "ok" if works else "fault", text, fix)
+    if not models:
+        yield Finding(_GROUP, "models", "warning", "no model is mapped", "Add a model mapping in admin.")
+    database.run_sync(key_openings.write())
+
+
+def _not_asked(reason: str) -> Finding:
+    fix = f"Mend that first, then {MANAGE} doctor again."
+    return Finding(_GROUP, "endpoints", "warning", f"not asked: {reason}", fix)
