@@ -14,8 +14,8 @@ class AgentsConfig(AppConfig):
         from conversations.threads.artifacts import add_source
         from conversations.upkeep.holdings import add_content
 
-        add_content(host.HostState, "owner_id")
-        add_content(host.HostArtifact, "owner_id")
+        add_content(host.HostState, "owner_id", thread_column="thread_id")
+        add_content(host.HostArtifact, "owner_id", thread_column="thread_id", run_column="run_id")
         add_source(find_own)
 
         watch(mcp.McpServer, ignored=("headers", "env", "created_at"))

@@ -42,21 +42,24 @@ def acting_in(request: Any) -> Iterator[None]:
 
 def record(
     action: str,
-    thing: models.Model,
+    thing: models.Model | type[models.Model],
     *,
     by: Any = None,
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
     name: str = "",
 ) -> None:
-    """Record an action of `by`, or else of the current actor; long values are cut."""
+    """Record an action of `by`, or else of the current actor; long values are cut.
+
+    A model in place of one of its rows stands for many of them, which `name` describes.
+    """
     actor = by if by is not None else current_actor()
     AuditEntry.objects.create(
         actor=actor,
         actor_name=actor.get_username()[:150] if actor else NOBODY,
         action=action[:64],
         object_type=thing._meta.label_lower,
-        object_id=str(thing.pk)[:64],
+        object_id="" if isinstance(thing, type) else str(thing.pk)[:64],
         object_name=(name or str(thing))[:200],
         before=to_json_value(before or {}),
         after=to_json_value(after or {}),

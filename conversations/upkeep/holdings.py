@@ -32,20 +32,28 @@ class Kind:
 
 @dataclass(frozen=True)
 class Content:
-    """A table whose rows go with a user's content, also where the account stays."""
+    """A table whose rows go with a user's content, also where the account stays.
+
+    Rows that name a conversation (`thread_column`) go with its last words, and those that also name a
+    run (`run_column`) with that run's.
+    """
 
     table: str
     column: str
     name: str
+    thread_column: str = ""
+    run_column: str = ""
 
 
 CONTENT: Final[list[Content]] = [Content("conversations_feedback", "user_id", "feedback")]
 
 
-def add_content(model: type[models.Model], column: str) -> None:
+def add_content(
+    model: type[models.Model], column: str, *, thread_column: str = "", run_column: str = ""
+) -> None:
     """Register a model: rows that name a user in this column are erased with the user's content."""
     name = str(model._meta.verbose_name_plural)
-    CONTENT.append(Content(model._meta.db_table, column, name))
+    CONTENT.append(Content(model._meta.db_table, column, name, thread_column, run_column))
 
 
 _THREADS: Final = "SELECT id FROM conversations_thread WHERE owner_id = %(user)s"

@@ -1,6 +1,6 @@
 """Maintain the log: create partitions ahead of time, fold ended runs, drop expired data, merge recent
 messages into the search index, mark unanswered interrupts expired, forget runs that are not to be
-stored and old entries of the audit log, and end analysts' overlong statements.
+stored, old words and old entries of the audit log, and end analysts' overlong statements.
 
 Every web and worker process does this, one of them at a time; a round is bounded, so that a pile of
 work (100,000 short runs) takes many rounds and no process is busy with it for long.
@@ -21,7 +21,7 @@ from config.audit import retention as audit_retention
 from conversations import attachments
 from conversations.log import fold, partitions
 from conversations.runs import interrupts
-from conversations.upkeep import analyst_roles, retention, unstored_runs
+from conversations.upkeep import aged_content, analyst_roles, retention, unstored_runs
 
 logger = structlog.get_logger(__name__)
 
@@ -58,11 +58,12 @@ async def run_upkeep_round(*, budget_s: float = _BUDGET_S) -> UpkeepResult | Non
         await partitions.rebuild_sparse_index()
         await sql.one(MERGE_PENDING)
         await interrupts.expire_due()
+        aged = await aged_content.erase_due()
         forgotten = await unstored_runs.erase_due()
         files, more_files = await attachments.delete_orphans()
         audit = await audit_retention.delete_old()
         await analyst_roles.end_long_sessions()
-    left = more or expired.more or more_files
+    left = more or expired.more or more_files or aged
     left = left or audit == audit_retention.AT_ONCE or forgotten == unstored_runs.AT_ONCE
     return UpkeepResult(len(made), folded, expired.partitions, expired.rows, files, left)
 

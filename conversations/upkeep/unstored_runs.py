@@ -11,6 +11,7 @@ A run that waits for approval keeps the data that the next one needs until that 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -95,15 +96,19 @@ UPDATE conversations_thread SET summary = NULL,
 WHERE id = %(thread_id)s
 """
 _LEFT: Final = """
-SELECT EXISTS (SELECT FROM conversations_message WHERE thread_id = %(thread_id)s)
+SELECT EXISTS (SELECT FROM conversations_message WHERE thread_id = %(thread_id)s AND seq IS NOT NULL)
     OR EXISTS (SELECT FROM conversations_run
         WHERE thread_id = %(thread_id)s AND finished_at IS NULL AND stored)
 """
 
 
-async def erase_run(run_id: UUID, *, owner_id: UUID) -> bool:
+DELETE_MESSAGES: Final = ("DELETE FROM conversations_message WHERE run_id = %s",)
+
+
+async def erase_run(run_id: UUID, *, owner_id: UUID, messages: Sequence[str] = DELETE_MESSAGES) -> bool:
     """Erase the content of the owner's run: messages, approvals, title, and soon its log.
 
+    `messages` are the statements that take the run's id and leave none of its messages in the thread.
     Return False if there is no such run. A live run goes on, and nothing of it will be kept: the caller
     ends it.
     """
@@ -115,8 +120,8 @@ async def erase_run(run_id: UUID, *, owner_id: UUID) -> bool:
         await connection.execute(_FORK_ON, arguments)
         await connection.execute(_HEAD_BACK, arguments)
         old = await (await connection.execute(_FIRST_SAID.format(of="run_id"), (run_id,))).fetchone()
-        for table in ("conversations_message", "conversations_interrupt"):
-            await connection.execute(f"DELETE FROM {table} WHERE run_id = %s", (run_id,))
+        for statement in (*messages, "DELETE FROM conversations_interrupt WHERE run_id = %s"):
+            await connection.execute(statement, (run_id,))
         thread = {"thread_id": row[0]}
         new = await (await connection.execute(_FIRST_SAID.format(of="thread_id"), row)).fetchone()
         left = await (await connection.execute(_LEFT, thread)).fetchone()
