@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from agents.requests import AskedCall, Attachment, InputMessage, Role, RunRequest
 from config import database
+from conversations.log.redaction_hook import find_redact
 from conversations.threads import branches, model_messages
 from conversations.threads.branches import LEADING, leading_place, split_leading
 from conversations.threads.model_messages import EarlierMessage, MessagePlace
@@ -124,6 +125,8 @@ def _is_system(entry: PlacedMessage) -> bool:
 
 async def keep_summary(thread_id: UUID, summary: Summary) -> None:
     """Keep the summary with the thread; it is deleted with it."""
+    if (redact := find_redact()) is not None:
+        summary = replace(summary, text=redact(summary.text))
     await model_messages.store_summary(thread_id, msgspec.json.encode(summary).decode())
 
 

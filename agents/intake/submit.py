@@ -14,6 +14,7 @@ from psycopg.errors import UniqueViolation
 
 from agents import requests, wakeup
 from agents.intake import approvals, new_messages, request_limits
+from agents.intake.redacted_request import redact_request
 from agents.json_schemas import answer_format
 from agents.providers.base import first_unsupported
 from agents.requests import RunRequest, ToolUse
@@ -60,6 +61,7 @@ async def start_run(
     Unavailable when too much is waiting, and TooManyRequests `model_daily_quota_exceeded` when the
     account's runs of the day are used up, or `budget_exceeded` when its money, or everybody's, is.
     """
+    request = redact_request(request)
     digest = _digest(request)
     if request.client_run_id and (repeated := await _repeated(request, owner_id, thread_id, digest)):
         return repeated

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import aclosing
 from functools import partial
 from typing import Final
@@ -46,6 +46,8 @@ from conversations import events
 from conversations.events import Fact
 from conversations.log.event_log import LARGE, LeaseLost, RunLog, Writer
 from conversations.log.fact_order import FactOrdering
+from conversations.log.redacted_facts import FactRedactor
+from conversations.log.redaction_hook import RedactionFailed, find_redact
 from conversations.log.retry import retry_until_answered
 from conversations.log.storable_text import clean
 from conversations.log.transcript import Transcript
@@ -80,6 +82,8 @@ class Execution:
         self._transcript = Transcript(claim.run_id)
         self._size = RunSize()
         self._in_order = FactOrdering(self._transcript.text_of)
+        redact = find_redact()
+        self._redactor = None if redact is None else FactRedactor(redact)
         self._counted: list[Fact] = []
         self._delivery = delivery_for(claim.request.result_mode)
         self._reason: Reason | None = None
@@ -174,6 +178,7 @@ class Execution:
                 if self._log.last_seq - others_had_their_turn >= _TURN_EVENTS:
                     others_had_their_turn = self._log.last_seq
                     await asyncio.sleep(0)
+        self._log_held()
         if isinstance(terminal, events.RunFailed):
             return terminal
         terminal = replace(terminal, usage=add_staff_cost(chosen.candidates[0], terminal.usage))
@@ -275,13 +280,35 @@ class Execution:
     def _log_fact(self, fact: Fact) -> None:
         if self._counted:
             self._log_counted()
-        for admitted in self._in_order.admit(clean(fact)):
+        cleaned = clean(fact)
+        for one in (cleaned,) if self._redactor is None else self._redactor.feed(cleaned):
+            self._log_admitted(one)
+
+    def _log_admitted(self, fact: Fact) -> None:
+        for admitted in self._in_order.admit(fact):
             if not self._ending:  # the closing events of a run are not limited
                 self._size.add(admitted, state=self._transcript.state)
             self._transcript.feed(self._log.append(admitted))
 
+    def _log_held(self) -> None:
+        """Log the line that a redaction hook has not seen the end of."""
+        for one in () if self._redactor is None else self._redactor.flush():
+            self._log_admitted(one)
+
+    def _log_rest(self, rest: Iterable[Fact], last: events.Terminal) -> events.Terminal:
+        """Log what is left to say. Return the ending: a failure, if that cannot be redacted."""
+        try:
+            for fact in rest:
+                self._log_fact(fact)
+            self._log_held()
+            redacted = last if self._redactor is None else self._redactor.redact(last)
+        except RedactionFailed as failure:
+            return events.RunFailed(failure.error_code, failure.detail)
+        return redacted if isinstance(redacted, events.TERMINAL) else last
+
     def _log_counted(self) -> None:
         """Log the end of a model call just before the next fact; the last one goes with the ending."""
+        self._log_held()
         for fact in self._counted:
             self._transcript.feed(self._log.append(clean(fact)))
         self._counted.clear()
@@ -289,8 +316,7 @@ class Execution:
     async def _finish(self, terminal: events.Terminal) -> None:
         """Write the ending; while the database is away, retry as long as the lease is ours."""
         rest, last = self._delivery.end(terminal)
-        for fact in rest:
-            self._log_fact(fact)
+        last = self._log_rest(rest, last)
         unwritten = await self._log.take_rest()
         compose = partial(
             endings.compose_ending,
