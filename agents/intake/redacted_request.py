@@ -39,6 +39,7 @@ def _redacted(redact: Redact, request: RunRequest) -> RunRequest:
         state=redact_value(redact, request.state),
         forwarded_props=redact_value(redact, request.forwarded_props),
         wire=redact_value(redact, request.wire),
+        event=request.event and replace(request.event, data=redact_value(redact, request.event.data)),
     )
 
 

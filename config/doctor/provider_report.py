@@ -11,12 +11,13 @@ from django.db import Error
 from agents.admin import endpoint_check
 from config import database
 from config.audit import key_openings
-from config.doctor.findings import Finding, without_secrets
+from config.doctor.findings import Finding, State, without_secrets
 from config.process import refused_settings
 from config.process.installation import MANAGE
 from prompts.models import Endpoint, ModelMapping, ProviderDialect
 
 _GROUP: Final = "providers"
+_MOST: Final = 6
 
 
 def report() -> Iterator[Finding]:
@@ -40,13 +41,28 @@ def report() -> Iterator[Finding]:
         text = "none: only the offline demo answers"
         yield Finding(_GROUP, "endpoints", "warning", text, "Enter an endpoint and its key in admin.")
         return
-    for endpoint, (works, message) in zip(asked, endpoint_check.check_lists(asked), strict=True):
-        text = f"{endpoint.name} at {without_secrets(endpoint.base_url)}: {message}"
-        fix = "" if works else f"Mend the endpoint {endpoint.name} in admin."
-        yield Finding(_GROUP, "endpoint", "ok" if works else "fault", text, fix)
+    answers = zip(asked, endpoint_check.check_lists(asked), strict=True)
+    yield from _shortened([_about(endpoint, *answer) for endpoint, answer in answers])
     if not models:
         yield Finding(_GROUP, "models", "warning", "no model is mapped", "Add a model mapping in admin.")
     database.run_sync(key_openings.write())
+
+
+def _about(endpoint: Endpoint, works: bool, message: str) -> Finding:
+    text = f"{endpoint.name} at {without_secrets(endpoint.base_url)}: {message}"
+    fix = "" if works else f"Mend the endpoint {endpoint.name} in admin."
+    return Finding(_GROUP, "endpoint", "ok" if works else "fault", text, fix)
+
+
+def _shortened(found: list[Finding]) -> Iterator[Finding]:
+    """Yield the first of each state, and one line for the others: it is to stay one screen."""
+    states: tuple[State, ...] = ("fault", "ok")
+    for state in states:
+        some = [one for one in found if one.state == state]
+        yield from some[:_MOST]
+        if len(some) > _MOST:
+            fix = "Mend those first, then look again." if state == "fault" else ""
+            yield Finding(_GROUP, "endpoints", state, f"{len(some) - _MOST} more", fix)
 
 
 def _not_asked(reason: str) -> Finding:

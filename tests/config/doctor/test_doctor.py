@@ -20,6 +20,7 @@ from django.core.management import call_command
 from moto.server import ThreadedMotoServer
 from pytest_django import Settings
 
+from agents.admin import endpoint_check
 from config import database, storage_settings
 from config.audit.models import AuditEntry
 from config.doctor import (
@@ -90,7 +91,10 @@ def found(report: Report, thing: str) -> Finding:
 # --- the screen ---------------------------------------------------------------------------------
 
 
-def test_what_works_is_said_on_one_screen(settings: Settings) -> None:
+def test_what_works_is_said_on_one_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(  # other tests have entered some that answer nobody
+        endpoint_check, "check_lists", lambda asked: [(True, "it answers") for _ in asked]
+    )
     code, screen = doctor()
     lines = screen.splitlines()
     assert [line for line in lines if not line.startswith(" ")][1:-1] == [
@@ -100,7 +104,7 @@ def test_what_works_is_said_on_one_screen(settings: Settings) -> None:
         "providers",
         "safety",
     ]
-    assert len(lines) < 40
+    assert len(lines) < 50
     faults = [line for line in lines if line.startswith("  fault")]
     assert code == bool(faults)
     assert all("durability" in line for line in faults), faults  # the tests' own server has no fsync

@@ -11,7 +11,6 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from structlog.testing import capture_logs
 
 from conversations import events
 from conversations.cards.card_compiler import SIZE_LIMIT, compile_ui_schema, ui_schema_for
@@ -20,6 +19,7 @@ from conversations.cards.ui_nodes import UiSchemaRenderer
 from conversations.cards.ui_safety import is_safe_markdown, is_safe_url, make_storable
 from conversations.events import Fact
 from conversations.log.transcript import fold
+from tests.support.log_lines import lines_about
 from tests.support.paths import SCHEMAS, shared
 from tests.support.properties import json_schemas
 from tests.support.properties.strategies import numbered
@@ -71,7 +71,7 @@ EVERYTHING: dict[str, Any] = {
 
 def compiled(hints: object, **meta: Any) -> tuple[dict[str, Any] | None, list[Any]]:
     """The card and the warnings; what every card must hold is checked here."""
-    with capture_logs() as lines:
+    with lines_about("ui_schema") as lines:
         card = compile_ui_schema(hints, **meta)
     if card is not None:
         RENDERER.validate(card)
@@ -480,7 +480,7 @@ def test_stored_messages_get_their_cards() -> None:
     ],
 )
 def test_a_message_without_hints_has_no_card_and_no_warning(metadata: Any, role: str) -> None:
-    with capture_logs() as lines:
+    with lines_about("ui_schema") as lines:
         assert ui_schema_for(metadata, role) is None
     assert lines == []
 
