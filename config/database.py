@@ -234,6 +234,14 @@ def is_transient(error: BaseException) -> bool:
     return state is None or state[:2] in _TRANSIENT
 
 
+def is_outage(error: BaseException) -> bool:
+    """Return whether the database itself could not be used: its answer to any statement is the same."""
+    if not isinstance(error, (OperationalError, PoolTimeout, OSError)):
+        return False
+    state = getattr(error, "sqlstate", None)
+    return state is None or state[:2] in ("08", "53", "57")
+
+
 def _mark_suspect() -> None:
     global _suspect_at
     _suspect_at = time.monotonic()

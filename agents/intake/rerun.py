@@ -8,7 +8,7 @@ old one, and is deleted with that or with its owner (`conversations.upkeep.reten
 from __future__ import annotations
 
 from typing import Final
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import msgspec
 from django.conf import settings
@@ -39,7 +39,7 @@ async def rerun(run_id: UUID, *, by: UUID, version_id: int | None) -> AcceptedRu
     request = _anew(requests.load(old.request), run_id, earlier)
     if version_id is not None:
         request = await with_prompt(request, version_id)
-    return await start_run(request, owner_id=by, thread_id=uuid4(), copied_from=old.thread_id)
+    return await start_run(request, owner_id=by, thread_id=None, copied_from=old.thread_id)
 
 
 def _anew(request: RunRequest, run_id: UUID, earlier: ThreadHistory) -> RunRequest:

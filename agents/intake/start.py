@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from typing import NamedTuple
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from agents.intake import stream_slots, submit
 from agents.intake.stream_slots import StreamSlot
@@ -81,12 +81,12 @@ async def _end(starting: asyncio.Future[AcceptedRun]) -> None:
         await submit.cancel_run(starting.result().run_id)
 
 
-async def _thread_of(caller: Caller, request: RunRequest) -> UUID:
-    """Return the requested thread, or a new one; for a repeatable request always the same new one."""
+async def _thread_of(caller: Caller, request: RunRequest) -> UUID | None:
+    """Return the requested thread, or None for a new one; for a repeatable request always the same."""
     if request.thread_id:
         return UUID(request.thread_id)
     if request.session:
         return await names.thread_of_session(request.session, caller=caller)
     if request.client_run_id:
         return await names.thread_of_run(request.client_run_id, caller=caller)
-    return uuid4()
+    return None

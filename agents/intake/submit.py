@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from typing import Any, Final
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import msgspec
 from django.conf import settings
@@ -48,11 +48,11 @@ class AcceptedRun:
 
 
 async def start_run(
-    request: RunRequest, *, owner_id: UUID, thread_id: UUID, copied_from: UUID | None = None
+    request: RunRequest, *, owner_id: UUID, thread_id: UUID | None, copied_from: UUID | None = None
 ) -> AcceptedRun:
     """Accept a run: thread, messages, run and `run.queued` in one transaction, then wake a worker.
 
-    `thread_id` is the thread that the request means, or a new one's; `copied_from` the thread whose
+    `thread_id` is the thread that the request means, None a new one; `copied_from` the thread whose
     messages the request repeats in a new one. With a `client_run_id` the same request returns the run
     that it started before (promise P5). Raise InvalidRequest for a model that is not served, a file that
     is not the caller's or an answer's form that cannot be used, NotFound for another user's thread,
@@ -63,13 +63,19 @@ async def start_run(
     """
     request = redact_request(request)
     digest = _digest(request)
+    starts_thread = thread_id is None
+    thread_id = thread_id or uuid4()
     if request.client_run_id and (repeated := await _repeated(request, owner_id, thread_id, digest)):
         return repeated
     prepared = await prepare_run(request, owner_id=owner_id, thread_id=thread_id)
     try:
         with recent_starts.expecting_reader(prepared.run_id):
-            async with database.connection() as connection:
-                written, in_the_way = await _write(connection, prepared, copied_from)
+            if starts_thread and not (copied_from or prepared.needs_transaction):
+                written = await acceptance.insert_in_new_thread(prepared.arguments)
+                in_the_way = list[UUID]()
+            else:
+                async with database.connection() as connection:
+                    written, in_the_way = await _write(connection, prepared, copied_from)
     except UniqueViolation:  # a concurrent POST of the same request has just started it
         repeated = await _repeated(request, owner_id, thread_id, digest)
         if repeated is None:
@@ -94,6 +100,11 @@ class PreparedRun:
     arguments: dict[str, Any]
     quota: str
     budgeted: bool
+
+    @property
+    def needs_transaction(self) -> bool:
+        """Whether the run is written together with something else."""
+        return bool(self.quota or self.budgeted or self.request.answers)
 
     def head(self, created_at_ms: int) -> RunRow:
         """Return the head of the run as it is stored."""
@@ -182,7 +193,7 @@ async def _write(
 ) -> tuple[InsertedRun, list[UUID]]:
     """Write the run; return it, and the live runs that it interrupts."""
     answers, owner_id, thread_id = prepared.request.answers, prepared.owner_id, prepared.thread_id
-    if not (prepared.quota or prepared.budgeted or answers or copied_from):
+    if not (prepared.needs_transaction or copied_from):
         return await _accept(connection, prepared)
     async with connection.transaction():
         if answers:
@@ -283,11 +294,20 @@ def _start_arguments(
         "stored": request.stored,
         "queue_limit_s": settings.RUN_QUEUE_LIMIT_S,
         "deadline_s": min(request.deadline_s or settings.RUN_DEADLINE_S, settings.RUN_DEADLINE_S),
-        "ids": [uuid7() for _ in messages],
-        "roles": [message.role for message in messages],
-        "contents": [message.content for message in messages],
-        "client_ids": [message.client_id for message in messages],
-        "metadata": metadata,
+        "messages": [
+            {
+                "id": uuid7(),
+                "owner_id": owner_id,
+                "thread_id": thread_id,
+                "run_id": run_id,
+                "seq": place,
+                "role": message.role,
+                "content": message.content,
+                "client_id": message.client_id,
+                "metadata": msgspec.Raw(told.encode()),
+            }
+            for place, (message, told) in enumerate(zip(messages, metadata, strict=True), 1)
+        ],
     }
 
 

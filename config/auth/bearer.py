@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from config.errors import Forbidden, Unauthorized, Unavailable
 
 API_TOKEN_PREFIX: Final = "parley_"
 LONGEST_TOKEN: Final = 8 * 1024
+_TOGETHER: Final = 64
 _EPOCH: Final = 16  # characters of the digest of the salted password hash
 _EVERY_SCOPE: Final = frozenset(Scope.values)
 
@@ -72,9 +74,12 @@ async def authenticate(header: str | None, *, begins: bool = False) -> Caller:
     """Return the caller of an Authorization header; raise Unauthorized.
 
     The lookup of a request that `begins` something new waits for the statements that are under way.
+    API tokens of requests that arrive together are looked up by one statement, sent after they arrived.
     """
     token = _parse_bearer(header)
-    if not token.startswith(API_TOKEN_PREFIX) and (keys := jwt_checks.pending_keys(token)) is not None:
+    if token.startswith(API_TOKEN_PREFIX):
+        return _token_caller(await _token_accounts.call((_digest(token), begins)))
+    if (keys := jwt_checks.pending_keys(token)) is not None:
         await jwks_cache.wait_for(keys)
     lookup = _make_lookup(token)
     for _ in range(lookup.tries):
@@ -140,6 +145,7 @@ class _Account(NamedTuple):
     scopes: list[str] | None = None
     is_revoked: bool = False
     is_expired: bool = False
+    digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +166,12 @@ FROM accounts_user WHERE id = %(id)s
 """
 
 # last_used_at must not cause waiting: a row that another request is updating is skipped.
-_API_TOKEN: Final = """
+_API_TOKENS: Final = """
 WITH stamped AS (
     UPDATE accounts_apitoken SET last_used_at = now()
-    WHERE id = (
+    WHERE id IN (
         SELECT id FROM accounts_apitoken
-        WHERE digest = %(digest)s AND revoked_at IS NULL
+        WHERE digest = ANY(%(digests)b::text[]) AND revoked_at IS NULL
             AND (expires_at IS NULL OR expires_at > now())
             AND (last_used_at IS NULL OR last_used_at <= now() - interval '1 minute')
         FOR NO KEY UPDATE SKIP LOCKED
@@ -173,9 +179,9 @@ WITH stamped AS (
 )
 SELECT account.id, account.is_active, account.is_staff, account.is_guest, account.namespace,
     account.named_by_id, token.scopes, token.revoked_at IS NOT NULL,
-    coalesce(token.expires_at <= now(), false)
+    coalesce(token.expires_at <= now(), false), token.digest
 FROM accounts_apitoken token JOIN accounts_user account ON account.id = token.user_id
-WHERE token.digest = %(digest)s
+WHERE token.digest = ANY(%(digests)b::text[])
 """
 
 # The first request of an identity stores it, and a guest who has signed up is no longer a guest.
@@ -201,9 +207,21 @@ UNION ALL SELECT id, is_active, is_staff, is_guest, namespace, named_by_id FROM 
 """
 
 
+async def _find_token_accounts(wanted: list[tuple[str, bool]]) -> list[_Account | None]:
+    """Return the accounts of the digests of tokens; each comes with whether its request begins."""
+    begins = all(one for _, one in wanted)
+    digests = list({digest for digest, _ in wanted})
+    rows = await sql.every(_API_TOKENS, {"digests": digests}, begins=begins)
+    found = {account.digest: account for account in itertools.starmap(_Account, rows)}
+    return [found.get(digest) for digest, _ in wanted]
+
+
+_token_accounts: Final = sql.Grouped(_find_token_accounts, most=_TOGETHER)
+
+
 def _make_lookup(token: str) -> _Lookup:
     if token.startswith(API_TOKEN_PREFIX):
-        return _Lookup(_API_TOKEN, {"digest": _digest(token)}, _token_caller)
+        return _Lookup(_API_TOKENS, {"digests": [_digest(token)]}, _token_caller)
     found = jwt_checks.verify(token)
     if found.issuer == settings.JWT_LOCAL_ISSUER:
         judge = functools.partial(_local_caller, scopes=found.scopes)

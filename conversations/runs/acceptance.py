@@ -1,4 +1,8 @@
-"""Accept a run: thread, messages, row and `run.queued` in one statement (promise P1)."""
+"""Accept runs: threads, messages, rows and `run.queued` in one statement (promise P1).
+
+Runs that start threads of their own are accepted together when they arrive together; one in a thread
+that exists may have to wait for its lock, and is accepted alone.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ from uuid import UUID
 from psycopg import AsyncConnection
 
 from config import sql
+
+_TOGETHER: Final = 64
 
 
 class EarlierRun(NamedTuple):
@@ -51,11 +57,9 @@ WITH thread AS (
 ), message AS (
     INSERT INTO conversations_message (id, owner_id, thread_id, run_id, seq, role, content, client_id,
         metadata)
-    SELECT m.id, %(owner_id)s, thread.id, run.id, thread.base + m.place, m.role, m.content, m.client_id,
-        m.metadata::jsonb
-    FROM thread, run, unnest(%(ids)s::uuid[], %(roles)b::text[], %(contents)b::text[],
-        %(client_ids)b::text[], %(metadata)b::text[])
-        WITH ORDINALITY AS m(id, role, content, client_id, metadata, place)
+    SELECT m.id, %(owner_id)s, thread.id, run.id, thread.base + m.seq, m.role, m.content, m.client_id,
+        m.metadata
+    FROM thread, run, json_populate_recordset(NULL::conversations_message, %(messages)s) m
 ), queued AS (
     INSERT INTO conversations_eventbatch (run_id, first_seq, last_seq, events)
     SELECT run.id, 1, 1, json_build_array(json_build_array(
@@ -67,6 +71,40 @@ WITH thread AS (
 )
 SELECT floor(extract(epoch FROM created_at) * 1000)::bigint, queued.events FROM run, queued
 """
+_START_NEW: Final = """
+WITH starting AS (
+    SELECT * FROM json_to_recordset(%(starting)s) AS starting(run_id uuid, owner_id uuid, thread_id uuid,
+        title text, count int, client_run_id text, digest text, request_id text, dialect text,
+        model text, request jsonb, queue_limit_s float8, deadline_s int, stored bool)
+), thread AS (
+    INSERT INTO conversations_thread (id, owner_id, title, last_seq, updated_at, head_run_id)
+    SELECT thread_id, owner_id, title, count,
+        CASE WHEN stored THEN statement_timestamp() ELSE to_timestamp(0) END,
+        CASE WHEN stored THEN run_id END FROM starting
+), run AS (
+    INSERT INTO conversations_run (id, owner_id, thread_id, thread_seq, client_run_id, request_digest,
+        request_id, dialect, model, request, deadline_at, deadline_s, stored)
+    SELECT run_id, owner_id, thread_id, 1, client_run_id, digest, request_id, dialect, model, request,
+        clock_timestamp() + make_interval(secs => queue_limit_s), deadline_s, stored FROM starting
+    RETURNING id, floor(extract(epoch FROM created_at) * 1000)::bigint AS created_at_ms
+), message AS (
+    INSERT INTO conversations_message (id, owner_id, thread_id, run_id, seq, role, content, client_id,
+        metadata)
+    SELECT id, owner_id, thread_id, run_id, seq, role, content, client_id, metadata
+    FROM json_populate_recordset(NULL::conversations_message, %(messages)s)
+), queued AS (
+    INSERT INTO conversations_eventbatch (run_id, first_seq, last_seq, events)
+    SELECT id, 1, 1, json_build_array(json_build_array(
+        floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint,
+        json_build_object('type', 'run.queued', 'position', 0)))
+    FROM run RETURNING run_id, events::text
+)
+SELECT id, created_at_ms, queued.events FROM run JOIN queued ON run_id = id
+"""
+_OF_RUN: Final = (
+    *("run_id", "owner_id", "thread_id", "title", "count", "client_run_id", "digest"),
+    *("request_id", "dialect", "model", "queue_limit_s", "deadline_s", "stored"),
+)
 _LOCK_THREAD: Final = "SELECT pg_advisory_xact_lock(hashtextextended(%(thread_id)s::text, 0))"
 _LIVE: Final = """
 SELECT id FROM conversations_run
@@ -95,8 +133,30 @@ async def insert_run(connection: AsyncConnection[Any], row: dict[str, Any]) -> I
     Return None for another user's thread: clients name new threads by UUID, so a taken id is refused
     and a free one is used.
     """
-    found = await (await connection.execute(_START, row)).fetchone()
+    arguments = row | {"messages": sql.rows_as_json(row["messages"])}
+    found = await (await connection.execute(_START, arguments)).fetchone()
     return InsertedRun(*found) if found else None
+
+
+async def _insert_new(rows: list[dict[str, Any]]) -> list[InsertedRun]:
+    arguments = {
+        "starting": sql.rows_as_json(_starting(row) for row in rows),
+        "messages": sql.rows_as_json(message for row in rows for message in row["messages"]),
+    }
+    found = {row[0]: InsertedRun(*row[1:]) for row in await sql.every(_START_NEW, arguments)}
+    return [found[row["run_id"]] for row in rows]
+
+
+def _starting(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: row[name] for name in _OF_RUN} | {"request": sql.raw_json(row["request"])}
+
+
+_new_runs: Final = sql.Grouped(_insert_new, most=_TOGETHER)
+
+
+async def insert_in_new_thread(row: dict[str, Any]) -> InsertedRun:
+    """Write a run and the thread that starts with it, together with others that arrive now."""
+    return await _new_runs.call(row)
 
 
 async def lock_thread(connection: AsyncConnection[Any], thread_id: UUID, owner_id: UUID) -> list[UUID]:

@@ -1,19 +1,25 @@
-"""End a run: its last events, its row and its messages, by one statement under its fence (DESIGN §7)."""
+"""End runs: last events, rows and messages, by one statement under the runs' fences (DESIGN §7).
+
+Runs that end together are written together. A server process spends half of the time of such a
+statement on its start, its commit and the counters of spending, however many runs it ends.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
 import msgspec
 from psycopg import AsyncConnection
 
+from config.sql import raw_json, rows_as_json
 from conversations import events
 from conversations.log.batches import Batch
 from conversations.log.transcript import StoredInterrupt, StoredMessage
-from conversations.runs.spending import COUNTER_SQL, TODAY, counter_values
+from conversations.runs.spending import ADDED, COUNTERS, TODAY, counter_values
 
 
 @dataclass(frozen=True)
@@ -42,76 +48,79 @@ class Ending:
 _STATEMENT: Final = """
 WITH place AS (
     SELECT id FROM conversations_thread
-    WHERE id = (SELECT thread_id FROM conversations_run WHERE id = %(run_id)s) FOR NO KEY UPDATE
+    WHERE id IN (SELECT thread_id FROM conversations_run WHERE id = ANY(%(run_ids)s))
+    ORDER BY id FOR NO KEY UPDATE {skip}
 ), ended AS (
-    UPDATE conversations_run SET status = %(status)s, finished_at = clock_timestamp(),
-        lease_until = NULL, last_seq = %(last_seq)s, finish_reason = %(finish_reason)s,
-        error_code = %(error_code)s, error_message = %(error_message)s,
-        runner = %(runner)s, provider = %(provider)s, resolved_model = %(resolved_model)s,
-        endpoint_id = %(endpoint_id)s,
-        input_tokens = %(input_tokens)s, output_tokens = %(output_tokens)s,
-        cached_tokens = %(cached_tokens)s, reasoning_tokens = %(reasoning_tokens)s,
-        cache_write_tokens = %(cache_write_tokens)s, cost_usd = %(cost_usd)s,
-        unpriced_tokens = %(unpriced_tokens)s, model_usage = %(model_usage)s::jsonb,
-        state = CASE WHEN stored THEN %(state)s::jsonb END,
-        first_token_at = to_timestamp(%(first_token_at_ms)s::float8 / 1000)
-    FROM place WHERE conversations_run.id = %(run_id)s AND thread_id = place.id
-        AND fence = %(fence)s AND status IN ('queued', 'running')
-    RETURNING conversations_run.id, owner_id, thread_id, thread_seq, stored,
-        CASE WHEN stored THEN %(count)s ELSE 0 END AS places
+    UPDATE conversations_run run SET status = e.status, finished_at = clock_timestamp(),
+        lease_until = NULL, last_seq = e.last_seq, finish_reason = e.finish_reason,
+        error_code = e.error_code, error_message = e.error_message, runner = e.runner,
+        provider = e.provider, resolved_model = e.resolved_model, endpoint_id = e.endpoint_id,
+        input_tokens = e.input_tokens, output_tokens = e.output_tokens,
+        cached_tokens = e.cached_tokens, reasoning_tokens = e.reasoning_tokens,
+        cache_write_tokens = e.cache_write_tokens, cost_usd = e.cost_usd,
+        unpriced_tokens = e.unpriced_tokens, model_usage = e.model_usage,
+        state = CASE WHEN run.stored THEN e.state END, first_token_at = e.first_token_at
+    FROM place, json_populate_recordset(NULL::conversations_run, %(runs)s) e
+    WHERE run.id = ANY(%(run_ids)s) AND run.id = e.id AND run.thread_id = place.id
+        AND run.fence = e.fence AND run.status IN ('queued', 'running')
+    RETURNING run.*, CASE WHEN run.stored THEN e.thread_seq ELSE 0 END AS places
 ), batch AS (
     INSERT INTO conversations_eventbatch (run_id, first_seq, last_seq, events)
-    SELECT id, %(first_seq)s, %(last_seq)s, %(events)s::json FROM ended
+    SELECT b.run_id, b.first_seq, b.last_seq, b.events
+    FROM ended JOIN json_populate_recordset(NULL::conversations_eventbatch, %(batches)s) b
+        ON b.run_id = ended.id
 ), thread AS (
-    UPDATE conversations_thread SET last_seq = last_seq + ended.places,
+    UPDATE conversations_thread thread SET last_seq = thread.last_seq + ended.places,
         updated_at = CASE WHEN stored THEN now() ELSE updated_at END,
-        state = CASE WHEN stored THEN coalesce(%(state)s::jsonb, state) ELSE state END
-    FROM ended WHERE conversations_thread.id = ended.thread_id
-    RETURNING conversations_thread.id, conversations_thread.owner_id, last_seq - ended.places AS base
+        state = coalesce(ended.state, thread.state)
+    FROM ended WHERE thread.id = ended.thread_id
+    RETURNING ended.id AS run_id, thread.last_seq - ended.places AS base
 ), message AS (
     INSERT INTO conversations_message (id, owner_id, thread_id, run_id, seq, role, content, client_id,
         metadata)
-    SELECT m.id, thread.owner_id, thread.id, %(run_id)s,
-        CASE WHEN m.place <= %(count)s THEN thread.base + m.place END, m.role, m.content,
-        m.client_id, m.metadata::jsonb
-    FROM thread, ended, unnest(%(ids)s::uuid[], %(roles)b::text[], %(contents)b::text[],
-        %(client_ids)b::text[], %(metadata)b::text[])
-        WITH ORDINALITY AS m(id, role, content, client_id, metadata, place)
-    WHERE ended.stored
+    SELECT m.id, ended.owner_id, ended.thread_id, run_id, base + m.seq, m.role, m.content,
+        m.client_id, m.metadata
+    FROM json_populate_recordset(NULL::conversations_message, %(messages)s) m
+    JOIN thread USING (run_id) JOIN ended ON ended.id = run_id WHERE ended.stored
+), used (owner_id, {counters}) AS (
+    SELECT owner_id, {day}, %(shard)s::int, count(*), sum(input_tokens), sum(output_tokens),
+        sum(unpriced_tokens), sum(cost_usd)
+    FROM ended WHERE input_tokens > 0 OR output_tokens > 0 GROUP BY owner_id
 ), spend AS (
-    INSERT INTO conversations_spend AS spent (owner_id, day, shard, runs, input_tokens, output_tokens,
-        unpriced_tokens, cost_usd)
-    SELECT owner_id, {day}, {values} FROM ended WHERE %(spends)s
+    INSERT INTO conversations_spend AS spent (owner_id, {counters})
+    SELECT * FROM used ORDER BY owner_id
     ON CONFLICT (owner_id, day, shard) WHERE owner_id IS NOT NULL DO UPDATE SET {added}
 ), everybodys AS (
-    INSERT INTO conversations_spend AS spent (day, shard, runs, input_tokens, output_tokens,
-        unpriced_tokens, cost_usd)
-    SELECT {day}, {values} FROM ended WHERE %(spends)s
+    INSERT INTO conversations_spend AS spent ({counters})
+    SELECT day, shard, sum(runs), sum(input_tokens), sum(output_tokens), sum(unpriced_tokens),
+        sum(cost_usd) FROM used GROUP BY day, shard
     ON CONFLICT (day, shard) WHERE owner_id IS NULL DO UPDATE SET {added}
 ){interrupts}
-SELECT thread.base > ended.thread_seq OR EXISTS (
+SELECT run_id, base > thread_seq OR EXISTS (
     SELECT FROM conversations_run waiting WHERE waiting.thread_id = ended.thread_id
     AND waiting.thread_seq >= ended.thread_seq AND waiting.status = 'queued'
-) FROM ended, thread
+) FROM thread JOIN ended ON ended.id = run_id
 """
 _INTERRUPTS: Final = """, interrupt AS (
     INSERT INTO conversations_interrupt (id, owner_id, thread_id, run_id, place, tool_call_id,
         tool_name, arguments, message, expires_at)
-    SELECT i.id, thread.owner_id, thread.id, %(run_id)s, i.place, i.tool_call_id, i.tool_name,
-        i.arguments::jsonb, i.message, i.expires_at
-    FROM thread, unnest(%(interrupt_ids)s::uuid[], %(call_ids)b::text[], %(tools)b::text[],
-        %(arguments)b::text[], %(asking)b::text[], %(expiries)s::timestamptz[])
-        WITH ORDINALITY AS i(id, tool_call_id, tool_name, arguments, message, expires_at, place)
+    SELECT i.id, ended.owner_id, ended.thread_id, ended.id, i.place, i.tool_call_id, i.tool_name,
+        i.arguments, i.message, i.expires_at
+    FROM json_populate_recordset(NULL::conversations_interrupt, %(interrupts)s) i
+    JOIN ended ON ended.id = i.run_id
 )"""
 
 
-def _statement(interrupts: str) -> str:
+def _statement(*, interrupts: bool, waits: bool) -> str:
     """Return the statement for such rows. psycopg remembers one of 4,096 characters at most."""
-    return " ".join(_STATEMENT.format(interrupts=interrupts, day=TODAY, **COUNTER_SQL).split())
+    pieces = {"interrupts": _INTERRUPTS if interrupts else "", "skip": "" if waits else "SKIP LOCKED"}
+    return " ".join(_STATEMENT.format(day=TODAY, counters=COUNTERS, added=ADDED, **pieces).split())
 
 
-_END: Final = _statement("")
-_END_ASKING: Final = _statement(_INTERRUPTS)
+_END: Final = _statement(interrupts=False, waits=True)
+_END_ASKING: Final = _statement(interrupts=True, waits=True)
+_END_TOGETHER: Final = _statement(interrupts=False, waits=False)
+_END_TOGETHER_ASKING: Final = _statement(interrupts=True, waits=False)
 
 
 @dataclass(frozen=True)
@@ -131,36 +140,86 @@ async def end_run(connection: AsyncConnection[Any], ending: Ending, ids: Sequenc
     its key is known to be new only after the change of the run that has it is committed.
     """
     statement = _END_ASKING if ending.interrupts else _END
-    cursor = await connection.execute(statement, _end_arguments(ending, ids))
-    row = await cursor.fetchone()
-    return None if row is None else Ended(thread_waits=row[0])
+    return (await _end(connection, statement, [(ending, ids)])).get(ending.run_id)
 
 
-def _end_arguments(ending: Ending, ids: Sequence[UUID]) -> dict[str, Any]:
-    """Return the fields of the ending and of its usage by their names, and columns of rows."""
-    columns = {
-        "ids": list(ids),
-        "roles": [message.role for message in ending.messages],
-        "contents": [message.content for message in ending.messages],
-        "client_ids": [message.client_id for message in ending.messages],
-        "metadata": [message.metadata for message in ending.messages],
-        "interrupt_ids": [interrupt.id for interrupt in ending.interrupts],
-        "call_ids": [interrupt.tool_call_id for interrupt in ending.interrupts],
-        "tools": [interrupt.tool_name for interrupt in ending.interrupts],
-        "arguments": [interrupt.arguments for interrupt in ending.interrupts],
-        "asking": [interrupt.message for interrupt in ending.interrupts],
-        "expiries": [interrupt.expires_at for interrupt in ending.interrupts],
+async def end_together(
+    connection: AsyncConnection[Any], endings: Sequence[tuple[Ending, Sequence[UUID]]]
+) -> dict[UUID, Ended]:
+    """End runs of different threads by one statement, as `end_run` does.
+
+    A run is missing in the answer if its fence is no longer ours, if it has ended, or if another
+    statement has locked its thread: those of other threads do not wait for that.
+    """
+    asking = any(ending.interrupts for ending, _ in endings)
+    return await _end(connection, _END_TOGETHER_ASKING if asking else _END_TOGETHER, endings)
+
+
+async def _end(
+    connection: AsyncConnection[Any], statement: str, endings: Sequence[tuple[Ending, Sequence[UUID]]]
+) -> dict[UUID, Ended]:
+    run_ids = [ending.run_id for ending, _ in endings]
+    arguments = {
+        "run_ids": run_ids,
+        "runs": rows_as_json(_run(ending) for ending, _ in endings),
+        "batches": rows_as_json(_batch(ending.batch) for ending, _ in endings),
+        "messages": rows_as_json(row for ending, ids in endings for row in _messages(ending, ids)),
+        "interrupts": rows_as_json(row for ending, _ in endings for row in _interrupts(ending)),
     }
-    return (
-        vars(ending)
-        | msgspec.structs.asdict(ending.usage)
-        | counter_values(ending.run_id, ending.usage)
-        | columns
-        | {
-            "first_seq": ending.batch.first_seq,
-            "last_seq": ending.batch.last_seq,
-            "events": ending.batch.text,
-            "count": sum(message.placed for message in ending.messages),
-            "state": None if ending.state is None else msgspec.json.encode(ending.state).decode(),
+    cursor = await connection.execute(statement, arguments | counter_values(run_ids[0]))
+    return {run_id: Ended(thread_waits=waits) for run_id, waits in await cursor.fetchall()}
+
+
+_Row = dict[str, Any]
+"""A row by the names of its columns; PostgreSQL reads it into the table's own type."""
+
+
+def _run(ending: Ending) -> _Row:
+    """Return the run's row; `thread_seq` is the number of its messages that have a place."""
+    token_ms = ending.first_token_at_ms
+    return msgspec.structs.asdict(ending.usage) | {
+        "id": ending.run_id,
+        "fence": ending.fence,
+        "status": ending.status,
+        "last_seq": ending.batch.last_seq,
+        "finish_reason": ending.finish_reason,
+        "error_code": ending.error_code,
+        "error_message": ending.error_message,
+        "runner": ending.runner,
+        "provider": ending.provider,
+        "resolved_model": ending.resolved_model,
+        "endpoint_id": ending.endpoint_id,
+        "model_usage": raw_json(ending.model_usage),
+        "state": ending.state,
+        "first_token_at": None if token_ms is None else datetime.fromtimestamp(token_ms / 1000, UTC),
+        "thread_seq": sum(message.placed for message in ending.messages),
+    }
+
+
+def _batch(batch: Batch) -> _Row:
+    return {
+        "run_id": batch.run_id,
+        "first_seq": batch.first_seq,
+        "last_seq": batch.last_seq,
+        "events": raw_json(batch.text),
+    }
+
+
+def _messages(ending: Ending, ids: Sequence[UUID]) -> Iterator[_Row]:
+    """Yield the rows of the messages; `seq` is the place after the thread's last one, or none."""
+    for place, (message_id, message) in enumerate(zip(ids, ending.messages, strict=True), 1):
+        yield {
+            "id": message_id,
+            "run_id": ending.run_id,
+            "seq": place if message.placed else None,
+            "role": message.role,
+            "content": message.content,
+            "client_id": message.client_id,
+            "metadata": raw_json(message.metadata),
         }
-    )
+
+
+def _interrupts(ending: Ending) -> Iterator[_Row]:
+    for place, interrupt in enumerate(ending.interrupts, 1):
+        whole = {"run_id": ending.run_id, "place": place, "arguments": raw_json(interrupt.arguments)}
+        yield vars(interrupt) | whole

@@ -11,12 +11,13 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, Literal
+from uuid import UUID
 
 import msgspec
 import structlog
 from psycopg import Error as DatabaseError
 
-from config import database
+from config import database, sql
 from conversations import events, usage
 from conversations.events import Fact, RunEvent, Terminal
 from conversations.identifiers import uuid7
@@ -24,13 +25,14 @@ from conversations.log import event_log
 from conversations.log.announcements import announce
 from conversations.log.batches import make_batch
 from conversations.log.transcript import Transcript
-from conversations.runs.end_sql import Ended, Ending, end_run
+from conversations.runs.end_sql import Ended, Ending, end_run, end_together
 
 logger = structlog.get_logger(__name__)
 
 Reason = Literal[
     "cancelled", "deadline_exceeded", "worker_lost", "worker_stopped", "quarantined", "queue_timeout"
 ]
+_AT_ONCE: Final = 64
 _CODE_LENGTH: Final = 64  # of the run's columns; the event in the log keeps the whole text
 _NAME_LENGTH: Final = 200
 FAILURES: Final[dict[Reason, events.RunFailed]] = {
@@ -123,12 +125,10 @@ async def write_ending(ending: Ending) -> Ended | None:
     repeated = False
     while True:
         try:
-            async with database.connection() as connection:
-                ended = await end_run(connection, ending, ids)
+            ended = await _end_with_others(ending, ids)
             if ended is None and repeated and await _is_committed(ending):
-                ended = Ended(thread_waits=True)  # perhaps
-            if ended is not None:
                 announce([ending.batch])
+                ended = Ended(thread_waits=True)  # perhaps
             return ended
         except (*event_log.OUTAGE, DatabaseError) as error:
             if isinstance(error, event_log.OUTAGE) and database.is_transient(error):
@@ -140,6 +140,32 @@ async def write_ending(ending: Ending) -> Ended | None:
                 ending = replace(ending, messages=())
             else:
                 raise
+
+
+async def _end_with_others(ending: Ending, ids: Sequence[UUID]) -> Ended | None:
+    """Write and announce the ending; a run is tried alone if others could not take it along."""
+    if (
+        len(ending.batch.body) + sum(len(message.content) for message in ending.messages)
+        < event_log.LARGE
+    ):
+        ended = await _together.call((ending, ids))
+        if ended is not None:
+            return ended
+    async with database.connection() as connection:
+        ended = await end_run(connection, ending, ids)
+    if ended is not None:
+        announce([ending.batch])
+    return ended
+
+
+async def _end_together(endings: list[tuple[Ending, Sequence[UUID]]]) -> list[Ended | None]:
+    async with database.connection() as connection:
+        ended = await end_together(connection, endings)
+    announce([ending.batch for ending, _ in endings if ending.run_id in ended])
+    return [ended.get(ending.run_id) for ending, _ in endings]
+
+
+_together: Final = sql.Grouped(_end_together, most=_AT_ONCE)
 
 
 def number_facts(last_seq: int, facts: Sequence[Fact]) -> list[RunEvent]:

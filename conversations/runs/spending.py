@@ -16,31 +16,22 @@ from uuid import UUID
 from django.conf import settings
 from psycopg import AsyncConnection
 
-from conversations.events import Usage
-
 _SHARDS: Final = 8
 TODAY: Final = "(clock_timestamp() AT TIME ZONE %(zone)s::text)::date"
-COUNTER_SQL: Final = {
-    "values": "%(shard)s, 1, %(input_tokens)s, %(output_tokens)s, %(unpriced_tokens)s, %(cost_usd)s",
-    "added": """
-        runs = spent.runs + 1,
-        input_tokens = spent.input_tokens + excluded.input_tokens,
-        output_tokens = spent.output_tokens + excluded.output_tokens,
-        unpriced_tokens = spent.unpriced_tokens + excluded.unpriced_tokens,
-        cost_usd = CASE WHEN excluded.cost_usd IS NULL THEN spent.cost_usd
-            ELSE coalesce(spent.cost_usd, 0) + excluded.cost_usd END
-    """,
-}
-"""The pieces of the statement that ends a run; `counter_values` gives their other parameters."""
+COUNTERS: Final = "day, shard, runs, input_tokens, output_tokens, unpriced_tokens, cost_usd"
+ADDED: Final = """
+    runs = spent.runs + excluded.runs,
+    input_tokens = spent.input_tokens + excluded.input_tokens,
+    output_tokens = spent.output_tokens + excluded.output_tokens,
+    unpriced_tokens = spent.unpriced_tokens + excluded.unpriced_tokens,
+    cost_usd = coalesce(spent.cost_usd + excluded.cost_usd, excluded.cost_usd, spent.cost_usd)
+"""
+"""The pieces of the statement that ends runs; `counter_values` gives their parameters."""
 
 
-def counter_values(run_id: UUID, usage: Usage) -> dict[str, Any]:
-    """Return the values of the run's counters; a run that used nothing counts for nothing."""
-    return {
-        "zone": settings.TIME_ZONE,
-        "shard": run_id.bytes[-1] % _SHARDS,
-        "spends": bool(usage.input_tokens or usage.output_tokens),
-    }
+def counter_values(run_id: UUID) -> dict[str, Any]:
+    """Return the values that choose the counters of this run and of those that end with it."""
+    return {"zone": settings.TIME_ZONE, "shard": run_id.bytes[-1] % _SHARDS}
 
 
 @dataclass(frozen=True, slots=True)
