@@ -33,7 +33,11 @@ with running(say=lambda _: None) as stack:
     sys.stdin.read()
 """
 _LIMIT_S: Final = 60.0
-_FIGURES: Final = ("deltas_per_s", "cpu_s_per_1000")
+_FIGURES: Final = {
+    "deltas/s": lambda result: result.deltas_per_s,
+    "CPU s per 1,000": lambda result: result.cpu_s_per_1000,
+    "first delta ms": lambda result: result.first.p50,
+}
 _Turns = tuple[list[Result], list[Result]]
 
 
@@ -74,8 +78,8 @@ async def _turns(stacks: Sequence[dict[str, Any]], cell: Cell, count: int, secon
 def _line(cell: Cell, turns: _Turns) -> str:
     """Medians of both sides; the mean ratio of neighbouring turns, with its standard error."""
     said = [f"{cell.name:>8}"]
-    for name in _FIGURES:
-        theirs, ours = ([getattr(one, name) for one in side] for side in turns)
+    for name, figure in _FIGURES.items():
+        theirs, ours = ([figure(one) for one in side] for side in turns)
         logs = [math.log(b / a) for a, b in zip(theirs, ours, strict=True)]
         change, error = statistics.mean(logs), statistics.stdev(logs) / len(logs) ** 0.5
         said.append(
@@ -91,7 +95,7 @@ def main() -> None:
         prog="python -m benchmarks.versus", description=(__doc__ or "").splitlines()[0]
     )
     parser.add_argument("other", type=Path, help="the other checkout")
-    parser.add_argument("--cells", default="8x0,64x0,200x10", help="clients × delay in ms")
+    parser.add_argument("--cells", default="8x0,64x0,200x10", help="clients × delay in ms, × tokens")
     parser.add_argument("--turns", type=int, default=8, help="how many each takes of a cell (8)")
     parser.add_argument("--seconds", type=float, default=2, help="how long a turn loads (2)")
     options = parser.parse_args()
