@@ -43,7 +43,9 @@ async def start_for_reader(caller: Caller, request: RunRequest, *, resumed: bool
     with slot.release_on_error():
         accepted = await start(caller, request)
         cancel = functools.partial(submit.cancel_run, accepted.run_id)
-        on_leaving = slot.on_unused = cancel if request.on_disconnect == "cancel" else None
+        on_leaving = cancel if request.on_disconnect == "cancel" else None
+        if on_leaving is not None:
+            slot.if_unused(on_leaving)
         reference = accepted.run_id.hex
         try:
             row = recent_starts.recall(reference, user_id=caller.user_id)

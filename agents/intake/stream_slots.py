@@ -81,8 +81,8 @@ class StreamSlot:
         self.thread_id = thread_id
         # sorts by age within a conversation, and differs between processes
         self.name = f"{thread_id.hex}:{int(time() * 1000):013x}:{_me}:{next(_numbers)}"
-        self.on_unused: Leaving | None = None
-        """Awaited if the place is given back before its stream has begun."""
+        self._on_unused: Leaving | None = None
+        self._is_released = False
         self._ended = False
         self._task: asyncio.Task[Any] | None = None
         self._unused = asyncio.get_running_loop().call_later(_UNUSED_S, self.release)
@@ -99,7 +99,7 @@ class StreamSlot:
         if self.was_ended():
             return
         self._unused.cancel()
-        self.on_unused = None
+        self._on_unused = None
         self._task = asyncio.current_task()
         try:
             async with aclosing(stream) as pieces:
@@ -137,10 +137,18 @@ class StreamSlot:
     def release(self) -> None:
         """Give the place back; a second call does nothing."""
         self._unused.cancel()
+        self._is_released = True
         _streams.drop(self)
-        abandoned, self.on_unused = self.on_unused, None
+        abandoned, self._on_unused = self._on_unused, None
         if abandoned is not None:
             cancellation.run_detached(abandoned())
+
+    def if_unused(self, leaving: Leaving) -> None:
+        """Await this if the place is given back before its stream has begun; now, if it already was."""
+        if self._is_released:
+            cancellation.run_detached(leaving())
+        else:
+            self._on_unused = leaving
 
 
 class OpenSlots:

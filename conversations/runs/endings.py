@@ -137,7 +137,7 @@ async def write_ending(ending: Ending) -> Ended | None:
                 await asyncio.sleep(0.2)
             elif ending.messages:
                 logger.exception("ending refused; the run ends without its messages")
-                ending = replace(ending, messages=())
+                ending, ids = replace(ending, messages=()), []
             else:
                 raise
 

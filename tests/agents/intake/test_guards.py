@@ -303,7 +303,8 @@ async def hold(slot):
         print("holding", flush=True)
 
 async def main():
-    obeying = asyncio.create_task(stream_slots.obey_for_ever())
+    chores = [stream_slots.obey_for_ever(), stream_slots.renew_for_ever()]  # as a web process does
+    tasks = [asyncio.create_task(chore) for chore in chores]
     slots = [await stream_slots.admit(UUID(sys.argv[1]), UUID(int=n)) for n in (1, 2)]
     await asyncio.gather(*map(hold, slots))
     print("ended", flush=True)

@@ -77,13 +77,15 @@ def test_a_client_that_leaves_while_its_run_is_started_ends_it(
     assert client.wait_for(the_run_of(client), "cancelled", "completed")["status"] == "cancelled"
 
 
+@pytest.mark.parametrize("unused_s", [0.1, 0.0])  # the place may be given back before the run is written
 def test_a_stream_that_never_begins_ends_its_run(
     client: Client,
     scripted: Callable[..., ScriptedModel],
     server: Server,
     monkeypatch: pytest.MonkeyPatch,
+    unused_s: float,
 ) -> None:
-    monkeypatch.setattr(stream_slots, "_UNUSED_S", 0.1)
+    monkeypatch.setattr(stream_slots, "_UNUSED_S", unused_s)
     body = {"model": scripted("hang-midway").name, "text": "stay"}
 
     async def start() -> None:
