@@ -1,4 +1,4 @@
-"""Bearer authentication: from an Authorization header to a `Caller`, in one SQL statement.
+"""Bearer authentication: from an Authorization header to a `Caller`, by one SQL statement.
 
 Every API request and socket passes here, so there is no ORM, no thread switch and no cache: a revoked
 token or a deactivated user is refused at once (only the keys of an identity provider are cached, see
