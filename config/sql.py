@@ -94,6 +94,10 @@ class Grouped(Generic[T, R]):
             for _, result in calls:
                 if not result.done():
                     result.set_exception(error)
+        except asyncio.CancelledError:  # the loop is closing
+            for _, result in calls:
+                result.cancel()
+            raise
         else:
             for (_, result), found in zip(calls, results, strict=True):
                 if not result.done():
