@@ -21,7 +21,7 @@ import structlog
 from django.conf import settings
 
 from config.celery import app
-from config.redis import notifications
+from config.coordination import notifications
 
 logger = structlog.get_logger(__name__)
 

@@ -24,10 +24,10 @@ from django.conf import settings
 from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 
+from config.coordination import notifications, redis_client
 from config.errors import TooManyRequests
 from config.http.slow_readers import Leaving
 from config.process import cancellation
-from config.redis import client, notifications
 from conversations.metrics.exposition import OF_THIS_PROCESS
 
 T = TypeVar("T")
@@ -229,7 +229,7 @@ async def admit(user_id: UUID, thread_id: UUID | None, *, resumed: bool = False)
 async def force_disconnect(user_id: UUID) -> int:
     """End the user's streams in every process; return how many there were, as far as is known."""
     here = len(_streams.of_user(user_id))
-    known = await client.query(lambda redis: _counted(redis, user_id)) if _is_shared() else None
+    known = await redis_client.query(lambda redis: _counted(redis, user_id)) if _is_shared() else None
     end_local(user_id)
     notifications.notify(GROUP, {"end_user": user_id.bytes})
     return max(known or 0, here)
@@ -284,14 +284,14 @@ async def _write(slots: Sequence[StreamSlot], write: Callable[[Pipeline, str, st
                 write(pipe, key, slot.name)
         await pipe.execute()
 
-    await client.query(exchange)
+    await redis_client.query(exchange)
 
 
 async def _take(slot: StreamSlot, prefix: str) -> tuple[str, str]:
     if not _is_limited():
         return "", ""
     if _is_shared():
-        answer = await client.query(lambda redis: _take_shared(redis, slot, prefix))
+        answer = await redis_client.query(lambda redis: _take_shared(redis, slot, prefix))
         if answer is not None:
             return answer
     return _streams.take(slot, prefix)

@@ -34,8 +34,8 @@ from agents.worker.strays import Strays
 from config import database
 from config.audit import key_openings
 from config.cache import keep_warm
+from config.coordination import notifications
 from config.process import cancellation, watchdog
-from config.redis import notifications
 from conversations.log import announcements
 from conversations.log.batches import Batch
 from conversations.log.event_log import Writer

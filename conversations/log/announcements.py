@@ -8,7 +8,7 @@ from typing import Final
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
-from config.redis import notifications
+from config.coordination import notifications
 from conversations.log.batches import Batch
 
 GROUP: Final = "log"

@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary
 
 import structlog
 
-from config.redis import notifications
+from config.coordination import notifications
 from conversations.log import announcements, event_log
 from conversations.log.batches import Batch
 

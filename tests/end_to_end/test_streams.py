@@ -180,7 +180,7 @@ def test_many_short_runs_at_once_each_give_their_own_words(client: Client, setti
 def test_the_hub_reads_the_log_when_rings_are_lost(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from config.redis import notifications
+    from config.coordination import notifications
 
     monkeypatch.setattr(notifications, "notify", lambda *_: None)
     run_id = client.start()["run_id"]

@@ -291,8 +291,8 @@ import asyncio, sys
 from uuid import UUID
 import django; django.setup()
 from agents.intake import stream_slots
-from config.redis import client
-client.PATIENCE_S = 30  # how soon Redis is given up is tested elsewhere
+from config.coordination import redis_client
+redis_client.PATIENCE_S = 30  # how soon Redis is given up is tested elsewhere
 
 async def for_ever():
     yield 1
@@ -315,9 +315,9 @@ import asyncio, sys
 from uuid import UUID
 import django; django.setup()
 from agents.intake import stream_slots
-from config.redis import client
+from config.coordination import redis_client
 from config.errors import TooManyRequests
-client.PATIENCE_S = 30
+redis_client.PATIENCE_S = 30
 
 async def main():
     user_id = UUID(sys.argv[1])

@@ -21,8 +21,8 @@ from uuid import UUID
 from django.conf import settings
 from redis.asyncio import Redis
 
+from config.coordination import redis_client
 from config.errors import TooManyRequests
-from config.redis import client
 
 WINDOW_S: Final = 60
 PASSWORD_WINDOW_S: Final = 600
@@ -267,6 +267,6 @@ async def sync_counts(counts: Limiter) -> None:
             pipe.expire(key, 2 * window_s + 10)
         return await pipe.execute()
 
-    answers = await client.query(exchange)
+    answers = await redis_client.query(exchange)
     for ((name, _, number), own), total in zip(unsynced.items(), (answers or [])[::2], strict=False):
         counts.mark_synced(name, number, own=own, total=int(total))

@@ -15,7 +15,7 @@ import msgspec
 import structlog
 from django.conf import settings
 
-from config.redis.pubsub import Publisher, Subscriber
+from config.coordination.redis_pubsub import Publisher, Subscriber
 
 log = structlog.get_logger(__name__)
 

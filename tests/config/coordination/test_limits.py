@@ -14,10 +14,10 @@ import pytest
 from pytest_django import Settings
 from redis.asyncio import Redis
 
+from config.coordination import rate_limits
+from config.coordination import redis_client as connection
+from config.coordination.rate_limits import Limiter, client_address
 from config.errors import TooManyRequests
-from config.redis import client as connection
-from config.redis import rate_limits
-from config.redis.rate_limits import Limiter, client_address
 from tests.conftest import Server
 from tests.support.client import Client
 from tests.support.fakes.issuer import EC
