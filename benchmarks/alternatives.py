@@ -31,7 +31,7 @@ Heard = Callable[[], None]
 
 @asynccontextmanager
 async def ours(url: str, heard: Heard) -> AsyncIterator[Publish]:
-    from config.coordination.notifications import RedisExchange
+    from config.coordination.redis_exchange import RedisExchange
 
     exchange = RedisExchange(url)
 

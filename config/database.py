@@ -14,7 +14,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Final, Literal, TypeVar
 from weakref import WeakKeyDictionary
@@ -30,6 +31,7 @@ Purpose = Literal["serving", "analytics"]
 ANALYTICS_POOL_SIZE: Final = 2
 _CONNECT_S: Final = 2
 _SILENT_MS: Final = 5_000  # then a server that has vanished without a word counts as gone
+_LIMITS: Final = {"connect_timeout": _CONNECT_S, "tcp_user_timeout": _SILENT_MS}
 _WAIT_S: Final[dict[Purpose, int]] = {"serving": 10, "analytics": 60}  # a statement may take a minute
 _RECONNECT_S = 0.5  # between two attempts to connect after an outage
 _TRANSIENT = ("08", "40", "53", "55", "57")
@@ -270,8 +272,21 @@ async def _closing(work: Coroutine[Any, Any, T]) -> T:
 
 def connect() -> Connection[Any]:
     """Open a connection for an operating-system thread without a loop; use it in a `with` block."""
-    limits = {"connect_timeout": _CONNECT_S, "tcp_user_timeout": _SILENT_MS}
-    return Connection.connect(**_connection_arguments() | limits)
+    return Connection.connect(**_connection_arguments() | _LIMITS)
+
+
+@asynccontextmanager
+async def own_connection(name: str) -> AsyncIterator[AsyncConnection[Any]]:
+    """Hold a connection in autocommit that belongs to no pool, for what lasts as long as its session.
+
+    PostgreSQL shows it with this name in `pg_stat_activity`.
+    """
+    arguments = _connection_arguments() | _LIMITS | {"application_name": name}
+    held = await AsyncConnection.connect(**arguments)
+    try:
+        yield held
+    finally:
+        await held.close()
 
 
 def _connection_arguments() -> dict[str, Any]:

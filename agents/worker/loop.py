@@ -210,7 +210,7 @@ class Worker:
     def _obey(self, message: notifications.Message) -> None:
         """Act on a notification: look for runs, or stop one."""
         match message:
-            case {"wake": True}:
+            case {"wake": True} | {"missed": True}:
                 self._news.set()
             case {"cancel": bytes(run_id)} if found := self._running.get(UUID(bytes=run_id)):
                 found[0].stop("cancelled")

@@ -1,1 +1,5 @@
-"""Communication and shared counts between processes, through Redis if there are several."""
+"""What processes tell and count together: in memory, through PostgreSQL or through Redis.
+
+The setting COORDINATION chooses. Nothing here carries truth: what gets lost is found again by a poll, or
+counted anew.
+"""

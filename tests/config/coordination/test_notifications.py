@@ -19,7 +19,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from config.coordination import notifications, redis_pubsub
-from config.coordination.notifications import Exchange, RedisExchange
+from config.coordination.memory_exchange import MISSED, Exchange
+from config.coordination.redis_exchange import RedisExchange
 from config.coordination.redis_pubsub import Publisher, Subscriber
 from tests.support.fakes.mcp_host import free_port
 from tests.support.log_lines import lines_about
@@ -71,6 +72,8 @@ class FakeRedis:
         match command:
             case [b"SUBSCRIBE", *channels]:
                 self._subscribed[writer].update(channels)
+                for channel in channels:
+                    writer.write(redis_pubsub.pack(b"subscribe", channel, b"1"))
             case [b"PUBLISH", channel, message]:
                 self.publish(channel, message)
                 writer.write(b":1\r\n")
@@ -168,6 +171,7 @@ def test_a_lost_connection_is_made_anew_and_listens_again() -> None:
             with exchange.subscribe("group", told.append):
                 for number in range(4):
                     await heard(exchange, told, number)
+                    assert told.count(MISSED) == number + 1
                     redis.hang_up()
 
     with lines_about("notification", "Redis") as lines:
