@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Final, Literal, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from django.conf import settings
 from django.db import connection as django_connection
@@ -33,11 +33,15 @@ _CONNECT_S: Final = 2
 _SILENT_MS: Final = 5_000  # then a server that has vanished without a word counts as gone
 _LIMITS: Final = {"connect_timeout": _CONNECT_S, "tcp_user_timeout": _SILENT_MS}
 _WAIT_S: Final[dict[Purpose, int]] = {"serving": 10, "analytics": 60}  # a statement may take a minute
+_FINISH_S: Final = 1.0
 _RECONNECT_S = 0.5  # between two attempts to connect after an outage
 _TRANSIENT = ("08", "40", "53", "55", "57")
 _IDLE_S: Final = 60.0
 _LENT_S: Final = 600.0  # then the pool sees it again, which closes it when its lifetime is over
 _opened: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Purpose, _Connections]] = WeakKeyDictionary()
+_finishing: WeakKeyDictionary[asyncio.AbstractEventLoop, WeakSet[asyncio.Task[Any]]] = (
+    WeakKeyDictionary()
+)
 _serving: asyncio.AbstractEventLoop | None = None
 _suspect_at = 0.0
 _sound_at: WeakKeyDictionary[AsyncConnection[Any], float] = WeakKeyDictionary()
@@ -241,8 +245,15 @@ def _mark_suspect() -> None:
     _suspect_at = time.monotonic()
 
 
+def finish_before_close(task: asyncio.Task[Any]) -> None:
+    """Let `close` wait for the task, which uses the running loop's pools, for a second at most."""
+    _finishing.setdefault(asyncio.get_running_loop(), WeakSet()).add(task)
+
+
 async def close() -> None:
     """Close the running loop's pools."""
+    if last := [task for task in _finishing.get(asyncio.get_running_loop(), ()) if not task.done()]:
+        await asyncio.wait(last, timeout=_FINISH_S)
     for found in _opened.pop(asyncio.get_running_loop(), {}).values():
         await found.close()
 

@@ -81,6 +81,7 @@ class Sender:
         self._pending.append((channel, message))
         if self._sending is None or self._sending.done():
             self._sending = asyncio.get_running_loop().create_task(self._send_all())
+            database.finish_before_close(self._sending)  # a command ends right after it has notified
 
     async def _send_all(self) -> None:
         while self._pending:

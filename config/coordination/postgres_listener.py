@@ -63,7 +63,7 @@ class PostgresListener:
             try:
                 async with database.own_connection(NAME) as connection:
                     await self._serve(connection)
-            except (psycopg.Error, OSError) as error:  # an asyncio time-out is an OSError
+            except Exception as error:  # its errors differ by address; a retry may succeed
                 self._log_down(error)
             await asyncio.sleep(self._pause_s * random.uniform(0.75, 1.25))
             self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)

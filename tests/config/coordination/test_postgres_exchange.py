@@ -6,14 +6,16 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, closing
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
 import psycopg
 import pytest
+from pytest_django import Settings
 
 from config import database
-from config.coordination import postgres_exchange, postgres_listener
+from config.coordination import notifications, postgres_exchange, postgres_listener
 from config.coordination.memory_exchange import MISSED, Message
 from config.coordination.postgres_exchange import PostgresExchange
 from tests.support.log_lines import lines_about
@@ -88,19 +90,36 @@ def test_what_one_process_sends_another_hears_whole_and_in_order() -> None:
     play(work())
 
 
+def test_a_command_that_ends_at_once_has_notified(settings: Settings) -> None:
+    settings.COORDINATION = "postgresql"
+    group, told = uuid4().hex, list[Message]()
+
+    async def command() -> None:
+        notifications.notify(group, {"cancel": b"x"})
+
+    async def work() -> None:
+        exchange = PostgresExchange()
+        with exchange.subscribe(group, told.append):
+            await until(lambda: told == [MISSED])
+            await asyncio.to_thread(asyncio.run, database._closing(command()))
+            await until(lambda: {"cancel": b"x"} in told)
+
+    play(work())
+
+
 def test_what_gathers_goes_with_one_statement(monkeypatch: pytest.MonkeyPatch) -> None:
     statements: list[int] = []
 
     async def work() -> None:
         group = uuid4().hex
         async with two_processes(group) as (one, told):
-            connect = database.connection
 
             def counted() -> database.connection:
                 statements.append(len(told))
-                return connect()
+                return database.connection()
 
-            monkeypatch.setattr(database, "connection", counted)
+            seen = SimpleNamespace(connection=counted, finish_before_close=database.finish_before_close)
+            monkeypatch.setattr(postgres_exchange, "database", seen)
             for number in range(500):
                 one.notify(group, {"number": number})
             await until(lambda: len(told) == 500)
