@@ -21,7 +21,7 @@ import structlog
 from django.conf import settings
 
 from config.celery import app
-from config.redis import notifications
+from config.coordination import notifications
 
 logger = structlog.get_logger(__name__)
 
@@ -53,13 +53,15 @@ def wake_here() -> bool:
 def wake_workers(run_id: UUID) -> None:
     """Wake a worker: the one in this process, or those that a notification reaches.
 
-    The notification is fast and reaches every worker that runs; the broker's message starts one in a
-    bare `celery worker`, which looks by itself from then on. It costs a hundred times as much, so it
-    follows a moment later, one for all runs until then, and the next one a second later.
+    The notification is fast and reaches every worker that runs; the message of a broker, where one is
+    configured, starts one in a bare `celery worker`, which looks by itself from then on. It costs a
+    hundred times as much, so it follows a moment later, one for all runs until then, and the next one a
+    second later.
     """
     if not wake_here():
         _bell.ring()
-        _publisher.publish(run_id.hex)
+        if settings.CELERY_BROKER_URL:
+            _publisher.publish(run_id.hex)
 
 
 class _Bell:
@@ -112,7 +114,7 @@ class _Publisher:
             while not self._waiting.empty():
                 latest = self._waiting.get()
             self._send(latest)
-            time.sleep(_PAUSE_S if settings.REDIS_URL else 0.0)  # without it this is the only wake-up
+            time.sleep(_PAUSE_S)
 
     def _send(self, run_id: str) -> None:
         try:

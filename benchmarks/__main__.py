@@ -18,7 +18,7 @@ from typing import Any
 
 import uvloop
 
-from benchmarks import load, statements
+from benchmarks import coordination, load, statements
 from benchmarks.measure import WARM_UP, Cell, Result, Tree, measure
 from benchmarks.report import report
 from benchmarks.stack import ROOT, CannotStart, Stack, running
@@ -59,6 +59,9 @@ def main() -> None:
     if not options.only and not options.json and statements.can_count():
         print("\n### What one run asks of PostgreSQL\n")
         statements.main(200, 1)
+    if not options.only and not options.json and shutil.which("redis-server"):
+        print("\n### With Redis, and with PostgreSQL alone\n")
+        coordination.main(turns=1 if options.quick else 3)
 
 
 def _options() -> argparse.Namespace:

@@ -31,7 +31,7 @@ Heard = Callable[[], None]
 
 @asynccontextmanager
 async def ours(url: str, heard: Heard) -> AsyncIterator[Publish]:
-    from config.redis.notifications import RedisExchange
+    from config.coordination.redis_exchange import RedisExchange
 
     exchange = RedisExchange(url)
 
@@ -41,6 +41,22 @@ async def ours(url: str, heard: Heard) -> AsyncIterator[Publish]:
     with exchange.subscribe(CHANNEL, lambda _: heard()):
         await asyncio.sleep(0.3)
         yield publish
+
+
+@asynccontextmanager
+async def ours_by_notify(_url: str, heard: Heard) -> AsyncIterator[Publish]:
+    from config import database
+    from config.coordination.postgres_exchange import PostgresExchange
+
+    exchange = PostgresExchange()
+
+    async def publish() -> None:
+        exchange.notify(CHANNEL, BODY)
+
+    with exchange.subscribe(CHANNEL, lambda _: heard()):
+        await asyncio.sleep(0.3)
+        yield publish
+    await database.close()
 
 
 @asynccontextmanager
@@ -183,7 +199,7 @@ def main() -> None:
     url = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/15")
     found: dict[str, list[float]] = {}
     for _ in range(ROUNDS):
-        for way in (ours, redis_py, coredis, channels_redis):
+        for way in (ours, ours_by_notify, redis_py, coredis, channels_redis):
             name = f"a message, {way.__name__}"
             with suppress(ImportError):
                 found.setdefault(name, []).append(uvloop.run(message_us(way, url)))

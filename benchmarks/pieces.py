@@ -80,7 +80,7 @@ def exercise_search() -> Piece:
 
 
 def rate_limit() -> Piece:
-    from config.redis.rate_limits import Limiter
+    from config.coordination.rate_limits import Limiter
 
     limiter = Limiter()
 

@@ -2,7 +2,8 @@
 
 PostgreSQL and Redis are private ones in a temporary folder, or those of DATABASE_URL (a database is
 made in it and dropped again) and REDIS_URL (give one that nothing else uses). Without a
-`redis-server` there is no one-host shape, and the embedded one (`manage.py up`) is measured instead.
+`redis-server` the embedded shape (`manage.py up`) is measured instead, unless the one without Redis
+(`with_redis=False`) is asked for.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
@@ -77,6 +79,7 @@ def running(
     settings: Mapping[str, str] | None = None,
     model_url: str = "",
     counts_statements: bool = False,
+    with_redis: bool = True,
 ) -> Iterator[Stack]:
     """Start everything, with these settings of Parley, and end it again whatever happens.
 
@@ -98,8 +101,8 @@ def running(
             for name, port in (("json_proxy", proxy_port), ("django_view", view_port))
         )
         base_url = model_url or f"http://127.0.0.1:{model_port}/v1"
-        with_redis = os.environ.get("REDIS_URL") or shutil.which("redis-server")
-        shape = _one_host if with_redis else embedded_shape
+        there = os.environ.get("REDIS_URL") or shutil.which("redis-server")
+        shape = embedded_shape if with_redis and not there else partial(_one_host, with_redis=with_redis)
         env = environment(parts, free_port(), server) | dict(settings or {})
         parts.counts_statements = counts_statements
         started = shape(parts, opened, base_url=base_url, env=env, workers=workers, say=say)
@@ -130,11 +133,12 @@ def _one_host(
     env: dict[str, str],
     workers: int,
     say: Callable[[str], None],
+    with_redis: bool,
 ) -> Shape:
-    say("PostgreSQL and Redis")
+    say("PostgreSQL and Redis" if with_redis else "PostgreSQL")
     database_url, database = _database(parts, opened)
-    redis_url, redis = _redis(parts)
-    env |= {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
+    redis_url, redis = _redis(parts) if with_redis else ("", ())
+    env |= {"DATABASE_URL": database_url, "REDIS_URL": redis_url, "CELERY_BROKER_URL": redis_url}
     say("migrations")
     parts.finish("migrate", PYTHON, "manage.py", "migrate", "--no-input", env=env)
     token = parts.finish("prepare", PYTHON, "-m", "benchmarks.prepare", base_url, env=env)
@@ -144,9 +148,11 @@ def _one_host(
         for part in ("web", "beat", *(f"worker-{number}" for number in range(1, workers + 1)))
     )
     _wait_for_health(parts, "web", int(env["PORT"]))
-    counted = "" if database and redis else "; a given PostgreSQL or Redis is not counted in the CPU"
+    counted = bool(database and (redis or not with_redis))
+    shape = "one host" if with_redis else "PostgreSQL only"
+    shape += "" if counted else "; a given PostgreSQL or Redis is not counted in the CPU"
     pids = (web, *others, *database, *redis)
-    return f"one host{counted}", int(env["PORT"]), token, pids, web, tuple(others[1:]), database_url
+    return shape, int(env["PORT"]), token, pids, web, tuple(others[1:]), database_url
 
 
 def embedded_shape(
@@ -170,7 +176,7 @@ def embedded_shape(
 def environment(parts: Parts, port: int, server: str) -> dict[str, str]:
     own = {"HOST": "127.0.0.1", "PORT": str(port), "VAR_DIR": str(parts.folder / "var")}
     unbound = {"STREAMS_PER_USER": "0", "STREAMS_PER_CONVERSATION": "0"}  # one token holds thousands
-    unbound |= {"CONNECTIONS_PER_ADDRESS": "0"}
+    unbound |= {"CONNECTIONS_PER_ADDRESS": "0", "COORDINATION": ""}
     return own | unbound | {"ASGI_SERVER": server}
 
 

@@ -20,11 +20,11 @@ from agents.intake import stream_slots  # noqa: E402
 from config import database  # noqa: E402
 from config.audit import key_openings  # noqa: E402
 from config.cache import keep_warm  # noqa: E402
+from config.coordination import rate_limits, redis_client  # noqa: E402
 from config.http.admission import Posts  # noqa: E402
 from config.http.asgi_handlers import ApiHandler, HotHandler, Split, UploadHandler  # noqa: E402
 from config.http.middleware import RequestId  # noqa: E402
 from config.process import cancellation  # noqa: E402
-from config.redis import client, rate_limits  # noqa: E402
 from conversations.log.follow import hub, stop_hub  # noqa: E402
 from conversations.metrics.refresh import refresh_for_ever  # noqa: E402
 from conversations.runs.load_shedding import load  # noqa: E402
@@ -89,7 +89,7 @@ class BackgroundTasks:
         await cancellation.cancel_all(self._chores)
         await stop_hub()
         database.set_serving_loop(None)
-        await client.close()
+        await redis_client.close()
         await database.close()
 
 

@@ -1,4 +1,4 @@
-"""The Celery application; it only delivers wake-ups and schedules upkeep.
+"""The Celery application; where there is a broker it delivers wake-ups and schedules upkeep.
 
 A message contains a run id and may be lost, duplicated or late without harm, because the run's row
 decides which worker executes it (DESIGN §2). Hence early acknowledgement, no results and no retries.
@@ -7,8 +7,10 @@ decides which worker executes it (DESIGN §2). Hence early acknowledgement, no r
 from __future__ import annotations
 
 import os
+import sys
 
-from celery import Celery
+from celery import Celery, signals
+from django.conf import settings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -32,3 +34,11 @@ app.conf.update(
 )
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["agents.worker"])
+
+
+@signals.celeryd_init.connect(weak=False)
+@signals.beat_init.connect(weak=False)
+def _require_broker(**_: object) -> None:
+    """End a bare `celery worker` or `celery beat` that nothing would ever reach."""
+    if not settings.CELERY_BROKER_URL:
+        sys.exit("Celery needs a broker: set REDIS_URL or CELERY_BROKER_URL. `worker` needs none.")

@@ -14,10 +14,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Final, Literal, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from django.conf import settings
 from django.db import connection as django_connection
@@ -30,12 +31,17 @@ Purpose = Literal["serving", "analytics"]
 ANALYTICS_POOL_SIZE: Final = 2
 _CONNECT_S: Final = 2
 _SILENT_MS: Final = 5_000  # then a server that has vanished without a word counts as gone
+_LIMITS: Final = {"connect_timeout": _CONNECT_S, "tcp_user_timeout": _SILENT_MS}
 _WAIT_S: Final[dict[Purpose, int]] = {"serving": 10, "analytics": 60}  # a statement may take a minute
+_FINISH_S: Final = 1.0
 _RECONNECT_S = 0.5  # between two attempts to connect after an outage
 _TRANSIENT = ("08", "40", "53", "55", "57")
 _IDLE_S: Final = 60.0
 _LENT_S: Final = 600.0  # then the pool sees it again, which closes it when its lifetime is over
 _opened: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Purpose, _Connections]] = WeakKeyDictionary()
+_finishing: WeakKeyDictionary[asyncio.AbstractEventLoop, WeakSet[asyncio.Task[Any]]] = (
+    WeakKeyDictionary()
+)
 _serving: asyncio.AbstractEventLoop | None = None
 _suspect_at = 0.0
 _sound_at: WeakKeyDictionary[AsyncConnection[Any], float] = WeakKeyDictionary()
@@ -247,8 +253,15 @@ def _mark_suspect() -> None:
     _suspect_at = time.monotonic()
 
 
+def finish_before_close(task: asyncio.Task[Any]) -> None:
+    """Let `close` wait for the task, which uses the running loop's pools, for a second at most."""
+    _finishing.setdefault(asyncio.get_running_loop(), WeakSet()).add(task)
+
+
 async def close() -> None:
     """Close the running loop's pools."""
+    if last := [task for task in _finishing.get(asyncio.get_running_loop(), ()) if not task.done()]:
+        await asyncio.wait(last, timeout=_FINISH_S)
     for found in _opened.pop(asyncio.get_running_loop(), {}).values():
         await found.close()
 
@@ -278,8 +291,21 @@ async def _closing(work: Coroutine[Any, Any, T]) -> T:
 
 def connect() -> Connection[Any]:
     """Open a connection for an operating-system thread without a loop; use it in a `with` block."""
-    limits = {"connect_timeout": _CONNECT_S, "tcp_user_timeout": _SILENT_MS}
-    return Connection.connect(**_connection_arguments() | limits)
+    return Connection.connect(**_connection_arguments() | _LIMITS)
+
+
+@asynccontextmanager
+async def own_connection(name: str) -> AsyncIterator[AsyncConnection[Any]]:
+    """Hold a connection in autocommit that belongs to no pool, for what lasts as long as its session.
+
+    PostgreSQL shows it with this name in `pg_stat_activity`.
+    """
+    arguments = _connection_arguments() | _LIMITS | {"application_name": name}
+    held = await AsyncConnection.connect(**arguments)
+    try:
+        yield held
+    finally:
+        await held.close()
 
 
 def _connection_arguments() -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """All settings of Parley, read from the environment, with safe defaults.
 
 Without any setting Parley runs embedded: `manage.py up` starts PostgreSQL under `var/` and exports
-DATABASE_URL before it imports this module. With DATABASE_URL and REDIS_URL it runs on one host or many.
+DATABASE_URL before it imports this module. With DATABASE_URL, and REDIS_URL if there is a Redis, it runs
+on one host or many.
 docs/reference/settings.md explains each setting in one sentence; a test compares the two.
 """
 
@@ -86,11 +87,15 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = env.url("REDIS_URL", schemes=("redis", "rediss", "unix"))
 CELERY_BROKER_URL = env.url(
-    "CELERY_BROKER_URL",
-    REDIS_URL or "memory://localhost",
-    schemes=("redis", "rediss", "amqp", "amqps", "memory", "unix"),
+    "CELERY_BROKER_URL", REDIS_URL, schemes=("redis", "rediss", "amqp", "amqps", "unix")
 )
-EMBEDDED = CELERY_BROKER_URL.startswith("memory:")
+COORDINATION = env.choice(
+    "COORDINATION", "redis" if REDIS_URL else "postgresql", ("redis", "postgresql", "memory")
+)
+if COORDINATION == "redis" and not REDIS_URL:
+    raise ImproperlyConfigured(
+        "COORDINATION=redis needs an address of Redis. Set REDIS_URL, or leave COORDINATION unset."
+    )
 CACHES: dict[str, Any] = {
     "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
     if REDIS_URL
@@ -197,6 +202,7 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
     "channels",
     "config",
+    "config.coordination.apps.CoordinationConfig",
     "config.audit.apps.AuditConfig",
     "config.auth.apps.AccountsConfig",
     "conversations",

@@ -27,8 +27,8 @@ from django.test.utils import setup_databases, teardown_databases
 from pytest_django.plugin import DjangoDbBlocker
 from xdist.scheduler import LoadFileScheduling
 
+from config.coordination import rate_limits
 from config.process import memory
-from config.redis import rate_limits
 from tests.schema_true.recording import Recorded
 from tests.support.client import Client, ScriptedModel
 from tests.support.database import start_postgres

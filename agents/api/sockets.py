@@ -26,9 +26,9 @@ from agents.dialects.base import Dialect, Frame
 from agents.dialects.recognition import dialect_named
 from agents.intake.stream_slots import StreamSlot
 from config import errors
+from config.coordination import rate_limits
 from config.http.async_views import admitted
 from config.http.database_errors import REFUSALS, refusal_of
-from config.redis import rate_limits
 from conversations.runs import client_queries, recent_starts
 from conversations.runs.client_queries import RunRow
 

@@ -1,9 +1,9 @@
 """The limits of open streams per user and per conversation (specs/text-run.md §2).
 
-A stream holds a slot: in this process, and in Redis if processes share one. The slot is taken in one
-round trip when the stream opens, renewed for all streams together, and given back when the stream ends.
-Slots of a dead process expire. Without Redis each process counts its own streams and nobody waits
-(P11).
+A stream holds a slot: in this process, and among the shared ones if there are several processes. The
+slot is taken in one round trip when the stream opens, renewed for all streams together, and given back
+when the stream ends. Slots of a dead process expire. While the others cannot be asked, each process
+counts its own streams and nobody waits (P11).
 
 SSE and WebSockets hold slots; a long-poll does not, because it ends by itself within a minute.
 """
@@ -11,7 +11,7 @@ SSE and WebSockets hold slots; a long-poll does not, because it ends by itself w
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
 from itertools import count
 from os import getpid
@@ -21,56 +21,22 @@ from typing import Any, Final, TypeVar
 from uuid import UUID, uuid4
 
 from django.conf import settings
-from redis.asyncio import Redis
-from redis.asyncio.client import Pipeline
 
+from config.coordination import notifications, shared_slots
+from config.coordination.shared_slots import Limits, Taken
 from config.errors import TooManyRequests
 from config.http.slow_readers import Leaving
 from config.process import cancellation
-from config.redis import client, notifications
 from conversations.metrics.exposition import OF_THIS_PROCESS
 
 T = TypeVar("T")
 GROUP: Final = "streams"
-SLOT_LIVES_S: Final = 30
 RENEW_S: Final = 10
 _UNUSED_S: Final = 10
 _RETRY_USER_S: Final = 30
 _RETRY_CONVERSATION_S: Final = 10
 _me: Final = f"{gethostname()}:{getpid()}:{uuid4().hex[:6]}"
 _numbers: Final = count(1)
-
-# KEYS: the user's streams and the conversation's, scored by when they expire.
-# ARGV: now, expiry, name, limit per user, limit per conversation, prefix of replaceable streams.
-# Returns what is full ("", "user" or "conversation") and the stream that was replaced, if any.
-_TAKE: Final = """
-local function oldest(key, prefix)
-  local found = false
-  for _, name in ipairs(redis.call('ZRANGE', key, 0, -1)) do
-    if prefix ~= '' and string.sub(name, 1, #prefix) == prefix and (not found or name < found) then
-      found = name
-    end
-  end
-  return found
-end
-local replaced = ''
-for place, what in ipairs({'user', 'conversation'}) do
-  redis.call('ZREMRANGEBYSCORE', KEYS[place], '-inf', ARGV[1])
-  local limit = tonumber(ARGV[3 + place])
-  if limit > 0 and redis.call('ZCARD', KEYS[place]) >= limit then
-    local found = oldest(KEYS[place], ARGV[6])
-    if not found then return {what, ''} end
-    redis.call('ZREM', KEYS[1], found)
-    redis.call('ZREM', KEYS[2], found)
-    replaced = found
-  end
-end
-for place = 1, 2 do
-  redis.call('ZADD', KEYS[place], ARGV[2], ARGV[3])
-  redis.call('EXPIRE', KEYS[place], 120)
-end
-return {'', replaced}
-"""
 
 
 class StreamSlot:
@@ -86,10 +52,6 @@ class StreamSlot:
         self._ended = False
         self._task: asyncio.Task[Any] | None = None
         self._unused = asyncio.get_running_loop().call_later(_UNUSED_S, self.release)
-
-    @property
-    def keys(self) -> tuple[str, str]:
-        return _user_key(self.user_id), f"parley:streams:thread:{self.thread_id.hex}"
 
     async def hold_during(self, stream: AsyncGenerator[T]) -> AsyncGenerator[T]:
         """Yield the stream's pieces, holding the place for the running task; then give it back.
@@ -181,7 +143,7 @@ class OpenSlots:
     async def _release(self) -> None:
         while self._to_release:
             some, self._to_release = self._to_release[:500], self._to_release[500:]
-            await _write(some, lambda pipe, key, name: pipe.zrem(key, name))  # if that fails they expire
+            await shared_slots.release(some)
 
     def of_user(self, user_id: UUID) -> list[StreamSlot]:
         return list(self._by_user.get(user_id, {}).values())
@@ -189,8 +151,8 @@ class OpenSlots:
     def get(self, name: str) -> StreamSlot | None:
         return self._slots.get(name)
 
-    def take(self, slot: StreamSlot, prefix: str) -> tuple[str, str]:
-        """Return what Redis would decide, by the streams of this process alone.
+    def take(self, slot: StreamSlot, *, may_replace: bool) -> Taken:
+        """Return what all processes would decide, by the streams of this one alone.
 
         Only its owner reads a conversation, so its streams are among the user's.
         """
@@ -201,10 +163,10 @@ class OpenSlots:
             ("conversation", settings.STREAMS_PER_CONVERSATION, len(here)),
         ):
             if limit and used - bool(replaced) >= limit:
-                if not (prefix and here):
-                    return what, ""
+                if not (may_replace and here):
+                    return Taken(what, "")
                 replaced = min(here)
-        return "", replaced
+        return Taken("", replaced)
 
     def all(self) -> list[StreamSlot]:
         return list(self._slots.values())
@@ -223,9 +185,8 @@ async def admit(user_id: UUID, thread_id: UUID | None, *, resumed: bool = False)
     itself.
     """
     slot = StreamSlot(user_id, thread_id or uuid4())
-    prefix = f"{slot.thread_id.hex}:" if resumed else ""
     with slot.release_on_error():
-        full, replaced = await _take(slot, prefix)
+        full, replaced = await _take(slot, may_replace=resumed)
         if full:
             raise _refusal(full)
     _streams.add(slot)
@@ -237,7 +198,7 @@ async def admit(user_id: UUID, thread_id: UUID | None, *, resumed: bool = False)
 async def force_disconnect(user_id: UUID) -> int:
     """End the user's streams in every process; return how many there were, as far as is known."""
     here = len(_streams.of_user(user_id))
-    known = await client.query(lambda redis: _counted(redis, user_id)) if _is_shared() else None
+    known = await shared_slots.count_of_user(user_id) if _is_shared() else None
     end_local(user_id)
     notifications.notify(GROUP, {"end_user": user_id.bytes})
     return max(known or 0, here)
@@ -263,7 +224,7 @@ def _obey(message: notifications.Message) -> None:
 
 
 async def renew_for_ever() -> None:
-    """Renew this process's slots, all in one exchange, also those that Redis has forgotten."""
+    """Renew this process's slots, all in one exchange, also those that the others have forgotten."""
     while True:
         await asyncio.sleep(RENEW_S)
         if _is_shared():
@@ -272,49 +233,16 @@ async def renew_for_ever() -> None:
 
 async def renew() -> None:
     """Renew the slots once."""
-    until = time() + SLOT_LIVES_S
-
-    def renew_one(pipe: Pipeline, key: str, name: str) -> None:
-        pipe.zadd(key, {name: until})
-        pipe.expire(key, 120)
-
     if slots := _streams.all():
-        await _write(slots, renew_one)
+        await shared_slots.renew(slots)
 
 
-async def _write(slots: Sequence[StreamSlot], write: Callable[[Pipeline, str, str], object]) -> None:
-    """Make a change for each key and name of these slots in Redis, all in one exchange."""
-
-    async def exchange(redis: Redis) -> None:
-        pipe = redis.pipeline(transaction=False)
-        for slot in slots:
-            for key in slot.keys:
-                write(pipe, key, slot.name)
-        await pipe.execute()
-
-    await client.query(exchange)
-
-
-async def _take(slot: StreamSlot, prefix: str) -> tuple[str, str]:
+async def _take(slot: StreamSlot, *, may_replace: bool) -> Taken:
     if not _is_limited():
-        return "", ""
-    if _is_shared():
-        answer = await client.query(lambda redis: _take_shared(redis, slot, prefix))
-        if answer is not None:
-            return answer
-    return _streams.take(slot, prefix)
-
-
-async def _take_shared(redis: Redis, slot: StreamSlot, prefix: str) -> tuple[str, str]:
-    now = time()
-    limits = (settings.STREAMS_PER_USER, settings.STREAMS_PER_CONVERSATION)
-    take = redis.register_script(_TAKE)
-    full, replaced = await take(slot.keys, (now, now + SLOT_LIVES_S, slot.name, *limits, prefix))
-    return full.decode(), replaced.decode()
-
-
-async def _counted(redis: Redis, user_id: UUID) -> int:
-    return int(await redis.zcount(_user_key(user_id), time(), "+inf"))
+        return Taken("", "")
+    limits = Limits(settings.STREAMS_PER_USER, settings.STREAMS_PER_CONVERSATION)
+    taken = await shared_slots.take(slot, limits, may_replace=may_replace)
+    return taken or _streams.take(slot, may_replace=may_replace)
 
 
 def _end(name: str) -> None:
@@ -336,13 +264,9 @@ def _refusal(full: str) -> TooManyRequests:
     )
 
 
-def _user_key(user_id: UUID) -> str:
-    return f"parley:streams:user:{user_id.hex}"
-
-
 def _is_limited() -> bool:
     return bool(settings.STREAMS_PER_USER or settings.STREAMS_PER_CONVERSATION)
 
 
 def _is_shared() -> bool:
-    return bool(settings.REDIS_URL) and _is_limited()
+    return settings.COORDINATION != "memory" and _is_limited()

@@ -22,8 +22,8 @@ from agents.spending import budget_checks
 from agents.tools import offered_tools
 from agents.tools.web_search import NAME as WEB_SEARCH
 from config import database
+from config.coordination import notifications
 from config.errors import Conflict, Gone, InvalidRequest, NotFound
-from config.redis import notifications
 from conversations.identifiers import uuid7
 from conversations.runs import acceptance, recent_starts, settling
 from conversations.runs.acceptance import InsertedRun

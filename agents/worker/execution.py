@@ -40,8 +40,8 @@ from agents.tools.offered_tools import find_for_request
 from agents.worker.approved_calls import ApprovedCalls
 from agents.worker.size_limits import RunSize
 from agents.worker.tracing import trace_later
+from config.coordination import notifications
 from config.errors import ParleyError
-from config.redis import notifications
 from conversations import events
 from conversations.events import Fact
 from conversations.log.event_log import LARGE, LeaseLost, RunLog, Writer

@@ -34,8 +34,8 @@ from agents.worker.strays import Strays
 from config import database
 from config.audit import key_openings
 from config.cache import keep_warm
+from config.coordination import notifications
 from config.process import cancellation, watchdog
-from config.redis import notifications
 from conversations.log import announcements
 from conversations.log.batches import Batch
 from conversations.log.event_log import Writer
@@ -210,7 +210,7 @@ class Worker:
     def _obey(self, message: notifications.Message) -> None:
         """Act on a notification: look for runs, or stop one."""
         match message:
-            case {"wake": True}:
+            case {"wake": True} | {"missed": True}:
                 self._news.set()
             case {"cancel": bytes(run_id)} if found := self._running.get(UUID(bytes=run_id)):
                 found[0].stop("cancelled")

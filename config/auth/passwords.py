@@ -20,8 +20,8 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils.crypto import salted_hmac
 
 from config.auth.models import User
+from config.coordination import rate_limits
 from config.errors import TooManyRequests
-from config.redis import rate_limits
 
 KNOWN_FOR_S: Final = 365 * 86_400
 _PURPOSE: Final = "parley.known-browser"

@@ -12,7 +12,7 @@ from unfold.forms import AuthenticationForm as AdminForm
 from config import errors
 from config.auth.models import User
 from config.auth.passwords import remember_browser
-from config.redis import rate_limits
+from config.coordination import rate_limits
 
 
 class SignInForm(AuthenticationForm):

@@ -13,7 +13,7 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.signals import user_logged_in, user_login_failed
 
 from config.audit.recording import acting_as, record
-from config.redis import rate_limits
+from config.coordination import rate_limits
 
 log = structlog.get_logger(__name__)
 _REFUSALS_A_MINUTE = 1  # entries per account and address; for unchecked attempts per account

@@ -18,8 +18,8 @@ from rest_framework.views import APIView
 from config.auth.bearer import issue_token
 from config.auth.models import User
 from config.auth.passwords import remember_browser
+from config.coordination import rate_limits
 from config.errors import PayloadTooLarge, Unauthorized
-from config.redis import rate_limits
 
 LONGEST_BODY: Final = 8 * 1024
 _CREDENTIALS: Final = {"username": "ada", "password": "correct horse battery staple"}

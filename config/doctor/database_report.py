@@ -17,7 +17,7 @@ from config.process.installation import MANAGE
 
 _GROUP: Final = "database"
 _OLDEST: Final = 140_000
-_KEEPER: Final = 1  # the connection that renews a worker's leases
+_ALONE: Final = 2  # the connections that renew a worker's leases and listen to notifications
 _FACTS: Final = """
 SELECT current_setting('server_version'), current_setting('server_version_num')::int,
     current_setting('server_encoding'), current_setting('fsync'),
@@ -108,9 +108,9 @@ def _durability(facts: Facts) -> Finding:
 
 
 def _connections(facts: Facts) -> Finding:
-    each = 2 * settings.DATABASE_POOL_SIZE + database.ANALYTICS_POOL_SIZE + _KEEPER
+    each = 2 * settings.DATABASE_POOL_SIZE + database.ANALYTICS_POOL_SIZE + _ALONE
     room = (facts.max_connections - facts.reserved) // each
-    needed = 1 if settings.EMBEDDED else 2
+    needed = 1 if settings.COORDINATION == "memory" else 2
     text = (
         f"max_connections {facts.max_connections}: room for {room} web and worker processes of at most "
         f"{each} connections"

@@ -1,4 +1,4 @@
-"""Redis, broker, file storage, scanner and identity provider: each is asked something small."""
+"""What connects processes, file storage, scanner, identity provider: each is asked something small."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
+import psycopg
 from django.conf import settings
 from kombu import Connection
+from psycopg import sql
 from redis import Redis
 from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
 from redis.retry import Retry
 
+from config import database
 from config.auth import jwks_cache
+from config.coordination.postgres_listener import POOLER
 from config.doctor.findings import Finding, Report, without_secrets
 from config.errors import ParleyError
 from config.process import refused_settings
@@ -26,6 +30,7 @@ from conversations.attachments import files, scanning
 from conversations.attachments.storage_interface import Storage
 
 _GROUP: Final = "services"
+_COORDINATED_BY: Final = ("DATABASE_URL", "REDIS_URL", "COORDINATION")
 _WAIT_S: Final = 2.0
 _SCAN_S: Final = 10.0
 _STORAGE_SETTINGS: Final = (
@@ -43,6 +48,7 @@ _PROBE: Final = b"Parley's doctor wrote this to see whether it can.\n"
 def report() -> Iterator[Finding]:
     """Report on whatever is configured besides the database."""
     yield from _unless_refused("Redis", ["REDIS_URL"], _redis)
+    yield from _unless_refused("notifications", _COORDINATED_BY, _notifications)
     yield from _unless_refused("broker", ["REDIS_URL", "CELERY_BROKER_URL"], _broker)
     yield from _unless_refused("files", _STORAGE_SETTINGS, _files)
     yield _scanner()
@@ -60,7 +66,7 @@ def _unless_refused(thing: str, needed: Sequence[str], report: Report) -> Iterat
 
 def _redis() -> Iterator[Finding]:
     if not settings.REDIS_URL:
-        yield _without_redis()
+        yield Finding(_GROUP, "Redis", "ok", "none, and none is needed")
         return
     where = without_secrets(settings.REDIS_URL)
     try:
@@ -89,13 +95,34 @@ def _ask_redis(url: str) -> tuple[dict[str, Any], float]:
     return facts, took_ms
 
 
-def _without_redis() -> Finding:
-    if settings.EMBEDDED:
-        return Finding(
-            _GROUP, "Redis", "ok", "none: one process keeps in memory what several would share"
-        )
-    text = "none: processes do not tell each other of new events, and each counts its own rates"
-    return Finding(_GROUP, "Redis", "warning", text, "Set REDIS_URL, as several processes run.")
+def _notifications() -> Iterator[Finding]:
+    """Say what tells processes of new events and wakes workers; try it if that is PostgreSQL."""
+    match settings.COORDINATION:
+        case "redis":
+            yield Finding(_GROUP, "notifications", "ok", "through Redis")
+        case "memory":
+            text = "in memory: `up` alone can run, not web, worker and beat"
+            yield Finding(_GROUP, "notifications", "ok", text)
+        case _:
+            yield _heard_by_listening()
+
+
+def _heard_by_listening() -> Finding:
+    """Let one connection hear what another sends: a pooler by transaction keeps them apart."""
+    channel, name = f"parley_doctor_{uuid4().hex}", "PostgreSQL (LISTEN and NOTIFY)"
+    try:
+        with database.connect() as hearing, database.connect() as telling:
+            hearing.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+            since = time.monotonic()
+            telling.execute("SELECT pg_notify(%s, '')", (channel,))
+            heard = list(hearing.notifies(timeout=_WAIT_S, stop_after=1))
+            took_ms = (time.monotonic() - since) * 1000
+    except psycopg.Error as error:
+        text = f"{name}: it cannot be tried ({type(error).__name__})."
+        return Finding(_GROUP, "notifications", "fault", text, "See database above.")
+    if not heard:
+        return Finding(_GROUP, "notifications", "fault", f"{name}: nothing arrives.", POOLER)
+    return Finding(_GROUP, "notifications", "ok", f"{name}, heard after {took_ms:.1f} ms")
 
 
 def _eviction(facts: dict[str, Any]) -> Iterator[Finding]:
@@ -120,9 +147,8 @@ def _explain_redis(error: Exception, setting: str) -> tuple[str, str]:
 
 def _broker() -> Iterator[Finding]:
     url = settings.CELERY_BROKER_URL
-    if settings.EMBEDDED:
-        text = "in memory: `up` alone can run, not web, worker and beat"
-        yield Finding(_GROUP, "broker", "ok", text)
+    if not url:
+        yield Finding(_GROUP, "broker", "ok", "none: notifications wake the workers")
     elif url == settings.REDIS_URL:
         yield Finding(_GROUP, "broker", "ok", "the same Redis")
     else:

@@ -20,10 +20,10 @@ from config import errors
 from config.auth import bearer
 from config.auth.bearer import Caller
 from config.auth.requirements import Access, effective_method
+from config.coordination import rate_limits
 from config.http import json_limits
 from config.http.database_errors import REFUSALS, refusal_of
 from config.http.parsing import parsed
-from config.redis import rate_limits
 
 log = structlog.get_logger(__name__)
 

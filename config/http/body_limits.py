@@ -12,11 +12,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from config.auth.bearer import Caller
+from config.coordination import rate_limits
 from config.errors import BodyTooSlow, ParleyError, PayloadTooLarge, TooManyRequests, Unavailable
 from config.http import paths
 from config.http.async_views import caller_of
 from config.http.streamed_body import Incoming
-from config.redis import rate_limits
 
 BODY_LIMIT: Final = 262_144
 HISTORY_LIMIT: Final = 32 * 1024 * 1024

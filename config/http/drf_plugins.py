@@ -20,9 +20,9 @@ from rest_framework.throttling import BaseThrottle
 from config import errors
 from config.auth import bearer
 from config.auth.models import User
+from config.coordination import rate_limits
 from config.http import json_limits
 from config.http.database_errors import refusal_of
-from config.redis import rate_limits
 
 log = structlog.get_logger(__name__)
 
@@ -46,7 +46,7 @@ class BearerAuthentication(BaseAuthentication):
 
 
 class CallerThrottle(BaseThrottle):
-    """The limits of `config.redis.rate_limits` for every DRF view that has no throttle of its own."""
+    """`config.coordination.rate_limits` for every DRF view that has no throttle of its own."""
 
     def allow_request(self, request: Request, view: object) -> bool:
         match request.auth:

@@ -67,6 +67,8 @@ def prepare() -> None:
     lock = _claim_folder(installation.var_folder())
     listener = bind(host, port)
     os.environ.setdefault("LOG_LEVEL", "WARNING")  # the terminal shows the progress
+    if not env.text("REDIS_URL"):
+        os.environ["COORDINATION"] = env.text("COORDINATION", "memory")  # there is no other process
     if sys.stderr.isatty():
         os.environ.setdefault("LOG_FORMAT", "console")
     others = _prepare_for_any_address(port) if host in _ANY_ADDRESS else []

@@ -1,4 +1,4 @@
-"""Celery's beat: the scheduler of periodic tasks, as a thread or as a process of its own.
+"""Celery's beat, where there is a broker: the scheduler of periodic tasks, as a thread or a process.
 
 Correctness does not need it: workers do these chores by themselves, and a bare `celery worker` has its
 rounds from here. It goes on by itself when the broker is back.
@@ -6,9 +6,12 @@ rounds from here. It goes on by itself when the broker is back.
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import sys
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
@@ -17,20 +20,29 @@ from django.conf import settings
 from django.utils.log import configure_logging
 
 from config.celery import app
-from config.process.broker import require_broker
 
 _STOP_S: Final = 3.0
 
 
 def run_beat() -> None:
-    """Run beat as this process, without Django's apps: it needs no table, and half the memory.
-
-    Raise CommandError if there is no broker.
-    """
-    require_broker("beat")
+    """Run beat as this process, without Django's apps: it needs no table, and half the memory."""
     configure_logging(settings.LOGGING_CONFIG, settings.LOGGING)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     Beat(settings.VAR_DIR).run()
+
+
+@asynccontextmanager
+async def schedule_chores() -> AsyncIterator[None]:
+    """Send the periodic tasks inside the block, if there is a broker for them."""
+    if not settings.CELERY_BROKER_URL:
+        yield
+        return
+    beat = Beat(settings.VAR_DIR)
+    beat.start()
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(beat.stop)
 
 
 class Beat:

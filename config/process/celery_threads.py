@@ -1,4 +1,4 @@
-"""Celery inside a worker: a thread that receives wake-ups.
+"""Celery inside a worker, where there is a broker: a thread that receives wake-ups.
 
 Correctness does not need it: the worker also polls for queued runs, so an outage of the broker costs
 only latency (DESIGN §2). The thread resumes by itself when the broker is back.
@@ -6,9 +6,12 @@ only latency (DESIGN §2). The thread resumes by itself when the broker is back.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Final
 
 import structlog
@@ -30,6 +33,20 @@ def _prepare_app() -> None:
     app.conf.broker_connection_max_retries = None  # for ever
 
 
+@asynccontextmanager
+async def receive_wake_ups() -> AsyncIterator[None]:
+    """Receive Celery's messages inside the block, if a broker brings any."""
+    if not settings.CELERY_BROKER_URL:
+        yield
+        return
+    consumer = Consumer()
+    consumer.start()
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(consumer.stop)
+
+
 class Consumer:
     """Celery's consumer on a separate operating-system thread, where tasks run one after the other."""
 
@@ -47,8 +64,6 @@ class Consumer:
         """Stop receiving; a running task is finished first."""
         self._stopping.set()
         state.should_stop = 0  # type: ignore[assignment]
-        for _ in range(2 if settings.EMBEDDED else 0):
-            app.send_task("celery.accumulate")  # each message ends one of its two-second polls early
         self._thread.join(timeout=_STOP_S)
 
     def _run(self) -> None:

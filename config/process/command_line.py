@@ -38,8 +38,7 @@ def manage(arguments: list[str]) -> None:
             refused_settings.collect()
         else:
             embedded_postgres.provide_database(arguments[1:])
-        if arguments[1:] == ["beat"]:
-            _run_beat()
+        if arguments[1:] == ["beat"] and _runs_celery_beat():
             return
         from django.core.management import execute_from_command_line
 
@@ -54,15 +53,16 @@ def manage(arguments: list[str]) -> None:
         sys.exit(130)
 
 
-def _run_beat() -> None:
-    from django.core.management.base import CommandError
+def _runs_celery_beat() -> bool:
+    """Run Celery's beat to its end, without Django's apps; return False if there is no broker."""
+    from django.conf import settings
 
+    if not settings.CELERY_BROKER_URL:
+        return False
     from config.process.celery_beat import run_beat
 
-    try:
-        run_beat()
-    except CommandError as refusal:
-        sys.exit(f"CommandError: {refusal}")
+    run_beat()
+    return True
 
 
 def parley() -> None:

@@ -19,8 +19,8 @@ from uvicorn.protocols.http.httptools_impl import (
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from config import errors
+from config.coordination import rate_limits
 from config.process.corked_transport import CorkedTransport
-from config.redis import rate_limits
 
 HEAD_LIMIT: Final = 65_536  # bytes of request line, headers and trailers
 HEAD_S: Final = 10.0

@@ -10,12 +10,12 @@ import structlog
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
+from config.coordination.rate_limits import client_address
 from config.errors import ParleyError, Unavailable
 from config.http.async_views import admitted, allow, error_response
 from config.http.documentation import groups
 from config.http.documentation.operations import described, operation, response
 from config.http.documentation.schema_builders import TEXT
-from config.redis.rate_limits import client_address
 from conversations.api.metrics import METRICS
 from conversations.metrics.exposition import CONTENT_TYPE, fetch_exposition
 

@@ -8,7 +8,7 @@ from typing import Final
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
-from config.redis import notifications
+from config.coordination import notifications
 from conversations.log.batches import Batch
 
 GROUP: Final = "log"
@@ -17,12 +17,14 @@ _kept: WeakKeyDictionary[asyncio.AbstractEventLoop, list[Batch]] = WeakKeyDictio
 
 
 def announce(batches: Sequence[Batch]) -> None:
-    """Notify followers of committed batches; notifications carry them, so followers need no query."""
+    """Notify followers of committed batches; notifications carry them, so followers need no query.
+
+    Of a batch that is too large for what carries notifications they have only the place.
+    """
     if kept := _kept.pop(asyncio.get_running_loop(), None):
         batches = [*kept, *batches]
     if batches:
-        carried = [(b.run_id.bytes, b.first_seq, b.last_seq, _as_bytes(b.body)) for b in batches]
-        notifications.notify(GROUP, {"batches": carried})
+        notifications.notify(GROUP, {"batches": [_carried(batch) for batch in batches]})
 
 
 def announce_soon(batches: Sequence[Batch]) -> None:
@@ -36,9 +38,11 @@ def announce_soon(batches: Sequence[Batch]) -> None:
 
 
 def read_announcement(message: notifications.Message) -> list[Batch]:
-    """Return the batches that a notification carries."""
+    """Return the batches that a notification carries; the body is b"" of what has to be read."""
     return [Batch(UUID(bytes=run), first, last, body) for run, first, last, body in message["batches"]]
 
 
-def _as_bytes(body: bytes | str) -> bytes:
-    return body.encode() if isinstance(body, str) else body
+def _carried(batch: Batch) -> tuple[bytes, int, int, bytes]:
+    body = batch.body.encode() if isinstance(batch.body, str) else batch.body
+    is_small = notifications.carries(len(body))
+    return batch.run_id.bytes, batch.first_seq, batch.last_seq, body if is_small else b""

@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary
 
 import structlog
 
-from config.redis import notifications
+from config.coordination import notifications
 from conversations.log import announcements, event_log
 from conversations.log.batches import Batch
 
@@ -96,6 +96,11 @@ class Feed:
         for follower in self.followers:
             follower.push(batch)
 
+    def mark_missed(self) -> None:
+        """Let the readers read the log itself."""
+        for follower in self.followers:
+            follower.mark_missed()
+
 
 class Hub:
     """All feeds of one event loop, and the two tasks that serve them."""
@@ -104,6 +109,7 @@ class Hub:
         self._feeds: dict[UUID, Feed] = {}
         self._expected: dict[UUID, tuple[float, Follower]] = {}  # in the order of their times
         self._every_s = _CALM_S
+        self._missed = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -166,12 +172,20 @@ class Hub:
             feed.last_seq = max(feed.last_seq, seq)
 
     def _receive(self, message: notifications.Message) -> None:
+        if "missed" in message:
+            self._missed.set()
+            return
         for batch in announcements.read_announcement(message):
-            self.push(batch)
+            if batch.body:
+                self.push(batch)
+            elif (feed := self._feeds.get(batch.run_id)) is not None:
+                feed.mark_missed()
 
     async def _watch(self) -> None:
         while True:
-            await asyncio.sleep(self._every_s)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._every_s):
+                    await self._missed.wait()
             self._forget_late()
             try:
                 await self._check_silent_runs()
@@ -179,8 +193,12 @@ class Hub:
                 logger.warning("looking at the log failed", error=type(error).__name__)
 
     async def _check_silent_runs(self) -> None:
-        """Read once for all silent runs where their logs end, and wake readers that missed events."""
-        before = time.monotonic() - self._every_s
+        """Read once for all silent runs where their logs end, and wake readers that missed events.
+
+        After notifications may have been missed, no run counts as heard of.
+        """
+        before = inf if self._missed.is_set() else time.monotonic() - self._every_s
+        self._missed.clear()
         silent = [run_id for run_id, feed in self._feeds.items() if feed.heard_at < before]
         if not silent:
             return
@@ -194,8 +212,7 @@ class Hub:
                     follower.end()
             elif ends[run_id] > feed.last_seq:
                 self._every_s = _ALARMED_S
-                for follower in feed.followers:
-                    follower.mark_missed()
+                feed.mark_missed()
 
 
 _hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = WeakKeyDictionary()

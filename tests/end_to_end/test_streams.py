@@ -177,10 +177,26 @@ def test_many_short_runs_at_once_each_give_their_own_words(client: Client, setti
         assert f"“{text}”" in said
 
 
+def test_what_a_notification_does_not_carry_is_read_at_once(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from config.coordination import notifications
+    from conversations.log import follow
+
+    async def never_looks(hub: follow.Hub) -> None:
+        pass
+
+    monkeypatch.setattr(notifications, "carries", lambda _: False)
+    monkeypatch.setattr(follow.Hub, "_check_silent_runs", never_looks)
+    frames = client.watch(client.start("bench press")["run_id"])
+    assert frames[-1].event == "completed"
+    assert "“bench press”" in reply(frames)
+
+
 def test_the_hub_reads_the_log_when_rings_are_lost(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from config.redis import notifications
+    from config.coordination import notifications
 
     monkeypatch.setattr(notifications, "notify", lambda *_: None)
     run_id = client.start()["run_id"]

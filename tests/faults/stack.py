@@ -41,6 +41,7 @@ SCRIPTED: Final = ("hang", "hang-midway", "endless", "script:wakes", "script:nev
 _ENVIRONMENT: Final = {
     "ALLOWED_HOSTS": "",
     "CELERY_BROKER_URL": "",
+    "COORDINATION": "",
     "DATABASE_POOL_SIZE": "",
     "DEMO_TOKEN_S": "0.01",
     "DRAIN_S": str(DRAIN_S),

@@ -50,25 +50,42 @@ def test_the_check_that_is_silenced_looks_for_the_class_of_which_ours_is_made() 
 
 
 @pytest.mark.parametrize("command", ["web", "worker", "beat"])
-def test_separate_processes_ask_for_a_broker(tmp_path: Path, command: str) -> None:
-    code, words = _start(tmp_path, {}, command)
-    assert (code, "REDIS_URL" in words, "Traceback" in words) == (1, True, False)
+def test_separate_processes_that_nothing_connects_do_not_start(tmp_path: Path, command: str) -> None:
+    code, words = _start(tmp_path, {"COORDINATION": "memory"}, command)
+    assert (code, "COORDINATION" in words, "Traceback" in words) == (1, True, False)
+
+
+def test_a_bare_celery_worker_without_a_broker_does_not_start(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "celery", "-A", "config.celery", "worker"]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env=_environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, "CELERY_BROKER_URL" in done.stderr) == (1, True)
 
 
 def _start(folder: Path, changes: dict[str, str], command: str = "check") -> tuple[int, str]:
     """Start a process with these variables; its exit code and what it says on stderr."""
-    environment = {
-        "PATH": os.environ["PATH"],
-        "VAR_DIR": str(folder),
-        "DATABASE_URL": "postgresql://127.0.0.1:1/nowhere",
-    }
     done = subprocess.run(
         [sys.executable, "manage.py", *command.split()],
         cwd=ROOT,
-        env=environment | changes,
+        env=_environment(folder) | changes,
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
     return done.returncode, done.stderr
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    return {
+        "PATH": os.environ["PATH"],
+        "VAR_DIR": str(folder),
+        "DATABASE_URL": "postgresql://127.0.0.1:1/nowhere",
+    }

@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 
@@ -27,6 +27,16 @@ def start_postgres() -> None:
     """Start the embedded server or join it; a given one runs already."""
     if _server is not None:
         _server.start()
+
+
+def url_of_tests() -> str:
+    """The address of this process's test database, for a program that a test starts."""
+    from django.db import connection
+
+    given = connection.get_connection_params()
+    names = ("host", "port", "user", "password")
+    query = urlencode({name: given[name] for name in names if given.get(name)})
+    return f"postgresql:///{given['dbname']}?{query}"
 
 
 def redis_of_worker(url: str, worker: str) -> str:
@@ -59,6 +69,7 @@ def _provide_session() -> None:
     """What the workers inherit."""
     os.environ.setdefault("LOG_LEVEL", "WARNING")
     os.environ.setdefault("DEMO_TOKEN_S", "0.0005")
+    os.environ.setdefault("COORDINATION", "redis" if os.environ.get("REDIS_URL") else "memory")
     os.environ[_FOLDER] = os.environ["VAR_DIR"] = tempfile.mkdtemp(prefix="parley-tests-")
     os.environ[_EMBEDDED] = "" if os.environ.get("DATABASE_URL") else "yes"
 

@@ -17,7 +17,6 @@ from http.client import HTTPConnection, HTTPException
 from typing import Any, Final
 
 import psycopg
-from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError
@@ -27,8 +26,8 @@ from config.auth import bearer
 from config.auth.models import User
 from config.process import bootstrap, installation, memory, server, watchdog
 from config.process.bootstrap import Claim
-from config.process.celery_beat import Beat
-from config.process.celery_threads import Consumer
+from config.process.celery_beat import schedule_chores
+from config.process.celery_threads import receive_wake_ups
 from config.process.supervision import supervise
 
 _ADMIN: Final = "admin"
@@ -150,20 +149,17 @@ async def _serve(stop: asyncio.Event, claim: Claim, credentials: Credentials) ->
     from agents.worker.loop import serve_worker
     from config.asgi import application
 
-    consumer, beat = Consumer(), Beat(settings.VAR_DIR)
     async with server.lifespan(application), asyncio.TaskGroup() as tasks:
         worker = tasks.create_task(serve_worker(stop))
         tasks.create_task(_announce(stop, claim, credentials))
-        consumer.start()
-        beat.start()
-        await server.serve(
-            application,
-            listener=claim.listener,
-            server=server.get_server_name(),
-            stop=stop,
-            linger=lambda: asyncio.wait({worker}),
-        )
-        await asyncio.gather(asyncio.to_thread(consumer.stop), asyncio.to_thread(beat.stop))
+        async with receive_wake_ups(), schedule_chores():
+            await server.serve(
+                application,
+                listener=claim.listener,
+                server=server.get_server_name(),
+                stop=stop,
+                linger=lambda: asyncio.wait({worker}),
+            )
 
 
 async def _announce(stop: asyncio.Event, claim: Claim, credentials: Credentials) -> None:

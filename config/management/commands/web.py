@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from config.process import bootstrap, memory
-from config.process.broker import require_broker
+from config.process.coordinated import require_coordination
 from config.process.server import (
     SERVERS,
     ServerName,
@@ -40,7 +40,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *_: Any, host: str, port: int, server: ServerName, **__: Any) -> None:
-        require_broker("web")
+        require_coordination("web")
         require_server(server)
         try:
             listener = bootstrap.bind(host, port)

@@ -11,8 +11,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from config import database
 from config.process import memory, server
-from config.process.broker import require_broker
-from config.process.celery_threads import Consumer
+from config.process.celery_threads import receive_wake_ups
+from config.process.coordinated import require_coordination
 
 
 class Command(BaseCommand):
@@ -23,7 +23,7 @@ class Command(BaseCommand):
         parser.add_argument("--capacity", type=int, help="runs at once (default: WORKER_CAPACITY)")
 
     def handle(self, *_: Any, capacity: int | None, **__: Any) -> None:
-        require_broker("worker")
+        require_coordination("worker")
         if capacity is not None:
             if capacity < 1:
                 raise CommandError("--capacity must be 1 or more.")
@@ -35,11 +35,9 @@ async def _work(stop: asyncio.Event) -> None:
     from agents.worker.loop import serve_worker
 
     database.set_serving_loop(asyncio.get_running_loop())
-    consumer = Consumer()
     memory.freeze_heap()
-    consumer.start()
     try:
-        await serve_worker(stop)
+        async with receive_wake_ups():
+            await serve_worker(stop)
     finally:
-        await asyncio.to_thread(consumer.stop)
         await database.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -22,8 +23,13 @@ from pytest_django import Settings
 from agents.api import sockets
 from agents.intake import stream_slots
 from config import database
+from config.coordination import shared_slots
+from config.coordination.models import SharedSlot
+from config.coordination.shared_slots import Limits, Taken
+from config.database import connect
 from conversations.models import Run
 from tests.support.client import Client, ScriptedModel
+from tests.support.database import url_of_tests
 from tests.support.fakes.redis_server import fresh, patient, redis_url  # noqa: F401
 from tests.support.paths import ROOT
 from tests.support.streams import held, until
@@ -259,8 +265,9 @@ def test_streams_of_other_processes_count_until_their_lease_ends(
     redis_url: str,  # noqa: F811
     patient: None,  # noqa: F811
 ) -> None:
-    settings.REDIS_URL, settings.STREAMS_PER_USER = redis_url, 2
-    key = stream_slots._user_key(client.user.pk)
+    settings.REDIS_URL, settings.COORDINATION = redis_url, "redis"
+    settings.STREAMS_PER_USER = 2
+    key = shared_slots.user_key(client.user.pk)
     with redis.Redis.from_url(redis_url) as direct:
         direct.zadd(key, {f"{uuid4().hex}:1:other:1": time.time() + 60})
         direct.zadd(key, {f"{uuid4().hex}:1:dead:1": time.time() - 1})
@@ -273,13 +280,68 @@ def test_streams_of_other_processes_count_until_their_lease_ends(
         until(lambda: direct.zcard(key) == 0)
 
 
+def test_streams_of_other_processes_count_in_postgresql_too(
+    client: Client, run: dict[str, Any], settings: Settings
+) -> None:
+    settings.COORDINATION, settings.STREAMS_PER_USER = "postgresql", 2
+    add = "INSERT INTO coordination_sharedslot SELECT %s, %s, %s, now() + make_interval(secs => %s)"
+    mine = "SELECT count(*) FROM coordination_sharedslot WHERE user_id = %s"
+    with connect() as direct:
+        for name, lives_s in (("other", 60), ("dead", -1)):
+            direct.execute(add, (f"{uuid4().hex}:{name}", client.user.pk, uuid4(), lives_s))
+
+        def count() -> int:
+            return sum(number for (number,) in direct.execute(mine, (client.user.pk,)))
+
+        with watching(client, run["run_id"]) as first, watching(client, run["run_id"]) as second:
+            assert first.status_code == 200
+            assert refused(second) == OVER_USER
+            direct.execute("DELETE FROM coordination_sharedslot")  # as after a crash
+            database.run_sync(stream_slots.renew())
+            assert count() == 1
+        until(lambda: count() == 0)
+
+
+def test_a_slot_is_taken_from_the_same_conversation_alone(settings: Settings) -> None:
+    settings.COORDINATION = "postgresql"
+    user_id, one, other = uuid4(), uuid4(), uuid4()
+    limits = Limits(2, 1)
+
+    def take(name: str, thread_id: UUID, *, may_replace: bool = False) -> Taken | None:
+        slot = SharedSlot(name=f"{user_id.hex}{name}", user_id=user_id, thread_id=thread_id)
+        return database.run_sync(shared_slots.take(slot, limits, may_replace=may_replace))
+
+    assert take("1", one) == Taken("", "")
+    assert take("2", one) == Taken("conversation", "")
+    assert take("3", other) == Taken("", "")
+    assert take("4", uuid4()) == take("4", uuid4(), may_replace=True) == Taken("user", "")
+    assert take("5", one, may_replace=True) == Taken("", f"{user_id.hex}1")
+    assert database.run_sync(shared_slots.count_of_user(user_id)) == 2
+
+
+def test_of_many_who_take_the_last_places_at_once_no_more_get_one(settings: Settings) -> None:
+    settings.COORDINATION, user_id = "postgresql", uuid4()
+
+    async def take(number: int) -> Taken | None:
+        slot = SharedSlot(name=f"{user_id.hex}{number}", user_id=user_id, thread_id=uuid4())
+        return await shared_slots.take(slot, Limits(5, 0), may_replace=False)
+
+    async def play() -> list[Taken | None]:
+        return list(await asyncio.gather(*map(take, range(40))))
+
+    taken = database.run_sync(play())
+    assert taken.count(Taken("", "")) == 5
+    assert taken.count(Taken("user", "")) == 35
+
+
 def test_without_redis_this_process_still_counts(
     client: Client,
     run: dict[str, Any],
     settings: Settings,
     fresh: None,  # noqa: F811
 ) -> None:
-    settings.REDIS_URL, settings.STREAMS_PER_USER = "redis://127.0.0.1:1/0", 1
+    settings.REDIS_URL, settings.COORDINATION = "redis://127.0.0.1:1/0", "redis"
+    settings.STREAMS_PER_USER = 1
     with watching(client, run["run_id"]) as first:
         assert first.status_code == 200
         with watching(client, run["run_id"]) as second:
@@ -291,8 +353,8 @@ import asyncio, sys
 from uuid import UUID
 import django; django.setup()
 from agents.intake import stream_slots
-from config.redis import client
-client.PATIENCE_S = 30  # how soon Redis is given up is tested elsewhere
+from config.coordination import redis_client
+redis_client.PATIENCE_S = 30  # how soon Redis is given up is tested elsewhere
 
 async def for_ever():
     yield 1
@@ -316,9 +378,9 @@ import asyncio, sys
 from uuid import UUID
 import django; django.setup()
 from agents.intake import stream_slots
-from config.redis import client
+from config.coordination import redis_client
 from config.errors import TooManyRequests
-client.PATIENCE_S = 30
+redis_client.PATIENCE_S = 30
 
 async def main():
     user_id = UUID(sys.argv[1])
@@ -337,13 +399,17 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.parametrize("through", ["redis", "postgresql"])
 def test_two_processes_share_the_places_and_one_ends_the_other_s_streams(
     redis_url: str,  # noqa: F811
+    through: str,
 ) -> None:
     user_id = str(UUID(int=uuid4().int))
     environment = os.environ | {
         "DJANGO_SETTINGS_MODULE": "config.settings",
-        "REDIS_URL": redis_url,
+        "DATABASE_URL": url_of_tests(),
+        "REDIS_URL": redis_url if through == "redis" else "",
+        "COORDINATION": through,
         "STREAMS_PER_USER": "2",
     }
     options: dict[str, Any] = {"cwd": ROOT, "env": environment, "text": True}

@@ -21,8 +21,8 @@ from pytest_django import Settings
 
 from config.audit.models import AuditEntry
 from config.auth import passwords
+from config.coordination import rate_limits
 from config.errors import TooManyRequests
-from config.redis import rate_limits
 from tests.conftest import Server
 
 PASSWORD = "a long enough passphrase"

@@ -18,6 +18,7 @@ import pytest
 import redis
 from django.core.management import call_command
 from moto.server import ThreadedMotoServer
+from psycopg import Connection
 from pytest_django import Settings
 
 from agents.admin import endpoint_check
@@ -130,7 +131,6 @@ def test_machines_read_the_same(settings: Settings) -> None:
 def test_no_secret_stands_on_the_screen(settings: Settings, provider: str) -> None:
     settings.REDIS_URL = f"redis://me:{HUSH}@127.0.0.1:{free_port()}/0"
     settings.CELERY_BROKER_URL = f"amqp://me:{HUSH}@127.0.0.1:{free_port()}//"
-    settings.EMBEDDED = False
     settings.JWT_JWKS_URL = f"http://me:{HUSH}@127.0.0.1:{free_port()}/keys?token={HUSH}"
     endpoint(provider, KEY)
     endpoint(f"{provider}/x", f"{HUSH}-of-another")
@@ -224,7 +224,6 @@ def test_a_database_that_is_not_reached_is_explained(
 
 def test_redis_is_asked_for_its_version_and_its_memory(settings: Settings, redis_url: str) -> None:
     settings.REDIS_URL = settings.CELERY_BROKER_URL = redis_url
-    settings.EMBEDDED = False
     assert "version" in found(service_report.report, "Redis").text
     assert found(service_report.report, "broker").text == "the same Redis"
     with redis.Redis.from_url(redis_url) as direct:
@@ -244,7 +243,6 @@ def test_redis_is_asked_for_its_version_and_its_memory(settings: Settings, redis
 def test_redis_that_refuses_and_one_that_is_away_are_told_apart(
     settings: Settings, redis_url: str
 ) -> None:
-    settings.EMBEDDED = False
     settings.CELERY_BROKER_URL = redis_url
     settings.REDIS_URL = redis_url.replace("//", f"//nobody:{HUSH}@")
     assert "refuses the user" in found(service_report.report, "Redis").text
@@ -254,16 +252,45 @@ def test_redis_that_refuses_and_one_that_is_away_are_told_apart(
     assert found(service_report.report, "Redis").state == "fault"
     settings.REDIS_URL = "redis://127.0.0.1:port/0"
     assert "REDIS_URL" in found(service_report.report, "Redis").fix
-    settings.REDIS_URL = ""
-    assert found(service_report.report, "Redis").state == "warning"
 
 
 def test_a_broker_that_is_away_is_a_fault(settings: Settings) -> None:
-    settings.EMBEDDED = False
     for scheme in ("amqp", "redis"):
         settings.CELERY_BROKER_URL = f"{scheme}://127.0.0.1:{free_port()}/"
         fault = found(service_report.report, "broker")
         assert (fault.state, "CELERY_BROKER_URL" in fault.fix) == ("fault", True)
+
+
+def test_what_connects_the_processes_is_named_and_tried(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.REDIS_URL = settings.CELERY_BROKER_URL = ""
+    settings.COORDINATION = "memory"
+    assert "`up` alone" in found(service_report.report, "notifications").text
+    settings.COORDINATION = "redis"
+    assert found(service_report.report, "notifications").text == "through Redis"
+    settings.COORDINATION = "postgresql"
+    assert "heard after" in found(service_report.report, "notifications").text
+    assert found(service_report.report, "Redis").state == "ok"
+    assert "none" in found(service_report.report, "broker").text
+    monkeypatch.setattr(service_report, "_WAIT_S", 0.1)
+    monkeypatch.setattr(database, "connect", _deaf(database.connect))
+    fault = found(service_report.report, "notifications")
+    assert (fault.state, "pooler" in fault.fix) == ("fault", True)
+
+
+def _deaf(connect: Callable[[], Connection[Any]]) -> Callable[[], Connection[Any]]:
+    """A pooler by transaction, which gives LISTEN to a connection that then serves others."""
+
+    def connect_deaf() -> Connection[Any]:
+        made = connect()
+        execute = made.execute
+        made.execute = lambda query, *rest: execute(  # type: ignore[method-assign, assignment]
+            "SELECT" if "LISTEN" in str(query) else query, *rest
+        )
+        return made
+
+    return connect_deaf
 
 
 def test_a_folder_that_takes_no_files_is_a_fault(settings: Settings, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 import uvloop
 
 from agents import wakeup
-from config.redis import notifications
+from config.coordination import notifications
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import ssl
 import pytest
 from redis.asyncio import ConnectionPool
 
-from config.redis.pubsub import _tls
+from config.coordination.redis_pubsub import _tls
 
 
 def _context(query: str) -> ssl.SSLContext:

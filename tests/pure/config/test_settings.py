@@ -21,7 +21,8 @@ WRONG = {
     "PUBLIC_URL": "parley.example.com",
     "DEBUG": "maybe",
     "REDIS_URL": "http://127.0.0.1:6379",
-    "CELERY_BROKER_URL": "kafka://127.0.0.1",
+    "CELERY_BROKER_URL": "memory://localhost",
+    "COORDINATION": "pigeons",
     "DATABASE_URL": "mysql://127.0.0.1/parley",
     "DATABASE_POOL_SIZE": "1",
     "WORKER_CAPACITY": "-3",
@@ -80,6 +81,12 @@ def test_every_wrong_value_is_refused_by_name(read: Read, name: str, value: str)
 def test_an_address_with_a_password_is_not_repeated(read: Read) -> None:
     words = read({"REDIS_URL": "mongo://user:hunter2@127.0.0.1"})
     assert ("REDIS_URL" in words, "hunter2" in words) == (True, False)
+
+
+def test_redis_coordinates_only_where_there_is_one(read: Read) -> None:
+    assert "REDIS_URL" in read({"COORDINATION": "redis"})
+    assert read({"COORDINATION": "redis", "REDIS_URL": "redis://127.0.0.1"}) == ""
+    assert read({"COORDINATION": "postgresql", "REDIS_URL": "redis://127.0.0.1"}) == ""
 
 
 def test_public_keys_need_their_issuer_named_and_are_not_repeated(read: Read) -> None:

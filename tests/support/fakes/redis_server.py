@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from config import database
-from config.redis import client as connection
+from config.coordination import redis_client as connection
 
 
 @pytest.fixture(scope="session")

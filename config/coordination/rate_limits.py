@@ -1,14 +1,15 @@
 """Rate limits of users, guests and addresses (specs/text-run.md §4).
 
 Each process decides by itself, in microseconds. A few times per second the processes exchange their
-counts through Redis, so together they may exceed a limit by the requests of EVERY_S. Without Redis
-each process counts alone and nobody waits (P11). A limit applies to any minute (any ten minutes for
-wrong passwords), by a sliding window over two fixed ones; 0 means no limit.
+counts, so together they may exceed a limit by the requests of EVERY_S. While they cannot, each process
+counts alone and nobody waits (P11). A limit applies to any minute (any ten minutes for wrong
+passwords), by a sliding window over two fixed ones; 0 means no limit.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
 import threading
 import time
@@ -19,14 +20,15 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
-from redis.asyncio import Redis
 
+from config.coordination import shared_counts
+from config.coordination.shared_counts import Window
 from config.errors import TooManyRequests
-from config.redis import client
 
 WINDOW_S: Final = 60
 PASSWORD_WINDOW_S: Final = 600
 EVERY_S: Final = 0.2
+_EXPIRE_TURNS: Final = 300  # a minute
 _MOST: Final = 100_000
 _AT_ONCE: Final = 1_000
 Meta = Mapping[str, Any]
@@ -96,14 +98,14 @@ class Limiter:
                 del self._counts[name]
         return _Count(window_s, number)
 
-    def list_unsynced(self) -> dict[tuple[str, int, int], int]:
-        """Return some counts that are not exchanged yet, by name, window length and number."""
+    def list_unsynced(self) -> dict[Window, int]:
+        """Return some counts that are not exchanged yet."""
         now = self._clock()
         with self._lock:
             self._sweep(now)
             names = [self._changed.pop() for _ in range(min(len(self._changed), _AT_ONCE))]
             counts = [(name, self._counts[name]) for name in names if name in self._counts]
-            return {(name, count.window_s, count.number): count.unsynced for name, count in counts}
+            return {Window(name, count.window_s, count.number): count.unsynced for name, count in counts}
 
     def _sweep(self, now: float) -> None:
         """Once per minute remove names without use in two windows."""
@@ -115,11 +117,11 @@ class Limiter:
                 if count.number >= now // count.window_s - 1
             }
 
-    def mark_synced(self, name: str, number: int, *, own: int, total: int) -> None:
-        """Record that `own` were exchanged for this name and window; all processes have `total`."""
+    def mark_synced(self, window: Window, *, own: int, total: int) -> None:
+        """Record that `own` were exchanged for this window; all processes have `total`."""
         with self._lock:
-            count = self._counts.get(name)
-            if count is not None and count.number == number:
+            count = self._counts.get(window.name)
+            if count is not None and count.number == window.number:
                 count.unsynced -= own
                 count.synced = total
 
@@ -247,11 +249,14 @@ def _is_proxy(address: IPv4Address | IPv6Address | None) -> bool:
 
 
 async def sync_for_ever() -> None:
-    """Exchange counts with other processes a few times per second."""
-    while True:
+    """Exchange counts with other processes a few times per second, if there may be any."""
+    if settings.COORDINATION == "memory":
+        return
+    for turn in itertools.count(1):
         await asyncio.sleep(EVERY_S)
-        if settings.REDIS_URL:
-            await sync_counts(limiter)
+        await sync_counts(limiter)
+        if not turn % _EXPIRE_TURNS:
+            await shared_counts.expire()
 
 
 async def sync_counts(counts: Limiter) -> None:
@@ -259,14 +264,6 @@ async def sync_counts(counts: Limiter) -> None:
     unsynced = counts.list_unsynced()
     if not unsynced:
         return
-
-    async def exchange(redis: Redis) -> list[Any]:
-        pipe = redis.pipeline(transaction=False)
-        for (name, window_s, number), own in unsynced.items():
-            pipe.incrby(key := f"parley:rate:{name}:{number}", own)
-            pipe.expire(key, 2 * window_s + 10)
-        return await pipe.execute()
-
-    answers = await client.query(exchange)
-    for ((name, _, number), own), total in zip(unsynced.items(), (answers or [])[::2], strict=False):
-        counts.mark_synced(name, number, own=own, total=int(total))
+    totals = await shared_counts.add(unsynced)
+    for window, total in totals.items():
+        counts.mark_synced(window, own=unsynced[window], total=total)

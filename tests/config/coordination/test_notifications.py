@@ -18,9 +18,10 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from config.redis import notifications, pubsub
-from config.redis.notifications import Exchange, RedisExchange
-from config.redis.pubsub import Publisher, Subscriber
+from config.coordination import notifications, redis_pubsub
+from config.coordination.memory_exchange import MISSED, Exchange
+from config.coordination.redis_exchange import RedisExchange
+from config.coordination.redis_pubsub import Publisher, Subscriber
 from tests.support.fakes.mcp_host import free_port
 from tests.support.log_lines import lines_about
 
@@ -71,6 +72,8 @@ class FakeRedis:
         match command:
             case [b"SUBSCRIBE", *channels]:
                 self._subscribed[writer].update(channels)
+                for channel in channels:
+                    writer.write(redis_pubsub.pack(b"subscribe", channel, b"1"))
             case [b"PUBLISH", channel, message]:
                 self.publish(channel, message)
                 writer.write(b":1\r\n")
@@ -78,7 +81,7 @@ class FakeRedis:
                 writer.write(b"+PONG\r\n")
 
     def publish(self, channel: bytes, message: bytes) -> None:
-        line = pubsub.pack(b"message", channel, message)
+        line = redis_pubsub.pack(b"message", channel, message)
         for writer, channels in self._subscribed.items():
             if channel in channels:
                 writer.write(line)
@@ -86,8 +89,8 @@ class FakeRedis:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pubsub, "_RETRY_S", 0.02)
-    monkeypatch.setattr(pubsub, "_BEAT_S", 0.1)
+    monkeypatch.setattr(redis_pubsub, "_RETRY_S", 0.02)
+    monkeypatch.setattr(redis_pubsub, "_BEAT_S", 0.1)
 
 
 async def until(true: Callable[[], object], *, seconds: float = 5.0) -> None:
@@ -168,6 +171,7 @@ def test_a_lost_connection_is_made_anew_and_listens_again() -> None:
             with exchange.subscribe("group", told.append):
                 for number in range(4):
                     await heard(exchange, told, number)
+                    assert told.count(MISSED) == number + 1
                     redis.hang_up()
 
     with lines_about("notification", "Redis") as lines:
@@ -196,7 +200,7 @@ def test_a_redis_that_is_frozen_is_left_and_found_again() -> None:
 def test_while_redis_is_away_nobody_waits_and_the_newest_are_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pubsub, "_WAITING", 100)
+    monkeypatch.setattr(redis_pubsub, "_WAITING", 100)
 
     async def work() -> None:
         redis, told = FakeRedis(), list[bytes]()
@@ -216,7 +220,7 @@ def test_while_redis_is_away_nobody_waits_and_the_newest_are_kept(
 
 
 def test_a_slow_redis_is_sent_no_more_than_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pubsub, "_UNSENT", 1 << 20)
+    monkeypatch.setattr(redis_pubsub, "_UNSENT", 1 << 20)
 
     async def work() -> None:
         async def take_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -332,15 +336,15 @@ def test_what_is_no_ring_is_passed_over() -> None:
 def test_an_address_where_nobody_listens_costs_one_line(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    connect, attempts = pubsub._connect, list[str]()
+    connect, attempts = redis_pubsub._connect, list[str]()
 
     def counted(
         url: str, on_reply: Callable[[object], None]
-    ) -> AbstractAsyncContextManager[pubsub._Wire]:
+    ) -> AbstractAsyncContextManager[redis_pubsub._Wire]:
         attempts.append(url)
         return connect(url, on_reply)
 
-    monkeypatch.setattr(pubsub, "_connect", counted)
+    monkeypatch.setattr(redis_pubsub, "_connect", counted)
 
     async def work() -> None:
         exchange = RedisExchange(url)

@@ -60,11 +60,20 @@ class Publisher:
 
 
 class Subscriber:
-    """Calls `on_message` with the channel and each message on its channels."""
+    """Calls `on_message` with the channel and each message on its channels.
 
-    def __init__(self, url: str, on_message: Callable[[str, bytes], None]) -> None:
+    `on_subscribed` gets each channel when its messages begin to arrive, also after an outage.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        on_message: Callable[[str, bytes], None],
+        *,
+        on_subscribed: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._channels: dict[str, None] = {}
-        self._on_message = on_message
+        self._on_message, self._on_subscribed = on_message, on_subscribed
         self._connection = Connection(url, on_open=self._resubscribe, on_reply=self._dispatch)
 
     def subscribe(self, channel: str) -> None:
@@ -81,6 +90,8 @@ class Subscriber:
         match answer:
             case [b"message", bytes(channel), bytes(message)]:
                 self._on_message(channel.decode(), message)
+            case [b"subscribe", bytes(channel), _]:
+                self._on_subscribed(channel.decode())
 
 
 class Connection:

@@ -14,16 +14,19 @@ import pytest
 from pytest_django import Settings
 from redis.asyncio import Redis
 
+from config import database
+from config.coordination import rate_limits, shared_counts
+from config.coordination import redis_client as connection
+from config.coordination.rate_limits import Limiter, client_address
+from config.coordination.shared_counts import Window
 from config.errors import TooManyRequests
-from config.redis import client as connection
-from config.redis import rate_limits
-from config.redis.rate_limits import Limiter, client_address
 from tests.conftest import Server
 from tests.support.client import Client
 from tests.support.fakes.issuer import EC
 from tests.support.fakes.redis_server import fresh as fresh
 from tests.support.fakes.redis_server import patient as patient
 from tests.support.fakes.redis_server import redis_url as redis_url
+from tests.support.log_lines import lines_about
 
 
 class Clock:
@@ -109,14 +112,16 @@ def test_very_many_addresses_take_bounded_memory(clock: Clock, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("window_s", [60, 600])
+@pytest.mark.parametrize("through", ["redis", "postgresql"])
 def test_two_processes_count_together(
     redis_url: str,
     settings: Settings,
     patient: None,
     clock: Clock,
+    through: str,
     window_s: int,
 ) -> None:
-    settings.REDIS_URL = redis_url
+    settings.REDIS_URL, settings.COORDINATION = redis_url, through
     one, other, name = Limiter(clock), Limiter(clock), f"user:{uuid4().hex}"
 
     async def meet() -> None:
@@ -124,6 +129,7 @@ def test_two_processes_count_together(
             limiter.take(name, 0, window_s)
             await rate_limits.sync_counts(limiter)
         await connection.close()
+        await database.close()
 
     assert [one.take(name, 10, window_s) for _ in range(6)] == [0] * 6
     assert [other.take(name, 10, window_s) for _ in range(4)] == [0] * 4
@@ -131,6 +137,33 @@ def test_two_processes_count_together(
     assert one.take(name, 10, window_s) > 0
     assert other.take(name, 10, window_s) > 0
     assert other.take(name, 12) == 0
+
+
+def test_counts_in_postgresql_go_when_their_windows_are_over(settings: Settings) -> None:
+    settings.COORDINATION = "postgresql"
+    young, old = Window(f"user:{uuid4().hex}", 60, 1), Window(f"user:{uuid4().hex}", -60, 1)
+
+    async def play() -> list[dict[Window, int]]:
+        await shared_counts.add({young: 2, old: 3})
+        await shared_counts.expire()
+        return [await shared_counts.add({young: -1, old: 0})]
+
+    assert database.run_sync(play()) == [{young: 1, old: 0}]
+
+
+def test_while_counts_cannot_be_exchanged_a_process_counts_alone(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    settings.COORDINATION = "postgresql"
+    monkeypatch.setattr(shared_counts, "_ADD", "SELECT 1 / 0 WHERE %s <> %s OR %s <> %s")
+    limiter = Limiter(clock)
+    assert [limiter.take("a", 2) for _ in range(2)] == [0, 0]
+    with lines_about("counts") as lines:
+        database.run_sync(rate_limits.sync_counts(limiter))
+    assert [line["event"] for line in lines] == ["counts not exchanged"]
+    assert limiter.take("a", 2) > 0
+    monkeypatch.undo()
+    database.run_sync(rate_limits.sync_counts(limiter))  # what failed goes with the next
 
 
 @pytest.mark.parametrize("kind", ["refused", "silent"])

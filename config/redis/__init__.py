@@ -1,1 +1,0 @@
-"""Communication and shared counts between processes, through Redis if there are several."""
