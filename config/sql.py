@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
 from django.db import connection as django_connection
 from psycopg import AsyncConnection
@@ -33,25 +33,26 @@ async def change(statement: str, arguments: Arguments = None) -> int:
         return (await connection.execute(statement, arguments)).rowcount
 
 
+_LOCK_MAY_PAUSE: Final = "SET LOCAL idle_in_transaction_session_timeout = 0"
+_TRY_LOCK: Final = "SELECT pg_try_advisory_xact_lock(%s)"
+
+
 @asynccontextmanager
 async def advisory_lock(key: int, *, wait: bool = False) -> AsyncIterator[bool]:
     """Yield whether this process alone has the lock; with `wait`, wait for it.
 
-    If the process dies the lock goes with its connection.
+    A transaction that does nothing else has it, so that it is kept behind a pooler too. If the process
+    dies the lock goes with its connection.
     """
-    async with database.connection() as connection:
+    async with database.connection() as connection, connection.transaction():
+        await connection.execute(_LOCK_MAY_PAUSE)
         while not (acquired := await _try_lock(connection, key)) and wait:  # noqa: ASYNC110 - another process tells nobody
             await asyncio.sleep(0.2)
-        try:
-            yield acquired
-        finally:
-            if acquired:
-                await connection.execute("SELECT pg_advisory_unlock(%s)", (key,))
+        yield acquired
 
 
 async def _try_lock(connection: AsyncConnection[Any], key: int) -> bool:
-    cursor = await connection.execute("SELECT pg_try_advisory_lock(%s)", (key,))
-    return bool(await cursor.fetchone() == (True,))
+    return bool(await (await connection.execute(_TRY_LOCK, (key,))).fetchone() == (True,))
 
 
 def fetch(statement: str, arguments: Arguments = None) -> list[Any]:
