@@ -7,6 +7,9 @@ delay nobody else. Every loop has its own pools, each opened on first use.
 A statement is prepared when a connection first runs it and planned once, whatever its values: a
 claim costs a third of what it would cost if planned each time. So an optional filter is another
 statement here, not `%s IS NULL OR …`.
+
+A pooler may be between (`pooler`), which in transaction mode gives each transaction another session of
+the server. So nothing outlasts a transaction, except on a connection of `session` (`new_connections`).
 """
 
 from __future__ import annotations
@@ -20,16 +23,38 @@ from typing import Any, Final, Literal, TypeVar
 from weakref import WeakKeyDictionary
 
 from django.conf import settings
-from django.db import connection as django_connection
-from psycopg import AsyncConnection, Connection, OperationalError
+from psycopg import AsyncConnection, OperationalError
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from config.database.new_connections import (
+    configure,
+    connect,
+    connection_arguments,
+    django_session,
+    find_pooling,
+    session,
+)
+from config.database.pooler import UnusablePooler
+
+__all__ = [
+    "ANALYTICS_POOL_SIZE",
+    "Purpose",
+    "UnusablePooler",
+    "close",
+    "connect",
+    "connection",
+    "django_session",
+    "find_pooling",
+    "is_transient",
+    "run_sync",
+    "session",
+    "set_serving_loop",
+]
 
 T = TypeVar("T")
 Purpose = Literal["serving", "analytics"]
 ANALYTICS_POOL_SIZE: Final = 2
-_CONNECT_S: Final = 2
-_SILENT_MS: Final = 5_000  # then a server that has vanished without a word counts as gone
 _WAIT_S: Final[dict[Purpose, int]] = {"serving": 10, "analytics": 60}  # a statement may take a minute
 _RECONNECT_S = 0.5  # between two attempts to connect after an outage
 _TRANSIENT = ("08", "40", "53", "55", "57")
@@ -170,7 +195,8 @@ async def _connections(purpose: Purpose) -> _Connections:
     if found is None:
         size = settings.DATABASE_POOL_SIZE if purpose == "serving" else ANALYTICS_POOL_SIZE
         pool = AsyncConnectionPool(
-            kwargs=_connection_arguments(),
+            kwargs=connection_arguments(),
+            configure=configure,
             min_size=1 if purpose == "serving" else 0,
             max_size=size,
             timeout=_WAIT_S[purpose],
@@ -266,20 +292,3 @@ async def _closing(work: Coroutine[Any, Any, T]) -> T:
         return await work
     finally:
         await close()
-
-
-def connect() -> Connection[Any]:
-    """Open a connection for an operating-system thread without a loop; use it in a `with` block."""
-    limits = {"connect_timeout": _CONNECT_S, "tcp_user_timeout": _SILENT_MS}
-    return Connection.connect(**_connection_arguments() | limits)
-
-
-def _connection_arguments() -> dict[str, Any]:
-    """Return Django's arguments (so a test database is used) with additional time-outs."""
-    arguments = django_connection.get_connection_params()
-    for name in ("cursor_factory", "context", "prepare_threshold"):
-        arguments.pop(name, None)
-    options = "-c lock_timeout=5s -c statement_timeout=60s -c idle_in_transaction_session_timeout=10s"
-    options += " -c plan_cache_mode=force_generic_plan -c jit=off"
-    arguments["options"] = f"{arguments.get('options', '')} {options} -c timezone=UTC".strip()
-    return arguments | {"autocommit": True, "prepare_threshold": 0}
