@@ -97,7 +97,7 @@ def django_session() -> Iterator[None]:
 
 def _reconnect_django(parameters: dict[str, Any]) -> None:
     django_connection.close()
-    django_connection.close_pool()
+    django_connection.close_pool()  # type: ignore[attr-defined]
     django_connection.settings_dict = parameters
 
 

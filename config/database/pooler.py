@@ -20,7 +20,8 @@ from uuid import uuid4
 
 import structlog
 from psycopg import Connection, OperationalError, capabilities
-from psycopg.pq import ExecStatus, PGconn
+from psycopg.pq import ExecStatus
+from psycopg.pq.abc import PGconn
 from psycopg.sql import Identifier
 
 logger = structlog.get_logger(__name__)

@@ -213,7 +213,7 @@ def test_after_a_rollback_statements_are_found_too(put: Put) -> None:
     put(server_round_robin="1", default_pool_size="3")
 
     async def fail_and_go_on() -> list[Any]:
-        found = []
+        found: list[Any] = []
         for number in range(12):
             async with database.connection() as held:
                 with pytest.raises(psycopg.errors.DivisionByZero):

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 import httpx
-import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from benchmarks import stack
 from tests.support.client import Client, Seen
@@ -61,7 +61,7 @@ def parley() -> Iterator[Parley]:
         parts.start("model", stack.PYTHON, "-m", "benchmarks.fake_model", "--port", str(model))
         redis, _ = stack.private_redis(parts)
         env = stack.environment(parts, port, "uvicorn") | {
-            "DATABASE_URL": pooler.url(psycopg.conninfo.conninfo_to_dict(database)["dbname"]),
+            "DATABASE_URL": pooler.url(str(conninfo_to_dict(database)["dbname"])),
             "DIRECT_DATABASE_URL": database,
             "REDIS_URL": redis,
             "CELERY_BROKER_URL": "",

@@ -85,7 +85,7 @@ def _provide_pooler(mode: str) -> None:
     _pooler.folder.parent.chmod(0o711)
     _pooler.start()
     os.environ["DIRECT_DATABASE_URL"] = server
-    os.environ["DATABASE_URL"] = _pooler.url(conninfo_to_dict(server)["dbname"])
+    os.environ["DATABASE_URL"] = _pooler.url(str(conninfo_to_dict(server)["dbname"]))
 
 
 def let_go_of(database: str) -> None:

@@ -57,7 +57,7 @@ class PgBouncer:
         folder.mkdir(parents=True, exist_ok=True)
         users = folder / "userlist.txt"
         users.write_text(f'"{given.get("user", "postgres")}" "{PASSWORD}"\n')
-        own = {"listen_port": str(self.port), "auth_file": str(users)}
+        own: dict[str, str | None] = {"listen_port": str(self.port), "auth_file": str(users)}
         own |= {"max_prepared_statements": "200"} if version() >= (1, 22) else {}
         settings = {name: value for name, value in changes.items() if name != "connect_query"}
         query = f" connect_query='{changes['connect_query']}'" if changes.get("connect_query") else ""
