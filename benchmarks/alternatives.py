@@ -152,9 +152,9 @@ async def message_us(way: Any, url: str) -> float:
 async def _pool_as_it_is() -> tuple[Any, Callable[[], Any]]:
     from psycopg_pool import AsyncConnectionPool
 
-    from config import database
+    from config.database import new_connections
 
-    arguments = database._connection_arguments()
+    arguments = new_connections.connection_arguments()
     pool = AsyncConnectionPool(kwargs=arguments, min_size=1, max_size=8, open=False)
     await pool.open()
     return pool.close, pool.connection

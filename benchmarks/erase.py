@@ -22,7 +22,7 @@ from uuid import UUID
 
 import psycopg
 from django.conf import settings
-from django.db import connection
+from django.db import connection, transaction
 
 from benchmarks.scratch import scratch_database
 from benchmarks.stack import PYTHON, ROOT
@@ -79,7 +79,7 @@ def seed(owner_id: UUID, messages: int) -> None:
         "threads": max(1, runs // 10),
         "first_ms": int(time.time() * 1000) - runs,
     }
-    with connection.cursor() as cursor:
+    with transaction.atomic(), connection.cursor() as cursor:
         for statement in _SEED:
             cursor.execute(statement, arguments)
 

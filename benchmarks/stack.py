@@ -243,11 +243,17 @@ def _redis(parts: Parts) -> tuple[str, tuple[int, ...]]:
     given = os.environ.get("REDIS_URL", "")
     if given:
         return given, ()
+    url, process = private_redis(parts)
+    return url, (process.pid,)
+
+
+def private_redis(parts: Parts) -> tuple[str, subprocess.Popen[bytes]]:
+    """Start a Redis that nothing else uses. Return its address and its process."""
     port = free_port()
     options = ("--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", str(parts.folder))
     process = parts.start("redis", "redis-server", "--port", str(port), *options)
     parts.wait("redis", lambda: _listens(port))
-    return f"redis://127.0.0.1:{port}/0", (process.pid,)
+    return f"redis://127.0.0.1:{port}/0", process
 
 
 def _postmaster(folder: Path) -> tuple[int, ...]:

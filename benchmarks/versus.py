@@ -13,7 +13,7 @@ import math
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -33,7 +33,7 @@ with running(say=lambda _: None) as stack:
     sys.stdin.read()
 """
 _LIMIT_S: Final = 60.0
-_FIGURES: Final = {
+_FIGURES: Final[dict[str, Callable[[Result], float]]] = {
     "deltas/s": lambda result: result.deltas_per_s,
     "CPU s per 1,000": lambda result: result.cpu_s_per_1000,
     "first delta ms": lambda result: result.first.p50,

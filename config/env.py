@@ -11,10 +11,11 @@ import os
 import re
 from collections.abc import Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_network
-from typing import Final
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from django.core.exceptions import ImproperlyConfigured
+from psycopg.conninfo import conninfo_to_dict
 
 read: Final[set[str]] = set()
 """The names of the variables that were looked for, set or not."""
@@ -106,6 +107,24 @@ def url(name: str, default: str = "", *, schemes: Sequence[str]) -> str:
             name, shown, "an address starting with " + " or ".join(f"{s}://" for s in schemes), ""
         )
     return raw
+
+
+def django_database(name: str, address: str) -> dict[str, Any]:
+    """Return what Django calls the parts of a PostgreSQL address, which this variable holds."""
+    try:
+        parts: dict[str, Any] = conninfo_to_dict(address)
+    except Exception:
+        raise ImproperlyConfigured(
+            f"{name} cannot be read. Write it like postgresql://user:password@host:5432/parley."
+        ) from None
+    return {
+        "NAME": parts.pop("dbname", "postgres"),
+        "USER": parts.pop("user", ""),
+        "PASSWORD": parts.pop("password", ""),
+        "HOST": parts.pop("host", ""),
+        "PORT": parts.pop("port", ""),
+        "OPTIONS": parts,
+    }
 
 
 def is_installed(module: str) -> bool:

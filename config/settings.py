@@ -12,7 +12,6 @@ from typing import Any
 
 from corsheaders.defaults import default_headers
 from django.core.exceptions import ImproperlyConfigured
-from psycopg.conninfo import conninfo_to_dict
 
 from config import env, keys, storage_settings
 from config.process import installation
@@ -65,24 +64,16 @@ if not DATABASE_URL:
         f"DATABASE_URL is not set. Start with `{installation.UP}` (it brings its own PostgreSQL), go "
         f"through `{installation.MANAGE}`, or set DATABASE_URL=postgresql://user:password@host:5432/parley."
     )
-try:
-    _database: dict[str, Any] = conninfo_to_dict(DATABASE_URL)
-except Exception:
-    raise ImproperlyConfigured(
-        "DATABASE_URL cannot be read. Write it like postgresql://user:password@host:5432/parley."
-    ) from None
 DATABASE_POOL_SIZE = env.integer("DATABASE_POOL_SIZE", 8, minimum=2, maximum=200)
 DATABASES: dict[str, Any] = {
-    "default": {
-        "ENGINE": "django.db.backends.postgresql",
-        "NAME": _database.pop("dbname", "postgres"),
-        "USER": _database.pop("user", ""),
-        "PASSWORD": _database.pop("password", ""),
-        "HOST": _database.pop("host", ""),
-        "PORT": _database.pop("port", ""),
-        "OPTIONS": _database | {"pool": {"min_size": 0, "max_size": DATABASE_POOL_SIZE, "timeout": 10}},
-    }
+    "default": env.django_database("DATABASE_URL", DATABASE_URL)
+    | {"ENGINE": "django.db.backends.postgresql", "DISABLE_SERVER_SIDE_CURSORS": True}
 }
+DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 0, "max_size": DATABASE_POOL_SIZE, "timeout": 10}
+DIRECT_DATABASE_URL = env.url("DIRECT_DATABASE_URL", schemes=("postgresql", "postgres"))
+DIRECT_DATABASE = (
+    env.django_database("DIRECT_DATABASE_URL", DIRECT_DATABASE_URL) if DIRECT_DATABASE_URL else {}
+)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = env.url("REDIS_URL", schemes=("redis", "rediss", "unix"))

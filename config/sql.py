@@ -113,25 +113,26 @@ class Grouped(Generic[T, R]):
 _Call = tuple[T, asyncio.Future[R]]
 
 
+_LOCK_MAY_PAUSE: Final = "SET LOCAL idle_in_transaction_session_timeout = 0"
+_TRY_LOCK: Final = "SELECT pg_try_advisory_xact_lock(%s)"
+
+
 @asynccontextmanager
 async def advisory_lock(key: int, *, wait: bool = False) -> AsyncIterator[bool]:
     """Yield whether this process alone has the lock; with `wait`, wait for it.
 
-    If the process dies the lock goes with its connection.
+    A transaction that does nothing else has it, so that it is kept behind a pooler too. If the process
+    dies the lock goes with its connection.
     """
-    async with database.connection() as connection:
+    async with database.connection() as connection, connection.transaction():
+        await connection.execute(_LOCK_MAY_PAUSE)
         while not (acquired := await _try_lock(connection, key)) and wait:  # noqa: ASYNC110 - another process tells nobody
             await asyncio.sleep(0.2)
-        try:
-            yield acquired
-        finally:
-            if acquired:
-                await connection.execute("SELECT pg_advisory_unlock(%s)", (key,))
+        yield acquired
 
 
 async def _try_lock(connection: AsyncConnection[Any], key: int) -> bool:
-    cursor = await connection.execute("SELECT pg_try_advisory_lock(%s)", (key,))
-    return bool(await cursor.fetchone() == (True,))
+    return bool(await (await connection.execute(_TRY_LOCK, (key,))).fetchone() == (True,))
 
 
 def fetch(statement: str, arguments: Arguments = None) -> list[Any]:

@@ -31,7 +31,7 @@ from config.coordination import rate_limits
 from config.process import memory
 from tests.schema_true.recording import Recorded
 from tests.support.client import Client, ScriptedModel
-from tests.support.database import start_postgres
+from tests.support.database import let_go_of, start_postgres
 from tests.support.fakes.fake_model import FakeModel
 
 # No deadline: a busy machine is no fault. `make test` asks for all examples, a lone pytest for a few,
@@ -129,6 +129,7 @@ def django_db_setup(
         yield
         connections.close_all()
         connections["default"].close_pool()  # type: ignore[attr-defined]
+        let_go_of(connections["default"].settings_dict["NAME"])
         teardown_databases(made, verbosity=0)
 
 

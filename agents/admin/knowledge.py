@@ -49,8 +49,8 @@ class KnowledgeBaseAdmin(ModelAdmin):
                 "extension and run CREATE EXTENSION vector as its superuser, then save again.",
             )
         if change and "embedding_model" in form.changed_data:
-            for document in obj.documents.all().iterator(chunk_size=20):
-                writing.store_chunks(document)
+            for key in obj.documents.values_list("pk", flat=True):  # all their texts might be too large
+                writing.store_chunks(obj.documents.get(pk=key))
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         super().delete_model(request, obj)

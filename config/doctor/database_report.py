@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db.migrations.loader import MigrationLoader
 
 from config import database
+from config.database.pooler import Pooling
 from config.doctor.findings import Finding
 from config.process import refused_settings
 from config.process.installation import MANAGE
@@ -27,11 +28,20 @@ SELECT current_setting('server_version'), current_setting('server_version_num'):
     pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on',
     pg_size_pretty(pg_database_size(current_database()))
 """
+_DIRECT: Final = "DIRECT_DATABASE_URL"
+_WHICH: Final = """
+SELECT oid, pg_postmaster_start_time() FROM pg_database WHERE datname = current_database()
+"""
 _APPLIED: Final = "SELECT app, name FROM django_migrations"
 _REASONS: Final = (  # what libpq says, and what it means to the reader
     ("password authentication failed", "It refuses the user or the password.", "Mend them in {}."),
     ("no password supplied", "It asks for a password.", "Add it to {}: user:password@host."),
     ("does not exist", "It has no such database or user.", "Make it (createdb), or mend {}."),
+    ("SASL authentication failed", "It refuses the user or the password.", "Mend them in {}."),
+    ("no such database", "It has no such database or user.", "Make it (createdb), or mend {}."),
+    ("no more connections", "All its connections are taken.", "Raise max_client_conn there."),
+    ("connect to server", "The pooler there does not reach PostgreSQL.", "Mend its file."),
+    ("server login", "The pooler there does not reach PostgreSQL.", "Mend its file."),
     ("too many clients", "All its connections are taken.", "Raise max_connections."),
     ("remaining connection slots", "All its connections are taken.", "Raise max_connections."),
     ("starting up", "It is starting.", "Wait, and ask again."),
@@ -71,15 +81,20 @@ def report() -> Iterator[Finding]:
             row = connection.execute(_FACTS).fetchone()
             facts = Facts(*row) if row else None
             assert facts is not None
-            yield from judge(facts, _address(connection))
+            pooling = database.find_pooling()
+            yield from judge(facts, _address(connection), is_pooled=pooling.mode != "none")
+            yield from _direct(connection)
+            yield from judge_pooling(pooling)
             yield from judge_encryption(connection)
             yield from _migrations(connection)
+    except database.UnusablePooler as refusal:
+        yield Finding(_GROUP, "pooler", "fault", refusal.text, refusal.fix)
     except psycopg.Error as error:
         text, fix = explain(error)
         yield Finding(_GROUP, "server", "fault", text, fix)
 
 
-def judge(facts: Facts, address: str) -> Iterator[Finding]:
+def judge(facts: Facts, address: str, *, is_pooled: bool = False) -> Iterator[Finding]:
     """Report what a server's own words mean for Parley."""
     name = f"PostgreSQL {facts.version.split()[0]} at {address}, {facts.size}"
     if facts.version_number < _OLDEST:
@@ -93,7 +108,7 @@ def judge(facts: Facts, address: str) -> Iterator[Finding]:
     else:
         yield Finding(_GROUP, "server", "ok", name)
     yield _durability(facts)
-    yield _connections(facts)
+    yield _connections(facts, is_pooled=is_pooled)
 
 
 def _durability(facts: Facts) -> Finding:
@@ -107,7 +122,10 @@ def _durability(facts: Facts) -> Finding:
     return Finding(_GROUP, "durability", state, text, f"Set {', '.join(off)} to on in PostgreSQL.")
 
 
-def _connections(facts: Facts) -> Finding:
+def _connections(facts: Facts, *, is_pooled: bool) -> Finding:
+    if is_pooled:
+        text = f"max_connections {facts.max_connections}, which the pooler shares out"
+        return Finding(_GROUP, "connections", "ok", text)
     each = 2 * settings.DATABASE_POOL_SIZE + database.ANALYTICS_POOL_SIZE + _ALONE
     room = (facts.max_connections - facts.reserved) // each
     needed = 1 if settings.COORDINATION == "memory" else 2
@@ -121,6 +139,44 @@ def _connections(facts: Facts) -> Finding:
         f"Set max_connections to {needed * each + facts.reserved} or more, or lower DATABASE_POOL_SIZE."
     )
     return Finding(_GROUP, "connections", "warning", text, fix)
+
+
+def judge_pooling(pooling: Pooling) -> Iterator[Finding]:
+    """Report how a pooler pools, and what is missing for it; nothing where there is none."""
+    if pooling.mode == "none":
+        return
+    text = f"one in {pooling.mode} mode is between Parley and PostgreSQL"
+    if pooling.keeps_statements:
+        yield Finding(_GROUP, "pooler", "ok", f"{text}; prepared statements are kept")
+    else:
+        text += ", without prepared statements: PostgreSQL plans each statement anew."
+        fix = "Take PgBouncer 1.22 or newer, and set max_prepared_statements = 200 there."
+        yield Finding(_GROUP, "pooler", "warning", text, fix)
+    if pooling.mode == "transaction" and not settings.DIRECT_DATABASE_URL:
+        text = "unset: migrate is refused, and large indexes of the log are not rebuilt."
+        fix = "Set DIRECT_DATABASE_URL to the address of PostgreSQL itself."
+        yield Finding(_GROUP, _DIRECT, "warning", text, fix)
+
+
+def _direct(pooled: psycopg.Connection[Any]) -> Iterator[Finding]:
+    if not settings.DIRECT_DATABASE_URL:
+        return
+    try:
+        mode = database.find_pooling(direct=True).mode
+        with database.connect(direct=True) as direct:
+            is_same = direct.execute(_WHICH).fetchone() == pooled.execute(_WHICH).fetchone()
+    except psycopg.Error as error:
+        text, fix = explain(error, setting=_DIRECT)
+        yield Finding(_GROUP, _DIRECT, "fault", text, fix)
+        return
+    if not is_same:
+        fix = "Let both addresses name one database."
+        yield Finding(_GROUP, _DIRECT, "fault", "it is another database than DATABASE_URL's.", fix)
+    elif mode == "transaction":
+        fix = "Set DIRECT_DATABASE_URL to the address of PostgreSQL itself."
+        yield Finding(_GROUP, _DIRECT, "fault", "a pooler in transaction mode is there too.", fix)
+    else:
+        yield Finding(_GROUP, _DIRECT, "ok", _where(_DIRECT))
 
 
 def judge_encryption(connection: psycopg.Connection[Any]) -> Iterator[Finding]:
@@ -153,17 +209,17 @@ def _migrations(connection: psycopg.Connection[Any]) -> Iterator[Finding]:
         yield Finding(_GROUP, "migrations", "ok", f"all {len(ours)} applied")
 
 
-def explain(error: psycopg.Error) -> tuple[str, str]:
+def explain(error: psycopg.Error, *, setting: str = "DATABASE_URL") -> tuple[str, str]:
     """Return what keeps the database away, and the fix: in our words, as libpq's may hold a secret."""
     said = str(error)
     for part, meaning, fix in _REASONS:
         if part in said:
-            return f"{_where()}: {meaning}", fix.format("DATABASE_URL")
-    return f"{_where()}: it cannot be asked ({type(error).__name__}).", "Check DATABASE_URL."
+            return f"{_where(setting)}: {meaning}", fix.format(setting)
+    return f"{_where(setting)}: it cannot be asked ({type(error).__name__}).", f"Check {setting}."
 
 
-def _where() -> str:
-    given = settings.DATABASES["default"]
+def _where(setting: str) -> str:
+    given = settings.DIRECT_DATABASE if setting == _DIRECT else settings.DATABASES["default"]
     return f"{given['HOST'] or 'the local socket'}:{given['PORT'] or 5432}/{given['NAME']}"
 
 

@@ -111,7 +111,7 @@ def _heard_by_listening() -> Finding:
     """Let one connection hear what another sends: a pooler by transaction keeps them apart."""
     channel, name = f"parley_doctor_{uuid4().hex}", "PostgreSQL (LISTEN and NOTIFY)"
     try:
-        with database.connect() as hearing, database.connect() as telling:
+        with database.connect(direct=True) as hearing, database.connect() as telling:
             hearing.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
             since = time.monotonic()
             telling.execute("SELECT pg_notify(%s, '')", (channel,))

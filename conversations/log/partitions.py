@@ -200,22 +200,25 @@ async def rebuild_sparse_index(*, larger_than: int = 64 * 1024 * 1024) -> str | 
         return None
     async with database.connection() as connection:
         found = await (await connection.execute(_SPARSE, (TABLE, larger_than))).fetchone()
-        if found is None:
-            return None
-        _packed_at = time.monotonic()
-        return str(found[0]) if await _rebuild(connection, found[0]) else None
-
-
-async def _rebuild(connection: AsyncConnection[Any], index: str) -> bool:
-    await connection.execute("SET statement_timeout = 0")
+    if found is None:
+        return None
+    _packed_at = time.monotonic()
     try:
-        for (broken,) in await (await connection.execute(_HALF_BUILT, (TABLE,))).fetchall():
-            await connection.execute(_with_name("DROP INDEX CONCURRENTLY IF EXISTS {}", broken))
-        await connection.execute(_with_name("REINDEX INDEX CONCURRENTLY {}", index))
+        async with database.session() as own:
+            return str(found[0]) if await _rebuild(own, found[0]) else None
+    except database.UnusablePooler as reason:
+        logger.warning("an index of the log stays large", index=found[0], reason=str(reason))
+        return None
+
+
+async def _rebuild(own: AsyncConnection[Any], index: str) -> bool:
+    await own.execute("SET statement_timeout = 0")
+    try:
+        for (broken,) in await (await own.execute(_HALF_BUILT, (TABLE,))).fetchall():
+            await own.execute(_with_name("DROP INDEX CONCURRENTLY IF EXISTS {}", broken))
+        await own.execute(_with_name("REINDEX INDEX CONCURRENTLY {}", index))
     except LockNotAvailable:  # a long reader; the next attempt drops this index
         return False
-    finally:
-        await connection.execute("RESET statement_timeout")
     return True
 
 

@@ -213,8 +213,8 @@ def _cancel_runs(scope: _Scope, of_id: UUID) -> list[UUID]:
     return live
 
 
-_FOLDED: Final = "SELECT id FROM conversations_run WHERE {runs} AND folded ORDER BY id"
-_UNFOLDED: Final = "SELECT id FROM conversations_run WHERE {runs} ORDER BY id"
+_FOLDED: Final = "SELECT id FROM conversations_run WHERE {runs} AND folded"
+_UNFOLDED: Final = "SELECT id FROM conversations_run WHERE {runs}"
 _THREADS: Final = "SELECT id FROM conversations_thread WHERE {threads}"
 
 
@@ -251,12 +251,20 @@ def _erase_runs(ids: list[UUID], erased: ErasedCounts) -> ErasedCounts:
     return replace(erased, runs=erased.runs + runs, messages=messages)
 
 
+_READ_AT_ONCE: Final = 100_000
+_PAGE: Final = "SELECT id FROM ({query}) found WHERE id > %s ORDER BY id LIMIT %s"
+
+
 def _id_lists(query: str, of_id: UUID, count: int) -> Iterator[list[UUID]]:
-    """Yield the ids in lists, from a server-side cursor: deleted rows are not read twice."""
-    with connection.chunked_cursor() as cursor:
-        cursor.execute(query, (of_id,))
-        while rows := cursor.fetchmany(count):
-            yield [row_id for (row_id,) in rows]
+    """Yield the ids in lists. They are read in large pages, as each page reads deleted rows again."""
+    statement, after = _PAGE.format(query=query), UUID(int=0)
+    while True:
+        rows = sql.fetch(statement, (of_id, after, _READ_AT_ONCE))
+        ids = [row_id for (row_id,) in rows]
+        yield from (ids[start : start + count] for start in range(0, len(ids), count))
+        if len(ids) < _READ_AT_ONCE:
+            return
+        after = ids[-1]
 
 
 _DELETE_EVENTS: Final = """

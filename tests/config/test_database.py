@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from config import database
+from config.database import new_connections
 from tests.support.fakes.mcp_host import free_port
 
 TASKS = 2_000
@@ -123,8 +124,8 @@ def test_a_connection_goes_back_to_the_pool_after_a_while(
 def test_a_connection_that_comes_back_goes_to_who_waits_for_a_new_one_in_vain(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    arguments = database._connection_arguments()  # psycopg's pool reads it at every attempt
-    monkeypatch.setattr(database, "_connection_arguments", lambda: arguments)
+    arguments = new_connections.connection_arguments()  # psycopg's pool reads it at every attempt
+    monkeypatch.setattr(database, "connection_arguments", lambda: arguments)
 
     async def play() -> None:
         try:
@@ -144,9 +145,9 @@ def test_a_connection_that_comes_back_goes_to_who_waits_for_a_new_one_in_vain(
 def test_who_waits_through_an_outage_is_served_when_it_ends_though_nobody_else_comes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    there = database._connection_arguments()
+    there = new_connections.connection_arguments()
     away = there | {"host": "127.0.0.1", "port": free_port()}  # psycopg's pool reads it at every attempt
-    monkeypatch.setattr(database, "_connection_arguments", lambda: away)
+    monkeypatch.setattr(database, "connection_arguments", lambda: away)
 
     async def play() -> None:
         waiting = asyncio.create_task(_ask())

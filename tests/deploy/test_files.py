@@ -25,6 +25,7 @@ OLDEST: Final = "1.27"
 SETTINGS: Final = set(re.findall(r"`([A-Z][A-Z0-9_]+)`", page("reference/settings.md")))
 SECRETS: Final = {
     "DATABASE_URL",
+    "DIRECT_DATABASE_URL",
     "REDIS_URL",
     "SECRET_KEY",
     "JWT_SECRET",

@@ -3,6 +3,9 @@
 Loaded early (`-p tests.support.database` in pyproject.toml), before the settings are read. All
 processes of a session share one server, embedded or that of DATABASE_URL; pytest-django gives each
 worker of pytest-xdist its own database in it, and here each gets its own database of Redis.
+
+With POOLER=transaction (or session) they reach the server of DATABASE_URL through a PgBouncer, and past
+it only for what needs a session.
 """
 
 from __future__ import annotations
@@ -14,13 +17,16 @@ from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from config.process.embedded_postgres import DATABASE, Server
+from tests.support import pooler
 
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 _FOLDER = "PARLEY_TESTS_FOLDER"
 _EMBEDDED = "PARLEY_TESTS_EMBEDDED"
 _server: Server | None = None
+_pooler: pooler.PgBouncer | None = None
 
 
 def start_postgres() -> None:
@@ -51,6 +57,11 @@ def redis_of_worker(url: str, worker: str) -> str:
     return given._replace(path=f"/{number}").geturl()
 
 
+def server_url() -> str:
+    """The address of a database of the server itself, whatever is in front of it."""
+    return os.environ.get("DIRECT_DATABASE_URL") or os.environ["DATABASE_URL"]
+
+
 def _provide() -> None:
     global _server
     if not WORKER:
@@ -72,12 +83,34 @@ def _provide_session() -> None:
     os.environ.setdefault("COORDINATION", "redis" if os.environ.get("REDIS_URL") else "memory")
     os.environ[_FOLDER] = os.environ["VAR_DIR"] = tempfile.mkdtemp(prefix="parley-tests-")
     os.environ[_EMBEDDED] = "" if os.environ.get("DATABASE_URL") else "yes"
+    if mode := os.environ.get("POOLER"):
+        _provide_pooler(mode)
+
+
+def _provide_pooler(mode: str) -> None:
+    global _pooler
+    server = os.environ.get("DATABASE_URL")
+    if not server or pooler.missing():
+        raise pytest.UsageError(pooler.missing() or "POOLER needs a server: set DATABASE_URL.")
+    _pooler = pooler.PgBouncer(Path(os.environ[_FOLDER]) / "pooler", server, pool_mode=mode)
+    _pooler.folder.parent.chmod(0o711)
+    _pooler.start()
+    os.environ["DIRECT_DATABASE_URL"] = server
+    os.environ["DATABASE_URL"] = _pooler.url(str(conninfo_to_dict(server)["dbname"]))
+
+
+def let_go_of(database: str) -> None:
+    """Let no pooler keep the test database, which is to be dropped."""
+    if os.environ.get("POOLER"):
+        pooler.let_go(os.environ["DIRECT_DATABASE_URL"], database)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure() -> None:
     if _server is not None:
         _server.stop()  # the last process that leaves ends it
+    if _pooler is not None:
+        _pooler.kill()
     if not WORKER:
         shutil.rmtree(os.environ[_FOLDER], ignore_errors=True)
 

@@ -95,6 +95,8 @@ def _migrate() -> None:
         with database.connect():  # fails at once, where Django's pool would try for ten seconds
             pass
         call_command("migrate", verbosity=0, interactive=False)
+    except database.UnusablePooler as refusal:
+        raise bootstrap.CannotStart(str(refusal)) from None
     except (OperationalError, psycopg.OperationalError):  # its text may have the password
         raise bootstrap.CannotStart(
             "The database of DATABASE_URL does not answer, or refuses its user or password. Look there, "

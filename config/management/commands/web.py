@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from config.process import bootstrap, memory
 from config.process.coordinated import require_coordination
+from config.process.pooler_check import require_usable_pooler
 from config.process.server import (
     SERVERS,
     ServerName,
@@ -41,6 +42,7 @@ class Command(BaseCommand):
 
     def handle(self, *_: Any, host: str, port: int, server: ServerName, **__: Any) -> None:
         require_coordination("web")
+        require_usable_pooler()
         require_server(server)
         try:
             listener = bootstrap.bind(host, port)

@@ -13,6 +13,7 @@ from config import database
 from config.process import memory, server
 from config.process.celery_threads import receive_wake_ups
 from config.process.coordinated import require_coordination
+from config.process.pooler_check import require_usable_pooler
 
 
 class Command(BaseCommand):
@@ -24,6 +25,7 @@ class Command(BaseCommand):
 
     def handle(self, *_: Any, capacity: int | None, **__: Any) -> None:
         require_coordination("worker")
+        require_usable_pooler()
         if capacity is not None:
             if capacity < 1:
                 raise CommandError("--capacity must be 1 or more.")

@@ -302,13 +302,12 @@ def aged(thing: Any, days: int) -> AuditEntry:
     """An entry of so many days ago; the log itself refuses to move one."""
     record("changed", thing, after={"days": days})
     made = newest(thing)
-    with connection.cursor() as cursor:
-        cursor.execute("SET session_replication_role = replica")
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL session_replication_role = replica")
         cursor.execute(
             "UPDATE audit_auditentry SET at = now() - make_interval(days => %s) WHERE id = %s",
             [days, made.pk],
         )
-        cursor.execute("SET session_replication_role = origin")
     return made
 
 

@@ -37,6 +37,7 @@ from config.auth import bearer
 from config.auth.bearer import Caller, create_api_token, issue_token, revoke
 from config.auth.models import ApiToken, User
 from config.errors import Forbidden, Unauthorized
+from tests.support import pooler
 from tests.support.properties.effort import examples
 
 pytestmark = pytest.mark.once
@@ -323,6 +324,7 @@ def test_parallel_first_sights_make_one_user() -> None:
         assert [caller.user_id for caller in found] == [made.id] * 16
 
 
+@pooler.needs_session
 def test_a_first_sight_waits_for_the_one_before_it(authenticate: Authenticate) -> None:
     """The narrow place, held open: another session has made the user and not yet committed."""
     subject = uuid4().hex

@@ -18,6 +18,7 @@ from config import database
 from config.coordination import notifications, postgres_exchange, postgres_listener
 from config.coordination.memory_exchange import MISSED, Message
 from config.coordination.postgres_exchange import PostgresExchange
+from config.database import new_connections
 from tests.support.log_lines import lines_about
 
 LISTENERS = """
@@ -225,8 +226,9 @@ def test_while_the_database_is_away_nobody_waits_and_the_newest_are_kept(
 ) -> None:
     monkeypatch.setattr(postgres_exchange, "_WAITING", 100)
     monkeypatch.setattr(database, "_WAIT_S", {"serving": 0.3, "analytics": 0.3})
-    nowhere = database._connection_arguments() | {"host": "127.0.0.1", "port": 1}
-    monkeypatch.setattr(database, "_connection_arguments", lambda: nowhere)
+    nowhere = new_connections.connection_arguments() | {"host": "127.0.0.1", "port": 1}
+    for place in (database, new_connections):
+        monkeypatch.setattr(place, "connection_arguments", lambda: nowhere)
 
     async def work() -> None:
         exchange = PostgresExchange()

@@ -24,6 +24,7 @@ from pytest_django import Settings
 from agents.admin import endpoint_check
 from config import database, storage_settings
 from config.audit.models import AuditEntry
+from config.database import new_connections
 from config.doctor import (
     database_report,
     provider_report,
@@ -36,6 +37,7 @@ from config.process import refused_settings
 from config.process.refused_settings import Refusal
 from prompts.models import Endpoint
 from prompts.wordings import staff_actions
+from tests.support import pooler
 from tests.support.fakes.redis_server import redis_url as redis_url
 
 pytestmark = [pytest.mark.once, pytest.mark.django_db]
@@ -202,7 +204,11 @@ def test_missing_migrations_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ({"port": "1"}, "Nothing listens there."),
         ({"host": "/nowhere"}, "Nothing listens there."),
-        ({"dbname": "no_such_database"}, "It has no such database or user."),
+        pytest.param(
+            {"dbname": "no_such_database"},
+            "It has no such database or user.",
+            marks=pooler.needs_session,
+        ),
         ({"user": "no_such_user"}, ""),
         ({"host": "no-such-host.invalid"}, "The host's name is not known."),
     ],
@@ -210,8 +216,8 @@ def test_missing_migrations_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_database_that_is_not_reached_is_explained(
     monkeypatch: pytest.MonkeyPatch, change: dict[str, str], meaning: str
 ) -> None:
-    changed = database._connection_arguments() | {"password": HUSH, **change}
-    monkeypatch.setattr(database, "_connection_arguments", lambda: changed)
+    changed = new_connections.connection_arguments() | {"password": HUSH, **change}
+    monkeypatch.setattr(new_connections, "connection_arguments", lambda: changed)
     (fault,) = database_report.report()
     assert (fault.thing, fault.state) == ("server", "fault")
     assert meaning in fault.text
@@ -279,11 +285,11 @@ def test_what_connects_the_processes_is_named_and_tried(
     assert (fault.state, "pooler" in fault.fix) == ("fault", True)
 
 
-def _deaf(connect: Callable[[], Connection[Any]]) -> Callable[[], Connection[Any]]:
+def _deaf(connect: Callable[..., Connection[Any]]) -> Callable[..., Connection[Any]]:
     """A pooler by transaction, which gives LISTEN to a connection that then serves others."""
 
-    def connect_deaf() -> Connection[Any]:
-        made = connect()
+    def connect_deaf(**options: bool) -> Connection[Any]:
+        made = connect(**options)
         execute = made.execute
         made.execute = lambda query, *rest: execute(  # type: ignore[method-assign, assignment]
             "SELECT" if "LISTEN" in str(query) else query, *rest

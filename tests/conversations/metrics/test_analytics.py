@@ -17,9 +17,11 @@ from django.db import ProgrammingError, connection, transaction
 from config.database import run_sync
 from conversations.metrics.analytics_views import CONTENTS, views
 from conversations.upkeep import analyst_roles
-from tests.support import metrics_seed
+from tests.support import metrics_seed, pooler
 from tests.support.metrics_seed import Seeded
 from tests.support.paths import ROOT
+
+pytestmark = pooler.needs_session  # analysts connect past a pooler
 
 DOCS = ROOT / "docs" / "analytics"
 VIEWS = sorted(views())

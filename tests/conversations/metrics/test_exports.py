@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client as Browser
 
 from config import database
@@ -66,11 +66,10 @@ def crowd(database: None) -> Iterator[str]:
             {"model": model, "users": USERS, "day": start_of_day(DAY)},
         )
     yield model
-    with connection.cursor() as cursor:
-        cursor.execute("SET session_replication_role = replica")  # no look at each user's other rows
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL session_replication_role = replica")  # no look at other rows
         cursor.execute("DELETE FROM conversations_threadday WHERE model = %s", [model])
         cursor.execute("DELETE FROM accounts_user WHERE username LIKE %s", [f"{model}-%"])
-        cursor.execute("SET session_replication_role = origin")
 
 
 class Unread:

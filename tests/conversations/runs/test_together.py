@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID, uuid4
@@ -41,8 +42,8 @@ def running(owner: Any, *, stored: bool = True) -> Run:
         worker="elsewhere",
         fence=3,
         stored=stored,
-        lease_until=timezone.now() + timezone.timedelta(minutes=5),
-        deadline_at=timezone.now() + timezone.timedelta(minutes=5),
+        lease_until=timezone.now() + timedelta(minutes=5),
+        deadline_at=timezone.now() + timedelta(minutes=5),
         deadline_s=300,
     )
     return made
@@ -176,7 +177,8 @@ def test_runs_that_start_together_have_a_thread_each_or_the_error_that_is_theirs
         said = Message.objects.get(run=run, role="user")
         assert (said.seq, said.content, said.metadata) == (1, row["title"], {"run": row["title"]})
         queued = EventBatch.objects.get(run_id=run.id, first_seq=1)
-        assert json.loads(written.queued) == queued.events
-        assert queued.events[0][1] == {"type": "run.queued", "position": 0}
+        stored: Any = queued.events
+        assert json.loads(written.queued) == stored
+        assert stored[0][1] == {"type": "run.queued", "position": 0}
         assert written.created_at_ms == int(run.created_at.timestamp() * 1000)
     assert not Thread.objects.filter(pk=rows[1]["thread_id"]).exists()

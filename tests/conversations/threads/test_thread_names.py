@@ -17,6 +17,7 @@ from django.test import Client as Browser
 from config.audit.models import AuditEntry
 from config.audit.recording import acting_as
 from conversations.models import Run, Thread
+from tests.support import pooler
 from tests.support.client import Client
 
 Post = Callable[[Client, str], httpx.Response]
@@ -199,6 +200,7 @@ def test_a_namespace_stands_in_no_page_no_audit_entry_and_no_other_table() -> No
         assert cursor.fetchall() == [("accounts_user",)]
 
 
+@pooler.needs_session
 def test_the_migration_gives_each_account_a_namespace_and_the_release_before_can_make_more() -> None:
     loader = MigrationLoader(connection)
     before = loader.project_state(("accounts", "0002_users_found_by_beginning"))

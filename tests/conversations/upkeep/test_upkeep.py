@@ -352,10 +352,9 @@ def test_a_sparse_index_is_rebuilt_and_the_log_stays(
 @pytest.fixture
 def undisturbed() -> Iterator[None]:
     """The server's own upkeep, which would drop what this test drops, waits until the test is over."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
+    with database.connect(direct=True) as held:
+        held.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
         yield
-        cursor.execute("SELECT pg_advisory_unlock(%s)", [_LOCK])
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from psycopg import OperationalError
 
+from config.database.pooler import Pooling
 from config.doctor import database_report
 from config.doctor.database_report import Facts
 from config.doctor.findings import Finding, without_secrets
@@ -64,6 +65,13 @@ def test_what_a_server_lacks_is_named_with_the_fix(
         ),
         ("fe_sendauth: no password supplied", "It asks for a password."),
         ("FATAL:  sorry, too many clients already", "All its connections are taken."),
+        ("FATAL:  SASL authentication failed", "It refuses the user or the password."),
+        ("FATAL:  no such database: hush", "It has no such database or user."),
+        ("FATAL:  no more connections allowed (max_client_conn)", "All its connections are taken."),
+        (
+            "FATAL:  pgbouncer cannot connect to server",
+            "The pooler there does not reach PostgreSQL.",
+        ),
         ("connection timeout expired", "It does not answer in time."),
         ("server does not support SSL, but SSL was required", "It does not agree on TLS."),
         ("something hush", "it cannot be asked (OperationalError)."),
@@ -74,6 +82,39 @@ def test_a_refusal_is_told_in_words_of_ours(said: str, meaning: str) -> None:
     assert text.endswith(meaning)
     assert fix
     assert "hush" not in text + fix
+
+
+@pytest.mark.parametrize(
+    ("pooling", "direct", "states"),
+    [
+        (Pooling("none", keeps_statements=True), "", {}),
+        (Pooling("session", keeps_statements=True), "", {"pooler": "ok"}),
+        (Pooling("transaction", keeps_statements=True), "postgresql:///x", {"pooler": "ok"}),
+        (
+            Pooling("transaction", keeps_statements=True),
+            "",
+            {"pooler": "ok", "DIRECT_DATABASE_URL": "warning"},
+        ),
+        (
+            Pooling("transaction", keeps_statements=False),
+            "postgresql:///x",
+            {"pooler": "warning"},
+        ),
+    ],
+)
+def test_a_pooler_is_named_with_what_it_lacks(
+    settings: Any, pooling: Pooling, direct: str, states: dict[str, str]
+) -> None:
+    settings.DIRECT_DATABASE_URL = direct
+    found = list(database_report.judge_pooling(pooling))
+    assert {one.thing: one.state for one in found} == states
+    assert all(one.fix for one in found if one.state == "warning")
+
+
+def test_behind_a_pooler_the_connections_are_its_own() -> None:
+    few = SOUND._replace(max_connections=10)
+    found = {one.thing: one for one in database_report.judge(few, "db:6432/parley", is_pooled=True)}
+    assert found["connections"].state == "ok"
 
 
 @pytest.mark.parametrize(

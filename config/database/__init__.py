@@ -7,6 +7,9 @@ delay nobody else. Every loop has its own pools, each opened on first use.
 A statement is prepared when a connection first runs it and planned once, whatever its values: a
 claim costs a third of what it would cost if planned each time. So an optional filter is another
 statement here, not `%s IS NULL OR …`.
+
+A pooler may be between (`pooler`), which in transaction mode gives each transaction another session of
+the server. So nothing outlasts a transaction, except on a connection of `session` (`new_connections`).
 """
 
 from __future__ import annotations
@@ -14,24 +17,45 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Coroutine
 from types import TracebackType
 from typing import Any, Final, Literal, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
 from django.conf import settings
-from django.db import connection as django_connection
-from psycopg import AsyncConnection, Connection, OperationalError
+from psycopg import AsyncConnection, OperationalError
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from config.database.new_connections import (
+    configure,
+    connect,
+    connection_arguments,
+    django_session,
+    find_pooling,
+    session,
+)
+from config.database.pooler import UnusablePooler
+
+__all__ = [
+    "ANALYTICS_POOL_SIZE",
+    "Purpose",
+    "UnusablePooler",
+    "close",
+    "connect",
+    "connection",
+    "django_session",
+    "find_pooling",
+    "is_outage",
+    "is_transient",
+    "run_sync",
+    "session",
+    "set_serving_loop",
+]
 
 T = TypeVar("T")
 Purpose = Literal["serving", "analytics"]
 ANALYTICS_POOL_SIZE: Final = 2
-_CONNECT_S: Final = 2
-_SILENT_MS: Final = 5_000  # then a server that has vanished without a word counts as gone
-_LIMITS: Final = {"connect_timeout": _CONNECT_S, "tcp_user_timeout": _SILENT_MS}
 _WAIT_S: Final[dict[Purpose, int]] = {"serving": 10, "analytics": 60}  # a statement may take a minute
 _FINISH_S: Final = 1.0
 _RECONNECT_S = 0.5  # between two attempts to connect after an outage
@@ -176,7 +200,8 @@ async def _connections(purpose: Purpose) -> _Connections:
     if found is None:
         size = settings.DATABASE_POOL_SIZE if purpose == "serving" else ANALYTICS_POOL_SIZE
         pool = AsyncConnectionPool(
-            kwargs=_connection_arguments(),
+            kwargs=connection_arguments(),
+            configure=configure,
             min_size=1 if purpose == "serving" else 0,
             max_size=size,
             timeout=_WAIT_S[purpose],
@@ -287,33 +312,3 @@ async def _closing(work: Coroutine[Any, Any, T]) -> T:
         return await work
     finally:
         await close()
-
-
-def connect() -> Connection[Any]:
-    """Open a connection for an operating-system thread without a loop; use it in a `with` block."""
-    return Connection.connect(**_connection_arguments() | _LIMITS)
-
-
-@asynccontextmanager
-async def own_connection(name: str) -> AsyncIterator[AsyncConnection[Any]]:
-    """Hold a connection in autocommit that belongs to no pool, for what lasts as long as its session.
-
-    PostgreSQL shows it with this name in `pg_stat_activity`.
-    """
-    arguments = _connection_arguments() | _LIMITS | {"application_name": name}
-    held = await AsyncConnection.connect(**arguments)
-    try:
-        yield held
-    finally:
-        await held.close()
-
-
-def _connection_arguments() -> dict[str, Any]:
-    """Return Django's arguments (so a test database is used) with additional time-outs."""
-    arguments = django_connection.get_connection_params()
-    for name in ("cursor_factory", "context", "prepare_threshold"):
-        arguments.pop(name, None)
-    options = "-c lock_timeout=5s -c statement_timeout=60s -c idle_in_transaction_session_timeout=10s"
-    options += " -c plan_cache_mode=force_generic_plan -c jit=off"
-    arguments["options"] = f"{arguments.get('options', '')} {options} -c timezone=UTC".strip()
-    return arguments | {"autocommit": True, "prepare_threshold": 0}

@@ -1,0 +1,54 @@
+"""Nothing that Parley runs needs a session of the database for longer than a transaction.
+
+A pooler in transaction mode gives the next transaction another one.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import pytest
+
+from tests.support.paths import ROOT
+
+SESSIONS: Final = re.compile(
+    r"pg_(?:try_)?advisory_(?:un)?lock\(|chunked_cursor|WITH HOLD|\bCREATE TEMP|\bLISTEN [a-z]"
+    r"|server_side_binding|\.cursor\(\s*name=|[\"']SET (?!LOCAL\b)[a-z_ ]+(?:=| TO )"
+)
+KNOWN: Final = {
+    "conversations/log/partitions.py": ["SET statement_timeout ="],  # on a connection of `session`
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'execute("SET statement_timeout = 0")',
+        "SELECT pg_advisory_lock(1)",
+        "SELECT pg_try_advisory_lock(1)",
+        "SELECT pg_advisory_unlock(1)",
+        "CREATE TEMP TABLE mine",
+        "connection.chunked_cursor()",
+        'connection.cursor(name="x")',
+    ],
+)
+def test_what_a_session_keeps_is_found(text: str) -> None:
+    assert SESSIONS.search(text)
+
+
+@pytest.mark.parametrize(
+    "text", ['"SET LOCAL lock_timeout = 1"', "pg_advisory_xact_lock(1)", "UPDATE x SET y = 1"]
+)
+def test_what_a_transaction_keeps_is_not(text: str) -> None:
+    assert not SESSIONS.search(text)
+
+
+def test_no_module_keeps_anything_in_a_session() -> None:
+    found = {
+        str(path.relative_to(ROOT)): [one.strip("\"'") for one in hits]
+        for app in ("agents", "config", "conversations", "prompts")
+        for path in sorted((ROOT / app).rglob("*.py"))
+        if "migrations" not in path.parts and (hits := SESSIONS.findall(path.read_text()))
+    }
+    assert found == KNOWN
