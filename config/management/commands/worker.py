@@ -10,7 +10,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from config import database
-from config.process import memory, server
+from config.process import memory, schema, server
 from config.process.broker import require_broker
 from config.process.celery_threads import Consumer
 
@@ -35,6 +35,7 @@ async def _work(stop: asyncio.Event) -> None:
     from agents.worker.loop import serve_worker
 
     database.set_serving_loop(asyncio.get_running_loop())
+    await schema.wait_for_migrations(stop)
     consumer = Consumer()
     memory.freeze_heap()
     consumer.start()
