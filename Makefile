@@ -33,11 +33,12 @@ faults: $(VENV)/.dev ## Kill, stop and cut off real processes, in full: about an
 hostile: $(VENV)/.dev ## Attack a server with hostile input, in full: about an hour
 	@$(RUN) -m pytest tests/hostile -n0 --hypothesis-profile=hostile $(ARGS)
 
-lint: $(VENV)/.dev ## Check style, format, types, who may import whom, and the licences of all packages
+lint: $(VENV)/.dev ## Check style, format, types, who may import whom, new migrations, and the licences of all packages
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
 	@DATABASE_URL=postgresql:///unused $(VENV)/bin/mypy .
 	@$(VENV)/bin/lint-imports --no-cache
+	@DATABASE_URL=postgresql:///unused $(RUN) -m tests.support.migration_lint
 	@$(VENV)/bin/pip-licenses --python=$(RUN) >/dev/null
 
 bench: $(VENV)/.dev ## Measure latency and throughput on this machine (ARGS= goes to the load client)

@@ -22,11 +22,12 @@ FRAME_END = b"\n\n"
 
 @dataclass(frozen=True)
 class Call:
-    """One HTTP request; a body makes it a POST of JSON."""
+    """One HTTP request; a body makes it a POST of JSON, `last_id` one that goes on after that frame."""
 
     path: str
     payload: Any = None
     token: str = ""
+    last_id: int = 0
 
     def encode(self) -> bytes:
         body = b"" if self.payload is None else json.dumps(self.payload).encode()
@@ -37,6 +38,8 @@ class Call:
         ]
         if self.token:
             lines.append(f"authorization: Bearer {self.token}")
+        if self.last_id:
+            lines.append(f"last-event-id: {self.last_id}")
         if body:
             lines += ["content-type: application/json", f"content-length: {len(body)}"]
         return "\r\n".join([*lines, "", ""]).encode() + body

@@ -137,7 +137,7 @@ def _one_host(
 ) -> Shape:
     say("PostgreSQL and Redis" if with_redis else "PostgreSQL")
     database_url, database = _database(parts, opened)
-    redis_url, redis = _redis(parts) if with_redis else ("", ())
+    redis_url, redis = start_redis(parts) if with_redis else ("", ())
     env |= {"DATABASE_URL": database_url, "REDIS_URL": redis_url, "CELERY_BROKER_URL": redis_url}
     say("migrations")
     parts.finish("migrate", PYTHON, "manage.py", "migrate", "--no-input", env=env)
@@ -212,11 +212,7 @@ def _run_sql(url: str, statement: Any, name: str) -> None:
 def _system_postgres(parts: Parts, binaries: Path, opened: ExitStack) -> tuple[str, tuple[int, ...]]:
     data, port = parts.folder / "postgres", free_port()
     data.mkdir(mode=0o700)
-    identity: dict[str, Any] = {}
-    if os.geteuid() == 0:  # PostgreSQL refuses to run as root
-        user = pwd.getpwnam("postgres")
-        os.chown(data, user.pw_uid, user.pw_gid)
-        identity = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+    identity = give_to_postgres(data)
     layout = ("-D", str(data), "-U", "bench", "--auth=trust", "-E", "UTF8", "--locale=C")
     parts.finish("initdb", str(binaries / "initdb"), *layout, **identity)
     options = {"listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": ""}
@@ -231,6 +227,15 @@ def _system_postgres(parts: Parts, binaries: Path, opened: ExitStack) -> tuple[s
     return fresh_database(f"{url}/postgres", opened), (process.pid,)
 
 
+def give_to_postgres(folder: Path) -> dict[str, Any]:
+    """Return as whom PostgreSQL runs, who owns the folder then: it refuses to run as root."""
+    if os.geteuid() != 0:
+        return {}
+    user = pwd.getpwnam("postgres")
+    os.chown(folder, user.pw_uid, user.pw_gid)
+    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+
+
 def _answers(url: str) -> bool:
     try:
         psycopg.connect(url, connect_timeout=2).close()
@@ -239,7 +244,8 @@ def _answers(url: str) -> bool:
     return True
 
 
-def _redis(parts: Parts) -> tuple[str, tuple[int, ...]]:
+def start_redis(parts: Parts) -> tuple[str, tuple[int, ...]]:
+    """Return the address of a Redis that holds nothing, and its pid if it is ours."""
     given = os.environ.get("REDIS_URL", "")
     if given:
         return given, ()
@@ -286,13 +292,14 @@ class Parts:
         *command: str,
         env: Mapping[str, str] | None = None,
         stop_by: signal.Signals = signal.SIGTERM,
+        cwd: Path = ROOT,
         **identity: Any,
     ) -> subprocess.Popen[bytes]:
         """Start a process that stays; it does not see the terminal's Ctrl-C, we end it ourselves."""
         with self._log(name).open("wb") as log:
             process = subprocess.Popen(
                 command,
-                cwd=ROOT,
+                cwd=cwd,
                 env=os.environ | dict(env or {}),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -304,10 +311,15 @@ class Parts:
         return process
 
     def finish(
-        self, name: str, *command: str, env: Mapping[str, str] | None = None, **identity: Any
+        self,
+        name: str,
+        *command: str,
+        env: Mapping[str, str] | None = None,
+        cwd: Path = ROOT,
+        **identity: Any,
     ) -> str:
         """Run a command to its end; the last line it printed."""
-        process = self.start(name, *command, env=env, **identity)
+        process = self.start(name, *command, env=env, cwd=cwd, **identity)
         if process.wait(START_S):
             raise self._failure(name)
         lines = self._log(name).read_text().split()

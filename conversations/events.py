@@ -6,7 +6,8 @@ from 1 within the run without a gap) and time (`at`, epoch milliseconds). The JS
 that follow each other share one entry.
 
 This module stands alone so that dialects, the fold and tests can use it without a database.
-Adding a fact means adding it to `Fact`; a dialect that does not know it must ignore it.
+Adding a fact means adding it to `Fact`; a dialect that does not know it must ignore it, and so does
+the release before, which may run beside this one (`LaterFact`).
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal, get_args
 
-from msgspec import Struct, field
+from msgspec import Raw, Struct, ValidationError, field, json
 from msgspec.json import Decoder, Encoder
 from msgspec.structs import replace
 
@@ -263,26 +264,25 @@ TERMINAL: Final = (RunCompleted, RunFailed)
 DELTAS: Final = (MessageDelta, ReasoningDelta)
 
 
+class LaterFact(Struct, frozen=True):
+    """A fact that a later release wrote and this one does not know: its JSON, as it is stored."""
+
+    type: str
+    stored: bytes
+
+
 class RunEvent(Struct, frozen=True):
     """One fact at its place in a run's log."""
 
     seq: int
     at: int
-    fact: Fact
+    fact: Fact | LaterFact
 
     @property
     def type(self) -> str:
+        if isinstance(self.fact, LaterFact):
+            return self.fact.type
         return str(type(self.fact).__struct_config__.tag)
-
-
-def tool_message_id(run_id: str, tool_call_id: str, asked_in: str | None = None) -> str:
-    """Return the id of the message that holds a tool's answer; run ids as 32 hex digits."""
-    return f"tool-{run_id}-{asked_in}-{tool_call_id}" if asked_in else f"tool-{run_id}-{tool_call_id}"
-
-
-def call_message_id(tool_call_id: str) -> str:
-    """Return the id of the message in which a client's tool is called."""
-    return f"call-{tool_call_id}"
 
 
 def now_ms() -> int:
@@ -306,9 +306,11 @@ class _ReasoningDeltas(_Deltas, frozen=True, tag="reasoning.deltas"):
     delta: ClassVar = ReasoningDelta
 
 
-_Stored = Fact | _MessageDeltas | _ReasoningDeltas
+_Known = Fact | _MessageDeltas | _ReasoningDeltas
+_Stored = _Known | LaterFact
 _encoder: Final = Encoder()
-_decoder: Final = Decoder(list[tuple[int, _Stored]])
+_decoder: Final = Decoder(list[tuple[int, _Known]])
+_TAGS: Final = frozenset(str(kind.__struct_config__.tag) for kind in get_args(_Known))
 
 
 def encode(events: Sequence[RunEvent]) -> bytes:
@@ -321,8 +323,8 @@ def encode(events: Sequence[RunEvent]) -> bytes:
 
 def decode(first_seq: int, batch: bytes | str) -> list[RunEvent]:
     """Return the events of a batch whose first one has `first_seq`."""
-    seq, events = first_seq, []
-    for at, stored in _decoder.decode(batch):
+    seq, events = first_seq, list[RunEvent]()
+    for at, stored in _stored(batch):
         if isinstance(stored, _Deltas):
             for text, later in zip(stored.texts, stored.later, strict=True):
                 events.append(RunEvent(seq, at + later, stored.delta(stored.message_id, text)))
@@ -338,8 +340,8 @@ def decode_joined(first_seq: int, batch: bytes | str) -> list[RunEvent]:
 
     Folding needs no more of them, and a text in a million pieces costs no more than one in ten.
     """
-    seq, events = first_seq - 1, []
-    for at, stored in _decoder.decode(batch):
+    seq, events = first_seq - 1, list[RunEvent]()
+    for at, stored in _stored(batch):
         if isinstance(stored, _Deltas):
             seq += len(stored.texts)
             events.append(RunEvent(seq, at, stored.delta(stored.message_id, "".join(stored.texts))))
@@ -349,16 +351,26 @@ def decode_joined(first_seq: int, batch: bytes | str) -> list[RunEvent]:
     return events
 
 
-def size_of(fact: Fact) -> int:
-    """Return the approximate bytes of the fact in the log; deltas are counted by their text."""
-    if isinstance(fact, DELTAS):
-        return len(fact.text) if fact.text.isascii() else len(fact.text.encode("utf-8", "surrogatepass"))
-    return len(_encoder.encode(fact))
+def _stored(batch: bytes | str) -> Sequence[tuple[int, _Stored]]:
+    """Return a batch's entries. Raise msgspec.ValidationError for one that is not as it must be."""
+    try:
+        return _decoder.decode(batch)
+    except ValidationError:
+        entries = json.decode(batch, type=list[tuple[int, Raw]])
+        return [(at, _read_entry(bytes(entry))) for at, entry in entries]
 
 
-def _joined(events: Sequence[RunEvent]) -> list[tuple[int, _Stored]]:
+def _read_entry(entry: bytes) -> _Stored:
+    tag = json.decode(entry, type=dict[str, Any]).get("type")
+    if isinstance(tag, str) and tag not in _TAGS:
+        return LaterFact(tag, entry)
+    known: _Stored = json.decode(entry, type=_Known)
+    return known
+
+
+def _joined(events: Sequence[RunEvent]) -> list[tuple[int, _Known | Raw]]:
     """Return the stored form: deltas that follow each other in one message become one entry."""
-    joined: list[tuple[int, _Stored]] = []
+    joined: list[tuple[int, _Known | Raw]] = []
     place, end = 0, len(events)
     while place < end:
         event = events[place]
@@ -367,12 +379,15 @@ def _joined(events: Sequence[RunEvent]) -> list[tuple[int, _Stored]]:
         if isinstance(fact, DELTAS):
             while last < end and _continues(events[last].fact, fact):
                 last += 1
-        joined.append((event.at, fact if last == place + 1 else _deltas(events[place:last])))
+        if isinstance(fact, LaterFact):
+            joined.append((event.at, Raw(fact.stored)))
+        else:
+            joined.append((event.at, fact if last == place + 1 else _deltas(events[place:last])))
         place = last
     return joined
 
 
-def _continues(fact: Fact, first: MessageDelta | ReasoningDelta) -> bool:
+def _continues(fact: Fact | LaterFact, first: MessageDelta | ReasoningDelta) -> bool:
     return isinstance(fact, type(first)) and fact.message_id == first.message_id
 
 

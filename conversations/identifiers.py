@@ -1,4 +1,4 @@
-"""Run ids are UUIDs of version 7, so that they sort by time.
+"""Ids of runs and of messages. Run ids are UUIDs of version 7, so that they sort by time.
 
 The event log is partitioned by run id: with the time in the id, a partition is a span of days and
 a reader that knows the id needs no other key to find the right partition.
@@ -42,3 +42,13 @@ def find_hex_ids(text: str) -> list[str]:
 def lowest_uuid7(at: datetime) -> UUID:
     """Return the lower bound of all ids made from `at` on."""
     return UUID(int=int(at.timestamp() * 1000) << 80)
+
+
+def tool_message_id(run_id: str, tool_call_id: str, asked_in: str | None = None) -> str:
+    """Return the id of the message that holds a tool's answer; run ids as 32 hex digits."""
+    return f"tool-{run_id}-{asked_in}-{tool_call_id}" if asked_in else f"tool-{run_id}-{tool_call_id}"
+
+
+def call_message_id(tool_call_id: str) -> str:
+    """Return the id of the message in which a client's tool is called."""
+    return f"call-{tool_call_id}"

@@ -242,7 +242,7 @@ class RunnerEncoder(Encoder):
         return (Frame(kind, encode_json(result), event.seq),)
 
 
-def _payload(fact: events.Fact) -> Struct | dict[str, Any] | None:
+def _payload(fact: events.Fact | events.LaterFact) -> Struct | dict[str, Any] | None:
     """Return the data of the fact's result; None for a fact that the seed does not have."""
     match fact:
         case events.MessageDelta(message_id, text) if text:
@@ -270,7 +270,7 @@ def _payload(fact: events.Fact) -> Struct | dict[str, Any] | None:
     return None
 
 
-def _usage(fact: events.Fact) -> TokenUsage | None:
+def _usage(fact: events.Fact | events.LaterFact) -> TokenUsage | None:
     if not isinstance(fact, events.RunCompleted):
         return None
     used = fact.usage

@@ -20,7 +20,7 @@ from agents.dialects.base import id_in_run
 from agents.dialects.steps import Item, Status, Step
 from agents.dialects.wire import json_text, optional_text
 from conversations import events
-from conversations.events import Fact, MessageDelta, Terminal, Usage
+from conversations.events import Fact, LaterFact, MessageDelta, Terminal, Usage
 
 LIST_TOOLS_SCOPE: Final = "mcp"
 REFUSED: Final = "refusal"
@@ -51,9 +51,9 @@ class StepOrder:
         item = self._messages.get(message_id)
         return item if item is not None and item.open and not self._ended else None
 
-    def take(self, fact: Fact) -> list[Step]:
-        """Return the steps of the next fact; none after the last."""
-        if self._ended:
+    def take(self, fact: Fact | LaterFact) -> list[Step]:
+        """Return the steps of the next fact; none after the last, nor of what a later release wrote."""
+        if self._ended or isinstance(fact, LaterFact):
             return []
         self._begin(fact)
         if not isinstance(fact, events.MessageCompleted | events.StageCompleted | events.RunFailed):

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from agents.context.thread_history import find_messages
 from agents.requests import InputMessage, Reference
 from config.errors import InvalidRequest
-from conversations.events import call_message_id, tool_message_id
-from conversations.identifiers import find_hex_ids, uuid_of
+from conversations.identifiers import call_message_id, find_hex_ids, tool_message_id, uuid_of
 from conversations.runs.stored_requests import find_known_ids
 
 _SILENT: Final = ("rs_", "mcpl_")

@@ -20,8 +20,7 @@ from agents.intake.item_references import resolve_references
 from agents.requests import InputMessage, RunRequest
 from config import database
 from config.errors import InvalidRequest
-from conversations.events import call_message_id, tool_message_id
-from conversations.identifiers import find_hex_ids, uuid_of
+from conversations.identifiers import call_message_id, find_hex_ids, tool_message_id, uuid_of
 from conversations.runs import interrupts
 from conversations.threads import branches, model_messages
 from conversations.threads.branches import ThreadTurns, Turn

@@ -14,6 +14,7 @@ from config.audit import key_openings
 from config.doctor.findings import Finding, State, without_secrets
 from config.process import refused_settings
 from config.process.installation import MANAGE
+from prompts.endpoints import secrets
 from prompts.models import Endpoint, ModelMapping, ProviderDialect
 
 _GROUP: Final = "providers"
@@ -33,9 +34,11 @@ def report() -> Iterator[Finding]:
             Endpoint.objects.filter(is_active=True).select_related("secret").order_by("name")
         )
         models = ModelMapping.objects.filter(is_active=True).count()
+        number, unreadable = secrets.list_unreadable()
     except (psycopg.Error, Error):
         yield _not_asked("the database cannot be read")
         return
+    yield from _stored_keys(number, unreadable)
     asked = [one for one in endpoints if one.dialect != ProviderDialect.DEMO]
     if not asked:
         text = "none: only the offline demo answers"
@@ -46,6 +49,20 @@ def report() -> Iterator[Finding]:
     if not models:
         yield Finding(_GROUP, "models", "warning", "no model is mapped", "Add a model mapping in admin.")
     database.run_sync(key_openings.write())
+
+
+def _stored_keys(number: int, unreadable: list[str]) -> Iterator[Finding]:
+    if not unreadable:
+        if number:
+            yield Finding(_GROUP, "stored keys", "ok", f"all {number} are opened by SEALING_KEYS")
+        return
+    more = ", …" if unreadable[_MOST:] else ""
+    text = (
+        f"{len(unreadable)} of {number} are opened by none of SEALING_KEYS: "
+        f"{', '.join(unreadable[:_MOST])}{more}"
+    )
+    fix = "Put the keys.json or the SEALING_KEYS back that sealed them, or enter them again in admin."
+    yield Finding(_GROUP, "stored keys", "fault", text, fix)
 
 
 def _about(endpoint: Endpoint, works: bool, message: str) -> Finding:

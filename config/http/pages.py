@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import functools
 from typing import Any, Final
 
 import structlog
 from django.contrib import admin
-from django.db.migrations.loader import MigrationLoader
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.views import defaults
@@ -21,6 +18,7 @@ from config.http.documentation import groups
 from config.http.documentation.operations import Route, described, public_operation, response
 from config.http.documentation.schema_builders import FLAG, TEXT, Schema, array, open_object, record
 from config.http.openai_absent import absent
+from config.process import schema
 
 log = structlog.get_logger(__name__)
 
@@ -73,11 +71,10 @@ async def ready(request: HttpRequest) -> HttpResponse:
     if (refused := _unless_read(request)) is not None:
         return refused
     try:
-        applied = set(await sql.every("SELECT app, name FROM django_migrations"))
+        missing = await schema.list_missing_migrations()
     except Exception as error:  # as for health; a database without the table is not ready either
         log.warning("ready: the database is away", error=type(error).__name__)
         return _unavailable(database=False)
-    missing = sorted(".".join(one) for one in await asyncio.to_thread(_migrations) - applied)
     if missing:
         return _unavailable(database=True, migrations=missing)
     return json_response({"status": "ok", "database": True, "migrations": []})
@@ -85,12 +82,6 @@ async def ready(request: HttpRequest) -> HttpResponse:
 
 def _unavailable(**facts: Any) -> HttpResponse:
     return json_response({"status": "unavailable"} | facts, 503, {"Retry-After": "1"})
-
-
-@functools.cache
-def _migrations() -> frozenset[tuple[str, str]]:
-    """Every migration of this installation's code."""
-    return frozenset(MigrationLoader(None).disk_migrations or ())
 
 
 _SCHEMA: Final = open_object("A JSON Schema: https://json-schema.org/draft/2020-12/schema")

@@ -21,6 +21,7 @@ from django.conf import settings
 from psycopg import AsyncConnection
 
 from config import database
+from conversations import events
 from conversations.log import event_log
 from conversations.log.batches import Batch, make_batch
 
@@ -135,12 +136,26 @@ def _join_groups(groups: list[list[Batch]]) -> list[Batch]:
 
 
 def _join(group: list[Batch]) -> Batch:
-    """Return the group as one batch. Raise ValueError unless it gives the same events again."""
-    events = [event for batch in group for event in batch.events]
-    batch = make_batch(group[0].run_id, events)
-    if batch.last_seq != group[-1].last_seq or batch.events != events:
+    """Return the group as one batch. Raise ValueError unless it gives the same events again.
+
+    A release that runs beside the next one leaves what it does not know wholly as it is.
+    """
+    run_events = [event for batch in group for event in batch.events]
+    batch = make_batch(group[0].run_id, run_events)
+    if batch.last_seq != group[-1].last_seq or batch.events != run_events:
         raise ValueError("the folded batch differs")
+    if not all(keeps_all(batch) for batch in group):
+        raise ValueError("a later release wrote it")
     return batch
+
+
+def keeps_all(batch: Batch) -> bool:
+    """Return whether the batch's events say all that it says.
+
+    They do not if a later release wrote a member that this one does not know.
+    """
+    again = events.encode(batch.events).decode()
+    return again == batch.text or msgspec.json.decode(again) == msgspec.json.decode(batch.text)
 
 
 async def _replace(connection: AsyncConnection[Any], batches: list[Batch]) -> None:

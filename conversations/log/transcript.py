@@ -15,7 +15,7 @@ from uuid import UUID
 
 import msgspec
 
-from conversations import events, usage
+from conversations import events, identifiers, usage
 from conversations.events import Fact, RunEvent, Terminal
 from conversations.log.growing_text import GrowingText
 from conversations.thread_state import set_value
@@ -278,7 +278,7 @@ class Transcript:
     def _open_call_message(self, call: events.ToolCallStarted, **more: str) -> StoredMessage:
         """Return a call that waits for an answer, as the message in which a model makes it."""
         arguments = msgspec.json.encode(call.parameters).decode()
-        message_id = events.call_message_id(call.tool_call_id)
+        message_id = identifiers.call_message_id(call.tool_call_id)
         metadata: dict[str, Any] = {
             "tool_calls": [{"id": call.tool_call_id, "name": call.tool_name, "arguments": arguments}]
         }
@@ -288,7 +288,7 @@ class Transcript:
         started, done = call.started, call.completed
         output = {"tool_name": started.tool_name, "tool_call_id": started.tool_call_id}
         asked_in = done.asked_in if done else None
-        message_id = events.tool_message_id(self.run_id.hex, started.tool_call_id, asked_in)
+        message_id = identifiers.tool_message_id(self.run_id.hex, started.tool_call_id, asked_in)
         metadata = {
             "stage": "tool_execution",
             "tool_name": started.tool_name,

@@ -69,6 +69,12 @@ def _row(joined: list[RunEvent], begun: int) -> TimelineRow:
     seqs = str(first.seq) if first.seq == last.seq else f"{first.seq}–{last.seq}"
     text = "".join(event.fact.text for event in joined if hasattr(event.fact, "text"))
     if not text:
-        facts = msgspec.to_builtins(first.fact)
+        facts = _members(first.fact)
         text = msgspec.json.encode({name: facts[name] for name in facts if name != "type"}).decode()
     return TimelineRow(seqs, first.type, first.at - begun, text[:_SHOWN_TEXT])
+
+
+def _members(fact: events.Fact | events.LaterFact) -> dict[str, Any]:
+    if isinstance(fact, events.LaterFact):
+        return dict(msgspec.json.decode(fact.stored))
+    return dict(msgspec.to_builtins(fact))

@@ -106,6 +106,12 @@ def open_secret(sealed: SealedSecret | None, owner: Owner) -> str:
     return text
 
 
+def list_unreadable() -> tuple[int, list[str]]:
+    """Return the number of stored secrets, and the names of those that no sealing key opens."""
+    stored = list(Secret.objects.order_by("name").values_list("name", "sealed"))
+    return len(stored), [name for name, sealed in stored if not _opens(sealed)]
+
+
 def join_sql(alias: str, key: str) -> str:
     """Return SQL that joins the secret of a foreign key; `SealedSecret` needs `name` and `sealed`."""
     return f"LEFT JOIN prompts_secret AS {alias} ON {alias}.id = {key}"
@@ -140,6 +146,14 @@ def _decrypt(sealed: str) -> str:
         return _fernets(tuple(settings.SEALING_KEYS)).decrypt(sealed.encode()).decode()
     except InvalidToken:
         raise SecretUnreadable from None
+
+
+def _opens(sealed: str) -> bool:
+    try:
+        _decrypt(sealed)
+    except SecretUnreadable:
+        return False
+    return True
 
 
 def _is_newest(sealed: str) -> bool:

@@ -39,7 +39,7 @@ from agents.requests import (
 )
 from config.errors import InvalidRequest
 from config.http.documentation.json_types import Hex, Shown, noted
-from conversations import events
+from conversations import identifiers
 
 NAME: Final = "ag-ui"
 OPENING: Final = b""
@@ -95,7 +95,7 @@ def _is_ours(message: Message) -> bool:
     """Return whether the message is ours; users' and systems' are theirs whatever their ids are."""
     if message.role not in {"assistant", "tool", "reasoning", "activity"}:
         return False
-    holds = [events.call_message_id(call.id) for call in message.tool_calls or ()]
+    holds = [identifiers.call_message_id(call.id) for call in message.tool_calls or ()]
     return message_ids.is_ours(message.id) or holds == [message.id]
 
 

@@ -57,7 +57,7 @@ class AgUiEncoder(Encoder):
             message = self._messages.get(fact.message_id)
             if message is not None and message.open and self._reasoning is None and self._fold is None:
                 return self._delta(message, fact.text, event)
-        if self._ended:
+        if self._ended or isinstance(fact, events.LaterFact):
             return ()
         if self._fold is not None and isinstance(fact, events.TERMINAL):
             self._last = event

@@ -23,7 +23,7 @@ from agents.dialects.ag_ui.message_ids import call_id
 from agents.dialects.ag_ui.message_types import AgUiMetadata
 from agents.dialects.base import id_in_run
 from agents.dialects.wire import json_text
-from conversations import events
+from conversations import events, identifiers
 
 _UNANSWERED: Final = events.Problem("interrupted", "The run ended before the tool answered.")
 
@@ -42,7 +42,7 @@ class KnownCalls:
             return []
         self._made[started.tool_call_id] = started
         wire_id = call_id(started, self._run)
-        parent = events.call_message_id(wire_id)
+        parent = identifiers.call_message_id(wire_id)
         return [
             AgUiToolCallStart(metadata, wire_id, started.tool_name, parent),
             AgUiToolCallArgs(metadata, wire_id, json_text(started.parameters)),
@@ -65,7 +65,7 @@ class KnownCalls:
         self._answered.add((asked_in, own_id))
         return AgUiToolCallResult(
             UNSET,
-            events.tool_message_id(self._run, own_id, completed.asked_in),
+            identifiers.tool_message_id(self._run, own_id, completed.asked_in),
             id_in_run(own_id, asked_in or self._run),
             "tool",
             outcomes.answer_text(completed.result, completed.error, ok=completed.ok),

@@ -36,7 +36,7 @@ from agents.dialects.ag_ui.message_types import (
 )
 from agents.dialects.base import Sign, StoredRow, id_in_run
 from agents.dialects.wire import Wire, json_text
-from conversations import events
+from conversations import events, identifiers
 from conversations.blocks import arrange
 from conversations.cards.card_compiler import ui_schema_for
 
@@ -130,7 +130,7 @@ def _spoken_id(row: StoredRow) -> str:
     """Return the id under which the message was streamed, or the client's own."""
     message_id, run = row.metadata.get("message_id"), row.metadata.get("run_id")
     if row.metadata.get("awaits"):
-        return events.call_message_id(_asked_id(row, row.metadata["tool_calls"][0]["id"]))
+        return identifiers.call_message_id(_asked_id(row, row.metadata["tool_calls"][0]["id"]))
     if not (message_id and run) or row.metadata.get("tool_calls"):
         return row.client_id or row.id
     return id_in_run(message_id, run)
@@ -195,7 +195,7 @@ def _call(row: StoredRow, call_id: str) -> AgUiAssistantMessage:
     wire_id = id_in_run(call_id, row.metadata["run_id"])
     arguments = json_text(row.metadata.get("tool_arguments") or {})
     call = _tool_call(wire_id, row.metadata.get("tool_name") or "tool", arguments)
-    message_id = events.call_message_id(wire_id)
+    message_id = identifiers.call_message_id(wire_id)
     return AgUiAssistantMessage(message_id, role="assistant", tool_calls=[call])
 
 
@@ -206,7 +206,7 @@ def _tool_call(wire_id: str, name: str, arguments: str) -> AgUiToolCall:
 def _answer(row: StoredRow, call_id: str, output: Wire) -> AgUiToolMessage:
     run, ok = row.metadata["run_id"], bool(output.get("ok"))
     problem = msgspec.convert(output.get("error"), events.Problem | None)
-    head = _head(row) | {"id": events.tool_message_id(run, call_id, output.get("asked_in"))}
+    head = _head(row) | {"id": identifiers.tool_message_id(run, call_id, output.get("asked_in"))}
     return AgUiToolMessage(
         **head,
         role="tool",

@@ -14,7 +14,7 @@ from agents.dialects.ag_ui.message_types import (
     StoredMessage,
 )
 from agents.dialects.base import id_in_run
-from conversations import events
+from conversations import events, identifiers
 from conversations.events import RunEvent
 
 
@@ -44,7 +44,7 @@ def outline(run: str, some: Iterable[RunEvent]) -> list[AgUiMessage]:
                 wire_id = id_in_run(message_id, run)
                 known.setdefault(wire_id, AgUiMessage(wire_id))
             case events.ToolCallStarted() as started:
-                wire_id = events.call_message_id(message_ids.call_id(started, run))
+                wire_id = identifiers.call_message_id(message_ids.call_id(started, run))
                 known.setdefault(wire_id, AgUiMessage(wire_id))
     return list(known.values())
 

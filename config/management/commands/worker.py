@@ -10,7 +10,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from config import database
-from config.process import memory, server
+from config.process import memory, schema, server
 from config.process.celery_threads import receive_wake_ups
 from config.process.coordinated import require_coordination
 from config.process.pooler_check import require_usable_pooler
@@ -37,6 +37,7 @@ async def _work(stop: asyncio.Event) -> None:
     from agents.worker.loop import serve_worker
 
     database.set_serving_loop(asyncio.get_running_loop())
+    await schema.wait_for_migrations(stop)
     memory.freeze_heap()
     try:
         async with receive_wake_ups():

@@ -16,6 +16,7 @@ from uuid import uuid4
 import boto3
 import pytest
 import redis
+from cryptography.fernet import Fernet
 from django.core.management import call_command
 from moto.server import ThreadedMotoServer
 from psycopg import Connection
@@ -35,6 +36,7 @@ from config.doctor import (
 from config.doctor.findings import Finding, Report
 from config.process import refused_settings
 from config.process.refused_settings import Refusal
+from prompts.endpoints import secrets
 from prompts.models import Endpoint
 from prompts.wordings import staff_actions
 from tests.support import pooler
@@ -367,6 +369,20 @@ def test_the_keys_of_an_identity_provider_are_fetched(issuer: Any, settings: Set
 
 
 # --- providers ----------------------------------------------------------------------------------
+
+
+def test_keys_that_the_sealing_keys_do_not_open_are_named(settings: Settings) -> None:
+    """As after a restore without the keys file: Parley has made a new one."""
+    secrets.store(secrets.Purpose.MODEL_ENDPOINT.of(987_654), KEY)
+    assert found(provider_report.report, "stored keys").state == "ok"
+    settings.SEALING_KEYS = [Fernet.generate_key().decode()]
+    lost = found(provider_report.report, "stored keys")
+    assert lost.state == "fault"
+    assert "are opened by none of SEALING_KEYS" in lost.text
+    assert "keys.json" in lost.fix
+    number, unreadable = secrets.list_unreadable()
+    assert "endpoint:987654" in unreadable
+    assert len(unreadable) == number
 
 
 def endpoint(base_url: str, key: str = KEY, **fields: Any) -> Endpoint:

@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from agents.requests import Claim, RunRequest
 from agents.worker import tracing
-from config.http import pages
+from config.process import schema
 from conversations import events
 from conversations.events import RunEvent, Usage
 from conversations.metrics import exposition
@@ -51,8 +51,8 @@ def test_ready_says_that_every_migration_is_there(server: Server) -> None:
 
 
 def test_not_ready_while_a_migration_is_missing(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = pages._migrations() | {("conversations", "9999_to_come")}
-    monkeypatch.setattr(pages, "_migrations", lambda: known)
+    known = schema._migrations() | {("conversations", "9999_to_come")}
+    monkeypatch.setattr(schema, "_migrations", lambda: known)
     answer = get(server, "/ready")
     assert answer.status_code == 503
     assert answer.json()["migrations"] == ["conversations.9999_to_come"]

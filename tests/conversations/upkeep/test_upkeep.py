@@ -21,7 +21,7 @@ from config import database
 from config.celery import app
 from config.database import run_sync
 from conversations import events
-from conversations.events import Fact, RunEvent
+from conversations.events import Fact, LaterFact, RunEvent
 from conversations.identifiers import uuid7
 from conversations.log import event_log, partitions
 from conversations.log import fold as folding
@@ -206,12 +206,37 @@ def test_a_gap_is_not_folded_over_and_what_cannot_be_read_stays(client: Client) 
     store(broken.id, some[:2])
     with connection.cursor() as cursor:
         cursor.execute(
-            'INSERT INTO conversations_eventbatch VALUES (%s, 3, 3, \'[[1, {"type": "?"}]]\')',
+            'INSERT INTO conversations_eventbatch VALUES (%s, 3, 3, \'[[1, {"type": "run.queued"}]]\')',
             [broken.id],
         )
     assert fold(holed, broken) == 2
     assert spans(holed.id) == [(1, 4), (7, len(some))]
     assert spans(broken.id) == [(1, 1), (2, 2), (3, 3)]
+
+
+def test_what_a_later_release_wrote_is_read_and_no_fold_loses_any_of_it(client: Client) -> None:
+    """That release may run beside this one, which then folds its runs too."""
+    kind, member = ended_run(client, last_seq=3), ended_run(client)
+    some = [RunEvent(1, 5, events.RunQueued(0)), RunEvent(3, 7, events.RunCompleted("stop"))]
+    for run, entry in ((kind, {"type": "mood.changed", "mood": "calm"}), (member, NEWER)):
+        store(run.id, some[:1])
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO conversations_eventbatch VALUES (%s, 2, 2, %s)",
+                [run.id, json.dumps([[6, entry]])],
+            )
+        store(run.id, some[1:])
+    frames = client.watch(kind.id.hex)
+    assert [(frame.id, frame.event) for frame in frames] == [(1, "status"), (3, "completed")]
+    assert fold(kind, member) == 2
+    assert spans(kind.id) == [(1, 3)]
+    later = stored(kind.id)[1].fact
+    assert isinstance(later, LaterFact)
+    assert json.loads(later.stored) == {"type": "mood.changed", "mood": "calm"}
+    assert spans(member.id) == [(1, 1), (2, 2), (3, 3)]
+
+
+NEWER = {"type": "stage.started", "stage": "execution", "mood": "calm"}
 
 
 def test_due_runs_are_those_that_ended_a_while_ago_and_no_older_transaction_is_left(

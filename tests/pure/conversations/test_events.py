@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
+import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations import events
-from conversations.events import RunEvent
+from conversations.events import LaterFact, RunEvent
+from conversations.log.batches import Batch
+from conversations.log.fold import keeps_all
+from conversations.runs.event_timeline import make_rows
 
 FACTS = st.one_of(
     st.builds(events.MessageDelta, st.sampled_from(["a", "b"]), st.text()),
@@ -38,3 +45,44 @@ def test_a_lone_delta_and_one_of_another_message_stand_for_themselves() -> None:
         RunEvent(3, 6, events.ReasoningDelta("n", "z")),
     ]
     assert events.encode(some).count(b'.delta"') == 3
+
+
+# --- what the release after this one has written ------------------------------------------------------
+
+LATER = b'{"type":"mood.changed","mood":{"value":"calm"}}'
+BATCH = (
+    b'[[5,{"type":"message.delta","message_id":"m","text":"x"}],[6,' + LATER + b"],"
+    b'[7,{"type":"message.deltas","message_id":"m","texts":["y","z"],"later":[0,1]}]]'
+)
+
+
+def test_a_fact_of_a_later_release_keeps_its_place_and_its_json() -> None:
+    found = events.decode(4, BATCH)
+    assert [event.seq for event in found] == [4, 5, 6, 7]
+    assert found[1] == RunEvent(5, 6, LaterFact("mood.changed", LATER))
+    assert found[1].type == "mood.changed"
+    assert found[3].fact == events.MessageDelta("m", "z")
+    assert [event.seq for event in events.decode_joined(4, BATCH)] == [4, 5, 7]
+    assert events.encode(found) == BATCH
+    assert keeps_all(Batch(UUID(int=1), 4, 7, BATCH))
+
+
+def test_staff_see_a_fact_of_a_later_release() -> None:
+    rows = list(make_rows(events.decode(4, BATCH)))
+    assert [(row.seqs, row.type) for row in rows][1] == ("5", "mood.changed")
+    assert rows[1].text == '{"mood":{"value":"calm"}}'
+
+
+def test_a_member_of_a_later_release_is_passed_over_and_missed() -> None:
+    batch = b'[[5,{"type":"message.delta","message_id":"m","text":"x","mood":"calm"}]]'
+    found = events.decode(1, batch)
+    assert found == [RunEvent(1, 5, events.MessageDelta("m", "x"))]
+    assert not keeps_all(Batch(UUID(int=1), 1, 1, batch))
+    spaced = b' [ [5, {"text": "x", "type": "message.delta", "message_id": "m"}]]'
+    assert keeps_all(Batch(UUID(int=1), 1, 1, spaced))
+
+
+@pytest.mark.parametrize("entry", [b'{"type":"message.delta","message_id":"m"}', b'{"text":"x"}', b"1"])
+def test_what_is_broken_is_no_fact_of_a_later_release(entry: bytes) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        events.decode(1, b"[[5," + entry + b"]]")
