@@ -158,7 +158,7 @@ def test_a_pool_says_why_it_has_no_connection(
 def test_a_process_that_would_fail_now_and_then_does_not_start(
     put: Put, settings: Any, command: str
 ) -> None:
-    settings.EMBEDDED = False  # several processes, which ask for a broker first
+    settings.COORDINATION = "postgresql"  # several processes
     put(pool_mode="statement")
     with pytest.raises(CommandError, match="Set pool_mode = transaction there"):
         call_command(command)
