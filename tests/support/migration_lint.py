@@ -128,6 +128,4 @@ class _Collector(DatabaseSchemaEditor):
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     django.setup()
-    findings = lint_new()
-    print("\n".join(findings), file=sys.stderr)
-    sys.exit(bool(findings))
+    sys.exit("\n".join(lint_new()) or 0)
