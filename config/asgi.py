@@ -25,6 +25,7 @@ from config.http.asgi_handlers import ApiHandler, HotHandler, Split, UploadHandl
 from config.http.middleware import RequestId  # noqa: E402
 from config.process import cancellation  # noqa: E402
 from config.redis import client, rate_limits  # noqa: E402
+from config.telemetry.http_spans import HttpSpans  # noqa: E402
 from conversations.log.follow import hub, stop_hub  # noqa: E402
 from conversations.metrics.refresh import refresh_for_ever  # noqa: E402
 from conversations.runs.load_shedding import load  # noqa: E402
@@ -99,4 +100,5 @@ _http = Split(
     with_orm=ApiHandler(),
     pages=django_application,
 )
-application = BackgroundTasks(RequestId(ProtocolTypeRouter({"http": _http, "websocket": _sockets})))
+_router = ProtocolTypeRouter({"http": _http, "websocket": _sockets})
+application = BackgroundTasks(RequestId(HttpSpans(_router)))

@@ -15,6 +15,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from config import env, keys, storage_settings
 from config.process import installation
+from config.telemetry import otel_settings
 
 VAR_DIR = installation.var_folder()
 
@@ -110,11 +111,7 @@ CONNECTIONS_PER_ADDRESS = env.integer("CONNECTIONS_PER_ADDRESS", 10_000, minimum
 STREAMS_PER_USER = env.integer("STREAMS_PER_USER", 20, minimum=0, maximum=1_000_000)
 METRICS_TOKEN = env.text("METRICS_TOKEN")
 METRICS_NETWORKS = env.networks("METRICS_NETWORKS")
-OTEL_EXPORTER_OTLP_ENDPOINT = env.url("OTEL_EXPORTER_OTLP_ENDPOINT", schemes=("http", "https"))
-if OTEL_EXPORTER_OTLP_ENDPOINT:
-    installation.require_extra(
-        "otel", "opentelemetry.exporter.otlp.proto.http", setting="OTEL_EXPORTER_OTLP_ENDPOINT"
-    )
+OTEL_TRACES = otel_settings.TRACES
 STREAMS_PER_CONVERSATION = env.integer("STREAMS_PER_CONVERSATION", 10, minimum=0, maximum=1_000_000)
 
 # --- attachments --------------------------------------------------------------------------------
