@@ -54,7 +54,12 @@ WHERE grain = 'day' AND kind = 'tool' GROUP BY name
 _LIVE: Final = """
 SELECT (SELECT count(*) FROM conversations_run WHERE status = 'queued'),
     (SELECT count(*) FROM conversations_run WHERE status = 'running'),
-    (SELECT extract(epoch FROM clock_timestamp() - rolled_until) FROM conversations_metrics)
+    (SELECT extract(epoch FROM clock_timestamp() - rolled_until) FROM conversations_metrics),
+    (SELECT extract(epoch FROM clock_timestamp() - min(created_at)) FROM conversations_run run
+        WHERE status = 'queued' AND NOT EXISTS (
+            SELECT FROM conversations_run earlier WHERE earlier.thread_id = run.thread_id
+            AND (earlier.thread_seq, earlier.id) < (run.thread_seq, run.id)
+            AND earlier.status IN ('queued', 'running')))
 """
 _BUCKETS: Final = range(25)  # powers of two: 1 ms to 4.6 hours
 _QUERIES: Final = (_RUNS, _ERRORS, _SUMS, _SLOTS, _TOOLS, _LIVE)
@@ -104,11 +109,13 @@ def _families(
     yield _counter("parley_tool_calls", "Tool calls", ("tool", "ok"), calls)
     seconds = [((name,), float(total) / 1000) for name, _, _, total in tools]
     yield _counter("parley_tool_seconds", "Time in tool calls", ("tool",), seconds)
-    queued, running, age = live[0]
+    queued, running, age, waiting = live[0]
     now = GaugeMetricFamily("parley_runs_live", "Runs that wait or run", labels=["status"])
     now.add_metric(["queued"], queued)
     now.add_metric(["running"], running)
     yield now
+    help_text = "Seconds that the oldest run has waited that only lacks a worker"
+    yield GaugeMetricFamily("parley_runs_oldest_waiting_seconds", help_text, value=float(waiting or 0))
     if age is not None:
         help_text = "Seconds since runs were last added up"
         yield GaugeMetricFamily("parley_rollup_age_seconds", help_text, value=float(age))
