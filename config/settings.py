@@ -14,6 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 from psycopg.conninfo import conninfo_to_dict
 
 from config import env, keys, storage_settings
+from config.outgoing import outgoing_settings
 from config.process import installation
 from config.telemetry import otel_settings
 
@@ -113,6 +114,11 @@ METRICS_TOKEN = env.text("METRICS_TOKEN")
 METRICS_NETWORKS = env.networks("METRICS_NETWORKS")
 OTEL_TRACES = otel_settings.TRACES
 STREAMS_PER_CONVERSATION = env.integer("STREAMS_PER_CONVERSATION", 10, minimum=0, maximum=1_000_000)
+
+# --- outgoing connections -----------------------------------------------------------------------
+OUTGOING_PROXY = outgoing_settings.read_proxy()
+OUTGOING_NO_PROXY = outgoing_settings.read_exceptions()
+OUTGOING_CA_FILE = outgoing_settings.read_ca_file()
 
 # --- attachments --------------------------------------------------------------------------------
 ATTACHMENT_STORAGE = storage_settings.KIND
