@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary
 
 from django.conf import settings
 from django.db import connection as django_connection
-from psycopg import AsyncConnection, Connection, OperationalError
+from psycopg import AsyncConnection, Connection, InterfaceError, InternalError, OperationalError
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
@@ -232,6 +232,25 @@ def is_transient(error: BaseException) -> bool:
     """
     state = getattr(error, "sqlstate", None)
     return state is None or state[:2] in _TRANSIENT
+
+
+def log_failure(logger: Any, event: str, error: Exception, **facts: Any) -> None:
+    """Log the failure of something that is tried again: an outage in a line, all else as an error.
+
+    What is no outage is a fault of ours, which the next try will not mend.
+    """
+    name = type(error).__name__
+    if _is_outage(error):
+        logger.warning(event, error=name, **facts)
+    else:
+        logger.error(event, error=name, exc_info=error, **facts)
+
+
+def _is_outage(error: Exception) -> bool:
+    if isinstance(error, InternalError):  # a server that has become a replica
+        return str(getattr(error, "sqlstate", ""))[:2] == "25"
+    known = (OperationalError, InterfaceError, PoolTimeout, OSError)
+    return isinstance(error, known) and is_transient(error)
 
 
 def _mark_suspect() -> None:

@@ -16,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict
 from config import env, keys, storage_settings
 from config.outgoing import outgoing_settings
 from config.process import installation
-from config.telemetry import otel_settings
+from config.telemetry import otel_settings, sentry_dsn
 
 VAR_DIR = installation.var_folder()
 
@@ -113,6 +113,11 @@ STREAMS_PER_USER = env.integer("STREAMS_PER_USER", 20, minimum=0, maximum=1_000_
 METRICS_TOKEN = env.text("METRICS_TOKEN")
 METRICS_NETWORKS = env.networks("METRICS_NETWORKS")
 OTEL_TRACES = otel_settings.TRACES
+SENTRY_DSN = env.url("SENTRY_DSN", schemes=("https", "http"))
+SENTRY_ENVIRONMENT = env.text("SENTRY_ENVIRONMENT", "production")
+if SENTRY_DSN:
+    installation.require_extra("sentry", "sentry_sdk", setting="SENTRY_DSN")
+    sentry_dsn.check(SENTRY_DSN)
 STREAMS_PER_CONVERSATION = env.integer("STREAMS_PER_CONVERSATION", 10, minimum=0, maximum=1_000_000)
 
 # --- outgoing connections -----------------------------------------------------------------------
@@ -295,4 +300,4 @@ UNFOLD = {
 LOG_LEVEL = env.choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))
 LOG_FORMAT = env.choice("LOG_FORMAT", "json", ("json", "console"))
 LOGGING_CONFIG = "config.logs.configure"
-LOGGING = {"level": LOG_LEVEL, "format": LOG_FORMAT}
+LOGGING = {"level": LOG_LEVEL, "format": LOG_FORMAT, "sentry": bool(SENTRY_DSN)}

@@ -121,7 +121,7 @@ class Worker:
             try:
                 more = await self._claim_some()
             except Exception as error:  # the database is away: look again soon
-                logger.warning("claim failed", error=type(error).__name__)
+                database.log_failure(logger, "claim failed", error)
                 more = False
             if not more:
                 with suppress(TimeoutError):

@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from config import sql
+from config import database, sql
 from conversations.metrics import reconnects
 from conversations.metrics.rollups import RollUpResult, roll_up
 
@@ -41,7 +41,7 @@ async def refresh_for_ever() -> None:
         try:
             await refresh_if_due()
         except Exception as error:  # a failed round is repeated; it must never be the last one
-            logger.warning("adding up failed", error=type(error).__name__)
+            database.log_failure(logger, "adding up failed", error)
             await asyncio.sleep(_EVERY_S)
 
 
