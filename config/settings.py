@@ -113,6 +113,7 @@ STREAMS_PER_USER = env.integer("STREAMS_PER_USER", 20, minimum=0, maximum=1_000_
 METRICS_TOKEN = env.text("METRICS_TOKEN")
 METRICS_NETWORKS = env.networks("METRICS_NETWORKS")
 OTEL_TRACES = otel_settings.TRACES
+OTEL_METRICS = otel_settings.METRICS
 SENTRY_DSN = env.url("SENTRY_DSN", schemes=("https", "http"))
 SENTRY_ENVIRONMENT = env.text("SENTRY_ENVIRONMENT", "production")
 if SENTRY_DSN:

@@ -39,6 +39,7 @@ from config.redis import notifications
 from conversations.log import announcements
 from conversations.log.batches import Batch
 from conversations.log.event_log import Writer
+from conversations.metrics.otlp_metrics import send_own_for_ever
 from conversations.metrics.refresh import refresh_for_ever
 from conversations.runs import leases
 from conversations.runs.leases import HeldRun
@@ -92,6 +93,7 @@ class Worker:
                 sweep_for_ever(),
                 upkeep_for_ever(),
                 refresh_for_ever(),
+                send_own_for_ever(),
                 keep_warm(),
                 key_openings.write_for_ever(),
                 mcp.connect_for_ever(),

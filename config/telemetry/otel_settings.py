@@ -20,6 +20,8 @@ _disabled = env.flag("OTEL_SDK_DISABLED", False)
 _endpoint = env.url("OTEL_EXPORTER_OTLP_ENDPOINT", schemes=_HTTP)
 _traces_endpoint = env.url("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", schemes=_HTTP)
 _traces_exporter = env.choice("OTEL_TRACES_EXPORTER", "otlp", _EXPORTERS)
+_metrics_endpoint = env.url("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", schemes=_HTTP)
+_metrics_exporter = env.choice("OTEL_METRICS_EXPORTER", "otlp", _EXPORTERS)
 
 
 def _check_protocol(name: str, protocol: str) -> None:
@@ -35,6 +37,9 @@ _check_protocol("OTEL_EXPORTER_OTLP_PROTOCOL", env.text("OTEL_EXPORTER_OTLP_PROT
 _check_protocol(
     "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", env.text("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", _PROTOCOL)
 )
+_check_protocol(
+    "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", env.text("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", _PROTOCOL)
+)
 
 
 def _is_wanted(own_name: str, own: str, exporter: str) -> bool:
@@ -45,4 +50,5 @@ def _is_wanted(own_name: str, own: str, exporter: str) -> bool:
     return True
 
 
+METRICS: Final = _is_wanted("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", _metrics_endpoint, _metrics_exporter)
 TRACES: Final = _is_wanted("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", _traces_endpoint, _traces_exporter)

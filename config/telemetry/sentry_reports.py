@@ -47,7 +47,7 @@ _KEPT: Final = (  # of an event; all else may hold what somebody said
     "timestamp",
 )
 _OF_A_FRAME: Final = ("filename", "function", "in_app", "lineno", "module")
-_OWN: Final = ("sentry_sdk", "urllib3")  # their lines would be reports about reports
+_OWN: Final = ("opentelemetry", "sentry_sdk", "urllib3")  # their lines are about reports that fail
 _AGAIN_S: Final = 1.0
 _MOST_KINDS: Final = 1_000
 

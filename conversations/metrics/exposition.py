@@ -74,15 +74,20 @@ async def fetch_exposition() -> bytes:
     global _cached
     async with _asking:  # concurrent scrapes get the same answer
         if monotonic() - _cached[0] >= CACHED_S:
-            async with database.connection() as connection:
-                found = [await (await connection.execute(query)).fetchall() for query in _QUERIES]
+            found = await fetch_rows()
             _cached = (monotonic(), await asyncio.to_thread(_write_exposition, found))
         return _cached[1]
 
 
+async def fetch_rows() -> list[Rows]:
+    """Return what `counted_families` reads, as it is now."""
+    async with database.connection() as connection:
+        return [await (await connection.execute(query)).fetchall() for query in _QUERIES]
+
+
 def _write_exposition(found: Sequence[Rows]) -> bytes:
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collected([*_families(*found), *_process_metrics()]))
+    registry.register(_Collected([*counted_families(found), *process_families()]))
     ProcessCollector(registry=registry)
     return generate_latest(registry)
 
@@ -95,6 +100,11 @@ class _Collected:
 
     def collect(self) -> Iterable[Metric]:
         return self._families
+
+
+def counted_families(found: Sequence[Rows]) -> Iterator[Metric]:
+    """Yield what is counted in the database, and so is the same in every process."""
+    return _families(*found)
 
 
 def _families(
@@ -154,7 +164,8 @@ def _histograms(sums: Sequence[Any], slots: dict[int, int]) -> Iterator[Metric]:
         yield family
 
 
-def _process_metrics() -> Iterator[Metric]:
+def process_families() -> Iterator[Metric]:
+    """Yield what this process counts of itself."""
     for name, (help_text, value) in OF_THIS_PROCESS.items():
         yield GaugeMetricFamily(name, help_text, value=value())
     totals, help_text = watchdog.totals, "Times in which nothing could run on this process's event loop"

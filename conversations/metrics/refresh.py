@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from config import database, sql
-from conversations.metrics import reconnects
+from conversations.metrics import otlp_metrics, reconnects
 from conversations.metrics.rollups import RollUpResult, roll_up
 
 logger = structlog.get_logger(__name__)
@@ -54,6 +54,7 @@ async def refresh_if_due() -> RollUpResult | None:
     done = await roll_up()
     if done is not None:
         await sql.change(_NEXT, (rest_after(time.monotonic() - since, more=done.more),))
+        await otlp_metrics.send_counted()
     return done
 
 
