@@ -7,7 +7,7 @@ RUN := $(VENV)/bin/python
 FAULTS ?= full
 CLIENTS ?= all
 RELEASE := var/release
-EXTRAS := analytics daphne docs otel s3
+EXTRAS := analytics daphne docs otel s3 sentry
 PIP := $(RUN) -m pip --quiet --quiet --disable-pip-version-check install
 
 .DEFAULT_GOAL := help
@@ -56,7 +56,7 @@ sbom: $(RELEASE)/.done ## Write the software bill of materials (CycloneDX): var/
 	@$(RELEASE)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-file var/sbom.json requirements/base.txt
 
 audit: $(RELEASE)/.done ## Ask the public database of vulnerabilities about every pinned version
-	@for pins in base analytics daphne otel s3; do \
+	@for pins in base analytics daphne otel s3 sentry; do \
 		$(RELEASE)/bin/pip-audit --no-deps --disable-pip --progress-spinner off -r requirements/$$pins.txt || exit 1; done
 
 pins: ## Resolve requirements/*.in anew and write the exact versions

@@ -11,12 +11,19 @@ class AgentsConfig(AppConfig):
         from agents.host.actions.artifacts import find_own
         from agents.models import host, mcp
         from config.audit.watched_models import watch, watch_pages
+        from config.telemetry import tracing
         from conversations.threads.artifacts import add_source
         from conversations.upkeep.holdings import add_content
 
         add_content(host.HostState, "owner_id", thread_column="thread_id")
         add_content(host.HostArtifact, "owner_id", thread_column="thread_id", run_column="run_id")
         add_source(find_own)
+
+        if tracing.is_on():
+            from agents.worker.run_traces import trace_settled_runs
+
+            trace_settled_runs()
+            tracing.tracer()  # imports the SDK now, and not on an event loop
 
         watch(mcp.McpServer, ignored=("headers", "env", "created_at"))
         watch(models.ToolPolicy)

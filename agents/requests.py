@@ -257,7 +257,8 @@ class RunRequest(Struct, frozen=True, omit_defaults=True):
     run that is not `stored` is deleted when the run has ended. `prompts` are the versions that staff
     try: they are used and recorded instead of the active ones. `runner` is the hosted runner that staff
     choose; "" leaves it to the bindings. `event` is the cause of the run, if the caller gives more than
-    a message. `schemas` is filled only in stored rows.
+    a message. `schemas` is filled only in stored rows. `traceparent` and `tracestate` (W3C Trace
+    Context) name the span in which the run was accepted, if traces are on.
     """
 
     dialect: str
@@ -297,6 +298,8 @@ class RunRequest(Struct, frozen=True, omit_defaults=True):
     event: Happened | None = None
     wire: dict[str, Any] = {}
     schemas: tuple[str, ...] = ()
+    traceparent: str = ""
+    tracestate: str = ""
 
 
 _decoder: Final = msgspec.json.Decoder(RunRequest)
@@ -358,6 +361,8 @@ def identity(request: RunRequest) -> bytes:
             shown=(),
             continues="",
             request_id="",
+            traceparent="",
+            tracestate="",
             on_busy="enqueue",
             on_disconnect="continue",
             deadline_s=None,

@@ -25,7 +25,9 @@ from config.http.admission import Posts  # noqa: E402
 from config.http.asgi_handlers import ApiHandler, HotHandler, Split, UploadHandler  # noqa: E402
 from config.http.middleware import RequestId  # noqa: E402
 from config.process import cancellation  # noqa: E402
+from config.telemetry.http_spans import HttpSpans  # noqa: E402
 from conversations.log.follow import hub, stop_hub  # noqa: E402
+from conversations.metrics.otlp_metrics import send_own_for_ever  # noqa: E402
 from conversations.metrics.refresh import refresh_for_ever  # noqa: E402
 from conversations.runs.load_shedding import load  # noqa: E402
 from conversations.runs.sweeper import sweep_for_ever  # noqa: E402
@@ -45,6 +47,7 @@ _BACKGROUND_TASKS = (
     sweep_for_ever,
     upkeep_for_ever,
     refresh_for_ever,
+    send_own_for_ever,
     load.count_for_ever,
     keep_warm,
     key_openings.write_for_ever,
@@ -99,4 +102,5 @@ _http = Split(
     with_orm=ApiHandler(),
     pages=django_application,
 )
-application = BackgroundTasks(RequestId(ProtocolTypeRouter({"http": _http, "websocket": _sockets})))
+_router = ProtocolTypeRouter({"http": _http, "websocket": _sockets})
+application = BackgroundTasks(RequestId(HttpSpans(_router)))

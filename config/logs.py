@@ -45,6 +45,7 @@ _HINTS: Final = re.compile(r"auth|pass|pwd|secret|key|sig|cookie|cred|session|to
 _MASK: Final = "***"
 _DEEPEST: Final = 8
 _SELDOM_S: Final = 10.0
+_BEFORE_TRACEBACKS: Final = 6  # the place among the processors where exceptions become text
 
 
 def redact(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -118,7 +119,7 @@ class RateLimitFilter(logging.Filter):
         return True
 
 
-def configure(options: dict[str, str]) -> None:
+def configure(options: dict[str, Any]) -> None:
     """Send structlog and the standard library's loggers through one set of processors."""
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
@@ -130,6 +131,11 @@ def configure(options: dict[str, str]) -> None:
         structlog.processors.format_exc_info,
         structlog.processors.UnicodeDecoder(),
     ]
+    if options.get("sentry"):
+        from config.telemetry import sentry_reports
+
+        sentry_reports.start()
+        shared.insert(_BEFORE_TRACEBACKS, sentry_reports.report)
     renderer: Any = (
         structlog.processors.JSONRenderer(ensure_ascii=False)
         if options["format"] == "json"

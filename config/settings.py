@@ -14,7 +14,9 @@ from corsheaders.defaults import default_headers
 from django.core.exceptions import ImproperlyConfigured
 
 from config import env, keys, storage_settings
+from config.outgoing import outgoing_settings
 from config.process import installation
+from config.telemetry import otel_settings, sentry_dsn
 
 VAR_DIR = installation.var_folder()
 
@@ -106,12 +108,19 @@ CONNECTIONS_PER_ADDRESS = env.integer("CONNECTIONS_PER_ADDRESS", 10_000, minimum
 STREAMS_PER_USER = env.integer("STREAMS_PER_USER", 20, minimum=0, maximum=1_000_000)
 METRICS_TOKEN = env.text("METRICS_TOKEN")
 METRICS_NETWORKS = env.networks("METRICS_NETWORKS")
-OTEL_EXPORTER_OTLP_ENDPOINT = env.url("OTEL_EXPORTER_OTLP_ENDPOINT", schemes=("http", "https"))
-if OTEL_EXPORTER_OTLP_ENDPOINT:
-    installation.require_extra(
-        "otel", "opentelemetry.exporter.otlp.proto.http", setting="OTEL_EXPORTER_OTLP_ENDPOINT"
-    )
+OTEL_TRACES = otel_settings.TRACES
+OTEL_METRICS = otel_settings.METRICS
+SENTRY_DSN = env.url("SENTRY_DSN", schemes=("https", "http"))
+SENTRY_ENVIRONMENT = env.text("SENTRY_ENVIRONMENT", "production")
+if SENTRY_DSN:
+    installation.require_extra("sentry", "sentry_sdk", setting="SENTRY_DSN")
+    sentry_dsn.check(SENTRY_DSN)
 STREAMS_PER_CONVERSATION = env.integer("STREAMS_PER_CONVERSATION", 10, minimum=0, maximum=1_000_000)
+
+# --- outgoing connections -----------------------------------------------------------------------
+OUTGOING_PROXY = outgoing_settings.read_proxy()
+OUTGOING_NO_PROXY = outgoing_settings.read_exceptions()
+OUTGOING_CA_FILE = outgoing_settings.read_ca_file()
 
 # --- attachments --------------------------------------------------------------------------------
 ATTACHMENT_STORAGE = storage_settings.KIND
@@ -289,4 +298,4 @@ UNFOLD = {
 LOG_LEVEL = env.choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))
 LOG_FORMAT = env.choice("LOG_FORMAT", "json", ("json", "console"))
 LOGGING_CONFIG = "config.logs.configure"
-LOGGING = {"level": LOG_LEVEL, "format": LOG_FORMAT}
+LOGGING = {"level": LOG_LEVEL, "format": LOG_FORMAT, "sentry": bool(SENTRY_DSN)}

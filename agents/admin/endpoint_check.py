@@ -18,6 +18,7 @@ import aiohttp
 from agents.providers import http
 from agents.providers.base import ChatMessage, ModelRequest, ProviderError
 from agents.providers.registry import WIRES
+from config.outgoing import proxy
 from prompts import outgoing_connections
 from prompts.addresses import REFUSED, is_refused_url
 from prompts.endpoints import secrets
@@ -102,11 +103,15 @@ async def _look(endpoint: Endpoint, key: str, model: str) -> EndpointReport:
 
 async def _ask(endpoint: Endpoint, key: str) -> tuple[int, bytes]:
     wire = WIRES[endpoint.dialect]
-    connector = aiohttp.TCPConnector(socket_factory=outgoing_connections.open_socket, force_close=True)
+    connector = aiohttp.TCPConnector(
+        socket_factory=outgoing_connections.open_socket, force_close=True, **proxy.tls_options()
+    )
+    url = wire.models_url(endpoint.base_url)
+    through = await outgoing_connections.request_options(url)
     headers = (wire.headers(key) if key else {}) | {"Accept": "application/json"}
     async with (
         aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as web,
-        web.get(wire.models_url(endpoint.base_url), headers=headers, allow_redirects=False) as response,
+        web.get(url, headers=headers, allow_redirects=False, **through) as response,
     ):
         body = bytearray()
         while len(body) < _LARGEST and (some := await response.content.readany()):
@@ -167,6 +172,10 @@ def _explained(error: BaseException, base_url: str) -> str:
             return REFUSED
         case TimeoutError():
             return f"No answer from {host} within {TIMEOUT_S:g} seconds."
+        case aiohttp.ClientProxyConnectionError():
+            return "Nothing answers at the address of OUTGOING_PROXY."
+        case aiohttp.ClientHttpProxyError():
+            return f"The proxy of OUTGOING_PROXY answers {error.status} when it is asked for {host}."
         case aiohttp.ClientConnectorDNSError():
             return f"The name {host} is not known: check the spelling, or the DNS of this machine."
         case aiohttp.ClientConnectorCertificateError():

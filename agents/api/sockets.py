@@ -25,7 +25,7 @@ from agents.api.runs import check_conversation, reader_position
 from agents.dialects.base import Dialect, Frame
 from agents.dialects.recognition import dialect_named
 from agents.intake.stream_slots import StreamSlot
-from config import errors
+from config import database, errors
 from config.coordination import rate_limits
 from config.http.async_views import admitted
 from config.http.database_errors import REFUSALS, refusal_of
@@ -99,7 +99,7 @@ class RunConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
                         await self.send(text_data=streaming.to_json(frame).decode())
             await self.close(_TRY_AGAIN if slot.was_ended() else _NORMAL)
         except Exception as error:  # the socket or the database broke: the client comes back with after=
-            log.warning("socket broke", stream=slot.name, error=type(error).__name__)
+            database.log_failure(log, "socket broke", error, stream=slot.name)
             await self._close_quietly()
 
     async def _close_quietly(self) -> None:

@@ -9,7 +9,7 @@ import dataclasses
 import random
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -38,6 +38,8 @@ from agents.spending.metering import Meter, ModelCall
 from agents.tools import demo_note, large_results, offered_tools, show
 from agents.tools.arguments import check_arguments, fits
 from agents.tools.base import Tool, ToolContext, ToolFailure, in_context
+from config.telemetry import tracing
+from config.telemetry.span_ids import tool_id_of
 from conversations import attachments
 from conversations.events import Problem, ToolKind
 from conversations.identifiers import uuid7
@@ -211,8 +213,9 @@ class RunHost:
             if self._wait_until_logged is not None and not tool.idempotent:
                 await self._wait_until_logged()
             await permit(tool)
-            async with asyncio.timeout(tool.timeout_s):
-                result = await tool.call(use.arguments)
+            with self._in_span(call_id):
+                async with asyncio.timeout(tool.timeout_s):
+                    result = await tool.call(use.arguments)
             result, artifact = await large_results.fit_result(tool, result, self._caller)
         except ToolFailure as failure:
             problem = Problem(failure.code, failure.message)
@@ -225,6 +228,12 @@ class RunHost:
         if artifact is not None:
             await self.offer_artifact_tool()
         return ToolOutcome(use, elapsed_ms, None if problem else result, problem, artifact)
+
+    def _in_span(self, call_id: str) -> AbstractContextManager[None]:
+        """Let what the tool sends name the span of this call, if the run is traced."""
+        if not call_id or self._caller is None or not tracing.is_on():
+            return nullcontext()
+        return tracing.within(tool_id_of(self._caller.run_id, call_id))
 
     @property
     def sees(self) -> bool:

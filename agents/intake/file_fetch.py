@@ -12,6 +12,7 @@ import socket
 from collections.abc import AsyncGenerator, AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urljoin, urlsplit
@@ -19,9 +20,11 @@ from urllib.parse import unquote, urljoin, urlsplit
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from django.conf import settings
+from yarl import URL
 
 from config.errors import InvalidRequest
 from config.http.streamed_body import FILE_LIMIT, too_large
+from config.outgoing import proxy
 from prompts import outgoing_connections
 
 MOST_REDIRECTS: Final = 3
@@ -51,10 +54,10 @@ async def open_remote(
     """
     gate = outgoing_connections.Gate(settings.FETCH_NETWORKS, plain=_checked(url) == "http")
     try:
-        async with asyncio.timeout_at(until), _session(gate) as session:
-            response = await _followed(session, url)
+        async with asyncio.timeout_at(until), _session(gate) as session, _session() as proxied:
+            response, url = await _followed(_Fetcher(gate, session, proxied), url)
             try:
-                yield _describe(response), _pieces(response)
+                yield _describe(response, url), _pieces(response)
             finally:
                 response.close()
     except TimeoutError:
@@ -65,9 +68,9 @@ async def open_remote(
         raise file_unreachable("cannot be reached") from None
 
 
-def _describe(response: aiohttp.ClientResponse) -> Description:
+def _describe(response: aiohttp.ClientResponse, url: str) -> Description:
     """Return the file's name, which is the last part of its path, and its declared type."""
-    name = unquote(response.url.path).rpartition("/")[2]
+    name = unquote(urlsplit(url).path).rpartition("/")[2]
     return Description(name, response.content_type, response.charset or "")
 
 
@@ -83,14 +86,18 @@ async def _pieces(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         yield some
 
 
-def _session(gate: outgoing_connections.Gate) -> aiohttp.ClientSession:
-    """Return a new session: one user's open connections never serve another user."""
+def _session(gate: outgoing_connections.Gate | None = None) -> aiohttp.ClientSession:
+    """Return a new session: one user's open connections never serve another user.
+
+    Without a gate it connects to the proxy.
+    """
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(
-            socket_factory=gate.open_socket,
+            socket_factory=gate.open_socket if gate else outgoing_connections.open_socket,
             resolver=_Names(),
             force_close=True,
             use_dns_cache=False,
+            **proxy.tls_options(),
         ),
         timeout=aiohttp.ClientTimeout(total=None),
         cookie_jar=aiohttp.DummyCookieJar(),
@@ -123,17 +130,58 @@ class _Names(AbstractResolver):
         pass
 
 
-async def _followed(session: aiohttp.ClientSession, url: str) -> aiohttp.ClientResponse:
-    """Return the response with the file, after a few redirects at most; the caller closes it."""
+@dataclass(frozen=True)
+class _Fetcher:
+    """Gets URLs of one file, each directly or by the outgoing proxy, within one gate."""
+
+    gate: outgoing_connections.Gate
+    direct: aiohttp.ClientSession
+    proxied: aiohttp.ClientSession
+
+    async def get(self, url: str) -> aiohttp.ClientResponse:
+        through = proxy.aiohttp_options(url)
+        if not through:
+            return await self.direct.get(url, allow_redirects=False)
+        parts = _parsed(url)
+        host = parts.raw_host or ""
+        pinned = parts.with_host(await self._admitted(host))
+        return await self.proxied.get(
+            pinned,
+            allow_redirects=False,
+            headers={"Host": parts.host_port_subcomponent or host},
+            server_hostname=host,
+            **through,
+        )
+
+    async def _admitted(self, host: str) -> str:
+        """Return an address of the host, which the gate admits: the proxy may know another one."""
+        found = await _Names().resolve(host, family=socket.AF_UNSPEC)
+        for one in found:
+            self.gate.admit(one["host"])
+        return str(found[0]["host"])
+
+
+def _parsed(url: str) -> URL:
+    try:
+        return URL(url)
+    except ValueError:
+        raise aiohttp.InvalidURL(url) from None
+
+
+async def _followed(fetcher: _Fetcher, url: str) -> tuple[aiohttp.ClientResponse, str]:
+    """Return the response with the file, after a few redirects at most, and where that was.
+
+    The caller closes it.
+    """
     for _ in range(MOST_REDIRECTS + 1):
         try:
-            response = await session.get(url, allow_redirects=False)
+            response = await fetcher.get(url)
         except (aiohttp.InvalidURL, UnicodeError):  # no valid address
             raise url_refused() from None
         if response.status not in _REDIRECTS:
-            return _whole(response)
+            return _whole(response), url
         response.close()
-        url = _next(str(response.url), response.headers.get("Location", ""))
+        url = _next(url, response.headers.get("Location", ""))
     raise file_unreachable("leads on and on")
 
 

@@ -24,6 +24,7 @@ from agents.tools.web_search import NAME as WEB_SEARCH
 from config import database
 from config.coordination import notifications
 from config.errors import Conflict, Gone, InvalidRequest, NotFound
+from config.telemetry import tracing
 from conversations.identifiers import uuid7
 from conversations.runs import acceptance, recent_starts, settling
 from conversations.runs.acceptance import InsertedRun
@@ -233,7 +234,17 @@ async def _with_defaults(request: RunRequest, *, model: str) -> RunRequest:
         mode = await app_settings.aget("default_result_mode")
     web_search = await app_settings.aget("web_search_enabled") is True
     prefetch = allowed_prefetch(request, web_search=web_search)
-    return msgspec.structs.replace(request, model=model, prefetch=prefetch, result_mode=mode)
+    return msgspec.structs.replace(
+        request, model=model, prefetch=prefetch, result_mode=mode, **_trace_of(request)
+    )
+
+
+def _trace_of(request: RunRequest) -> dict[str, str]:
+    """Return the trace of the HTTP request; without one a continued run stays in its own trace."""
+    carried = tracing.carry()
+    if carried.traceparent or not tracing.is_on():
+        return carried._asdict()
+    return {"traceparent": request.traceparent, "tracestate": request.tracestate}
 
 
 def allowed_prefetch(request: RunRequest, *, web_search: bool) -> tuple[ToolUse, ...]:

@@ -16,6 +16,7 @@ from django.conf import settings
 
 from agents.providers.base import ProviderError
 from agents.providers.refusals import interrupted_error, refusal_error
+from config.outgoing import proxy
 from prompts import outgoing_connections
 from prompts.addresses import is_refused_url
 
@@ -32,7 +33,10 @@ def shared_session() -> aiohttp.ClientSession:
     if found is None:
         found = _clients[loop] = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                limit=0, keepalive_timeout=30, socket_factory=outgoing_connections.open_socket
+                limit=0,
+                keepalive_timeout=30,
+                socket_factory=outgoing_connections.open_socket,
+                **proxy.tls_options(),
             ),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=settings.PROVIDER_CONNECT_S),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -77,7 +81,13 @@ async def _send(url: str, headers: dict[str, str], body: bytes) -> aiohttp.Clien
     try:
         "".join(headers.values()).encode("ascii")
         async with asyncio.timeout(settings.PROVIDER_CONNECT_S + settings.PROVIDER_FIRST_TOKEN_S):
-            return await shared_session().post(url, data=body, headers=headers, allow_redirects=False)
+            return await shared_session().post(
+                url,
+                data=body,
+                headers=headers,
+                allow_redirects=False,
+                **await outgoing_connections.request_options(url),
+            )
     except TimeoutError:
         raise ProviderError(
             "provider_timeout", "The model provider did not answer.", retryable=True

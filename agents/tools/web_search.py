@@ -25,6 +25,7 @@ from agents.providers.redaction import without_key
 from agents.tools.arguments import SEARCH_SCHEMA, TopK, read_arguments
 from agents.tools.base import Tool, ToolFailure
 from agents.tools.exa_results import NoResults, parse_results
+from prompts import outgoing_connections
 from prompts.endpoints.secrets import SecretUnreadable
 from prompts.endpoints.web_search_key import open_key
 
@@ -144,11 +145,13 @@ async def _post(request: _Request, key: str) -> tuple[int, bytes]:
     """Return status and body; follow no redirect, which would send the key elsewhere."""
     contents: dict[str, Any] = {"text": True} | ({"maxAgeHours": -1} if request.kept else {})
     options = {"numResults": request.top_k, "type": "auto", "contents": contents}
+    url = f"{settings.EXA_BASE_URL.rstrip('/')}/search"
     async with http.shared_session().post(
-        f"{settings.EXA_BASE_URL.rstrip('/')}/search",
+        url,
         data=msgspec.json.encode({"query": request.query} | options),
         headers={"x-api-key": key, "Content-Type": "application/json"},
         allow_redirects=False,
+        **await outgoing_connections.request_options(url),
     ) as response:
         longest = _LARGEST_BODY if response.status == 200 else _LARGEST_REFUSAL
         body = bytearray()

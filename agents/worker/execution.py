@@ -38,8 +38,8 @@ from agents.tools.base import ToolContext
 from agents.tools.mcp import tool_list_updates
 from agents.tools.offered_tools import find_for_request
 from agents.worker.approved_calls import ApprovedCalls
+from agents.worker.run_traces import enter_run, trace_later
 from agents.worker.size_limits import RunSize
-from agents.worker.tracing import trace_later
 from config.coordination import notifications
 from config.errors import ParleyError
 from conversations import events
@@ -111,6 +111,7 @@ class Execution:
         structlog.contextvars.bind_contextvars(
             request_id=self.claim.request.request_id, run_id=self.claim.run_id.hex
         )
+        enter_run(self.claim)
         self._task = asyncio.current_task()
         try:
             terminal = _sound(await self._attempt())

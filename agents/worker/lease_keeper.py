@@ -85,7 +85,7 @@ class LeaseKeeper:
             try:
                 renewal = self._renew()
             except Exception as error:  # without the database no other worker can take them over either
-                logger.warning("renewing leases failed", error=type(error).__name__)
+                database.log_failure(logger, "renewing leases failed", error)
                 self._disconnect()
                 continue
             if self._waits_since is None:

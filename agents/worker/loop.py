@@ -39,6 +39,7 @@ from config.process import cancellation, watchdog
 from conversations.log import announcements
 from conversations.log.batches import Batch
 from conversations.log.event_log import Writer
+from conversations.metrics.otlp_metrics import send_own_for_ever
 from conversations.metrics.refresh import refresh_for_ever
 from conversations.runs import leases
 from conversations.runs.leases import HeldRun
@@ -92,6 +93,7 @@ class Worker:
                 sweep_for_ever(),
                 upkeep_for_ever(),
                 refresh_for_ever(),
+                send_own_for_ever(),
                 keep_warm(),
                 key_openings.write_for_ever(),
                 mcp.connect_for_ever(),
@@ -121,7 +123,7 @@ class Worker:
             try:
                 more = await self._claim_some()
             except Exception as error:  # the database is away: look again soon
-                logger.warning("claim failed", error=type(error).__name__)
+                database.log_failure(logger, "claim failed", error)
                 more = False
             if not more:
                 with suppress(TimeoutError):

@@ -35,4 +35,4 @@ def _keep_up() -> None:
         database.run_sync(run_upkeep_round())
         database.run_sync(refresh_if_due())
     except Exception as error:  # the next minute brings the next round
-        logger.warning("upkeep failed", error=type(error).__name__)
+        database.log_failure(logger, "upkeep failed", error)

@@ -22,6 +22,7 @@ import aiohttp
 import structlog
 
 from config.auth.public_keys import KeySet, PublicKey, parse_set
+from config.outgoing import proxy
 
 log = structlog.get_logger(__name__)
 
@@ -98,8 +99,10 @@ async def fetch_keys(url: str) -> KeySet:
 async def _download(url: str) -> bytes:
     body = bytearray()
     async with (
-        aiohttp.ClientSession() as session,
-        session.get(url, allow_redirects=False, raise_for_status=True) as response,
+        aiohttp.ClientSession(connector=aiohttp.TCPConnector(**proxy.tls_options())) as session,
+        session.get(
+            url, allow_redirects=False, raise_for_status=True, **proxy.aiohttp_options(url)
+        ) as response,
     ):
         async for some in response.content.iter_chunked(65_536):
             body += some

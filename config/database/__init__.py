@@ -23,7 +23,7 @@ from typing import Any, Final, Literal, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
 from django.conf import settings
-from psycopg import AsyncConnection, OperationalError
+from psycopg import AsyncConnection, InterfaceError, InternalError, OperationalError
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
@@ -48,6 +48,7 @@ __all__ = [
     "find_pooling",
     "is_outage",
     "is_transient",
+    "log_failure",
     "run_sync",
     "session",
     "set_serving_loop",
@@ -271,6 +272,25 @@ def is_outage(error: BaseException) -> bool:
         return False
     state = getattr(error, "sqlstate", None)
     return state is None or state[:2] in ("08", "53", "57")
+
+
+def log_failure(logger: Any, event: str, error: Exception, **facts: Any) -> None:
+    """Log the failure of something that is tried again: what passes in a line, all else as an error.
+
+    What does not pass is a fault of ours, which the next try will not mend.
+    """
+    name = type(error).__name__
+    if _will_pass(error):
+        logger.warning(event, error=name, **facts)
+    else:
+        logger.error(event, error=name, exc_info=error, **facts)
+
+
+def _will_pass(error: Exception) -> bool:
+    if isinstance(error, InternalError):  # a server that has become a replica
+        return str(getattr(error, "sqlstate", ""))[:2] == "25"
+    known = (OperationalError, InterfaceError, PoolTimeout, OSError)
+    return isinstance(error, known) and is_transient(error)
 
 
 def _mark_suspect() -> None:

@@ -32,7 +32,7 @@ def require_extra(extra: str, module: str, *, setting: str) -> None:
 
 
 def install_command(extra: str) -> str:
-    """Return the command that adds an optional part: `analytics`, `daphne`, `otel` or `s3`."""
+    """Return the command that adds an optional part: `analytics`, `daphne`, `otel`, `s3` or `sentry`."""
     if _IS_CHECKOUT:
         return f".venv/bin/pip install -r requirements/{extra}.txt"
     return f"pip install 'parley[{extra}]'"

@@ -21,6 +21,7 @@ from weakref import WeakKeyDictionary
 
 import structlog
 
+from config import database
 from config.coordination import notifications
 from conversations.log import announcements, event_log
 from conversations.log.batches import Batch
@@ -190,7 +191,7 @@ class Hub:
             try:
                 await self._check_silent_runs()
             except Exception as error:  # a failed check is repeated; followers must not end for it
-                logger.warning("looking at the log failed", error=type(error).__name__)
+                database.log_failure(logger, "looking at the log failed", error)
 
     async def _check_silent_runs(self) -> None:
         """Read once for all silent runs where their logs end, and wake readers that missed events.

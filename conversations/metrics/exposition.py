@@ -54,7 +54,12 @@ WHERE grain = 'day' AND kind = 'tool' GROUP BY name
 _LIVE: Final = """
 SELECT (SELECT count(*) FROM conversations_run WHERE status = 'queued'),
     (SELECT count(*) FROM conversations_run WHERE status = 'running'),
-    (SELECT extract(epoch FROM clock_timestamp() - rolled_until) FROM conversations_metrics)
+    (SELECT extract(epoch FROM clock_timestamp() - rolled_until) FROM conversations_metrics),
+    (SELECT extract(epoch FROM clock_timestamp() - min(created_at)) FROM conversations_run run
+        WHERE status = 'queued' AND NOT EXISTS (
+            SELECT FROM conversations_run earlier WHERE earlier.thread_id = run.thread_id
+            AND (earlier.thread_seq, earlier.id) < (run.thread_seq, run.id)
+            AND earlier.status IN ('queued', 'running')))
 """
 _BUCKETS: Final = range(25)  # powers of two: 1 ms to 4.6 hours
 _QUERIES: Final = (_RUNS, _ERRORS, _SUMS, _SLOTS, _TOOLS, _LIVE)
@@ -69,15 +74,20 @@ async def fetch_exposition() -> bytes:
     global _cached
     async with _asking:  # concurrent scrapes get the same answer
         if monotonic() - _cached[0] >= CACHED_S:
-            async with database.connection() as connection:
-                found = [await (await connection.execute(query)).fetchall() for query in _QUERIES]
+            found = await fetch_rows()
             _cached = (monotonic(), await asyncio.to_thread(_write_exposition, found))
         return _cached[1]
 
 
+async def fetch_rows() -> list[Rows]:
+    """Return what `counted_families` reads, as it is now."""
+    async with database.connection() as connection:
+        return [await (await connection.execute(query)).fetchall() for query in _QUERIES]
+
+
 def _write_exposition(found: Sequence[Rows]) -> bytes:
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collected([*_families(*found), *_process_metrics()]))
+    registry.register(_Collected([*counted_families(found), *process_families()]))
     ProcessCollector(registry=registry)
     return generate_latest(registry)
 
@@ -92,6 +102,11 @@ class _Collected:
         return self._families
 
 
+def counted_families(found: Sequence[Rows]) -> Iterator[Metric]:
+    """Yield what is counted in the database, and so is the same in every process."""
+    return _families(*found)
+
+
 def _families(
     runs: Rows, errors: Rows, sums: Rows, slots: Rows, tools: Rows, live: Rows
 ) -> Iterator[Metric]:
@@ -104,11 +119,13 @@ def _families(
     yield _counter("parley_tool_calls", "Tool calls", ("tool", "ok"), calls)
     seconds = [((name,), float(total) / 1000) for name, _, _, total in tools]
     yield _counter("parley_tool_seconds", "Time in tool calls", ("tool",), seconds)
-    queued, running, age = live[0]
+    queued, running, age, waiting = live[0]
     now = GaugeMetricFamily("parley_runs_live", "Runs that wait or run", labels=["status"])
     now.add_metric(["queued"], queued)
     now.add_metric(["running"], running)
     yield now
+    help_text = "Seconds that the oldest run has waited that only lacks a worker"
+    yield GaugeMetricFamily("parley_runs_oldest_waiting_seconds", help_text, value=float(waiting or 0))
     if age is not None:
         help_text = "Seconds since runs were last added up"
         yield GaugeMetricFamily("parley_rollup_age_seconds", help_text, value=float(age))
@@ -147,7 +164,8 @@ def _histograms(sums: Sequence[Any], slots: dict[int, int]) -> Iterator[Metric]:
         yield family
 
 
-def _process_metrics() -> Iterator[Metric]:
+def process_families() -> Iterator[Metric]:
+    """Yield what this process counts of itself."""
     for name, (help_text, value) in OF_THIS_PROCESS.items():
         yield GaugeMetricFamily(name, help_text, value=value())
     totals, help_text = watchdog.totals, "Times in which nothing could run on this process's event loop"

@@ -12,8 +12,8 @@ from typing import Final
 
 import structlog
 
-from config import sql
-from conversations.metrics import reconnects
+from config import database, sql
+from conversations.metrics import otlp_metrics, reconnects
 from conversations.metrics.rollups import RollUpResult, roll_up
 
 logger = structlog.get_logger(__name__)
@@ -41,7 +41,7 @@ async def refresh_for_ever() -> None:
         try:
             await refresh_if_due()
         except Exception as error:  # a failed round is repeated; it must never be the last one
-            logger.warning("adding up failed", error=type(error).__name__)
+            database.log_failure(logger, "adding up failed", error)
             await asyncio.sleep(_EVERY_S)
 
 
@@ -54,6 +54,7 @@ async def refresh_if_due() -> RollUpResult | None:
     done = await roll_up()
     if done is not None:
         await sql.change(_NEXT, (rest_after(time.monotonic() - since, more=done.more),))
+        await otlp_metrics.send_counted()
     return done
 
 

@@ -14,7 +14,7 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 
-from config import sql
+from config import database, sql
 from config.errors import TooManyRequests, Unavailable
 
 logger = structlog.get_logger(__name__)
@@ -64,7 +64,7 @@ class Load:
             try:
                 await self.count()
             except Exception as error:  # the old count serves until the next one works
-                logger.warning("counting the queue failed", error=type(error).__name__)
+                database.log_failure(logger, "counting the queue failed", error)
 
 
 load: Final = Load()

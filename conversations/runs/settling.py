@@ -63,6 +63,14 @@ class _Draft(NamedTuple):
 _MakeDraft = Callable[[Due], Awaitable[_Draft]]
 
 
+_after_end: Final[list[Callable[[UUID], None]]] = []
+
+
+def call_after_end(call: Callable[[UUID], None]) -> None:
+    """Call this with the id of each run that is ended here, once it is written; it must not wait."""
+    _after_end.append(call)
+
+
 class _LogHasGrown(Exception):
     """The log has grown since it was folded."""
 
@@ -137,6 +145,9 @@ async def _write_draft(due: Due, make_draft: _MakeDraft) -> bool:
             due = await _fence_off(due)
             continue
         announce(written or [])
+        if written and written[-1].is_last:
+            for call in _after_end:
+                call(due.run_id)
         return written is not None
     return False
 

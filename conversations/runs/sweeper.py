@@ -106,5 +106,5 @@ async def sweep_for_ever() -> None:
         try:
             await sweeper.sweep()
         except Exception as error:  # a failed sweep is repeated; it must never be the last one
-            logger.warning("sweep failed", error=type(error).__name__)
+            database.log_failure(logger, "sweep failed", error)
             sweeper.wait_for_renewals()

@@ -16,7 +16,7 @@ from typing import Final
 
 import structlog
 
-from config import sql
+from config import database, sql
 from config.audit import retention as audit_retention
 from conversations import attachments
 from conversations.log import fold, partitions
@@ -77,7 +77,7 @@ async def upkeep_for_ever() -> None:
             done = await run_upkeep_round()
             pause = _BUSY_S if done is not None and done.more else EVERY_S
         except Exception as error:  # a failed round is repeated; it must never be the last one
-            logger.warning("upkeep failed", error=type(error).__name__)
+            database.log_failure(logger, "upkeep failed", error)
 
 
 async def _fold(budget_s: float) -> tuple[int, bool]:

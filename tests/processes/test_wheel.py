@@ -72,7 +72,7 @@ def test_it_requires_the_versions_that_are_tested(wheel: Path) -> None:
     required = {re.sub(r"\s", "", each) for each in about.requires or [] if "extra ==" not in each}
     assert required == set(PINS.read_text().split())
     assert about.metadata["License-Expression"] == "Apache-2.0"
-    assert about.metadata.get_all("Provides-Extra") == ["analytics", "daphne", "otel", "s3"]
+    assert about.metadata.get_all("Provides-Extra") == ["analytics", "daphne", "otel", "s3", "sentry"]
     assert f"## [{about.version}] - " in (ROOT / "CHANGELOG.md").read_text()
 
 

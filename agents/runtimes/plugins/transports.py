@@ -22,6 +22,7 @@ from websockets.exceptions import ConnectionClosed
 
 from agents.runtimes.plugins.envelopes import LARGEST
 from agents.runtimes.plugins.framing import FramingError, LineJoiner, PieceJoiner, lines, pieces
+from config.outgoing import proxy
 from config.process import subprocesses
 from prompts import outgoing_connections
 
@@ -198,6 +199,7 @@ async def _connect(runtime: Runtime) -> Any:
                 create_connection=SmallReadsConnection,
                 compression=None,
                 proxy=None,
+                ssl=(proxy.tls_context() or True) if at.secure else None,
             )
         except ValueError as refused:
             raise refused.__cause__ or refused from None

@@ -26,14 +26,15 @@ class _SmallReads(asyncio.BufferedProtocol):
     """What the transport calls: it offers a small buffer and hands everything on to the connection."""
 
     def __init__(self, connection: ClientConnection) -> None:
-        self._buffer = bytearray(_READ)
+        # A view: asyncio's TLS reads its next record into a slice, and one of a bytearray is a copy.
+        self._buffer = memoryview(bytearray(_READ))
         self._connection = connection
 
-    def get_buffer(self, sizehint: int) -> bytearray:
+    def get_buffer(self, sizehint: int) -> memoryview:
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._connection.data_received(bytes(memoryview(self._buffer)[:nbytes]))
+        self._connection.data_received(bytes(self._buffer[:nbytes]))
 
     def eof_received(self) -> None:
         self._connection.eof_received()

@@ -1,7 +1,7 @@
-"""The HTTP of MCP connections: limited bodies, checked addresses, no proxies, no redirects elsewhere.
+"""The HTTP of MCP connections: limited bodies, checked addresses, no redirects elsewhere.
 
-Proxies of the environment are ignored. The module is imported only with the SDK, whose HTTP client it
-uses.
+Only OUTGOING_PROXY decides on a proxy; those of the environment are ignored. The module is imported
+only with the SDK, whose HTTP client it uses.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import httpx2
 from django.conf import settings
 
 from config.http import json_limits
+from config.outgoing import proxy
+from config.outgoing.outgoing_settings import ProxyServer
 from prompts import outgoing_connections
 
 _CONNECT_S = 5.0
@@ -31,12 +33,16 @@ class BodyTooLarge(httpx2.TransportError):
 
 
 def make_client(
+    url: str,
     headers: dict[str, str],
     on_error_status: Callable[[int], None],
     *,
     timeout: httpx2.Timeout | None = None,
 ) -> httpx2.AsyncClient:
-    """Return a client that sends these headers and calls `on_error_status` with each error status."""
+    """Return a client of the server at this URL that sends these headers.
+
+    It calls `on_error_status` with each error status.
+    """
 
     async def check_status(response: httpx2.Response) -> None:
         if response.status_code >= 400 and response.status_code != 405:
@@ -45,7 +51,7 @@ def make_client(
     return httpx2.AsyncClient(
         headers={**headers, "Accept-Encoding": "identity"},
         timeout=timeout or httpx2.Timeout(_CONNECT_S, read=_READ_S),
-        transport=_Bounded(),
+        transport=_Bounded(proxy.proxy_for(url)),
         event_hooks={"response": [check_status]},
         trust_env=False,
     )
@@ -54,11 +60,17 @@ def make_client(
 class _Bounded(httpx2.AsyncHTTPTransport):
     """A transport that stops a body after so many bytes or values; the SDK limits an event stream."""
 
-    def __init__(self) -> None:
-        super().__init__(trust_env=False)
+    def __init__(self, server: ProxyServer | None) -> None:
+        context = proxy.tls_context()
+        super().__init__(
+            verify=True if context is None else context, trust_env=False, proxy=_as_proxy(server)
+        )
+        self._is_proxied = server is not None
         self._pool._network_backend = _Network()  # httpx2 has no option for it
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if self._is_proxied:
+            await _check_proxied(request)
         response = await super().handle_async_request(request)
         stream = response.stream
         packed = response.headers.get("content-encoding", "identity") != "identity"
@@ -68,6 +80,19 @@ class _Bounded(httpx2.AsyncHTTPTransport):
         is_events = "text/event-stream" in response.headers.get("content-type", "")
         response.stream = _Paced(stream) if is_events else _Counted(stream)
         return response
+
+
+def _as_proxy(server: ProxyServer | None) -> httpx2.Proxy | None:
+    if server is None:
+        return None
+    return httpx2.Proxy(server.url, auth=(server.user, server.password) if server.user else None)
+
+
+async def _check_proxied(request: httpx2.Request) -> None:
+    try:
+        await outgoing_connections.check_proxied(request.url.host)
+    except outgoing_connections.AddressRefused as error:
+        raise httpx2.ConnectError(str(error), request=request) from error
 
 
 class _Network(httpcore2.AnyIOBackend):

@@ -112,12 +112,12 @@ async def _transport(server: Server, trail: FailureTrail, stack: AsyncExitStack)
             headers=headers,
             sse_read_timeout=86_400,
             httpx_client_factory=lambda headers=None, timeout=None, auth=None: make_client(
-                headers or {}, set_status, timeout=timeout
+                server.url, headers or {}, set_status, timeout=timeout
             ),
         )
     from mcp.client.streamable_http import streamable_http_client
 
-    web = make_client(headers, set_status)
+    web = make_client(server.url, headers, set_status)
     await stack.enter_async_context(web)
     return streamable_http_client(server.url, http_client=web, max_sse_event_size=LARGEST_BODY)
 

@@ -255,7 +255,7 @@ def test_every_view_and_column_is_documented() -> None:
 
 
 def queries() -> list[tuple[str, str]]:
-    board = json.loads((DOCS / "grafana.json").read_text())
+    board = json.loads((ROOT / "deploy" / "grafana" / "analytics.json").read_text())
     found = [(one["title"], one["targets"][0]["rawSql"]) for one in board["panels"]]
     return found + [("variable", one["query"]) for one in board["templating"]["list"][1:]]
 

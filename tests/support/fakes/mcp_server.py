@@ -68,6 +68,13 @@ def reveal(ctx: Context) -> str:
 
 
 @server.tool()
+def trace(ctx: Context) -> dict[str, str]:
+    """Says which trace it was told of (SEP-414)."""
+    meta = dict(ctx.request_context.meta or {})
+    return {name: str(meta[name]) for name in ("traceparent", "tracestate") if name in meta}
+
+
+@server.tool()
 async def grow(ctx: Context) -> str:
     """Brings a new tool."""
 

@@ -1,0 +1,1 @@
+"""What is sent to those who watch Parley: traces and metrics over OTLP."""
