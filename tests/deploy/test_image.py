@@ -134,7 +134,7 @@ def test_the_final_stage_gets_the_environment_alone_and_runs_as_nobody_special(r
 def test_the_image_serves_is_healthy_and_ends_on_sigterm(root: Path, tmp_path: Path) -> None:
     port, inside = free_port(), variables(FINAL)
     path = inside["PATH"].replace("/opt/parley", f"{root}/opt/parley").replace("$PATH", "/usr/bin:/bin")
-    given = {"DATABASE_URL": os.environ["DATABASE_URL"], "CELERY_BROKER_URL": "amqp://127.0.0.1:9"}
+    given = {"DATABASE_URL": os.environ["DATABASE_URL"], "COORDINATION": ""}
     given |= {"PORT": str(port), "HOST": "127.0.0.1", "VAR_DIR": str(tmp_path), "REDIS_URL": ""}
     assert given.keys() >= {name for name in inside if name in ("HOST", "VAR_DIR")}
     environment = inside | given | {"PATH": path}
