@@ -134,7 +134,7 @@ def configure(options: dict[str, Any]) -> None:
     if options.get("sentry"):
         from config.telemetry import sentry_reports
 
-        sentry_reports.start()
+        sentry_reports.start(mask)
         shared.insert(_BEFORE_TRACEBACKS, sentry_reports.report)
     renderer: Any = (
         structlog.processors.JSONRenderer(ensure_ascii=False)

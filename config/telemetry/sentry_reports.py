@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from types import TracebackType
 from typing import Any, Final
 
@@ -26,7 +26,7 @@ from sentry_sdk.transport import HttpTransport
 from sentry_sdk.types import Event, Hint
 from sentry_sdk.utils import event_from_exception
 
-from config import __version__, logs
+from config import __version__
 from config.outgoing import proxy
 
 _LEVELS: Final = frozenset(("error", "critical"))
@@ -52,6 +52,7 @@ _AGAIN_S: Final = 1.0
 _MOST_KINDS: Final = 1_000
 
 ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None]
+_mask: Callable[[str], str] = str
 _reported: Final[dict[tuple[str, str], float]] = {}
 
 
@@ -64,8 +65,10 @@ class _Transport(HttpTransport):
         return options if context is None else options | {"ssl_context": context, "ca_certs": None}
 
 
-def start() -> None:
-    """Begin to report to SENTRY_DSN."""
+def start(mask: Callable[[str], str]) -> None:
+    """Begin to report to SENTRY_DSN; `mask` is what hides secrets in the log."""
+    global _mask
+    _mask = mask
     server = proxy.proxy_for(settings.SENTRY_DSN)
     through = server.signed_url if server is not None else ""  # "": not the environment's proxy
     integrations: list[Integration] = [
@@ -131,7 +134,7 @@ def _name_of(line: MutableMapping[str, Any]) -> str:
     """Return the line's constant part: of a foreign line its template, without its arguments."""
     record = line.get("_record")
     text = record.msg if isinstance(record, logging.LogRecord) else line.get("event", "")
-    return logs.mask(str(text))[:200]
+    return _mask(str(text))[:200]
 
 
 def _is_new(name: str, found: ExcInfo | None) -> bool:
@@ -159,7 +162,7 @@ def _cleaned(event: Event, _hint: Hint) -> Event:
         name: value for name, value in kept.get("contexts", {}).items() if name in ("runtime", "os")
     }
     message = str(kept.get("logentry", {}).get("message", "uncaught"))
-    kept["logentry"] = {"message": logs.mask(message)}
+    kept["logentry"] = {"message": _mask(message)}
     for one in kept.get("exception", {}).get("values", ()):
         one["value"] = ""
         one.pop("mechanism", None)
