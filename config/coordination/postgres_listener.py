@@ -1,6 +1,6 @@
 """The connection of one event loop that listens to PostgreSQL's notifications.
 
-It is its own: LISTEN belongs to a session, which a pool passes on and a pooler splits.
+It is its own: LISTEN belongs to a session, which a pool passes on and a pooler by transaction splits.
 The loop reads the socket itself, without a task to wake. Every few seconds a statement shows that the
 server is there; a broken connection is made again, and listens to the same channels.
 """
@@ -30,7 +30,7 @@ _SILENT_S: Final = 2.0
 _FIRST_PAUSE_S: Final = 0.1
 _LONGEST_PAUSE_S: Final = 5.0
 _ECHO: Final = "SELECT pg_notify(%s, '')"
-POOLER: Final = "Set DIRECT_DATABASE_URL to the address of PostgreSQL itself: a pooler keeps no LISTEN."
+POOLER: Final = "Set DIRECT_DATABASE_URL: a pooler in transaction mode keeps no LISTEN."
 
 
 class PostgresListener:
@@ -63,6 +63,8 @@ class PostgresListener:
             try:
                 async with database.session(NAME) as connection:
                     await self._serve(connection)
+            except database.UnusablePooler:
+                self._log_deaf()
             except Exception as error:  # its errors differ by address; a retry may succeed
                 self._log_down(error)
             await asyncio.sleep(self._pause_s * random.uniform(0.75, 1.25))
@@ -136,15 +138,17 @@ class PostgresListener:
             if self._is_down:
                 log.info("LISTEN is back")
             self._is_down = False
-        elif is_silent and not self._is_down:
-            self._is_down = True
+        elif is_silent:
+            self._log_deaf()
+
+    def _log_deaf(self) -> None:
+        if not self._is_down:
             log.error("notifications do not arrive", fix=POOLER)
+        self._is_down = True
 
     def _log_down(self, error: Exception) -> None:
         """Log an outage once, however many attempts fail."""
-        if not self._is_down and isinstance(error, database.UnusablePooler):
-            log.error("notifications do not arrive", fix=POOLER)
-        elif not self._is_down:
+        if not self._is_down:
             log.warning("LISTEN is down", error=type(error).__name__)
         self._is_down = True
 

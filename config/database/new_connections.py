@@ -19,7 +19,6 @@ from config.database.pooler import DIRECT, LIMITS, Pooling, UnusablePooler, find
 
 _CONNECT_S: Final = 2
 _SILENT_MS: Final = 5_000  # then a server that has vanished without a word counts as gone
-_LIMITS: Final = {"connect_timeout": _CONNECT_S, "tcp_user_timeout": _SILENT_MS}
 _DEFAULTS: Final = LIMITS | {
     "plan_cache_mode": "force_generic_plan",
     "jit": "off",
@@ -38,8 +37,9 @@ def connect(*, direct: bool = False) -> Connection[Any]:
     If `direct` it leads to DIRECT_DATABASE_URL, if that is set. Raise UnusablePooler, or another
     OperationalError if the server does not answer.
     """
+    limits = {"connect_timeout": _CONNECT_S, "tcp_user_timeout": _SILENT_MS}
     arguments = _session_arguments() if direct else connection_arguments()
-    held = Connection.connect(**arguments | _LIMITS)
+    held = Connection.connect(**arguments | limits)
     try:
         if held.execute(_SET_IF_DIRECT, (held.info.backend_pid,), prepare=False).fetchone() is None:
             found = find(arguments)
@@ -61,12 +61,13 @@ def find_pooling(*, direct: bool = False) -> Pooling:
 async def session(name: str = "") -> AsyncIterator[AsyncConnection[Any]]:
     """Open a connection that has a session of the server to itself, for what outlasts a transaction.
 
-    It leads to DIRECT_DATABASE_URL, if that is set; `pg_stat_activity` shows it with the name. Raise
-    UnusablePooler if a pooler in transaction mode is between.
+    PostgreSQL shows a `name` in `pg_stat_activity`.
+
+    It leads to DIRECT_DATABASE_URL, if that is set. Raise UnusablePooler if a pooler in transaction mode
+    is between.
     """
-    arguments = _session_arguments() | _LIMITS
-    if name:
-        arguments["application_name"] = name
+    arguments = _session_arguments() | {"connect_timeout": _CONNECT_S, "tcp_user_timeout": _SILENT_MS}
+    arguments |= {"application_name": name} if name else {}
     async with await AsyncConnection.connect(**arguments) as held:
         if (await _configure(held, arguments)).mode == "transaction":
             raise no_session()

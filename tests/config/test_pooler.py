@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -21,12 +22,15 @@ from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from config import database, env, sql
+from config.coordination.memory_exchange import Message
+from config.coordination.postgres_exchange import PostgresExchange
 from config.database import new_connections, pooler
 from config.database.pooler import Pooling, UnusablePooler
 from config.doctor import database_report
 from config.process.pooler_check import require_usable_pooler
 from conversations.log import partitions
 from tests.support.database import server_url
+from tests.support.log_lines import lines_about
 from tests.support.pooler import PgBouncer, missing, version
 
 pytestmark = [
@@ -158,10 +162,30 @@ def test_a_pool_says_why_it_has_no_connection(
 def test_a_process_that_would_fail_now_and_then_does_not_start(
     put: Put, settings: Any, command: str
 ) -> None:
-    settings.COORDINATION = "postgresql"  # several processes
+    settings.COORDINATION = "postgresql"  # several processes ask for that first
     put(pool_mode="statement")
     with pytest.raises(CommandError, match="Set pool_mode = transaction there"):
         call_command(command)
+
+
+@pytest.mark.parametrize("is_direct", [True, False])
+def test_notifications_are_listened_to_past_the_pooler(put: Put, settings: Any, is_direct: bool) -> None:
+    settings.DIRECT_DATABASE_URL = server_url() if is_direct else ""
+    put()
+    exchange, told = PostgresExchange(), list[Message]()
+
+    async def listen() -> None:
+        with exchange.subscribe("pooled", told.append), suppress(TimeoutError):
+            async with asyncio.timeout(10 if is_direct else 1):
+                while {"number": 1} not in told:
+                    exchange.notify("pooled", {"number": 1})
+                    await asyncio.sleep(0.02)
+
+    with lines_about("notifications") as lines:
+        play(listen)
+    assert ({"number": 1} in told) is is_direct
+    events = [] if is_direct else ["notifications do not arrive"]
+    assert [line["event"] for line in lines] == events
 
 
 def test_migrate_goes_past_the_pooler_or_is_refused(put: Put, settings: Any) -> None:

@@ -227,8 +227,9 @@ def test_while_the_database_is_away_nobody_waits_and_the_newest_are_kept(
     monkeypatch.setattr(postgres_exchange, "_WAITING", 100)
     monkeypatch.setattr(database, "_WAIT_S", {"serving": 0.3, "analytics": 0.3})
     nowhere = new_connections.connection_arguments() | {"host": "127.0.0.1", "port": 1}
-    for place in (database, new_connections):
-        monkeypatch.setattr(place, "connection_arguments", lambda: nowhere)
+    for module in (database, new_connections):
+        monkeypatch.setattr(module, "connection_arguments", lambda: nowhere)
+    monkeypatch.setattr(new_connections, "_session_arguments", lambda: nowhere)
 
     async def work() -> None:
         exchange = PostgresExchange()

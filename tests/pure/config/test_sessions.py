@@ -13,12 +13,16 @@ import pytest
 from tests.support.paths import ROOT
 
 SESSIONS: Final = re.compile(
-    r"pg_(?:try_)?advisory_(?:un)?lock\(|chunked_cursor|WITH HOLD|\bCREATE TEMP|\bLISTEN [a-z]"
-    r"|server_side_binding|\.cursor\(\s*name=|[\"']SET (?!LOCAL\b)[a-z_ ]+(?:=| TO )"
+    r"pg_(?:try_)?advisory_(?:un)?lock\(|chunked_cursor|WITH HOLD|\bCREATE TEMP"
+    r"|\bLISTEN (?:\{|[a-z_]+[\"';])|server_side_binding"
+    r"|\.cursor\(\s*name=|[\"']SET (?!LOCAL\b)[a-z_ ]+(?:=| TO )"
 )
 KNOWN: Final = {
-    "conversations/log/partitions.py": ["SET statement_timeout ="],  # on a connection of `session`
+    "config/coordination/postgres_listener.py": ["LISTEN {"],
+    "config/doctor/service_report.py": ["LISTEN {"],
+    "conversations/log/partitions.py": ["SET statement_timeout ="],
 }
+"""On connections of `session`, or `connect(direct=True)`."""
 
 
 @pytest.mark.parametrize(
@@ -29,6 +33,8 @@ KNOWN: Final = {
         "SELECT pg_try_advisory_lock(1)",
         "SELECT pg_advisory_unlock(1)",
         "CREATE TEMP TABLE mine",
+        'execute("LISTEN mine")',
+        'sql.SQL("LISTEN {}")',
         "connection.chunked_cursor()",
         'connection.cursor(name="x")',
     ],
@@ -38,7 +44,8 @@ def test_what_a_session_keeps_is_found(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['"SET LOCAL lock_timeout = 1"', "pg_advisory_xact_lock(1)", "UPDATE x SET y = 1"]
+    "text",
+    ['"SET LOCAL lock_timeout = 1"', "pg_advisory_xact_lock(1)", "UPDATE x SET y = 1", "LISTEN is down"],
 )
 def test_what_a_transaction_keeps_is_not(text: str) -> None:
     assert not SESSIONS.search(text)
