@@ -39,6 +39,12 @@ class CachedValue(Generic[T]):
             return held[1]
         return await asyncio.shield(self._reading.get(loop) or self._start(loop))
 
+    async def get_anew(self) -> T:
+        """Return the value as it is now, for a caller that knows of a change; callers share a read."""
+        loop = asyncio.get_running_loop()
+        self._asked_at[loop] = monotonic()
+        return await asyncio.shield(self._reading.get(loop) or self._start(loop))
+
     async def read_ahead(self) -> None:
         """Read the value again if this loop used it in the last minute and it expires soon."""
         loop, now = asyncio.get_running_loop(), monotonic()

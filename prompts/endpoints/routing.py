@@ -121,10 +121,12 @@ class ModelRoute:
 async def route(model: str) -> ModelRoute:
     """Return the route of `model` (`global:xai` or `xai`), with opened keys, for the start of a run.
 
-    The data is cached for half a second. Raise `InvalidRequest` model_required or `ModelNotAllowed`.
+    The data is cached for half a second; a model that is not in it is looked for once more, since the
+    process that accepted the run has seen it. Raise `InvalidRequest` model_required or
+    `ModelNotAllowed`.
     """
     key = _parse_key(model)
-    mapping = (await _routes.get()).get(key)
+    mapping = (await _routes.get()).get(key) or (await _routes.get_anew()).get(key)
     rows = mapping.candidates if mapping else ()
     candidates = tuple(made for row in rows if (made := _open_candidate(row)) is not None)
     if mapping is None or not candidates:

@@ -20,6 +20,7 @@ from django.db import IntegrityError, connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from config import sql
 from config.auth.bearer import create_api_token
 from config.cache import CachedValue
 from config.database import run_sync
@@ -511,6 +512,21 @@ def test_the_offline_demo_needs_no_key() -> None:
     demo = make_endpoint(key="", dialect=ProviderDialect.DEMO, base_url="")
     route = run_sync(routing.route(make_mapping(demo).name))
     assert [(candidate.dialect, candidate.key) for candidate in route.candidates] == [("demo", "")]
+
+
+def test_a_model_that_another_process_has_just_seen_is_routed() -> None:
+    """A worker may claim a run within the half second for which it knows the models before."""
+
+    made, name = make_mapping(make_endpoint()), f"m{uuid4().hex[:12]}"
+
+    async def play() -> routing.ModelRoute:
+        with pytest.raises(routing.ModelNotAllowed):
+            await routing.route(name)
+        rename = "UPDATE prompts_modelmapping SET key = %s WHERE id = %s"  # elsewhere: no signal is sent
+        assert await sql.change(rename, (name, made.pk)) == 1
+        return await routing.route(name)
+
+    assert run_sync(play()).key == name
 
 
 def test_a_local_server_that_asks_for_no_key_needs_none() -> None:
