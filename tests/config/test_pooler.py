@@ -72,14 +72,17 @@ def put(monkeypatch: pytest.MonkeyPatch) -> Iterator[Put]:
 
 @pytest.fixture
 def role() -> Iterator[str]:
-    """A role without privileges of its own."""
+    """A role that may connect, and no more: the command of analysts takes that from PUBLIC."""
     name = f"pooled_{uuid4().hex[:8]}"
+    given = new_connections.connection_arguments()["dbname"]
     with psycopg.connect(server_url(), autocommit=True) as opened:
         opened.execute(f'CREATE ROLE "{name}" LOGIN')
+        opened.execute(f'GRANT CONNECT ON DATABASE "{given}" TO "{name}"')
         yield name
         opened.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", (name,)
         )
+        opened.execute(f'REVOKE ALL ON DATABASE "{given}" FROM "{name}"')
         opened.execute(f'DROP ROLE "{name}"')
 
 

@@ -66,6 +66,17 @@ class Shape:
     def start(self, name: str, *command: str) -> None:
         self.processes[name] = self.parts.start(name, PYTHON, *command, env=self.env)
 
+    def start_patiently(self, name: str) -> None:
+        """Start web or a worker that looks by itself only once a minute."""
+        self.start(name, "-c", PATIENT, name)
+
+    def end(self, *names: str) -> None:
+        """Ask them to end, and see that they do so soon and cleanly."""
+        ending = [self.processes.pop(name) for name in names]
+        for process in ending:
+            process.send_signal(signal.SIGTERM)
+        assert [process.wait(30) for process in ending] == [0] * len(ending)
+
     def says(self, name: str, words: str) -> bool:
         return words in self.parts.tail(name, 1_000)
 
@@ -104,11 +115,13 @@ def shape() -> Iterator[Shape]:
         made.start("beat", "manage.py", "beat")
         wait_until(lambda: direct.execute(COUNTED).fetchone() is not None)  # nobody else does it yet
         for name in ("web", "worker"):
-            made.start(name, "-c", PATIENT, name)
+            made.start_patiently(name)
         parts.wait("web", lambda: healthy_at(port))
         parts.wait("worker", lambda: made.says("worker", "worker ready"))
         wait_until(lambda: len(made.listeners()) == 2)
         yield made
+        made.end("beat", "worker", "web")
+        wait_until(lambda: not made.listeners())
 
 
 def wait_until(true: Callable[[], bool], *, seconds: float = SOON_S) -> None:
@@ -179,14 +192,12 @@ def test_the_run_of_a_killed_worker_is_taken_over(shape: Shape) -> None:
     assert shape.worker_of(run_id) == "worker"
     shape.start("worker-2", "manage.py", "worker")
     shape.parts.wait("worker-2", lambda: shape.says("worker-2", "worker ready"))
-    shape.processes["worker"].kill()
+    killed = shape.processes["worker"]
+    killed.kill()
     frames = shape.client.watch(run_id)
     assert (frames[-1].event, reply(frames)) == ("completed", "still here"), frames
-
-
-def test_each_of_them_ends_when_it_is_asked_to(shape: Shape) -> None:
-    for name in ("beat", "worker-2", "web"):
-        shape.processes[name].send_signal(signal.SIGTERM)
-    for name in ("beat", "worker-2", "web"):
-        assert shape.processes[name].wait(30) == 0
-    wait_until(lambda: not shape.listeners())
+    killed.wait(SOON_S)
+    shape.start_patiently("worker")
+    shape.parts.wait("worker", lambda: shape.says("worker", "worker ready"))
+    shape.end("worker-2")
+    wait_until(lambda: len(shape.listeners()) == 2)

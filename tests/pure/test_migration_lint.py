@@ -58,5 +58,5 @@ def test_the_published_migrations_exist() -> None:
     """A renamed one would make all migrations of its app new."""
     known = migration_lint.known_migrations()
     assert migration_lint.PUBLISHED.items() <= known
-    assert {app for app, _ in known} == migration_lint.PUBLISHED.keys()
+    assert migration_lint.PUBLISHED.keys() <= {app for app, _ in known}
     assert migration_lint.EXEMPT.keys() <= {f"{app}.{name}" for app, name in known}
