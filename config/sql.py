@@ -77,12 +77,16 @@ class Grouped(Generic[T, R]):
 
     async def _answer_all(self, waiting: list[_Call[T, R]]) -> None:
         """Send one statement after the other, but no call waits long for the answer to another one."""
-        while waiting:
-            calls = [call for call in waiting[: self._most] if not call[1].done()]
-            del waiting[: self._most]
-            if calls:
-                await asyncio.wait({self._start(self._answer(calls))}, timeout=_SLOW_S)
-        del self._waiting[asyncio.get_running_loop()]
+        try:
+            while waiting:
+                calls = [call for call in waiting[: self._most] if not call[1].done()]
+                del waiting[: self._most]
+                if calls:
+                    await asyncio.wait({self._start(self._answer(calls))}, timeout=_SLOW_S)
+        finally:
+            for _, result in waiting:  # the loop is closing
+                result.cancel()
+            del self._waiting[asyncio.get_running_loop()]
 
     async def _answer(self, calls: list[_Call[T, R]]) -> None:
         try:

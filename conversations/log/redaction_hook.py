@@ -17,6 +17,7 @@ from typing import Any, Final
 import structlog
 
 from config.errors import Unavailable
+from conversations.log.storable_text import clean_text
 
 log = structlog.get_logger(__name__)
 
@@ -64,10 +65,10 @@ def _applied(text: str) -> str:
 
 
 def _checked(returned: object) -> str:
-    """Return what a hook returned; whatever is no text raises TypeError."""
+    """Return what a hook returned, made storable; whatever is no text raises TypeError."""
     if not isinstance(returned, str):
         raise TypeError
-    return returned
+    return clean_text(returned)
 
 
 @cache

@@ -45,11 +45,11 @@ class Ending:
     state: Any = None
 
 
+# `waiting` is queued, said so that no plan reads all that are queued for each run that ends.
 _STATEMENT: Final = """
 WITH place AS (
-    SELECT id FROM conversations_thread
-    WHERE id IN (SELECT thread_id FROM conversations_run WHERE id = ANY(%(run_ids)s))
-    ORDER BY id FOR NO KEY UPDATE {skip}
+    SELECT thread.id FROM conversations_run run JOIN conversations_thread thread ON thread.id = thread_id
+    WHERE run.id = ANY(%(run_ids)s) ORDER BY thread.id FOR NO KEY UPDATE {locking}
 ), ended AS (
     UPDATE conversations_run run SET status = e.status, finished_at = clock_timestamp(),
         lease_until = NULL, last_seq = e.last_seq, finish_reason = e.finish_reason,
@@ -71,14 +71,14 @@ WITH place AS (
         ON b.run_id = ended.id
 ), thread AS (
     UPDATE conversations_thread thread SET last_seq = thread.last_seq + ended.places,
-        updated_at = CASE WHEN stored THEN now() ELSE updated_at END,
+        updated_at = CASE WHEN ended.stored THEN now() ELSE thread.updated_at END,
         state = coalesce(ended.state, thread.state)
     FROM ended WHERE thread.id = ended.thread_id
     RETURNING ended.id AS run_id, thread.last_seq - ended.places AS base
 ), message AS (
     INSERT INTO conversations_message (id, owner_id, thread_id, run_id, seq, role, content, client_id,
         metadata)
-    SELECT m.id, ended.owner_id, ended.thread_id, run_id, base + m.seq, m.role, m.content,
+    SELECT m.id, ended.owner_id, ended.thread_id, run_id, thread.base + m.seq, m.role, m.content,
         m.client_id, m.metadata
     FROM json_populate_recordset(NULL::conversations_message, %(messages)s) m
     JOIN thread USING (run_id) JOIN ended ON ended.id = run_id WHERE ended.stored
@@ -96,9 +96,10 @@ WITH place AS (
         sum(cost_usd) FROM used GROUP BY day, shard
     ON CONFLICT (day, shard) WHERE owner_id IS NULL DO UPDATE SET {added}
 ){interrupts}
-SELECT run_id, base > thread_seq OR EXISTS (
+SELECT thread.run_id, thread.base > ended.thread_seq OR EXISTS (
     SELECT FROM conversations_run waiting WHERE waiting.thread_id = ended.thread_id
-    AND waiting.thread_seq >= ended.thread_seq AND waiting.status = 'queued'
+    AND waiting.thread_seq >= ended.thread_seq
+    AND waiting.finished_at IS NULL AND waiting.status <> 'running'
 ) FROM thread JOIN ended ON ended.id = run_id
 """
 _INTERRUPTS: Final = """, interrupt AS (
@@ -113,7 +114,8 @@ _INTERRUPTS: Final = """, interrupt AS (
 
 def _statement(*, interrupts: bool, waits: bool) -> str:
     """Return the statement for such rows. psycopg remembers one of 4,096 characters at most."""
-    pieces = {"interrupts": _INTERRUPTS if interrupts else "", "skip": "" if waits else "SKIP LOCKED"}
+    locking = "OF thread" if waits else "SKIP LOCKED"
+    pieces = {"interrupts": _INTERRUPTS if interrupts else "", "locking": locking}
     return " ".join(_STATEMENT.format(day=TODAY, counters=COUNTERS, added=ADDED, **pieces).split())
 
 
@@ -149,7 +151,7 @@ async def end_together(
     """End runs of different threads by one statement, as `end_run` does.
 
     A run is missing in the answer if its fence is no longer ours, if it has ended, or if another
-    statement has locked its thread: those of other threads do not wait for that.
+    transaction has locked its row or its thread: the others do not wait for that.
     """
     asking = any(ending.interrupts for ending, _ in endings)
     return await _end(connection, _END_TOGETHER_ASKING if asking else _END_TOGETHER, endings)

@@ -152,3 +152,29 @@ def test_a_caller_that_leaves_takes_only_its_own_call_along() -> None:
 def test_each_loop_has_calls_of_its_own() -> None:
     calls, _ = grouped(doubled)
     assert [asyncio.run(calls.call(value)) for value in (1, 2)] == [2, 4]
+
+
+def test_calls_that_wait_are_cancelled_with_those_who_answer_them() -> None:
+    """A server that stops cancels all tasks, and some of them still call."""
+
+    async def play() -> int:
+        under_way = asyncio.Event()
+
+        async def work(values: list[int]) -> list[int]:
+            if values == [1]:
+                under_way.set()
+                await asyncio.Event().wait()
+            return values
+
+        calls, _ = grouped(work)
+        both = [asyncio.ensure_future(calls.call(1))]
+        await under_way.wait()
+        both.append(asyncio.ensure_future(calls.call(2)))
+        await asyncio.sleep(0)
+        for task in asyncio.all_tasks() - {asyncio.current_task(), *both}:
+            task.cancel()
+        done, _ = await asyncio.wait(both, timeout=1)
+        assert [task.cancelled() for task in done] == [True, True]
+        return await asyncio.wait_for(calls.call(3), timeout=1)
+
+    assert asyncio.run(play()) == 3

@@ -108,3 +108,10 @@ def test_a_hook_that_cannot_do_its_work_lets_nothing_pass(
             redact_value(found, {"a": ["/nowhere/at/all"]})
     finally:
         redaction_hook.clear_cache()
+
+
+def test_what_a_hook_returns_can_be_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction_hook, "_hooks", lambda: (("mine", lambda _: "a\x00\ud800b"),))
+    redactor = find_redact()
+    assert redactor is not None
+    assert redactor("0123") == "a\ufffd\ufffdb"
