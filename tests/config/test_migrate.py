@@ -14,6 +14,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.db.models.signals import post_migrate
 
+from agents.worker import loop
 from config import database
 from config.management.commands import migrate
 from config.process import schema
@@ -153,6 +154,28 @@ def test_a_worker_waits_for_the_migrations_of_its_release(monkeypatch: pytest.Mo
     with lines_about("waiting for migrations") as lines:
         assert database.run_sync(wait()) < 30
     assert [line["missing"] for line in lines] == [["agents.9999_to_come"]]
+
+
+def test_the_worker_of_a_bare_celery_worker_waits_too_and_is_started_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known, begun = schema._migrations(), threading.Event()
+
+    async def serve(_stop: asyncio.Event) -> None:
+        begun.set()
+
+    monkeypatch.setattr(loop, "_current", None)
+    monkeypatch.setattr(loop, "serve_worker", serve)
+    monkeypatch.setattr(schema, "_migrations", lambda: known | {("agents", "9999_to_come")})
+    monkeypatch.setattr(schema, "_LOOK_S", 0.05)
+    loop.ensure_worker()
+    loop.ensure_worker()
+    (waiting,) = [one for one in threading.enumerate() if one.name == "parley-worker"]
+    assert not begun.wait(0.3)
+    monkeypatch.setattr(schema, "_migrations", lambda: known)
+    assert begun.wait(10)
+    waiting.join(10)
+    assert not waiting.is_alive()
 
 
 def test_a_worker_that_waits_for_migrations_can_be_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
