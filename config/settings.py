@@ -90,7 +90,8 @@ if COORDINATION == "redis" and not REDIS_URL:
         "COORDINATION=redis needs an address of Redis. Set REDIS_URL, or leave COORDINATION unset."
     )
 CACHES: dict[str, Any] = {
-    "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
+    "default": {"BACKEND": "config.coordination.json_cache.JsonRedisCache", "LOCATION": REDIS_URL}
+    | {"VERSION": 2}  # 1 had pickles
     if REDIS_URL
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "parley"}
 }

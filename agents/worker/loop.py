@@ -35,7 +35,7 @@ from config import database
 from config.audit import key_openings
 from config.cache import keep_warm
 from config.coordination import notifications
-from config.process import cancellation, watchdog
+from config.process import cancellation, schema, watchdog
 from conversations.log import announcements
 from conversations.log.batches import Batch
 from conversations.log.event_log import Writer
@@ -246,6 +246,7 @@ async def _prompts() -> ActivePrompts:
 
 
 _current: Worker | None = None
+_alone: threading.Thread | None = None
 _starting: Final = threading.Lock()
 
 
@@ -264,20 +265,24 @@ async def serve_worker(stop: asyncio.Event) -> None:
 
 def ensure_worker() -> None:
     """Start a worker on an OS thread of its own if this process has none (a bare `celery worker`)."""
+    global _alone
     with _starting:
-        if _current is None:
+        if _current is None and (_alone is None or not _alone.is_alive()):
             ready = threading.Event()
-            threading.Thread(
+            _alone = threading.Thread(
                 target=_serve_alone, args=(ready,), daemon=True, name="parley-worker"
-            ).start()
+            )
+            _alone.start()
             ready.wait(10)
 
 
 def _serve_alone(ready: threading.Event) -> None:
     async def serve() -> None:
         asyncio.get_running_loop().call_later(0.05, ready.set)
+        stop = asyncio.Event()
         try:
-            await serve_worker(asyncio.Event())
+            await schema.wait_for_migrations(stop)
+            await serve_worker(stop)
         finally:
             await database.close()
 

@@ -24,6 +24,7 @@ ON CONFLICT (name, number) DO UPDATE SET used = shared.used + excluded.used
 RETURNING name, number, used
 """  # in one order, so that no two processes wait for each other
 _EXPIRE: Final = "DELETE FROM coordination_sharedcount WHERE expires_at < clock_timestamp()"
+_is_down = False
 
 
 class Window(NamedTuple):
@@ -65,11 +66,15 @@ async def _add_in_postgres(own: Mapping[Window, int]) -> dict[Window, int]:
         list(own.values()),
         [window.lives_s for window in own],
     )
+    global _is_down
     try:
         rows = await sql.every(_ADD, columns)
     except (psycopg.Error, OSError) as error:
-        log.warning("counts not exchanged", error=type(error).__name__)
+        if not _is_down:  # once: it is tried some times per second
+            log.warning("counts not exchanged", error=type(error).__name__)
+        _is_down = True
         return {}
+    _is_down = False
     totals = {(name, number): used for name, number, used in rows}
     return {window: totals[window.name, window.number] for window in own}
 

@@ -131,10 +131,26 @@ def _exception_of(given: Any) -> ExcInfo | None:
 
 
 def _name_of(line: MutableMapping[str, Any]) -> str:
-    """Return the line's constant part: of a foreign line its template, without its arguments."""
-    record = line.get("_record")
-    text = record.msg if isinstance(record, logging.LogRecord) else line.get("event", "")
-    return _mask(str(text))[:200]
+    """Return the line's constant part."""
+    record, text = line.get("_record"), str(line.get("event", ""))
+    if isinstance(record, logging.LogRecord):
+        text = _template(record, text)
+    return _mask(text)[:200]
+
+
+def _template(record: logging.LogRecord, text: str) -> str:
+    """Return a foreign line without its arguments.
+
+    A line that has none may have been put together before. asyncio's are so: their kind, then perhaps a
+    callback. `Exception in callback f('a prompt')` becomes `Exception in callback f`. Of others only the
+    place is known to be constant.
+    """
+    template = str(record.msg)
+    if template != text:
+        return template
+    if record.name == "asyncio":
+        return template.partition("\n")[0].partition("(")[0]
+    return f"line {record.lineno} of {record.filename}"
 
 
 def _is_new(name: str, found: ExcInfo | None) -> bool:

@@ -4,15 +4,19 @@ A change of a table waits for those who read it, and whoever comes later waits f
 long reader everything would stand. So a migration gives up after `PATIENCE_MS` and is tried again from
 its beginning, until `--lock-retry` seconds are over. Those before it stay applied.
 
+One runs at a time: of two that apply the same migration at once, one would find its tables made.
+
 It goes over DIRECT_DATABASE_URL if that is set. A migration may take longer than a statement of Parley,
-and builds indexes outside of transactions, so it is refused through a pooler in transaction mode.
+also where PostgreSQL limits those for its role, and builds indexes outside of transactions, so it is
+refused through a pooler in transaction mode.
 """
 
 from __future__ import annotations
 
 import random
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, Final
 
 from django.core.management.base import CommandError, CommandParser
@@ -26,6 +30,13 @@ from config import database
 PATIENCE_MS: Final = 100
 _RETRY_S: Final = 600
 _PAUSE_S: Final = (0.2, 1.0)
+_LOCK: Final = "hashtext('manage.py migrate')"
+_TRY_LOCK: Final = f"SELECT pg_try_advisory_lock({_LOCK})"
+_UNLOCK: Final = f"SELECT pg_advisory_unlock({_LOCK})"
+_SET_LIMITS: Final = """
+SELECT set_config('lock_timeout', %s, false), set_config('statement_timeout', '0', false)
+"""
+_RESET_LIMITS: Final = "RESET lock_timeout; RESET statement_timeout"
 _HOLDERS: Final = """
 SELECT pid, application_name, round(extract(epoch FROM clock_timestamp() - xact_start))
 FROM pg_stat_activity
@@ -69,14 +80,37 @@ class Command(migrate.Command):
 
     def _apply(self, *args: Any, lock_retry: int, **options: Any) -> None:
         until = time.monotonic() + lock_retry
-        try:
+        reads_only = options["plan"] or options["check_unapplied"]
+        with nullcontext() if reads_only else self._alone(until, lock_retry):
             while not self._applied(*args, **options):
                 if time.monotonic() > until:
                     raise CommandError(self._complaint(lock_retry))
                 time.sleep(random.uniform(*_PAUSE_S))
+
+    @contextmanager
+    def _alone(self, until: float, lock_retry: int) -> Iterator[None]:
+        """Keep other migrates of the database out, and undo what this one sets in its session.
+
+        It asks again and again: a statement that waits would hold up an index that the other one builds.
+        """
+        is_told = False
+        while not self._query(_TRY_LOCK):
+            if time.monotonic() > until:
+                raise CommandError(
+                    f"Another migrate has been at work on this database for {lock_retry} seconds: let "
+                    "it end, and run this again."
+                )
+            if not is_told:
+                self.stdout.write("  another migrate is at work: waiting for its end")
+            is_told = True
+            time.sleep(random.uniform(*_PAUSE_S))
+        try:
+            yield
         finally:
             with suppress(Error):  # what ended the command is the error to show
-                self._set_patience(0)
+                self._query(_UNLOCK)
+                with connections[self._alias].cursor() as cursor:
+                    cursor.execute(_RESET_LIMITS)
 
     def _applied(self, *args: Any, **options: Any) -> bool:
         try:
@@ -88,9 +122,14 @@ class Command(migrate.Command):
             return False
         return True
 
+    def _query(self, statement: str) -> Any:
+        with connections[self._alias].cursor() as cursor:
+            cursor.execute(statement)
+            return cursor.fetchone()[0]
+
     def _set_patience(self, milliseconds: int) -> None:
         with connections[self._alias].cursor() as cursor:
-            cursor.execute("SELECT set_config('lock_timeout', %s, false)", [f"{milliseconds}ms"])
+            cursor.execute(_SET_LIMITS, [f"{milliseconds}ms"])
 
     def _complaint(self, lock_retry: int) -> str:
         with connections[self._alias].cursor() as cursor:

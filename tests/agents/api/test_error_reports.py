@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
 import logging
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -172,6 +175,31 @@ def test_the_same_error_is_reported_once_a_second(sentry: SentryServer) -> None:
             logging.getLogger("somebody").exception("chore of %s failed", SAID)
     (event,) = settled(sentry)
     assert event["logentry"] == {"message": "chore of %s failed"}
+
+
+def test_what_the_event_loop_says_of_a_task_or_callback_is_cut_to_its_kind(sentry: SentryServer) -> None:
+    async def lose() -> None:
+        loop = asyncio.get_running_loop()
+        loop.call_soon(breaks, SAID)
+        lost = loop.create_task(_break_later())
+        await asyncio.wait({lost})
+        del lost
+
+    asyncio.run(lose())
+    gc.collect()
+    messages = sorted(event["logentry"]["message"] for event in settled(sentry))
+    assert messages == ["Exception in callback breaks", "Task exception was never retrieved"]
+
+
+def test_of_a_foreign_line_that_was_put_together_only_the_place_is_told(sentry: SentryServer) -> None:
+    logging.getLogger("somebody").error(f"no answer to {SAID}")
+    (event,) = settled(sentry)
+    assert re.fullmatch(r"line \d+ of test_error_reports\.py", event["logentry"]["message"])
+
+
+async def _break_later() -> None:
+    await asyncio.sleep(0)
+    breaks()
 
 
 PROGRAM = """
