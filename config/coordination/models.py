@@ -30,7 +30,7 @@ class SharedCount(models.Model):
 class SharedSlot(models.Model):
     """One open stream, of whichever process; it expires unless its process renews it."""
 
-    name = models.CharField(max_length=255, primary_key=True, db_collation="C")
+    name = models.CharField(max_length=255, primary_key=True)
     user_id = models.UUIDField()
     thread_id = models.UUIDField()
     expires_at = models.DateTimeField()

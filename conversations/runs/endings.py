@@ -144,10 +144,8 @@ async def write_ending(ending: Ending) -> Ended | None:
 
 async def _end_with_others(ending: Ending, ids: Sequence[UUID]) -> Ended | None:
     """Write and announce the ending; a run is tried alone if others could not take it along."""
-    if (
-        len(ending.batch.body) + sum(len(message.content) for message in ending.messages)
-        < event_log.LARGE
-    ):
+    texts = sum(len(message.content) + len(message.metadata) for message in ending.messages)
+    if ending.state is None and len(ending.batch.body) + texts < event_log.LARGE:
         ended = await _together.call((ending, ids))
         if ended is not None:
             return ended

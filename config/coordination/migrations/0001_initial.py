@@ -25,7 +25,7 @@ BEGIN
     PERFORM pg_advisory_xact_lock(18260, hashtext(of_user::text));
     DELETE FROM coordination_sharedslot WHERE user_id = of_user AND expires_at < clock_timestamp();
     SELECT count(*), count(*) FILTER (WHERE thread_id = of_thread),
-        min(name) FILTER (WHERE thread_id = of_thread)
+        min(name COLLATE "C") FILTER (WHERE thread_id = of_thread)
     INTO used_by_user, used_by_thread, oldest
     FROM coordination_sharedslot WHERE user_id = of_user;
     IF most_of_user > 0 AND used_by_user >= most_of_user THEN
@@ -73,12 +73,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="SharedSlot",
             fields=[
-                (
-                    "name",
-                    models.CharField(
-                        db_collation="C", max_length=255, primary_key=True, serialize=False
-                    ),
-                ),
+                ("name", models.CharField(max_length=255, primary_key=True, serialize=False)),
                 ("user_id", models.UUIDField()),
                 ("thread_id", models.UUIDField()),
                 ("expires_at", models.DateTimeField()),
