@@ -20,9 +20,10 @@ SESSIONS: Final = re.compile(
 KNOWN: Final = {
     "config/coordination/postgres_listener.py": ["LISTEN {"],
     "config/doctor/service_report.py": ["LISTEN {"],
+    "config/management/commands/migrate.py": ["pg_try_advisory_lock(", "pg_advisory_unlock("],
     "conversations/log/partitions.py": ["SET statement_timeout ="],
 }
-"""On connections of `session`, or `connect(direct=True)`."""
+"""On connections of `session`, `django_session` or `connect(direct=True)`."""
 
 
 @pytest.mark.parametrize(
