@@ -50,6 +50,7 @@ def pytest_configure() -> None:
     from django.conf import settings
 
     settings.PASSWORD_HASHERS = CHEAP_PASSWORDS
+    settings.LOGGING_CONFIG = None  # a second `django.setup()` would let loggers keep their processors
 
 
 @pytest.hookimpl(wrapper=True)
