@@ -13,7 +13,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from agents.api import streaming
 from agents.api.run_requests import Post, read_post
@@ -27,7 +27,7 @@ from agents.intake.start import StartedRun
 from agents.intake.stream_slots import StreamSlot
 from config.auth.bearer import Caller
 from config.errors import NotFound
-from config.http.async_views import JSON, json_response
+from config.http.async_views import JSON, StreamedResponse, json_response
 from config.http.slow_readers import Leaving
 from conversations import attachments
 from conversations.metrics.reconnects import count_reconnect
@@ -43,7 +43,7 @@ def send_outcome(started: StartedRun, dialect: AnsweringDialect) -> HttpResponse
     stands.
     """
     body = outcome_body(started, dialect.encoder(streaming.run_head(started.row)))
-    return StreamingHttpResponse(body, content_type=JSON, headers=STREAM_HEADERS)
+    return StreamedResponse(body, content_type=JSON, headers=STREAM_HEADERS)
 
 
 def outcome_body(started: StartedRun, encoder: AnsweringEncoder) -> AsyncGenerator[bytes]:
@@ -169,7 +169,7 @@ def send(
     """Return lists of frames as a response that holds the place."""
     pieces = streaming.write_frames(lists, form, opening=opening)
     body = slot.hold_during(streaming.guard_slow_reader(pieces, on_leaving))
-    return StreamingHttpResponse(body, content_type=form.content_type, headers=form.headers)
+    return StreamedResponse(body, content_type=form.content_type, headers=form.headers)
 
 
 def stream_head_response() -> HttpResponseBase:

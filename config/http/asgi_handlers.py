@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any, Final
@@ -20,7 +21,7 @@ from django.urls import set_script_prefix
 from config.errors import BodyTooSlow, ParleyError
 from config.http import paths, streamed_body
 from config.http.admission import Posts
-from config.http.async_views import LateResponse, error_response, look_up_caller
+from config.http.async_views import LateResponse, StreamedResponse, error_response, look_up_caller
 from config.http.body_limits import BODY_LIMIT, HISTORY_LIMIT, Body, PageBody
 from config.http.middleware import ApiHeaders
 
@@ -78,7 +79,10 @@ class HotHandler(ApiHandler):
         leave()
         if isinstance(response, LateResponse):
             await response.decide()
-        await self.send_response(response, send)
+        if isinstance(response, StreamedResponse):
+            await _send_pieces(response, send)
+        else:
+            await self.send_response(response, send)
 
     async def _until_gone(self, answer: Any, receive: Any) -> None:
         """Answer, but stop when the client goes away: nobody would read the rest."""
@@ -148,6 +152,15 @@ def _brings_history(scope: Any) -> bool:
     if scope["path"].startswith(paths.HISTORIES):
         return True
     return any(dialect in scope["query_string"] for dialect in HISTORY_DIALECTS)
+
+
+async def _send_pieces(response: StreamedResponse, send: Any) -> None:
+    headers = [(name.encode("ascii"), value.encode("latin-1")) for name, value in response.items()]
+    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+    async with aclosing(response.pieces) as pieces:
+        async for piece in pieces:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+    await send({"type": "http.response.body"})
 
 
 async def _send_error(error: ParleyError, scope: Any, send: Any, body: streamed_body.Incoming) -> None:

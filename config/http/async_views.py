@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing
 from typing import Any, Concatenate, Final, ParamSpec
 
@@ -113,7 +113,15 @@ def error_response(error: errors.ParleyError, path: str = "") -> HttpResponse:
     return json_response(errors.body(error, path), error.status, errors.headers(error))
 
 
-class LateResponse(StreamingHttpResponse):
+class StreamedResponse(StreamingHttpResponse):
+    """A body that comes in pieces of bytes, which `HotHandler` sends without Django's layers between."""
+
+    def __init__(self, pieces: AsyncGenerator[bytes], **more: Any) -> None:
+        super().__init__(pieces, **more)
+        self.pieces = pieces
+
+
+class LateResponse(StreamedResponse):
     """A JSON response whose status is known when its body is: `HotHandler` sends it once it is decided.
 
     `pieces` are blanks and, at last, the body; `judge` then gives the status and more headers. A body
@@ -127,14 +135,14 @@ class LateResponse(StreamingHttpResponse):
         **more: Any,
     ) -> None:
         super().__init__(self._rest(), content_type=JSON, **more)
-        self._pieces = pieces
+        self._coming = pieces
         self._judge = judge
         self._first = b""
 
     async def decide(self) -> None:
         """Wait for the body, and set the status that it needs."""
         until = asyncio.get_running_loop().time() + HELD_S
-        async for piece in self._pieces:
+        async for piece in self._coming:
             if not piece.isspace():
                 self._first = piece
                 self.status_code, headers = self._judge()
@@ -144,11 +152,11 @@ class LateResponse(StreamingHttpResponse):
             if asyncio.get_running_loop().time() > until:
                 return
 
-    async def _rest(self) -> AsyncIterator[bytes]:
-        async with aclosing(self._pieces):
+    async def _rest(self) -> AsyncGenerator[bytes]:
+        async with aclosing(self._coming):
             if self._first:
                 yield self._first
-            async for piece in self._pieces:
+            async for piece in self._coming:
                 yield piece
 
 

@@ -143,9 +143,15 @@ def seal(text: str) -> str:
 
 def _decrypt(sealed: str) -> str:
     try:
-        return _fernets(tuple(settings.SEALING_KEYS)).decrypt(sealed.encode()).decode()
+        return _decrypt_once(tuple(settings.SEALING_KEYS), sealed)
     except InvalidToken:
         raise SecretUnreadable from None
+
+
+@lru_cache(maxsize=256)
+def _decrypt_once(keys: tuple[str, ...], sealed: str) -> str:
+    """Return the text, which this process then keeps: every run needs its endpoint's key."""
+    return _fernets(keys).decrypt(sealed.encode()).decode()
 
 
 def _opens(sealed: str) -> bool:
