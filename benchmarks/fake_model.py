@@ -153,13 +153,15 @@ def _framed(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(event), event)
 
 
-async def serve(port: int) -> None:
-    """Answer on loopback until cancelled."""
-    server = await asyncio.get_running_loop().create_server(FakeModel, "127.0.0.1", port, backlog=4096)
+async def serve(host: str, port: int) -> None:
+    """Answer until cancelled."""
+    server = await asyncio.get_running_loop().create_server(FakeModel, host, port, backlog=4096)
     await server.serve_forever()
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="The benchmark's fake model.")
     parser.add_argument("--port", type=int, required=True)
-    uvloop.run(serve(parser.parse_args().port))
+    parser.add_argument("--host", default="127.0.0.1")
+    options = parser.parse_args()
+    uvloop.run(serve(options.host, options.port))

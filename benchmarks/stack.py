@@ -370,9 +370,9 @@ def _wait_for_health(parts: Parts, name: str, port: int) -> None:
     parts.wait(name, lambda: healthy_at(port))
 
 
-def healthy_at(port: int) -> bool:
+def healthy_at(port: int, *, host: str = "127.0.0.1") -> bool:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2) as response:
+        with urllib.request.urlopen(f"http://{host}:{port}/health", timeout=2) as response:
             return bool(response.status == 200)
     except (OSError, urllib.error.HTTPError):
         return False

@@ -109,8 +109,20 @@ def url(name: str, default: str = "", *, schemes: Sequence[str]) -> str:
     return raw
 
 
+NOTICE_SILENCE: Final[dict[str, Any]] = {
+    "keepalives_idle": 5,
+    "keepalives_interval": 3,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
+"""Options of libpq: a server that vanishes without a word counts as gone within 20 s."""
+
+
 def django_database(name: str, address: str) -> dict[str, Any]:
-    """Return what Django calls the parts of a PostgreSQL address, which this variable holds."""
+    """Return what Django calls the parts of a PostgreSQL address, which this variable holds.
+
+    NOTICE_SILENCE counts, unless the address says otherwise.
+    """
     try:
         parts: dict[str, Any] = conninfo_to_dict(address)
     except Exception:
@@ -123,7 +135,7 @@ def django_database(name: str, address: str) -> dict[str, Any]:
         "PASSWORD": parts.pop("password", ""),
         "HOST": parts.pop("host", ""),
         "PORT": parts.pop("port", ""),
-        "OPTIONS": parts,
+        "OPTIONS": NOTICE_SILENCE | parts,
     }
 
 

@@ -15,11 +15,17 @@ from django.db import connection as django_connection
 from psycopg import AsyncConnection, Connection, OperationalError
 from psycopg.conninfo import conninfo_to_dict
 
+from config import env
 from config.database.pooler import DIRECT, LIMITS, Pooling, UnusablePooler, find, no_session
 
 _CONNECT_S: Final = 2
 _SILENT_MS: Final = 5_000  # then a server that has vanished without a word counts as gone
 _DEFAULTS: Final = LIMITS | {
+    # A host that has vanished without a word counts as gone within 20 s, with the locks that it held.
+    "tcp_keepalives_idle": "5",
+    "tcp_keepalives_interval": "3",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "15s",
     "plan_cache_mode": "force_generic_plan",
     "jit": "off",
     "TimeZone": "UTC",
@@ -147,8 +153,8 @@ def _session_arguments() -> dict[str, Any]:
     """Return the arguments for a connection that needs a session of its own."""
     if not settings.DIRECT_DATABASE_URL:
         return connection_arguments()
-    direct = conninfo_to_dict(settings.DIRECT_DATABASE_URL) | {"dbname": _direct_name()}
-    return direct | {"autocommit": True, "prepare_threshold": 0}
+    direct = env.NOTICE_SILENCE | conninfo_to_dict(settings.DIRECT_DATABASE_URL)
+    return direct | {"dbname": _direct_name(), "autocommit": True, "prepare_threshold": 0}
 
 
 def _direct_name() -> str:

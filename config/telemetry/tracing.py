@@ -17,7 +17,7 @@ from django.conf import settings
 from opentelemetry import context as contexts
 from opentelemetry import trace
 from opentelemetry.context import Context
-from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, Tracer
+from opentelemetry.trace import NonRecordingSpan, NoOpTracer, SpanContext, TraceFlags, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 if TYPE_CHECKING:
@@ -101,8 +101,12 @@ def ids(trace_id: int, span_id: int) -> Iterator[None]:
 
 
 def tracer() -> Tracer:
-    """Return the tracer that sends to the OTLP address, in batches on an operating-system thread."""
-    return _made().get_tracer(NAME)
+    """Return the tracer that sends to the OTLP address, in batches on an operating-system thread.
+
+    While no traces are sent, return one that records nothing: late work must not open what was stopped.
+    """
+    provider = _made()
+    return NoOpTracer() if provider is None else provider.get_tracer(NAME)
 
 
 def flush() -> None:
@@ -120,12 +124,13 @@ def stop() -> None:
         stopping.shutdown()
 
 
-def _made() -> TracerProvider:
+def _made() -> TracerProvider | None:
     global _provider
     if _provider is None:
         with _making:
-            if _provider is None:
+            if _provider is None and is_on():
                 _provider = _new_provider()
+            return _provider
     return _provider
 
 

@@ -83,12 +83,13 @@ class Caller:
 
 @dataclass
 class Reader:
-    """One reader of one run, which comes back after every break, perhaps over another transport."""
+    """One reader of one run, which comes back after a break, perhaps another way or to another host."""
 
     http: httpx.AsyncClient
     port: int
     run_id: str
     transports: Iterator[Transport] = field(default_factory=lambda: repeat("sse"))
+    hosts: Iterator[str] = field(default_factory=lambda: repeat("127.0.0.1"))
     began_at: int = 0
     after: int = field(init=False)
     frames: list[Seen] = field(default_factory=list)
@@ -96,6 +97,7 @@ class Reader:
     repeated: int = 0
     ended: bool = False
     _loose: list[Seen] = field(default_factory=list)
+    _host: str = ""
 
     def __post_init__(self) -> None:
         self.after = self.began_at
@@ -111,6 +113,7 @@ class Reader:
             while not self.ended:
                 self.connections += 1
                 self._loose.clear()
+                self._host = next(self.hosts)
                 try:
                     await ways[next(self.transports)]()
                 except BROKEN:
@@ -166,7 +169,7 @@ class Reader:
                 self._take(Seen(frame["event"], frame["data"], frame.get("id")))
 
     async def _websocket(self) -> None:
-        url = f"ws://127.0.0.1:{self.port}/ws/agent/runs/{self.run_id}?after={self.after}"
+        url = f"ws://{self._host}:{self.port}/ws/agent/runs/{self.run_id}?after={self.after}"
         headers = {"Authorization": self.http.headers["Authorization"]}
         async with connect(
             url,
@@ -186,7 +189,7 @@ class Reader:
 
     @property
     def _address(self) -> str:
-        return f"http://127.0.0.1:{self.port}/api/v1/agent/runs/{self.run_id}/events"
+        return f"http://{self._host}:{self.port}/api/v1/agent/runs/{self.run_id}/events"
 
 
 def _answered(response: httpx.Response) -> bool:

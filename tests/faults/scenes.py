@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import Any, Final
+from itertools import repeat
+from typing import Any, Final, Protocol
 from uuid import UUID
 
 import httpx
@@ -26,6 +27,20 @@ _SAID: Final = """
 SELECT count(DISTINCT run_id) AS n FROM conversations_eventbatch
 WHERE run_id = ANY(%s) AND events::text LIKE %s
 """
+
+
+class Place(Protocol):
+    """Where web processes answer."""
+
+    host: str
+    port: int
+
+
+class Postgres(Protocol):
+    """A PostgreSQL of which somebody keeps the books."""
+
+    def connect(self) -> psycopg.Connection[Any]:
+        """A connection of the test's own, in autocommit, rows by name."""
 
 
 @asynccontextmanager
@@ -62,8 +77,8 @@ async def cancel(stack: Stack, run_ids: Iterable[str]) -> None:
 class Books:
     """A look into the stack's database, on a connection that survives its restarts."""
 
-    def __init__(self, stack: Stack) -> None:
-        self._stack = stack
+    def __init__(self, stack: Stack | Postgres) -> None:
+        self._postgres: Postgres = stack.postgres if isinstance(stack, Stack) else stack
         self._connection: psycopg.Connection[Any] | None = None
 
     def __enter__(self) -> Books:
@@ -76,7 +91,7 @@ class Books:
     @property
     def connection(self) -> psycopg.Connection[Any]:
         if self._connection is None or self._connection.closed:
-            self._connection = self._stack.postgres.connect()
+            self._connection = self._postgres.connect()
         return self._connection
 
     async def settled(self, run_ids: Iterable[str], *, within_s: float) -> float:
@@ -135,7 +150,7 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-async def compare(stack: Stack, http: httpx.AsyncClient, readers: Sequence[Reader]) -> Counter[str]:
+async def compare(stack: Place, http: httpx.AsyncClient, readers: Sequence[Reader]) -> Counter[str]:
     """What each reader got against what a reader gets who comes after the end."""
     wanted: dict[str, list[Seen]] = {}
     faults: Counter[str] = Counter()
@@ -159,6 +174,6 @@ async def played(stack: Stack, script: str) -> None:
     )
 
 
-async def replay(http: httpx.AsyncClient, stack: Stack, run_id: str) -> list[Seen]:
+async def replay(http: httpx.AsyncClient, stack: Place, run_id: str) -> list[Seen]:
     """The run's frames as a reader gets them who comes after the end."""
-    return await Reader(http, stack.port, run_id).read(within_s=30)
+    return await Reader(http, stack.port, run_id, hosts=repeat(stack.host)).read(within_s=30)

@@ -38,7 +38,7 @@ DRAIN_S: Final = 2
 SLACK: Final = float(os.environ.get("FAULTS_SLACK", "1" if FULL else "2"))
 only_in_full: Final = pytest.mark.skipif(not FULL, reason="takes too long: make faults runs it")
 SCRIPTED: Final = ("hang", "hang-midway", "endless", "script:wakes", "script:never")
-_ENVIRONMENT: Final = {
+ENVIRONMENT: Final = {
     "ALLOWED_HOSTS": "",
     "CELERY_BROKER_URL": "",
     "COORDINATION": "",
@@ -187,9 +187,11 @@ class Stack:
     scripted: FakeModel
     folder: Path
 
+    host: str = "127.0.0.1"
+
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{self.host}:{self.port}"
 
     def mend(self) -> None:
         """Bring back whatever a test has broken."""
@@ -222,7 +224,7 @@ def running() -> Iterator[Stack]:
         parts.start("model", PYTHON, "-m", "benchmarks.fake_model", "--port", str(model_port))
         redis_url = f"redis://127.0.0.1:{redis_port}/0"
         addresses = {"DATABASE_URL": postgres.url, "REDIS_URL": redis_url, "PORT": str(port)}
-        env = _ENVIRONMENT | addresses | {"VAR_DIR": str(folder / "var")}
+        env = ENVIRONMENT | addresses | {"VAR_DIR": str(folder / "var")}
         parts.finish("migrate", PYTHON, "manage.py", "migrate", "--no-input", env=env)
         models = (f"http://127.0.0.1:{model_port}/v1", scripted.base_url, *SCRIPTED)
         token = parts.finish("prepare", PYTHON, "-m", "tests.faults.prepare", *models, env=env)
