@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from uuid import UUID
+
+from django.utils.functional import cached_property  # functools' takes a lock in Python 3.11
 
 from conversations import events
 from conversations.events import RunEvent

@@ -44,7 +44,8 @@ class Follower:
     def __init__(self, room: float = inf) -> None:
         self.room = room
         self._batches: deque[Batch] = deque()
-        self._news = asyncio.Event()
+        self._has_news = False
+        self._waiting: asyncio.Future[None] | None = None
         self._missed = False
         self.gone = False
 
@@ -55,31 +56,44 @@ class Follower:
             self._missed = True
         if self.room >= 0:
             self._batches.append(batch)
-        self._news.set()
+        self._tell()
 
     def end(self) -> None:
         """End the stream: the run has been erased."""
         self.gone = True
-        self._news.set()
+        self._tell()
 
     def mark_missed(self) -> None:
         self._missed = True
-        self._news.set()
+        self._tell()
 
     async def wait(self, timeout_s: float) -> bool:
         """Return whether there is a batch to take; False after `timeout_s` of silence."""
-        if not self._news.is_set():
-            with suppress(TimeoutError):
-                async with asyncio.timeout(timeout_s):
-                    await self._news.wait()
-        return self._news.is_set()
+        if not self._has_news:
+            # A future and a timer cost half of an event and a timeout, and most pieces are waited for.
+            loop = asyncio.get_running_loop()
+            self._waiting = loop.create_future()
+            timer = loop.call_later(timeout_s, self._wake)
+            try:
+                await self._waiting
+            finally:
+                timer.cancel()
+                self._waiting = None
+        return self._has_news
+
+    def _tell(self) -> None:
+        self._has_news = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
 
     def take(self) -> tuple[list[Batch], bool]:
         """Return the batches that arrived, and whether any was missed before or between them."""
         taken, missed = list(self._batches), self._missed
         self._batches.clear()
-        self._missed = False
-        self._news.clear()
+        self._missed = self._has_news = False
         return taken, missed
 
 
