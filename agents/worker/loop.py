@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import threading
 import time
 from collections.abc import Set
 from contextlib import suppress
@@ -35,7 +34,7 @@ from config import database
 from config.audit import key_openings
 from config.cache import keep_warm
 from config.coordination import notifications
-from config.process import cancellation, schema, watchdog
+from config.process import cancellation, watchdog
 from conversations.log import announcements
 from conversations.log.batches import Batch
 from conversations.log.event_log import Writer
@@ -246,8 +245,6 @@ async def _prompts() -> ActivePrompts:
 
 
 _current: Worker | None = None
-_alone: threading.Thread | None = None
-_starting: Final = threading.Lock()
 
 
 async def serve_worker(stop: asyncio.Event) -> None:
@@ -263,27 +260,6 @@ async def serve_worker(stop: asyncio.Event) -> None:
         _current = None
 
 
-def ensure_worker() -> None:
-    """Start a worker on an OS thread of its own if this process has none (a bare `celery worker`)."""
-    global _alone
-    with _starting:
-        if _current is None and (_alone is None or not _alone.is_alive()):
-            ready = threading.Event()
-            _alone = threading.Thread(
-                target=_serve_alone, args=(ready,), daemon=True, name="parley-worker"
-            )
-            _alone.start()
-            ready.wait(10)
-
-
-def _serve_alone(ready: threading.Event) -> None:
-    async def serve() -> None:
-        asyncio.get_running_loop().call_later(0.05, ready.set)
-        stop = asyncio.Event()
-        try:
-            await schema.wait_for_migrations(stop)
-            await serve_worker(stop)
-        finally:
-            await database.close()
-
-    asyncio.run(serve())
+def is_serving() -> bool:
+    """Return whether a worker serves in this process."""
+    return _current is not None

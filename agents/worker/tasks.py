@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 
 import structlog
+from celery import signals
 
 from agents import wakeup
-from agents.worker.loop import ensure_worker
+from agents.worker.lone_worker import ensure_worker, stop_lone_worker
 from config import database
 from config.celery import app
 from conversations.metrics.refresh import refresh_if_due
@@ -22,6 +23,12 @@ def execute_run(run_id: str) -> None:
     if not wakeup.wake_here():
         ensure_worker()
         wakeup.wake_here()
+
+
+@signals.worker_process_shutdown.connect(weak=False)  # a child of the pool `prefork`
+@signals.worker_shutdown.connect(weak=False)
+def _drain(**_: object) -> None:
+    stop_lone_worker()
 
 
 @app.task(name="agents.upkeep")

@@ -24,6 +24,7 @@ from config.process.corked_transport import CorkedTransport
 
 HEAD_LIMIT: Final = 65_536  # bytes of request line, headers and trailers
 HEAD_S: Final = 10.0
+_LAST_LOOK_S: Final = 0.01
 MOST_PIPELINED: Final = 64  # requests per connection that wait for earlier responses
 
 
@@ -110,6 +111,16 @@ class HttpProtocol(HttpToolsProtocol):
             self._refuse(errors.HeadTooLarge())
         elif self._deadline is None and self._waits_for_client():
             self._set_deadline()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close an idle connection, but first read what has come while something held the loop.
+
+        A turn of the loop runs its timers before it reads: the next request may be here already.
+        """
+        self.timeout_keep_alive_task = self.loop.call_later(_LAST_LOOK_S, self._close_idle)
+
+    def _close_idle(self) -> None:
+        super().timeout_keep_alive_handler()
 
     def _waits_for_client(self) -> bool:
         """Return whether only the client can continue: no response is pending and no keep-alive runs."""

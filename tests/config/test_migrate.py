@@ -14,7 +14,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.db.models.signals import post_migrate
 
-from agents.worker import loop
+from agents.worker import lone_worker, loop
 from config import database
 from config.management.commands import migrate
 from config.process import schema
@@ -165,11 +165,12 @@ def test_the_worker_of_a_bare_celery_worker_waits_too_and_is_started_once(
         begun.set()
 
     monkeypatch.setattr(loop, "_current", None)
+    monkeypatch.setattr(lone_worker, "_alone", None)
     monkeypatch.setattr(loop, "serve_worker", serve)
     monkeypatch.setattr(schema, "_migrations", lambda: known | {("agents", "9999_to_come")})
     monkeypatch.setattr(schema, "_LOOK_S", 0.05)
-    loop.ensure_worker()
-    loop.ensure_worker()
+    lone_worker.ensure_worker()
+    lone_worker.ensure_worker()
     (waiting,) = [one for one in threading.enumerate() if one.name == "parley-worker"]
     assert not begun.wait(0.3)
     monkeypatch.setattr(schema, "_migrations", lambda: known)

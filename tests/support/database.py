@@ -13,11 +13,14 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
+import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from config.process.embedded_postgres import DATABASE, Server
 from tests.support import pooler
@@ -100,9 +103,13 @@ def _provide_pooler(mode: str) -> None:
 
 
 def let_go_of(database: str) -> None:
-    """Let no pooler keep the test database, which is to be dropped."""
-    if os.environ.get("POOLER"):
-        pooler.let_go(os.environ["DIRECT_DATABASE_URL"], database)
+    """End the connections to the test database, which is to be dropped: a pooler's, a late process's."""
+    of_it = "FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()"
+    with psycopg.connect(make_conninfo(server_url(), dbname="postgres"), autocommit=True) as opened:
+        name = sql.Identifier(database)
+        opened.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(name))
+        while opened.execute(f"SELECT pg_terminate_backend(pid) {of_it}", (database,)).fetchall():
+            time.sleep(0.05)
 
 
 @pytest.hookimpl(trylast=True)

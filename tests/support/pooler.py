@@ -10,9 +10,8 @@ import time
 from pathlib import Path
 from typing import Final
 
-import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import conninfo_to_dict
 
 from tests.support.paths import ROOT
 
@@ -99,14 +98,6 @@ class PgBouncer:
             self._process.kill()
             self._process.wait()
             self._process = None
-
-
-def let_go(server: str, database: str) -> None:
-    """End the connections that a pooler keeps to a database, which could else not be dropped."""
-    with psycopg.connect(make_conninfo(server, dbname="postgres"), autocommit=True) as opened:
-        opened.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (database,)
-        )
 
 
 def _changed(text: str, changes: dict[str, str | None]) -> str:

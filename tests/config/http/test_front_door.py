@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from ipaddress import ip_network
 from typing import Any
 from uuid import uuid4
@@ -14,6 +17,7 @@ from uuid import uuid4
 import httpx
 import psutil
 import pytest
+import uvicorn
 import websocket
 from pytest_django import Settings
 
@@ -21,6 +25,7 @@ from config.auth import bearer
 from config.errors import TooManyRequests, Unavailable
 from config.http import body_limits
 from config.process import server_protocols
+from config.process.bootstrap import bind
 from tests.config.http.histories import AG_UI, RUNS, history
 from tests.conftest import Server
 from tests.support.client import Client
@@ -336,3 +341,51 @@ def test_a_trusted_proxy_holds_as_many_as_its_clients_need(server: Server, setti
         for raw in raws:
             raw.sendall(head("GET", "/health", "Connection: close"))
             assert rest(raw).startswith(b"HTTP/1.1 200 ")
+
+
+# --- idle connections -----------------------------------------------------------------------------
+
+
+@contextmanager
+def greeting(*, keep_alive_s: int) -> Iterator[tuple[str, asyncio.AbstractEventLoop]]:
+    """A server that answers everything; its address and its loop."""
+    listener = bind("127.0.0.1", 0)
+    options: dict[str, Any] = {
+        "http": server_protocols.HttpProtocol,
+        "lifespan": "off",
+        "log_config": None,
+    }
+    web = uvicorn.Server(uvicorn.Config(_greet, timeout_keep_alive=keep_alive_s, **options))
+    web.capture_signals = nullcontext  # type: ignore[method-assign,assignment]
+    started: Future[asyncio.AbstractEventLoop] = Future()
+
+    async def main() -> None:
+        started.set_result(asyncio.get_running_loop())
+        await web.serve(sockets=[listener])
+
+    thread = threading.Thread(target=asyncio.run, args=(main(),), daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}", started.result(10)
+    web.should_exit = True
+    thread.join(10)
+
+
+async def _greet(_scope: Any, _receive: Any, send: Any) -> None:
+    headers = [(b"content-length", b"5")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": b"hello"})
+
+
+def test_a_request_that_comes_while_the_loop_is_held_is_answered() -> None:
+    """The time of the idle connection is over then, and the loop looks at timers before sockets."""
+    with greeting(keep_alive_s=1) as (url, loop), connection(url) as raw:
+        for seconds in (0.0, 1.5):
+            loop.call_soon_threadsafe(time.sleep, seconds)
+            time.sleep(seconds / 2)
+            raw.sendall(head("GET", "/"))
+            answer = b""
+            while not answer.endswith(b"hello"):
+                some = raw.recv(65_536)
+                assert some, "the server has hung up"
+                answer += some
+        assert rest(raw) == b""  # but nobody stays for ever

@@ -1,4 +1,5 @@
 """Parley on three hosts of a network: on each a web and a worker process, with a folder of their own.
+With RabbitMQ the third host's worker is a bare `celery worker`.
 
 PostgreSQL, Redis, RabbitMQ and S3 are on a fourth one, which is where the clients are too. Only inside
 `lan.ALONE`.
@@ -34,6 +35,11 @@ Shape = Literal["redis-rabbitmq", "postgres-only"]
 PORT: Final = 8000
 BUCKET: Final = "parley"
 _POSTGRES, _REDIS, _RABBITMQ, _S3, _MODEL = 5432, 6379, 5672, 9000, 8080
+_CELERYS: Final = "celery"
+_CELERY: Final = (
+    *("-m", "celery", "-A", "config", "worker"),
+    *("--pool", "solo", "--loglevel", "INFO", "--hostname", f"parley@{_CELERYS}"),
+)
 _RABBITMQ_SERVER: Final = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 
 
@@ -102,7 +108,8 @@ def running(shape: Shape) -> Iterator[Network]:
         parts.finish("migrate", PYTHON, "manage.py", "migrate", "--no-input", env=here)
         models = [f"http://{HERE}:{_MODEL}/v1"] * 2
         token = parts.finish("prepare", PYTHON, "-m", "tests.faults.prepare", *models, env=here)
-        machines = [_machine(parts, host, folder, env) for host in hosts]
+        bare = hosts[-1] if shape == "redis-rabbitmq" else None
+        machines = [_machine(parts, host, folder, env, bare=host is bare) for host in hosts]
         for machine in machines:
             opened.callback(machine.kill)
             machine.start()
@@ -123,7 +130,8 @@ def _same_everywhere() -> dict[str, str]:
     }
 
 
-def _machine(parts: Parts, host: Host, folder: Path, env: dict[str, str]) -> Machine:
+def _machine(parts: Parts, host: Host, folder: Path, env: dict[str, str], *, bare: bool) -> Machine:
+    """Return the host with its processes, not started yet; a `bare` worker is Celery's own."""
     own = {"HOST": host.address, "PORT": str(PORT), "VAR_DIR": str(folder / host.name)}
     own |= {"ALLOWED_HOSTS": host.address}
 
@@ -132,8 +140,12 @@ def _machine(parts: Parts, host: Host, folder: Path, env: dict[str, str]) -> Mac
         return Part(parts, f"{name}-{host.number}", command, env | own, ready)
 
     web = make("web", ("manage.py", "web"), lambda _: healthy_at(PORT, host=host.address))
-    worker = make("worker", ("manage.py", "worker"), lambda worker: "worker ready" in worker.log())
+    worker = make("worker", _CELERY if bare else ("manage.py", "worker"), _says_ready)
     return Machine(host, web, worker, make)
+
+
+def _says_ready(worker: Part) -> bool:
+    return any(words in worker.log() for words in ("worker ready", f"@{_CELERYS} ready"))
 
 
 def _postgres(parts: Parts, folder: Path) -> Cluster:
