@@ -111,6 +111,7 @@ METRICS_TOKEN = env.text("METRICS_TOKEN")
 METRICS_NETWORKS = env.networks("METRICS_NETWORKS")
 OTEL_TRACES = otel_settings.TRACES
 OTEL_METRICS = otel_settings.METRICS
+OTEL_METRICS_INTERVAL_S = otel_settings.METRICS_INTERVAL_S
 SENTRY_DSN = env.url("SENTRY_DSN", schemes=("https", "http"))
 SENTRY_ENVIRONMENT = env.text("SENTRY_ENVIRONMENT", "production")
 if SENTRY_DSN:

@@ -50,5 +50,8 @@ def _is_wanted(own_name: str, own: str, exporter: str) -> bool:
     return True
 
 
+METRICS_INTERVAL_S: Final = (
+    env.integer("OTEL_METRIC_EXPORT_INTERVAL", 60_000, minimum=1_000, maximum=86_400_000) / 1_000
+)
 METRICS: Final = _is_wanted("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", _metrics_endpoint, _metrics_exporter)
 TRACES: Final = _is_wanted("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", _traces_endpoint, _traces_exporter)

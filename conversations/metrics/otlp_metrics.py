@@ -9,7 +9,6 @@ counts of itself, each process sends by itself.
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -34,8 +33,6 @@ _NAME: Final = "parley"
 _OF_ALL: Final = "database"
 _STARTED_NS: Final = time.time_ns()
 _FIRST: Final = "SELECT min(bucket) FROM conversations_runrollup WHERE grain = 'day'"
-_EVERY_MS: Final = 60_000  # the default of OTEL_METRIC_EXPORT_INTERVAL
-_SHORTEST_S: Final = 1.0
 _PATIENCE_S: Final = 3.0
 
 _sending = False
@@ -73,7 +70,7 @@ async def send_own_for_ever() -> None:
     _sending = True
     try:
         while True:
-            await asyncio.sleep(_interval_s())
+            await asyncio.sleep(settings.OTEL_METRICS_INTERVAL_S)
             families = [*exposition.process_families(), *ProcessCollector(registry=None).collect()]
             try:
                 await asyncio.to_thread(_send, families, _STARTED_NS, "")
@@ -81,11 +78,6 @@ async def send_own_for_ever() -> None:
                 database.log_failure(logger, "metrics not sent", error)
     finally:
         _sending = False
-
-
-def _interval_s() -> float:
-    raw = os.environ.get("OTEL_METRIC_EXPORT_INTERVAL", "")
-    return max(_SHORTEST_S, int(raw) / 1000) if raw.isdecimal() else _EVERY_MS / 1000
 
 
 def _send(families: Iterable[Family], since_ns: int, instance: str) -> None:

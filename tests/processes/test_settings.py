@@ -55,18 +55,27 @@ def test_separate_processes_that_nothing_connects_do_not_start(tmp_path: Path, c
     assert (code, "COORDINATION" in words, "Traceback" in words) == (1, True, False)
 
 
-def test_a_bare_celery_worker_without_a_broker_does_not_start(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({}, "CELERY_BROKER_URL"),
+        ({"REDIS_URL": "redis://127.0.0.1:1/0", "COORDINATION": "memory"}, "COORDINATION"),
+    ],
+)
+def test_a_bare_celery_worker_that_nothing_reaches_does_not_start(
+    tmp_path: Path, changes: dict[str, str], named: str
+) -> None:
     command = [sys.executable, "-m", "celery", "-A", "config.celery", "worker"]
     done = subprocess.run(
         command,
         cwd=ROOT,
-        env=_environment(tmp_path),
+        env=_environment(tmp_path) | changes,
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    assert (done.returncode, "CELERY_BROKER_URL" in done.stderr) == (1, True)
+    assert (done.returncode, named in done.stderr, "Traceback" in done.stderr) == (1, True, False)
 
 
 def _start(folder: Path, changes: dict[str, str], command: str = "check") -> tuple[int, str]:

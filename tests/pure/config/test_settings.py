@@ -12,7 +12,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 import config
-from config import env, keys
+from config import env, keys, telemetry
 from tests.support.paths import ROOT
 
 Read = Callable[[dict[str, str]], str]
@@ -49,6 +49,11 @@ WRONG = {
     "TRUSTED_PROXIES": "10.0.0.0/99",
     "RATE_USER_PER_MINUTE": "-1",
     "STREAMS_PER_USER": "many",
+    "OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4318",
+    "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
+    "OTEL_METRIC_EXPORT_INTERVAL": "soon",
+    "OTEL_SDK_DISABLED": "perhaps",
+    "OTEL_TRACES_EXPORTER": "console",
 }
 
 
@@ -60,10 +65,9 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Read:
         given = {"VAR_DIR": str(tmp_path), "DATABASE_URL": "postgresql://127.0.0.1:1/nowhere"}
         with monkeypatch.context() as patch:
             patch.setattr(os, "environ", given | changes)
-            patch.delitem(
-                sys.modules, "config.storage_settings"
-            )  # reads some of them when it is imported
-            patch.delattr(config, "storage_settings")
+            for package, name in ((config, "storage_settings"), (telemetry, "otel_settings")):
+                patch.delitem(sys.modules, f"{package.__name__}.{name}")  # reads some when imported
+                patch.delattr(package, name)
             try:
                 runpy.run_path(str(ROOT / "config" / "settings.py"))
             except ImproperlyConfigured as refused:
