@@ -42,18 +42,3 @@ def _require_broker(**_: object) -> None:
     """End a bare `celery worker` or `celery beat` that nothing would ever reach."""
     if not settings.CELERY_BROKER_URL:
         sys.exit("Celery needs a broker: set REDIS_URL or CELERY_BROKER_URL. `worker` needs none.")
-
-
-@signals.celeryd_init.connect(weak=False)
-def _require_others(**_: object) -> None:
-    """End a bare `celery worker` for what would end `manage.py worker`."""
-    from django.core.management.base import CommandError
-
-    from config.process.coordinated import require_coordination
-    from config.process.pooler_check import require_usable_pooler
-
-    try:
-        require_coordination("celery worker")
-        require_usable_pooler()
-    except CommandError as refusal:
-        sys.exit(str(refusal))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 
 import structlog
 from celery import signals
+from django.core.management.base import CommandError
 
 from agents import wakeup
 from agents.worker.lone_worker import ensure_worker, stop_lone_worker
 from config import database
 from config.celery import app
+from config.process.coordinated import require_coordination
+from config.process.pooler_check import require_usable_pooler
 from conversations.metrics.refresh import refresh_if_due
 from conversations.upkeep.rounds import run_upkeep_round
 
@@ -23,6 +27,16 @@ def execute_run(run_id: str) -> None:
     if not wakeup.wake_here():
         ensure_worker()
         wakeup.wake_here()
+
+
+@signals.celeryd_init.connect(weak=False)
+def _check(**_: object) -> None:
+    """End a bare `celery worker` for what would end `manage.py worker`."""
+    try:
+        require_coordination("celery worker")
+        require_usable_pooler()
+    except CommandError as refusal:
+        sys.exit(str(refusal))
 
 
 @signals.worker_process_shutdown.connect(weak=False)  # a child of the pool `prefork`

@@ -20,7 +20,8 @@ from uvicorn.lifespan.on import LifespanOn
 
 from config import env, errors
 from config.process import cancellation, installation, watchdog
-from config.process.server_protocols import HttpProtocol, SocketProtocol
+from config.process.accepting import Acceptor
+from config.process.server_protocols import SocketProtocol
 
 Scope: TypeAlias = Any
 Receive: TypeAlias = Any
@@ -30,9 +31,6 @@ ServerName = Literal["uvicorn", "daphne"]
 SERVERS: Final[tuple[ServerName, ...]] = ("uvicorn", "daphne")
 _GRACE_S: Final = 2.0
 _KEEP_ALIVE_S: Final = 65
-_ACCEPTED_AT_ONCE: Final = 8
-"""Connections that one turn of the loop accepts. libuv accepts one of each listening socket: of a burst
-the others, readers of accepted runs among them, would wait in the kernel, where none can be refused."""
 _SOCKET_MESSAGE: Final = 65_536  # bytes; clients send little on these sockets
 
 
@@ -192,10 +190,11 @@ class _Uvicorn(uvicorn.Server):
 async def _uvicorn(
     application: Application, listener: socket.socket, stop: asyncio.Event
 ) -> AsyncIterator[Callable[[], object]]:
+    acceptor = Acceptor(listener)
     server = _Uvicorn(
         uvicorn.Config(
             application,
-            http=HttpProtocol,
+            http=acceptor.make_protocol,  # type: ignore[arg-type]
             ws=SocketProtocol,
             lifespan="off",
             log_config=None,
@@ -207,16 +206,17 @@ async def _uvicorn(
             ws_max_size=_SOCKET_MESSAGE,
         )
     )
-    listeners = [listener, *(listener.dup() for _ in range(_ACCEPTED_AT_ONCE - 1))]
-    serving = asyncio.create_task(server.serve(sockets=listeners))
+    serving = asyncio.create_task(server.serve(sockets=acceptor.listeners))
     serving.add_done_callback(lambda _: stop.set())  # if it fails
 
     def close() -> None:
+        acceptor.close()
         server.should_exit = True
 
     try:
         yield close
     finally:
+        acceptor.close()
         server.should_exit = server.force_exit = True
         await asyncio.wait({serving}, timeout=_GRACE_S)  # longer only if a client does not read
         serving.cancel()
