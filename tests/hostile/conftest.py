@@ -22,7 +22,9 @@ from tests.hostile.loopback import Loopback
 from tests.schema_true.recording import records
 from tests.support.database import start_postgres
 
+_DATABASE_POOL_SIZE = 8
 _ENVIRONMENT = {
+    "DATABASE_POOL_SIZE": str(_DATABASE_POOL_SIZE),
     "REDIS_URL": "",
     "HOST": "127.0.0.1",
     "DEMO_TOKEN_S": "0",
@@ -121,10 +123,13 @@ def warm(gate: Gate) -> Gate:
         for wire in WIRES.values():
             for body in (wire.valid(), wire.valid() | {"state": "x" * 300_000}):
                 gate.http.post(wire.path, content=json.dumps(body))
-    for _ in range(4):  # each connection to the database keeps room for the longest that it carried
-        run = runs.start(gate, "chat-never_stops_talking")
+    for _ in range(2):
+        # Each connection to the database keeps room for the longest that it carried, and the one that
+        # came back last is used first: only several runs at once use several.
+        started = [runs.start(gate, "chat-never_stops_talking") for _ in range(_DATABASE_POOL_SIZE)]
         gate.wait_for_ends()
-        runs.said(gate, run)
+        for run in started:
+            runs.said(gate, run)
     largest = "a-document-of-too-many-values"
     with gate.switched_on("agents_pluginruntime", "name", largest):
         assert wait(lambda: runtimes.asked.get(largest, 0) > 1, 20)
