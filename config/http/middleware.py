@@ -23,6 +23,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpR
 from django.middleware.security import SecurityMiddleware
 from django.utils.deprecation import MiddlewareMixin
 from whitenoise.middleware import WhiteNoiseMiddleware
+from whitenoise.responders import StaticFile
 
 from config.audit.recording import acting_in
 
@@ -167,13 +168,16 @@ class StaticFiles(WhiteNoiseMiddleware, MiddlewareMixin):  # type: ignore[misc]
         if found is None:
             response: HttpResponseBase = await self.get_response(request)
             return response
-        return await sync_to_async(_read_whole)(self.serve(found, request))
+        return await sync_to_async(self._serve_whole)(found, request)
 
+    def _serve_whole(self, found: StaticFile, request: HttpRequest) -> HttpResponse:
+        """Open, read and close on a thread: ASGI cannot stream from a blocking file.
 
-def _read_whole(file: Any) -> HttpResponse:
-    """A file response as a plain one: ASGI cannot stream from a blocking file."""
-    try:
-        content = b"".join(file.streaming_content)
-    finally:
-        file.close()
-    return HttpResponse(content, status=file.status_code, headers=dict(file.items()))
+        A client that leaves before the thread begins leaves no file open.
+        """
+        file = self.serve(found, request)
+        try:
+            content = b"".join(file.streaming_content)
+        finally:
+            file.close()
+        return HttpResponse(content, status=file.status_code, headers=dict(file.items()))
