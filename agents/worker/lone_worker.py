@@ -11,6 +11,7 @@ import threading
 from contextlib import suppress
 from typing import Final
 
+import uvloop
 from django.conf import settings
 
 from agents.worker import loop
@@ -48,7 +49,8 @@ class LoneWorker:
             self._thread.join(settings.DRAIN_S + _STOP_S)
 
     def _run(self) -> None:
-        asyncio.run(self._serve())
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(self._serve())
 
     async def _serve(self) -> None:
         self._running = asyncio.get_running_loop()

@@ -145,12 +145,22 @@ class Worker:
             split=prompts.is_split,
             holder=HOLDER,
         )
-        taken = [Claim(*row[:9], requests.load(row.request), row.started) for row in rows]
-        for claim in taken:
-            self._start(claim, prompts.choose_system(claim.thread_id))
-        started = [Batch(one.run_id, one.last_seq, one.last_seq, one.started) for one in taken]
+        for row in rows:
+            if (claim := self._read(row)) is not None:
+                self._start(claim, prompts.choose_system(claim.thread_id))
+        started = [Batch(row.run_id, row.last_seq, row.last_seq, row.started) for row in rows]
         announcements.announce_soon(started)
-        return len(taken) == limit
+        return len(rows) == limit
+
+    def _read(self, row: leases.ClaimedRun) -> Claim | None:
+        """Return the claim of a run, or give up one whose request a newer release may have stored."""
+        try:
+            request = requests.load(row.request)
+        except msgspec.MsgspecError as error:
+            logger.error("stored request is unreadable", run_id=row.run_id.hex, error=str(error))
+            self._strays.add(HeldRun(row.run_id, row.fence))
+            return None
+        return Claim(*row[:9], request, row.started)
 
     def _start(self, claim: Claim, system: str) -> None:
         execution = Execution(claim, self._writer, system, worker=self.name)

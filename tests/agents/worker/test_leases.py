@@ -84,3 +84,29 @@ def test_an_execution_that_broke_is_a_lost_worker_at_once(
     assert client.watch(accepted["run_id"])[-1].event == "completed"
     assert broken == [UUID(accepted["run_id"])]
     assert _statuses(accepted["run_id"]) == ("completed", 2, 1)
+
+
+def test_a_request_that_a_worker_cannot_read_costs_only_its_run_the_attempt(
+    make_client: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim, unreadable = leases.claim, list[UUID]()
+
+    async def claim_two_and_spoil_one(**options: Any) -> list[leases.ClaimedRun]:
+        claimed = await claim(**options)
+        if unreadable or not claimed:
+            return claimed
+        while len(claimed) < 2:
+            await asyncio.sleep(0.05)
+            claimed += await claim(**options)
+        unreadable.append(claimed[0].run_id)
+        return [claimed[0]._replace(request='{"dialect": 1}'), *claimed[1:]]
+
+    monkeypatch.setattr(leases, "claim", claim_two_and_spoil_one)
+    clients = make_client(), make_client()
+    started = [one.start("hello", model="demo", enable_exercise_search=False) for one in clients]
+    ids = [UUID(accepted["run_id"]) for accepted in started]
+    for client, run_id in zip(clients, ids, strict=True):
+        assert client.watch(run_id.hex)[-1].event == "completed"
+        losses = int(run_id in unreadable)
+        assert _statuses(run_id.hex) == ("completed", 1 + losses, losses)
+    assert len(unreadable) == 1
