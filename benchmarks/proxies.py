@@ -1,8 +1,8 @@
 """Many streams through nginx and Caddy with the files of `deploy/`, by HTTP/2: what is late or cut.
 
-    .venv/bin/python -m benchmarks.proxies [STREAMS] [SECONDS]
+    .venv/bin/python -m benchmarks.proxies [STREAMS] [SECONDS] [DELAY]
 
-Starts STREAMS runs (2,000) that say a token every three seconds, one reader each, through each proxy.
+Starts STREAMS runs (2,000), a token every DELAY (3) seconds, one reader each, through each proxy.
 When all have spoken for half of SECONDS (30) the proxy reads its files again. One run in twenty has a
 reader beside the proxy too: by how much later a frame comes through it is the proxy's share, and that of
 the client's own loop. Clients have addresses of their own on loopback, for nginx counts them.
@@ -11,6 +11,7 @@ the client's own loop. Clients have addresses of their own on loopback, for ngin
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 import shutil
 import statistics
@@ -33,7 +34,6 @@ from benchmarks.measure import MIB
 from benchmarks.stack import Parts, Stack, running
 from config.process.server import allow_many_files
 
-DELAY_S: Final = 3
 RAMP_S: Final = 45
 STARTERS: Final = 8
 A_CONNECTION: Final = 75
@@ -54,9 +54,10 @@ class Reading:
     direct: load.Exchange | None = None
 
 
-async def measure(stack: Stack, front: Front, streams: int, seconds: float) -> None:
+async def measure(stack: Stack, front: Front, streams: int, seconds: float, delay_s: float) -> None:
     """Print what the streams through this proxy did."""
-    tokens = int((RAMP_S + seconds) / DELAY_S)
+    tokens = int((RAMP_S + seconds) / delay_s)
+    text = f"tokens={tokens} delay_ms={delay_s * 1000:.0f}"
     begun, readings, connections = time.monotonic(), list[Reading](), list[Connection]()
     for first in range(0, streams, A_CONNECTION):
         source = f"127.0.1.{len(connections) // CONNECTIONS_PER_SOURCE + 1}"
@@ -64,7 +65,7 @@ async def measure(stack: Stack, front: Front, streams: int, seconds: float) -> N
         connections.append(connection)
         numbers = iter(range(first, min(first + A_CONNECTION, streams)))
         await asyncio.gather(
-            *(_begin_all(stack, connection, tokens, numbers, readings) for _ in range(STARTERS))
+            *(_begin_all(stack, connection, text, numbers, readings) for _ in range(STARTERS))
         )
     while not all(reading.arrivals.at for reading in readings):  # noqa: ASYNC110
         await asyncio.sleep(0.1)
@@ -84,15 +85,15 @@ async def measure(stack: Stack, front: Front, streams: int, seconds: float) -> N
 
 
 async def _begin_all(
-    stack: Stack, connection: Connection, tokens: int, numbers: Iterator[int], into: list[Reading]
+    stack: Stack, connection: Connection, text: str, numbers: Iterator[int], into: list[Reading]
 ) -> None:
     for number in numbers:
-        into.append(await _begin(stack, connection, tokens, beside=number % BESIDE == 0))
+        into.append(await _begin(stack, connection, text, beside=number % BESIDE == 0))
 
 
-async def _begin(stack: Stack, connection: Connection, tokens: int, *, beside: bool) -> Reading:
+async def _begin(stack: Stack, connection: Connection, text: str, *, beside: bool) -> Reading:
     headers = {"authorization": f"Bearer {stack.token}"}
-    body = {"model": "bench", "text": f"tokens={tokens} delay_ms={DELAY_S * 1000}"}
+    body = {"model": "bench", "text": text}
     run_id = (await connection.fetch(RUNS, headers=headers, payload=body))["run_id"]
     path, arrivals = f"{RUNS}/{run_id}/events", Arrivals()
     reading = Reading(arrivals, connection.request(path, arrivals.feed, headers=headers))
@@ -122,8 +123,9 @@ def _report(kind: str, readings: list[Reading], tokens: int) -> None:
     )
 
 
-def main(streams: int, seconds: float) -> None:
+def main(streams: int, seconds: float, delay_s: float) -> None:
     allow_many_files()
+    gc.disable()  # what stops this client would look like a frame that the proxy has held
     settings = {
         "RUN_DEADLINE_S": "3600",
         "TRUSTED_PROXIES": HOST,
@@ -141,7 +143,7 @@ def main(streams: int, seconds: float) -> None:
                 continue
             front = Front(kind, folder / kind, parts, stack.web_port)
             front.start()
-            uvloop.run(measure(stack, front, streams, seconds))
+            uvloop.run(measure(stack, front, streams, seconds, delay_s))
             front.stop()
 
 
@@ -151,4 +153,5 @@ def _say(words: str) -> None:
 
 if __name__ == "__main__":
     given = [float(text) for text in sys.argv[1:]]
-    main(*(int(given[0]) if given else 2_000, given[1] if len(given) > 1 else 30.0))
+    count, hold_s, apart_s, *_ = [*given, *(2_000.0, 30.0, 3.0)[len(given) :]]
+    main(int(count), hold_s, apart_s)

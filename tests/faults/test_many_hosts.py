@@ -1,6 +1,6 @@
 """Three hosts of a network, each with web and worker; one is killed, one cut off (P1, P3, P9).
 
-With Redis, RabbitMQ and S3; in full also with PostgreSQL and S3 alone.
+With Redis, RabbitMQ and S3; in full also with PostgreSQL and S3 alone, and with locks that a host held.
 """
 
 from __future__ import annotations
@@ -50,4 +50,4 @@ def test_a_host_may_go_at_any_time(shape: Shape, tally: Tally) -> None:
             note=score["note"],
         )
     assert done.returncode == 0
-    assert len(scores) == 7
+    assert len(scores) == (7 if FULL else 6)
