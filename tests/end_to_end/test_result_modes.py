@@ -193,10 +193,12 @@ def test_passing_everything_through_tells_no_form(modes: Modes, provider: FakeMo
     app_settings.change("prompt_mode", "passthrough", by=None)
     app_settings.clear_cache()
     try:
+        modes.client.outlast_claims()
         modes.run("xml_plaintext", model)
     finally:
         app_settings.change("prompt_mode", "server", by=None)
         app_settings.clear_cache()
+        modes.client.outlast_claims()
     (asked,) = provider.requests_for(model)
     assert "ThinkingML" not in json.dumps(asked.body)
 

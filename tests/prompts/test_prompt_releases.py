@@ -54,6 +54,12 @@ def run_of(client: Client, model: str, **more: Any) -> Run:
     return Run.objects.get(pk=run_id)
 
 
+def next_run_of(client: Client, model: str, **more: Any) -> Run:
+    """A run that is claimed after what was changed just now."""
+    client.outlast_claims()
+    return run_of(client, model, **more)
+
+
 def used(run: Run) -> int:
     """Which version of the agent_system prompt the run says it used."""
     (found,) = (one for one in run.prompt_versions if one["kind"] == "agent_system")
@@ -76,6 +82,7 @@ def test_threads_are_dealt_between_two_versions_and_keep_theirs(
     releases.split(system_prompt, version(system_prompt, 2), 50, by=None)
     name = f"split-{uuid4().hex[:8]}"
     model = scripted(name).name
+    client.outlast_claims()
     runs = [run_of(client, model) for _ in range(16)]
     assert {used(run) for run in runs} == {1, 2}
     texts = {1: "The first wording.", 2: "The second wording."}
@@ -94,6 +101,7 @@ def test_sql_and_python_deal_alike_whatever_the_share(
         releases.split(system_prompt, version(system_prompt, 2), percent, by=None)
         part = run_sync(active.get_active_prompts()).parts[0]
         assert part.percent == percent
+        client.outlast_claims()
         for _ in range(4):
             run = run_of(client, model)
             assert used(run) == (2 if part.gives_other(run.thread_id) else 1)
@@ -149,15 +157,15 @@ def test_the_setting_makes_runs_use_a_labels_version(
     releases.split(system_prompt, version(system_prompt, 2), 1, by=None)
     app_settings.change("prompt_label", "staging", by=None)
     active.clear_cache()
-    assert used(run_of(client, model)) == 2
+    assert used(next_run_of(client, model)) == 2
     assert active.read_system_message().startswith("The second wording.")
     releases.move_label(system_prompt, "staging", version(system_prompt, 1), by=None)
-    assert used(run_of(client, model)) == 1
+    assert used(next_run_of(client, model)) == 1
     releases.move_label(system_prompt, "staging", version(system_prompt, 2), by=None)
     app_settings.change("prompt_label", "", by=None)
     active.clear_cache()
     releases.end_split(system_prompt, by=None)
-    assert used(run_of(client, model)) == 1
+    assert used(next_run_of(client, model)) == 1
 
 
 def test_a_label_that_no_prompt_has_is_no_setting() -> None:
@@ -197,7 +205,7 @@ def test_a_run_is_told_the_variables_values(
     client.user.save()
     name = f"filled-{uuid4().hex[:8]}"
     model = scripted(name).name
-    run_of(client, model)
+    next_run_of(client, model)
     said = told(provider, name)[-1].split("\n")[0]
     day = re.search(r"\d{4}-\d\d-\d\d", said)
     assert day is not None
@@ -213,6 +221,7 @@ def test_what_a_client_says_of_its_context_fills_a_variable_and_nothing_else(
 ) -> None:
     made = staff_actions.save_version(system_prompt, "Zone: {{ context.time_zone }}.\nEnd.", author=None)
     staff_actions.activate_version(made, by=None)
+    client.outlast_claims()
     name = f"context-{uuid4().hex[:8]}"
     body = {
         "threadId": str(uuid4()),
@@ -250,7 +259,7 @@ def test_staff_ask_for_a_labels_version_with_one_run(
     assert accepted.status_code == 202, accepted.text
     staff.watch(accepted.json()["run_id"])
     assert used(Run.objects.get(pk=accepted.json()["run_id"])) == 2
-    assert used(run_of(client, body["model"])) == 1
+    assert used(next_run_of(client, body["model"])) == 1
     assert post(staff, "label:nobody-has-it").status_code == 404
     assert post(staff, "label:Not A Label").status_code == 422
     assert post(client, "label:trying").status_code == 403

@@ -52,6 +52,14 @@ class Client:
         accepted: dict[str, Any] = response.json()
         return accepted
 
+    def outlast_claims(self) -> None:
+        """Return when no claim is under way any more that began before.
+
+        A worker reads the prompts just before it claims: a claim that began before they were changed may
+        still start runs with the old ones.
+        """
+        self.watch(self.start("hello", enable_exercise_search=False)["run_id"])
+
     def watch(
         self,
         run_id: str,
