@@ -237,3 +237,11 @@ def test_a_test_with_a_wrong_answer_fails(request: pytest.FixtureRequest) -> Non
     with pytest.raises(pytest.fail.Exception, match="status 418 is not declared"):
         plugin.check(request.node)
     plugin.check(request.node)  # and once told, it is over
+
+
+def test_what_an_excused_test_has_asked_need_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    records.end(answered(RUN, 500, ERROR))
+    assert len(list(plugin.told())) == 1
+    monkeypatch.setattr(records, "excused", {"here"})
+    records.end(answered(RUN, 500, ERROR))
+    assert list(plugin.told()) == []

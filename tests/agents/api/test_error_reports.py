@@ -79,12 +79,12 @@ def settled(sentry: SentryServer) -> list[dict[str, Any]]:
 def test_a_handler_that_skips_djangos_signals_reports_once(
     client: Client, sentry: SentryServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    records.excuse()  # no operation has a 500 among its published answers
     monkeypatch.setattr("agents.api.runs.client_queries.fetch_run", breaks)
     run_id = "0" * 32
     headers = {"X-Request-Id": "request-of-the-test", "Cookie": f"a={KEY}"}
     answer = client.http.get(f"/api/v1/agent/runs/{run_id}?q={SAID}", headers=headers)
     assert (answer.status_code, answer.json()["code"]) == (500, "internal_error")
-    list(records.taken())  # no operation has a 500 among its published answers
     event = sentry.named("view failed")
     assert settled(sentry) == [event]
     assert event["tags"]["request_id"] == "request-of-the-test"
@@ -98,7 +98,6 @@ def test_a_handler_that_skips_djangos_signals_reports_once(
     assert "user" not in event
     assert client.token not in json.dumps(event)
     assert set(sentry.kinds) == {"event"}
-    list(records.taken())  # its own record may come after the answer
 
 
 def test_a_page_of_django_reports_once(
